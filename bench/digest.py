@@ -31,7 +31,7 @@ from roomlore.importers import open_import
 _SUFFIX = ".messages.jsonl"
 _SETS = ("irc_dev", "gitter", "slack_annot", "team_en", "team_zh")
 _BUDGETS = (800, 400)
-_LEAST, _FEWEST = 3, 3
+_MIN, _FEWEST = 3, 3
 _AMONG = 20
 _GROUPS = 10
 _TENANT = "default"
@@ -53,7 +53,7 @@ class Day:
     @property
     def wanted(self) -> set[str]:
         sizes = Counter(self.gold[e.message.arrival] for e in self.entries if e.message.arrival in self.gold)
-        return {name for name, size in sizes.items() if size >= _LEAST}
+        return {name for name, size in sizes.items() if size >= _MIN}
 
 
 async def run(arguments: argparse.Namespace) -> None:
@@ -163,7 +163,7 @@ def _titles(rooms: Sequence[Sequence[Entry]]) -> str:
     title's sentence."""
     whole = rest = tried = 0
     for number, entries in enumerate(rooms):
-        talks = [talk for talk in talks_of(entries) if len(talk.entries) >= _LEAST]
+        talks = [talk for talk in talks_of(entries) if len(talk.entries) >= _MIN]
         known = Words.among(talks)
         random.Random(number).shuffle(talks)
         for at in range(0, min(len(talks), _AMONG * _GROUPS) - _AMONG + 1, _AMONG):

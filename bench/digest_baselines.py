@@ -10,8 +10,8 @@ from roomlore.core.models import Entry, Role
 from roomlore.core.text import sentences, words
 
 Count = Callable[[Sequence[str]], list[int]]
-_MOST = 3_000
-_DAMPING, _LEAST = 0.85, 0.1
+_MAX = 3_000
+_DAMPING, _MIN = 0.85, 0.1
 _ROUNDS = 60
 
 
@@ -41,7 +41,7 @@ def last(entries: Sequence[Entry], budget: int, count: Count) -> list[Entry]:
 
 def lexrank(entries: Sequence[Entry], budget: int, count: Count) -> list[Entry]:
     """Return the messages of the sentences that are most like the others, by LexRank."""
-    said = _said(entries)[:_MOST]
+    said = _said(entries)[:_MAX]
     counts = [Counter(words(sentence)) for _, sentence in said]
     having = Counter(word for one in counts for word in one)
     names = {word: place for place, word in enumerate(having)}
@@ -51,7 +51,7 @@ def lexrank(entries: Sequence[Entry], budget: int, count: Count) -> list[Entry]:
             table[row, names[word]] = times * math.log(len(said) / having[word])
     table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-9)
     alike = table @ table.T
-    alike[alike < _LEAST] = 0.0
+    alike[alike < _MIN] = 0.0
     alike /= np.maximum(alike.sum(axis=1, keepdims=True), 1e-9)
     rank = np.full(len(said), 1 / max(len(said), 1), np.float32)
     for _ in range(_ROUNDS):

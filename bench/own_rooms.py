@@ -17,7 +17,7 @@ from roomlore.core.records import Bad
 from roomlore.importers import open_import
 
 _SUFFIX = ".messages.jsonl"
-_MOST = 20
+_MAX = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ async def run(arguments: argparse.Namespace) -> None:
             report = await lore.evaluation.run(sample=arguments.sample)
             hits, cases = hits + report.found.hits, cases + report.found.cases
             for message_id in parents.keys() - told:
-                options = {"strategy": "threaded", "max_messages": _MOST}
+                options = {"strategy": "threaded", "max_messages": _MAX}
                 context = await lore.context.build(messages[0].room_id, message_id, **options)  # type: ignore[arg-type]
                 true_hits += parents[message_id] in {one.message.id for one in context.messages}
                 true_cases += 1

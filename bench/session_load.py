@@ -34,7 +34,7 @@ PLAN: Sequence[tuple[float, State]] = (
     (0.55, "killed"), (0.65, "up"), (0.72, "killed"), (0.725, "up"), (0.80, "killed"), (0.85, "up"),
 )  # fmt: skip
 """At which share of the turns Redis becomes what."""
-LEAST_PAUSE_SECONDS = 3.0
+MIN_PAUSE_SECONDS = 3.0
 ROUNDS = 3
 SLOWEST = 10
 
@@ -134,7 +134,7 @@ class SessionLoad:
             if total and done >= total:
                 break
             due = plan and total and done >= plan[0][0] * total
-            if due and (state != "paused" or time.monotonic() - began >= LEAST_PAUSE_SECONDS):
+            if due and (state != "paused" or time.monotonic() - began >= MIN_PAUSE_SECONDS):
                 wanted = plan.pop(0)[1]
                 self._become(wanted, state)
                 now = time.monotonic()

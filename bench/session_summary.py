@@ -24,7 +24,7 @@ from roomlore.core.text import sentences, words
 
 THRESHOLD = 0.75
 LAST = 16
-LEAST_WORDS = 3
+MIN_WORDS = 3
 TIMED = 12_000
 
 
@@ -80,7 +80,7 @@ class Room:
         kept = [frozenset(words(sentence)) for sentence in summary_sentences(summary)]
         there = frozenset().union(*kept, *(self._words[one.id] for one in window))
         for question in self.questions:
-            gold = [held for id_ in question.gold & before if len(held := self._words[id_]) >= LEAST_WORDS]
+            gold = [held for id_ in question.gold & before if len(held := self._words[id_]) >= MIN_WORDS]
             if gold:
                 whole = sum(map(self.weight, gold))
                 tally.information.append(sum(self.weight(held & there) for held in gold) / whole)
@@ -95,7 +95,7 @@ class Room:
 
     def _nearest(self, id_: str, question: Question) -> frozenset[str]:
         """The words of that sentence of a gold message that shares most with the question."""
-        held = [one for text in sentences(self._texts[id_]) if len(one := frozenset(words(text))) >= LEAST_WORDS]
+        held = [one for text in sentences(self._texts[id_]) if len(one := frozenset(words(text))) >= MIN_WORDS]
         return max(held, key=lambda one: (self.weight(one & question.words), self.weight(one)), default=frozenset())
 
 

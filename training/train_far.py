@@ -19,7 +19,7 @@ from bench.predict_asked import SharedEmbedder
 from bench.predict_retrieval import offline
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.far import EVIDENCE, LEAST_NEED, NEED, Past, signs
+from roomlore.core.far import EVIDENCE, MIN_NEED, NEED, Past, signs
 from roomlore.core.models import Entry, Link, LinkKind, Room, StoredMessage, Target
 from training.far_questions import NEEDED, NOTHING, PEOPLE, TALKS
 from training.far_rooms import Seen, asked, threads
@@ -147,7 +147,7 @@ def found_by(need: Floats, evidence: Floats, seen: Sequence[Seen], most: int) ->
         columns = np.array(list(one.candidates.values()))
         mixed = sure * chances(evidence, columns) + (1 - sure) * columns[:, EVIDENCE.index("mate")]
         past = Past(sure, dict(zip(arrivals, mixed.tolist(), strict=True)))
-        shown = past.choose(most) if sure >= LEAST_NEED else {}
+        shown = past.choose(most) if sure >= MIN_NEED else {}
         parts = set().union(*(one.wanted.get(arrival, ()) for arrival in shown))
         found.append(len(parts) / one.parts)
         sizes.append(len(shown))
@@ -160,7 +160,7 @@ def report(sets: Sets, by_words: Sets) -> None:
         rest = {other: those for other, those in sets.items() if other != name}
         need = fit_need(rest)
         needed = chances(need, np.array([one.signs for one in seen]))
-        line = f"{name}: searched for {np.mean(needed >= LEAST_NEED):.1%}, sure {np.mean(needed >= 0.5):.1%}"
+        line = f"{name}: searched for {np.mean(needed >= MIN_NEED):.1%}, sure {np.mean(needed >= 0.5):.1%}"
         if name in ASKED:
             evidence = fit_evidence(rest)
             for mode, those in (("hybrid", seen), ("lexical", by_words[name])):
@@ -168,7 +168,7 @@ def report(sets: Sets, by_words: Sets) -> None:
                 line += f"; {mode}: found {found:.1%}, size {size:.1f}"
         else:
             begun = needed[[one.starts for one in seen]]
-            line += f"; of starters {np.mean(begun >= LEAST_NEED):.1%}, {np.mean(begun >= 0.5):.1%}"
+            line += f"; of starters {np.mean(begun >= MIN_NEED):.1%}, {np.mean(begun >= 0.5):.1%}"
         print(line, flush=True)
 
 

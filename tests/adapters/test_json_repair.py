@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from roomlore.adapters.json_repair import MOST_CHARACTERS, repaired
+from roomlore.adapters.json_repair import MAX_CHARACTERS, repaired
 
-LONGEST = MOST_CHARACTERS
+LONGEST = MAX_CHARACTERS
 ODD = [
     '{"a": ' * (LONGEST // 6),
     "[" * LONGEST,
@@ -63,4 +63,4 @@ def test_no_text_takes_long(text):
 
 
 def test_what_is_too_long_is_not_tried():
-    assert repaired("{'a': '" + "b" * MOST_CHARACTERS + "'}") == ""
+    assert repaired("{'a': '" + "b" * MAX_CHARACTERS + "'}") == ""

@@ -11,8 +11,8 @@ from bench.pictures.svg import DARK, LIGHT, WIDTH, WRITTEN, cut, wide
 
 DOCS = FOLDER.parent
 PAGE_PIXELS = 700
-LEAST_PIXELS = 12
-MOST_BYTES = 250_000
+MIN_PIXELS = 12
+MAX_BYTES = 250_000
 SVG = "{http://www.w3.org/2000/svg}"
 SHOWN = re.compile(r"!\[(?P<alt>[^\]]*)\]\((?P<path>[^)\s]*pictures/(?P<name>[^)\s]+))\)")
 
@@ -36,7 +36,7 @@ def test_texts_are_large_enough_and_inside_the_sheet(name):
     assert float(sheet.get("width")) == WIDTH
     for text in sheet.iter(f"{SVG}text"):
         size, x, words = float(text.get("font-size")), float(text.get("x")), "".join(text.itertext())
-        assert size * PAGE_PIXELS / WIDTH >= LEAST_PIXELS
+        assert size * PAGE_PIXELS / WIDTH >= MIN_PIXELS
         assert 0 < float(text.get("y")) < float(sheet.get("height"))
         begin = {"start": x, "middle": x - wide(words, size) / 2, "end": x - wide(words, size)}
         left = begin[text.get("text-anchor", "start")]
@@ -89,7 +89,7 @@ def test_every_picture_is_shown_with_words_in_its_place():
 
 
 def test_pictures_are_small():
-    assert {path.name: size(path) for path in FOLDER.iterdir() if size(path) > MOST_BYTES} == {}
+    assert {path.name: size(path) for path in FOLDER.iterdir() if size(path) > MAX_BYTES} == {}
 
 
 def size(path: Path) -> int:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.evolution_answers import AROUND, SLOPPY, WRAPPERS, Case, cases
 
-from roomlore.core.evolution.answers import MOST_OPERATIONS, MOST_REJECTED, read_answer
+from roomlore.core.evolution.answers import MAX_OPERATIONS, MAX_REJECTED, read_answer
 
 CASES = list(cases())
 
@@ -125,11 +125,11 @@ def test_a_repair_that_makes_fields_of_a_text_is_not_taken():
 
 
 def test_operations_and_rejections_are_bounded():
-    answer = read_answer('{"action": "keep"}\n' * (MOST_OPERATIONS + 5))
-    assert (len(answer.operations), len(answer.rejected)) == (MOST_OPERATIONS, 5)
+    answer = read_answer('{"action": "keep"}\n' * (MAX_OPERATIONS + 5))
+    assert (len(answer.operations), len(answer.rejected)) == (MAX_OPERATIONS, 5)
     answer = read_answer("no\n" * 1000 + '{"action": "keep"}')
     assert len(answer.operations) == 1
-    assert len(answer.rejected) == MOST_REJECTED + 1
+    assert len(answer.rejected) == MAX_REJECTED + 1
     assert answer.rejected[-1].reason.startswith("800 more")
 
 
@@ -140,7 +140,7 @@ def test_operations_and_rejections_are_bounded():
 @settings(max_examples=300)
 def test_no_text_raises(text):
     answer = read_answer(text, repair=lambda raw: raw)
-    assert len(answer.rejected) <= MOST_REJECTED + 1
+    assert len(answer.rejected) <= MAX_REJECTED + 1
     for one in answer.rejected:
         one.text.encode()
 
@@ -206,7 +206,7 @@ def test_noise_takes_linear_time(noise):
     answer = read_answer(text)
     assert time.process_time() - started < 2
     assert answer.operations == ()
-    assert len(answer.rejected) <= MOST_REJECTED + 1
+    assert len(answer.rejected) <= MAX_REJECTED + 1
 
 
 def test_sloppy_json_is_marked_as_repaired():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roomlore.adapters.sql.memory_log import Plan as Rows
 from roomlore.adapters.sql.memory_log import VersionRow, check_numbers
-from roomlore.core.evolution.answers import MOST_OPERATIONS
+from roomlore.core.evolution.answers import MAX_OPERATIONS
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import clean_statement, comparison_form, handles_of, message_handles, most_deleted
 from roomlore.core.evolution.requests import Answer, Operation, Rejected, Rules, ScopeState
@@ -439,7 +439,7 @@ def test_too_many_operations():
     done = planned(held(*TEXTS), *(operation("delete", f"m{n % 5 + 1}") for n in range(5000)))
     assert len(done.changes) == 1
     assert len(done.rejected) == 5000 - 1
-    assert sum("at most" in reason and "operations" in reason for _, reason in reasons(done)) == 5000 - MOST_OPERATIONS
+    assert sum("at most" in reason and "operations" in reason for _, reason in reasons(done)) == 5000 - MAX_OPERATIONS
 
 
 WORDS = st.sampled_from(

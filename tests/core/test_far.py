@@ -12,7 +12,7 @@ from roomlore.core.analysis import Participants, analyse
 from roomlore.core.far import (
     EVIDENCE,
     EVIDENCE_WEIGHTS,
-    LEAST_NEED,
+    MIN_NEED,
     NEED,
     NEED_WEIGHTS,
     NOTHING_FAR,
@@ -64,7 +64,7 @@ def target(text: str, *, minutes: float = 600, new: float = 0.9, window: int = 2
     ],
 )
 def test_a_question_about_the_room_needs_its_past(text):
-    assert need(target(text)) > LEAST_NEED
+    assert need(target(text)) > MIN_NEED
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_a_question_about_the_room_needs_its_past(text):
     ],
 )
 def test_what_starts_something_new_needs_nothing_far(text):
-    assert need(target(text, minutes=30)) < LEAST_NEED
+    assert need(target(text, minutes=30)) < MIN_NEED
 
 
 def test_only_what_a_person_said_after_others_needs_anything():
     asked = "When did Marek say the boiler would be serviced?"
-    assert need(target(asked)) > LEAST_NEED
+    assert need(target(asked)) > MIN_NEED
     assert need(target(asked, window=0)) == 0
     for role in (Role.ASSISTANT, Role.SYSTEM, Role.TOOL):
         assert need(target(asked, role=role)) == 0
@@ -205,7 +205,7 @@ def test_the_surer_the_need_the_more_is_shown():
 
 @given(
     chances=st.dictionaries(st.integers(1, 400), st.floats(0, 1), max_size=90),
-    needed=st.floats(LEAST_NEED, 1),
+    needed=st.floats(MIN_NEED, 1),
     most=st.integers(1, 30),
 )
 def test_never_more_is_chosen_than_may_be_and_always_the_likeliest(chances, needed, most):
@@ -221,7 +221,7 @@ def test_never_more_is_chosen_than_may_be_and_always_the_likeliest(chances, need
     places=st.lists(st.integers(1, 60), unique=True, max_size=40),
     above=st.dictionaries(st.integers(2, 60), st.integers(1, 59), max_size=30),
     thread_candidates=st.dictionaries(st.integers(1, 60), st.floats(0.02, 1), max_size=30),
-    needed=st.floats(LEAST_NEED, 1),
+    needed=st.floats(MIN_NEED, 1),
 )
 def test_all_that_is_weighed_was_there_before_and_has_a_probability(places, above, thread_candidates, needed):
     parents = {child: parent for child, parent in above.items() if parent < child}

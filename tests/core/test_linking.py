@@ -12,7 +12,7 @@ from roomlore.adapters.weights import load_link_model
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.features import PAIR, SELF, view
-from roomlore.core.linking.model import MOST_FOR_NEW, answers, link, select
+from roomlore.core.linking.model import MAX_FOR_NEW, answers, link, select
 from roomlore.core.linking.window import RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 
@@ -195,7 +195,7 @@ def test_who_starts_something_new_gets_little() -> None:
         new_probability=0.9,
         thread_candidates=thread_candidates,
     )
-    assert len(select(found, 20)) <= MOST_FOR_NEW
+    assert len(select(found, 20)) <= MAX_FOR_NEW
 
 
 def test_among_equals_the_newer_is_shown() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from roomlore.core.audience import evidence_of
-from roomlore.core.memory.folding import AT_ONCE, FOLDED, MOST_FOLDED, MOST_SHORT, fold_changes, fold_due
+from roomlore.core.memory.folding import AT_ONCE, FOLDED, MAX_FOLDED, MAX_SHORT, fold_changes, fold_due
 from roomlore.core.memory.memory import Action, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.testing import builders
 from roomlore.testing.builders import START
@@ -32,11 +32,11 @@ def changed(memories: list[Memory], statement: str | None):
 
 
 def test_nothing_is_due_while_there_is_place():
-    assert fold_due([short(n) for n in range(MOST_SHORT - 1)], new_id="new").memory_ids == frozenset()
+    assert fold_due([short(n) for n in range(MAX_SHORT - 1)], new_id="new").memory_ids == frozenset()
 
 
 def test_the_oldest_become_one_that_rests_on_all_their_messages():
-    memories = [short(n, doubtful="not said" if n == 3 else "") for n in reversed(range(MOST_SHORT))]
+    memories = [short(n, doubtful="not said" if n == 3 else "") for n in reversed(range(MAX_SHORT))]
     fold, (merge,) = changed(memories, "much was said")
     oldest = [f"s{n:03d}" for n in range(AT_ONCE)]
     assert (merge.number, merge.action, merge.actor, list(merge.closes)) == (7, Action.MERGE, "first/tiny", oldest)
@@ -48,7 +48,7 @@ def test_the_oldest_become_one_that_rests_on_all_their_messages():
     assert fold.notes().splitlines()[0] == "[2024-05-01] note 0"
 
 
-@pytest.mark.parametrize(("there", "gone"), [(MOST_SHORT, 1), (MOST_SHORT + 5, 6)])
+@pytest.mark.parametrize(("there", "gone"), [(MAX_SHORT, 1), (MAX_SHORT + 5, 6)])
 def test_without_a_model_the_oldest_are_retired(there, gone):
     _, changes = changed([short(n) for n in range(there)], None)
     assert [change.action for change in changes] == [Action.DELETE] * gone
@@ -59,7 +59,7 @@ def test_without_a_model_the_oldest_are_retired(there, gone):
 
 
 def test_merged_ones_are_not_merged_again_and_the_oldest_of_them_is_retired():
-    memories = [short(n, FOLDED) for n in range(MOST_FOLDED)] + [short(n) for n in range(MOST_FOLDED, MOST_SHORT)]
+    memories = [short(n, FOLDED) for n in range(MAX_FOLDED)] + [short(n) for n in range(MAX_FOLDED, MAX_SHORT)]
     fold, changes = changed(memories, "merged")
     assert [change.action for change in changes] == [Action.MERGE, Action.DELETE]
     assert fold.lineage_id == "s010"
@@ -78,5 +78,5 @@ def test_the_number_stays_bounded_whoever_answers():
             if change.action is Action.MERGE:
                 memories.append(change.memory)
         memories.append(short(n))
-        assert len(memories) <= MOST_SHORT
-    assert sum(FOLDED in memory.tags for memory in memories) <= MOST_FOLDED
+        assert len(memories) <= MAX_SHORT
+    assert sum(FOLDED in memory.tags for memory in memories) <= MAX_FOLDED

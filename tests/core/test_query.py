@@ -11,7 +11,7 @@ from ranking_rooms import MadeRoom
 
 from roomlore.core.dates import time_spans
 from roomlore.core.mentions import sounds_like_agent, utterances
-from roomlore.core.search.query import MOST_TERMS, read_query
+from roomlore.core.search.query import MAX_TERMS, read_query
 from roomlore.core.text import terms
 
 ROOM = MadeRoom(("Kim Lee", "hi"), ("Ann Lee", "hi"), ("小王", "嗨"))
@@ -110,7 +110,7 @@ class TestWorth:
 
     def test_of_a_very_long_question_the_weightiest_terms_are_looked_up(self):
         query = read(" ".join(f"word{n}x" for n in range(900)) + " tea tea tea")
-        assert len(query.terms) == MOST_TERMS
+        assert len(query.terms) == MAX_TERMS
         assert "tea" in query.terms
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from when_rows import NOW, meaning
 
-from roomlore.core.dates import FAR_PAST, MOST_SPANS, TimeSpan, closeness, time_spans
+from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, closeness, time_spans
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -131,7 +131,7 @@ def test_far_past_comes_before_everything_in_any_zone():
 
 
 def test_gives_no_more_spans_than_it_says():
-    assert len(time_spans("昨天，前天。" * 200, now=NOW)) == MOST_SPANS
+    assert len(time_spans("昨天，前天。" * 200, now=NOW)) == MAX_SPANS
 
 
 WORDS = (

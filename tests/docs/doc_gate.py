@@ -4,7 +4,7 @@ import asyncio
 
 from roomlore.testing.model_server import Asked
 
-MOST_SECONDS = 60
+MAX_SECONDS = 60
 """For what comes at once, on a busy machine too."""
 
 
@@ -23,6 +23,6 @@ class Gate:
 
     async def until_asked(self, times: int) -> None:
         """That many more requests have come; raises `TimeoutError` where they do not."""
-        async with asyncio.timeout(MOST_SECONDS):
+        async with asyncio.timeout(MAX_SECONDS):
             for _ in range(times):
                 await self._come.acquire()

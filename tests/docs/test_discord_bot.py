@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 from doc_discord import ANN, BOT, CHANNEL, LI, Discord, message
-from doc_gate import MOST_SECONDS, Gate
+from doc_gate import MAX_SECONDS, Gate
 from doc_program import load_program
 
 import roomlore
@@ -56,7 +56,7 @@ async def running(program):
     async with roomlore.open() as lore, program.Bot(lore) as bot:
         listening = asyncio.create_task(bot.start("..."))
         try:
-            async with asyncio.timeout(MOST_SECONDS):
+            async with asyncio.timeout(MAX_SECONDS):
                 await bot.wait_until_ready()
             yield bot
         finally:
@@ -69,7 +69,7 @@ async def tell(there: Discord, bot, *told: dict) -> None:
     for one in told:
         heard = bot.wait_for("message", check=partial(_is, one))
         await there.tell("MESSAGE_CREATE", **one)
-        async with asyncio.timeout(MOST_SECONDS):
+        async with asyncio.timeout(MAX_SECONDS):
             await heard
 
 
@@ -126,7 +126,7 @@ async def test_a_message_told_again_is_not_answered_again(program, there, gate):
         await tell(there, bot, FIRST, FIRST)
         await gate.until_asked(1)
         gate.open.set()
-        async with asyncio.timeout(MOST_SECONDS):
+        async with asyncio.timeout(MAX_SECONDS):
             await there.until_answered("101")
         await tell(there, bot, FIRST)
     assert [said["content"] for said in there.said.values()] == ["绿茶 green tea"]

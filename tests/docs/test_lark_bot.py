@@ -5,7 +5,7 @@ from collections import Counter
 
 import doc_lark
 import pytest
-from doc_gate import MOST_SECONDS, Gate
+from doc_gate import MAX_SECONDS, Gate
 from doc_lark import BOT, CHAT, SECRET, STRANGE, Lark
 from doc_program import load_program
 
@@ -94,7 +94,7 @@ async def test_what_takes_too_long_at_the_end_is_given_up_and_said(bot, there, g
 async def test_an_event_told_again_is_not_answered_again(bot, there):
     async with bot.life(bot.app):
         bot.app.state.bot.take(asks("om_1", event_id="e1"))
-        async with asyncio.timeout(MOST_SECONDS):
+        async with asyncio.timeout(MAX_SECONDS):
             await there.until_answered("om_1")
         bot.app.state.bot.take(asks("om_1", event_id="e1"))
     assert there.replied == ["om_1"]

@@ -9,7 +9,7 @@ from roomlore.core.prompt import neutral
 from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.core.text import graphemes
 
-MOST_TOKENS = 96
+MAX_TOKENS = 96
 LABELS = {"en": "Summary: ", "zh": "历史摘要: "}
 
 
@@ -29,12 +29,12 @@ def _check(checkpoint: roomlore.Checkpoint) -> None:
     assert checkpoint.made_by in (SUMMARY_MODEL, "extract")
     assert graphemes(checkpoint.summary) >= 5
     assert EncodingTokens().count([checkpoint.summary]) == [checkpoint.tokens]
-    assert checkpoint.tokens <= MOST_TOKENS
+    assert checkpoint.tokens <= MAX_TOKENS
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_a_session_goes_on_with_the_models_summary(real_model, listener, language):
-    settings = real_model.settings(summary_max_tokens=MOST_TOKENS)
+    settings = real_model.settings(summary_max_tokens=MAX_TOKENS)
     async with roomlore.open("sqlite://", settings=settings, background=False) as lore:
         await _told(lore, TURNS[language])
         first = await _summarised(lore, listener)
@@ -52,7 +52,7 @@ async def test_a_session_goes_on_with_the_models_summary(real_model, listener, l
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_without_time_sentences_are_chosen(real_model, language):
-    settings = real_model.settings(summary_max_tokens=MOST_TOKENS, summary_timeout_seconds=0.001)
+    settings = real_model.settings(summary_max_tokens=MAX_TOKENS, summary_timeout_seconds=0.001)
     async with roomlore.open("sqlite://", settings=settings, background=False) as lore:
         await _told(lore, TURNS[language])
         checkpoint = await lore.sessions.summarise("kitchen")

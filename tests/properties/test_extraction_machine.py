@@ -22,14 +22,14 @@ import roomlore
 from extraction_rig import mark, records, reply
 from roomlore import Message, Settings
 from roomlore.core.errors import StorageUnavailable
-from roomlore.core.memory.extraction import MOST_MESSAGES
+from roomlore.core.memory.extraction import MAX_MESSAGES
 from roomlore.core.memory.memory import Evolution
 from roomlore.ports.durable import Json, WorkState
 from roomlore.services.extraction import EXTRACTION, Extracted, ExtractionService
 from roomlore.testing import FrozenClock
 
 PLACES = [("r", "bot"), ("群", "bot"), ("群", "bob")]
-MOST_PIECES = 500
+MAX_PIECES = 500
 WENT = ["kept", "nothing", "fallback", "killed before", "killed after", "not stored"]
 places = st.sampled_from(PLACES)
 
@@ -261,7 +261,7 @@ class ExtractionMachine(RuleBasedStateMachine):
         """What is due is done in the end, whatever happened before."""
         self.sweep()
         while self.held.waiting:
-            assert len(self.held.done) < MOST_PIECES
+            assert len(self.held.done) < MAX_PIECES
             for work_id in sorted(self.held.waiting):
                 self.run(work_id, "kept")
             self.sweep()
@@ -275,7 +275,7 @@ class ExtractionMachine(RuleBasedStateMachine):
     def _check(self, room: str, agent: str) -> None:
         made = [record for record in self.runner.run(records(self.lore, agent)) if record.room_id == room]
         replied, gone = self.replies[room, agent], self.deleted[room, agent]
-        cut = sum(record.messages == MOST_MESSAGES for record in made)
+        cut = sum(record.messages == MAX_MESSAGES for record in made)
         assert (replied - gone) // self.every <= len(made) <= replied // self.every + cut
         assert self.runner.run(self._left(room, agent)) < self.every
         read, end = _read(made), self.runner.run(mark(self.lore, room, agent)) or 0

@@ -8,7 +8,7 @@ from bench.meaning_evolution import offline_weeks
 
 import roomlore
 
-LEAST = {"what holds": 0.9, "outdated is not held": 0.8, "noise is not held": 0.95, "memories made": 0.75}
+MIN = {"what holds": 0.9, "outdated is not held": 0.8, "noise is not held": 0.95, "memories made": 0.75}
 
 
 async def test_rules_remember_what_a_week_settled():
@@ -18,5 +18,5 @@ async def test_rules_remember_what_a_week_settled():
             for judged in await offline_weeks(lore, json.loads(line)):
                 every[judged.group] += 1
                 right[judged.group] += judged.verdict == "right"
-    assert every.keys() == LEAST.keys()
-    assert {group: share for group, share in LEAST.items() if right[group] < share * every[group]} == {}
+    assert every.keys() == MIN.keys()
+    assert {group: share for group, share in MIN.items() if right[group] < share * every[group]} == {}

@@ -18,7 +18,7 @@ from roomlore.core.privacy.redaction import ForgetReport
 from roomlore.surfaces.console import memory_editing
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.http import create_app
-from roomlore.surfaces.long_work import MOST_AT_A_TIME
+from roomlore.surfaces.long_work import MAX_AT_A_TIME
 from roomlore.testing.model_server import ModelServer
 
 SECONDS = 60
@@ -365,11 +365,11 @@ async def test_no_more_is_counted_at_a_time_for_a_tenant_than_there_may_be(lore,
             headers = {**LANGUAGES[language], "Authorization": f"Bearer {key}", **more}
             return await http.get(f"{path}?{urlencode({'what': 'forget', 'id': person})}", headers=headers)
 
-        allowed = [f"人{n}" for n in range(MOST_AT_A_TIME)]
+        allowed = [f"人{n}" for n in range(MAX_AT_A_TIME)]
         for person in (*allowed, *allowed):
             assert counting in (await told(person)).text
         assert len(counted) == len(allowed)
-        for n in range(MOST_AT_A_TIME, 10):
+        for n in range(MAX_AT_A_TIME, 10):
             refused = await told(f"人{n}")
             assert (refused.status_code, full in refused.text) == (429, True)
             assert not re.search("hx-trigger|http-equiv", refused.text)

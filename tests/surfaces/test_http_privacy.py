@@ -86,11 +86,11 @@ async def test_what_takes_long_goes_on_and_is_waited_for(http, lore, known, monk
         return await forget(user_id, dry_run=dry_run)
 
     monkeypatch.setattr(lore.privacy, "forget", slow)
-    monkeypatch.setattr(privacy_routes, "_MOST_WAITED", 0.01)
+    monkeypatch.setattr(privacy_routes, "_MAX_WAITED", 0.01)
     for _ in range(2):
         answer = await http.post("/privacy/forget", json=U1 | {"confirm": True})
         assert (answer.status_code, answer.json()["status"]) == (202, "running")
-    monkeypatch.setattr(privacy_routes, "_MOST_WAITED", 60.0)
+    monkeypatch.setattr(privacy_routes, "_MAX_WAITED", 60.0)
     may_end.set()
     told = (await http.post("/privacy/forget", json=U1 | {"confirm": True})).json()
     assert (told["complete"], begun) == (True, ["u1"])

@@ -13,10 +13,10 @@ from privacy_rig import SECONDS, ended, slow_over, until
 from roomlore.core.errors import StorageUnavailable
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.http import create_app, privacy_routes
-from roomlore.surfaces.long_work import MOST_AT_A_TIME, LongWork
+from roomlore.surfaces.long_work import MAX_AT_A_TIME, LongWork
 
 VERIFY = "/privacy/verify"
-PEOPLE = [f"人{n}" for n in range(MOST_AT_A_TIME)]
+PEOPLE = [f"人{n}" for n in range(MAX_AT_A_TIME)]
 both = pytest.mark.parametrize("language", LANGUAGES)
 
 
@@ -35,8 +35,8 @@ def app(slow):
 @pytest.fixture
 def hurried(monkeypatch):
     """No request waits for anything; `patient()` makes them wait."""
-    monkeypatch.setattr(privacy_routes, "_MOST_WAITED", 0.01)
-    return lambda: monkeypatch.setattr(privacy_routes, "_MOST_WAITED", SECONDS)
+    monkeypatch.setattr(privacy_routes, "_MAX_WAITED", 0.01)
+    return lambda: monkeypatch.setattr(privacy_routes, "_MAX_WAITED", SECONDS)
 
 
 async def running(http, query: str = "") -> None:
@@ -99,7 +99,7 @@ async def test_no_more_is_checked_at_a_time_for_a_tenant_than_there_may_be(conne
             assert int(refused.headers["retry-after"]) > 0
             assert refused.headers["content-type"] == "application/problem+json"
         await running(theirs)
-        assert slow.gate.calls == ["reading"] * (MOST_AT_A_TIME + 1)
+        assert slow.gate.calls == ["reading"] * (MAX_AT_A_TIME + 1)
         hurried()
         slow.gate.open.set()
         for query in (f"?group_id=user:{PEOPLE[0]}", "", "?group_id=user:安"):
@@ -130,7 +130,7 @@ async def test_counts_of_both_faces_are_the_same_and_few_at_a_time(http, slow, h
     for person in (*PEOPLE, *PEOPLE):
         answer = await would(http, person)
         assert (answer.status_code, answer.json()["status"]) == (202, "running")
-    assert len(slow.forgetter.begun) == MOST_AT_A_TIME
+    assert len(slow.forgetter.begun) == MAX_AT_A_TIME
     refused = await would(http, "安")
     assert (refused.status_code, refused.json()["type"]) == (429, "urn:roomlore:too-many")
     await page(http, f"/console/memory/forgetting/would?id={quote('安')}", 429, language)
@@ -138,7 +138,7 @@ async def test_counts_of_both_faces_are_the_same_and_few_at_a_time(http, slow, h
     unconfirmed = await would(http, "安", dry_run=False)
     assert unconfirmed.status_code == 422
     assert {"confirm", "dry_run"} <= set(unconfirmed.json()["detail"].replace("`", " ").replace(":", " ").split())
-    assert len(slow.forgetter.begun) == MOST_AT_A_TIME
+    assert len(slow.forgetter.begun) == MAX_AT_A_TIME
     assert (await would(http, "安", dry_run=False, confirm=True)).status_code == 202, "forgetting is never refused"
     slow.forgetter.may_end[PEOPLE[0], True].set()
     hurried()

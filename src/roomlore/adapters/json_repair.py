@@ -2,14 +2,14 @@
 
 from json_repair import repair_json
 
-MOST_CHARACTERS = 4_000
+MAX_CHARACTERS = 4_000
 """The longest text that is repaired. Outputs of models are far shorter, and a longer text can take seconds."""
 
 
 def repaired(text: str) -> str:
-    """Return JSON with the text's content; '' if it cannot be repaired or is longer than `MOST_CHARACTERS`. Never
+    """Return JSON with the text's content; '' if it cannot be repaired or is longer than `MAX_CHARACTERS`. Never
     raises."""
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         return ""
     try:
         return str(repair_json(text, skip_json_loads=True, ensure_ascii=False))

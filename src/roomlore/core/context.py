@@ -333,14 +333,14 @@ def _thread_reason(target: Entry, message: StoredMessage, chance: float) -> str:
     return f"{'likely' if chance >= SAME_THREAD_FROM else 'possibly'} the same thread ({chance:.2f})"
 
 
-_LEAST_SHARE = 0.05
+_MIN_SHARE = 0.05
 
 
 def _why(view: RoomView, entry: Entry, scorer: RelevanceScorer, signals: Signals) -> str:
     """Name the two signals that add most; the second only if it adds at least 0.05."""
     shares = dict(zip(SIGNALS, scorer.shares_of(signals), strict=True))
     first, second = sorted(shares, key=lambda name: -shares[name])[:2]
-    names = [first, second] if shares[second] >= _LEAST_SHARE else [first]
+    names = [first, second] if shares[second] >= _MIN_SHARE else [first]
     return ", ".join(_PHRASES[name](view, entry, signals) for name in names)
 
 

@@ -13,7 +13,7 @@ from roomlore.core.records import to_record
 
 SHARE = "share"
 """The name beside an arm's settings that gives its share of the rooms."""
-MOST_SHARE = 1_000_000
+MAX_SHARE = 1_000_000
 _SURE = 1.96
 """Standard errors on each side of a mean that hold it in 95 of 100 samples."""
 
@@ -54,8 +54,8 @@ class Experiment:
 
 def _arm(name: str, given: Mapping[str, Any]) -> Arm:
     share = given.get(SHARE, 1)
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MOST_SHARE:
-        raise InvalidInput(f"experiment, arm {name!r}: share is {share!r:.60}; give a number from 0 to {MOST_SHARE}.")
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MAX_SHARE:
+        raise InvalidInput(f"experiment, arm {name!r}: share is {share!r:.60}; give a number from 0 to {MAX_SHARE}.")
     return Arm(name, float(share), {setting: value for setting, value in given.items() if setting != SHARE})
 
 

@@ -57,7 +57,7 @@ EVIDENCE_WEIGHTS = (
 """Weights of `EVIDENCE`, and a constant."""
 
 
-LEAST_NEED = 0.3
+MIN_NEED = 0.3
 """The least probability at which a search is made."""
 MISSED, SURENESS = 150.0, 4
 """A missed message counts `1 + MISSED * P(needed)**SURENESS` times as much as a superfluous one."""

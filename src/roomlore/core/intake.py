@@ -61,14 +61,14 @@ def _utc(at: datetime) -> datetime:
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
-_MOST = 2**63 - 1
+_MAX = 2**63 - 1
 
 
 def check_page(*, limit: int, after: int = 0) -> None:
     """Raise `InvalidInput` unless `limit` is a whole number from 1 and `after` one from 0, neither above 2**63 - 1."""
     for name, value, least in (("limit", limit, 1), ("after", after, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
-            raise InvalidInput(f"{name} is {value!r}; it must be a whole number from {least} to {_MOST}.")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MAX:
+            raise InvalidInput(f"{name} is {value!r}; it must be a whole number from {least} to {_MAX}.")
 
 
 MAX_ID_CHARS = 512

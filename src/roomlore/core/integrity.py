@@ -115,7 +115,7 @@ class VerifyReport:
         return not self.counts
 
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 
 
 class Findings:
@@ -133,11 +133,11 @@ class Findings:
     def add(self, faults: Iterable[Fault]) -> None:
         for fault in faults:
             self.counts[fault.check] = self.counts.get(fault.check, 0) + 1
-            if len(self.faults) < MOST_LISTED:
+            if len(self.faults) < MAX_LISTED:
                 self.faults.append(fault)
 
     def note(self, where: str, found: str) -> None:
-        if len(self.notes) < MOST_LISTED:
+        if len(self.notes) < MAX_LISTED:
             self.notes.append(Note(where, found))
 
     def take(self, others: "Findings") -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from roomlore.core.errors import InvalidInput
 
-_LEAST_ID = 100_000
+_MIN_ID = 100_000
 
 
 def json_copy(value: Any, *, what: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def is_id(value: Any) -> bool:
     """Return True if a number is long enough to be somebody's id."""
-    return isinstance(value, int) and value >= _LEAST_ID
+    return isinstance(value, int) and value >= _MIN_ID
 
 
 def storable(text: str) -> str:

@@ -503,9 +503,9 @@ def _characters(run: str) -> list[str]:
     return singles + [run[at : at + 2] for at in range(len(run) - 1)]
 
 
-_LEAST_ROOT = 5
+_MIN_ROOT = 5
 
 
 def roots(text: str) -> list[str]:
     """Return the terms of a text without the final i that the stemmer leaves of a y, so that allergy meets allergic."""
-    return [term[:-1] if term[-1] == "i" and len(term) > _LEAST_ROOT else term for term in terms(text)]
+    return [term[:-1] if term[-1] == "i" and len(term) > _MIN_ROOT else term for term in terms(text)]

@@ -33,7 +33,7 @@ from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 
 SAMPLE = 300
-MOST_SAMPLED = 100_000
+MAX_SAMPLED = 100_000
 _HITS = max(RANKS)
 _LOOKED_AT = 50
 _ROOMS = 500
@@ -109,8 +109,8 @@ class EvaluationService:
         `room_id` or `viewer`, and `answers` (ids of messages) or `words` that an answer contains. `forbidden`: rows
         with a `text` and the `viewer` who must not be shown it. Raise `InvalidInput`, `NotFound`, `StorageUnavailable`.
         """
-        if not isinstance(sample, int) or not 1 <= sample <= MOST_SAMPLED:
-            raise InvalidInput(f"sample is {sample!r:.60}; it must be a whole number from 1 to {MOST_SAMPLED}.")
+        if not isinstance(sample, int) or not 1 <= sample <= MAX_SAMPLED:
+            raise InvalidInput(f"sample is {sample!r:.60}; it must be a whole number from 1 to {MAX_SAMPLED}.")
         asked = read_questions(questions or ())
         hidden = read_forbidden(forbidden or ())
         for one in hidden:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 Sweep = Callable[[], Awaitable[list[str]]]
 """Enqueue the work of one kind that is due, of all tenants, and return its ids."""
 KIND = re.compile(r"[a-z_]{1,64}")
-_MOST_WAITED_FOR = 1000
+_MAX_WAITED_FOR = 1000
 
 
 def counted(kind: str, work: Work, *, clock: Clock, telemetry: Telemetry) -> Work:
@@ -154,7 +154,7 @@ class JobService:
             return set()
         due = {work_id for sweep in self._sweeps.values() for work_id in await sweep()}
         for status in ("running", "waiting"):
-            known = await self._durable.page(names=list(self._sweeps), status=status, limit=_MOST_WAITED_FOR)
+            known = await self._durable.page(names=list(self._sweeps), status=status, limit=_MAX_WAITED_FOR)
             due |= {state.work_id for state in known}
         return due
 

@@ -35,8 +35,8 @@ from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
 
-MOST_MEMORIES = 20_000
-_HELD = 3 * MOST_MEMORIES
+MAX_MEMORIES = 20_000
+_HELD = 3 * MAX_MEMORIES
 _ALL = 2**31 - 1
 """A viewer's limit counts what the viewer may see, so all is read."""
 _INLINE = 500
@@ -122,7 +122,7 @@ class MemorySearchCache:
         seen = None
         active = partial(work.memories.active, tenant=tenant, scope=scope)
         if cached.sight is None:
-            found = [] if same else await active(limit=MOST_MEMORIES)
+            found = [] if same else await active(limit=MAX_MEMORIES)
         else:
             if not same or cached.evidence is None:
                 cached.every = await active(limit=_ALL)
@@ -151,7 +151,7 @@ def _seen(every: Sequence[NumberedMemory], seen: NDArray[np.bool_], view: View) 
     """Return the memories that a viewer may see, at most as many as one that sees all would get."""
     some = [every[place] for place in np.flatnonzero(seen).tolist()]
     _, replaced = unreplaced([one.memory for one in some])
-    kept = [one for one in some if one.memory.memory_id not in replaced][:MOST_MEMORIES]
+    kept = [one for one in some if one.memory.memory_id not in replaced][:MAX_MEMORIES]
     return [replace(one, memory=told(one.memory, view)) for one in kept]
 
 

@@ -38,7 +38,7 @@ _TEST = ChatRequest(messages=({"role": "user", "content": "Say: ready"},), max_t
 Check = Callable[[ChatAnswer], None]
 """Raise `BadModelOutput` if an answer cannot be used, so that the next provider is asked."""
 PROMPT = "session_summary"
-_LEAST_CHARACTERS = 5
+_MIN_CHARACTERS = 5
 
 
 @dataclass(slots=True)
@@ -420,5 +420,5 @@ class ChainSummarizer:
 
 
 def _long_enough(answer: ChatAnswer) -> None:
-    if graphemes(answer.text.strip()) < _LEAST_CHARACTERS:
-        raise BadModelOutput(f"The answer is shorter than {_LEAST_CHARACTERS} characters.")
+    if graphemes(answer.text.strip()) < _MIN_CHARACTERS:
+        raise BadModelOutput(f"The answer is shorter than {_MIN_CHARACTERS} characters.")

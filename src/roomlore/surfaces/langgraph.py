@@ -42,7 +42,7 @@ _KEY = "langgraph"
 _ROOMS = "store:"
 _SENDER = "langgraph-store"
 _PAGE = 500
-_MOST_FOUND = 200
+_MAX_FOUND = 200
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
 
 
@@ -155,7 +155,7 @@ class _Items:
     async def _answers(self, rooms: Sequence[str], query: str) -> list[tuple[StoredMessage, float | None]]:
         found: list[tuple[StoredMessage, float | None]] = []
         for room_id in rooms:
-            answer = await self._lore.messages.search(room_id, query, limit=_MOST_FOUND)
+            answer = await self._lore.messages.search(room_id, query, limit=_MAX_FOUND)
             found += [(hit.message, hit.score) for hit in answer.hits if _is_item(hit.message) and _answers_itself(hit)]
         return sorted(found, key=lambda one: -(one[1] or 0.0))
 

@@ -118,7 +118,7 @@ def _beginning(names: Iterable[Hashable], beginning: tuple[Hashable, ...]) -> li
 Name = tuple[str, str, str]
 
 _WITH_WORDS = " and the same words"
-MOST_AT_A_TIME = 3
+MAX_AT_A_TIME = 3
 """Counts, and likewise checks, that may run at a time for one tenant: each reads all stored data."""
 
 
@@ -177,6 +177,6 @@ def _counting(lore: Lore, user_id: str, *, same_words: bool) -> Name:
 
 async def _within_limit(work: LongWork, name: Name, begin: Callable[[], Awaitable[T]], seconds: float) -> Asked[T]:
     """Run work if fewer than the limit of its kind are running. The first two parts of the name are the kind."""
-    if not work.knows(name) and work.under_way(*name[:2]) >= MOST_AT_A_TIME:
+    if not work.knows(name) and work.under_way(*name[:2]) >= MAX_AT_A_TIME:
         return Asked(None, full=True)
     return Asked(await work.wait(name, begin, seconds=seconds))

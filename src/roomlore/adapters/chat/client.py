@@ -82,11 +82,11 @@ _FINISHES: Mapping[str, FinishReason] = {
     "function_call": "tool_calls",
 }
 _THOUGHTS = ("reasoning", "reasoning_content")
-_MOST_TOKENS = 10**9
+_MAX_TOKENS = 10**9
 _LONGEST_ARGUMENTS = 2 * 1024 * 1024
 _LONGEST_ANSWER = 16 * 1024 * 1024
 """Characters of text and reasoning. Settings allow no longer message."""
-_MOST_CALLS = 1000
+_MAX_CALLS = 1000
 
 
 class ProviderProblem(Exception):
@@ -174,7 +174,7 @@ class Assembly:
     def _join(self, fragments: Iterable[Any]) -> None:
         for fragment in fragments:
             self._call(_mapping(fragment)).add(_mapping(fragment))
-        if len(self._calls) > _MOST_CALLS or sum(len(call.arguments) for call in self._calls) > _LONGEST_ARGUMENTS:
+        if len(self._calls) > _MAX_CALLS or sum(len(call.arguments) for call in self._calls) > _LONGEST_ARGUMENTS:
             raise BadModelOutput("calls tools without end")
 
     def _call(self, fragment: Mapping[str, Any]) -> "_Call":
@@ -230,7 +230,7 @@ def _count(counts: Mapping[str, Any], *names: str) -> int:
     """Return the first number that can be a count of tokens, else 0."""
     for name in names:
         value = counts.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_TOKENS:
             return int(value)
     return 0
 

@@ -333,7 +333,7 @@ APPLICATION = "roomlore"
 QUEUE = "roomlore"
 VERSION = "1"
 """The version of the stored format, not of roomlore: a newer release continues the work of an older one."""
-_MOST_BEGINNINGS = 50
+_MAX_BEGINNINGS = 50
 """The most starts of one piece of work. Work whose process dies every time is given up."""
 _SPARE_CONNECTIONS = 4
 _JOIN_SECONDS = 2.0
@@ -586,7 +586,7 @@ def _register(names: Mapping[str, Work]) -> None:
     """Register functions. DBOS keeps them for the life of the process; each one looks up the current runtime."""
     for name in names:
         if name not in _registered:
-            DBOS.workflow(name=PREFIX + name, max_recovery_attempts=_MOST_BEGINNINGS)(_served(name))
+            DBOS.workflow(name=PREFIX + name, max_recovery_attempts=_MAX_BEGINNINGS)(_served(name))
             _registered.add(name)
 
 

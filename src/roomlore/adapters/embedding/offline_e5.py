@@ -18,7 +18,7 @@ from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.language import TextKind
 
 # The model reads up to 512, but 512 finds messages no better and takes more than twice as long (ADR 0008).
-_MOST_TOKENS = 256
+_MAX_TOKENS = 256
 _MARKS = 2
 _CHARACTERS_A_TOKEN = 16
 _ERRORS_ONLY = 3
@@ -43,7 +43,7 @@ class E5Engine:
         return mean / np.linalg.norm(mean)
 
     def _input(self, text: str) -> Floats:
-        most = _MOST_TOKENS - _MARKS
+        most = _MAX_TOKENS - _MARKS
         numbers = self._tokens.numbers(text[: most * _CHARACTERS_A_TOKEN])[:most]
         vocabulary = self._weights.vocabulary
         last = len(numbers) + 1
@@ -81,7 +81,7 @@ def _session(graph: bytes) -> onnxruntime.InferenceSession:
 
 
 _MODEL = EmbeddingModel(name="multilingual-e5-small q4 int8", dimensions=384)
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 _SLICE = 64
 
 
@@ -93,7 +93,7 @@ class OfflineE5:
     """
 
     def __init__(self, weights: Path, *, threads: int = 0) -> None:
-        threads = threads or min(os.cpu_count() or 1, _MOST_THREADS)
+        threads = threads or min(os.cpu_count() or 1, _MAX_THREADS)
         self._path = weights
         self._pools: Mapping[TextKind, ThreadPoolExecutor] = {
             "query": ThreadPoolExecutor(threads, "embed-query"),

@@ -23,7 +23,7 @@ from roomlore.ports.durable import RETRIABLE, Dropped, DurableWork, Json, Work, 
 
 log = logging.getLogger(__name__)
 
-_MOST_DONE = 10_000
+_MAX_DONE = 10_000
 """The most finished pieces that are remembered, so that memory stays bounded."""
 
 
@@ -238,7 +238,7 @@ class InProcessWork:
         if status == "done":
             piece.finished.clear()
             self._done.append(piece.work_id)
-            if len(self._done) > _MOST_DONE:
+            if len(self._done) > _MAX_DONE:
                 self._pieces.pop(self._done.popleft(), None)
 
     def _turn(self, piece: _Piece, status: WorkStatus) -> None:

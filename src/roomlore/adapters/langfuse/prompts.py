@@ -18,7 +18,7 @@ from roomlore.ports.language import Language, Prompts
 
 log = logging.getLogger(__name__)
 
-_MOST_BYTES = 1_048_576
+_MAX_BYTES = 1_048_576
 _ADVICE = {
     401: "check langfuse_public_key and langfuse_secret_key",
     403: "check what the keys may do",
@@ -77,8 +77,8 @@ class LangfuseServer:
             body = bytearray()
             async for piece in answer.aiter_bytes():
                 body += piece
-                if len(body) > _MOST_BYTES:
-                    raise Unusable(f"the answer is longer than {_MOST_BYTES} bytes")
+                if len(body) > _MAX_BYTES:
+                    raise Unusable(f"the answer is longer than {_MAX_BYTES} bytes")
             return answer.status_code, bytes(body)
 
 

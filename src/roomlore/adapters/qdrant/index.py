@@ -239,7 +239,7 @@ def _number(point: models.ScoredPoint) -> int:
 
 
 _TIES = 32
-_MOST_TIES = 2_048
+_MAX_TIES = 2_048
 """The most extra points requested beyond the limit, so that of equally near points those with the smallest numbers are
 kept. A few are requested first, more if they are not enough."""
 
@@ -393,7 +393,7 @@ class QdrantVectors:
         """Return the nearest points of each vector, and enough more to find the smallest numbers among equals."""
         more = _TIES
         found = await self._ask(name, queries(vectors, where, limit + more))
-        while more < _MOST_TIES:
+        while more < _MAX_TIES:
             cut = [place for place, one in enumerate(found) if cut_among_equals(one, limit, limit + more)]
             if not cut:
                 break

@@ -19,13 +19,13 @@ from roomlore.ports.coordination import Attributes
 
 log = logging.getLogger(__name__)
 
-_MOST_ERRORS = 10
-_MOST_FRAMES = 60
+_MAX_ERRORS = 10
+_MAX_FRAMES = 60
 
 
 def event_of(error: BaseException, tags: Mapping[str, str | int | float | bool]) -> Event:
     """Return the event of an error. `tags`: searchable values."""
-    chain = [_told(one) for one in islice(_with_causes(error), _MOST_ERRORS)]
+    chain = [_told(one) for one in islice(_with_causes(error), _MAX_ERRORS)]
     values = {name: str(value) for name, value in tags.items()}
     return {"level": "error", "exception": {"values": chain[::-1]}, "tags": values}
 
@@ -51,7 +51,7 @@ def _told(error: BaseException) -> dict[str, Any]:
 
 def _frames(error: BaseException) -> list[dict[str, Any]]:
     """Return the frames, the innermost last, as Sentry expects them."""
-    return [_frame(trace) for trace in _traces(error.__traceback__)][-_MOST_FRAMES:]
+    return [_frame(trace) for trace in _traces(error.__traceback__)][-_MAX_FRAMES:]
 
 
 def _traces(trace: TracebackType | None) -> Iterator[TracebackType]:

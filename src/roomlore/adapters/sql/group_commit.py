@@ -14,8 +14,8 @@ from time import monotonic
 from roomlore.adapters.sql.engine import Connection, shielded
 from roomlore.core.errors import RoomloreError, StorageUnavailable
 
-_MOST_UNITS = 32
-_MOST_SECONDS = 0.02
+_MAX_UNITS = 32
+_MAX_SECONDS = 0.02
 """A transaction takes in no more units after this long, so that no unit waits long for its commit."""
 SAVEPOINT, UNDO = "SAVEPOINT unit", "ROLLBACK TO unit"
 _UNDONE = "The database undid a transaction that several writes shared, since another of them failed. Try again."
@@ -65,7 +65,7 @@ class GroupCommit:
         self._leading = True
         try:
             async with self._transaction() as connection:
-                until = monotonic() + _MOST_SECONDS
+                until = monotonic() + _MAX_SECONDS
                 yield connection
                 if self._waiting:
                     await shielded(self._commit_with_others(connection, until))
@@ -103,7 +103,7 @@ class GroupCommit:
     async def _commit_with_others(self, connection: Connection, until: float) -> None:
         joined: list[_Member] = []
         try:
-            while len(joined) < _MOST_UNITS and monotonic() < until and (member := self._next()):
+            while len(joined) < _MAX_UNITS and monotonic() < until and (member := self._next()):
                 if await _joined(member, connection):
                     joined.append(member)
             await connection.run("COMMIT")

@@ -69,12 +69,12 @@ def _count(*where: Any) -> Any:
     return select(func.count()).select_from(_m).where(_chosen(), *where)
 
 
-_MOST_WORDS = 4
+_MAX_WORDS = 4
 
 
 def _saying() -> Any:
     statement = func.lower(_m.c.statement)
-    parts = (statement.like(func.lower(bindparam(f"word{number}")), escape="!") for number in range(_MOST_WORDS))
+    parts = (statement.like(func.lower(bindparam(f"word{number}")), escape="!") for number in range(_MAX_WORDS))
     found = _memories(schema.ACTIVE, *parts)
     return found.order_by(_m.c.updated_at.desc(), _m.c.memory_id.desc()).limit(bindparam("count"))
 
@@ -210,7 +210,7 @@ class MemoryReading(Repository):
         return [unescape(row[0]) for row in rows]
 
     async def saying(self, *, tenant: str, words: Sequence[str], limit: int) -> list[Memory]:
-        every = [*words[:_MOST_WORDS], *[""] * _MOST_WORDS][:_MOST_WORDS]
+        every = [*words[:_MAX_WORDS], *[""] * _MAX_WORDS][:_MAX_WORDS]
         patterns = {f"word{number}": containing(word) for number, word in enumerate(every)}
         rows = await self._sql.fetch(_SAYING, tenant=escape(tenant), count=limit, **patterns)
         return [MEMORY.read(row) for row in rows]

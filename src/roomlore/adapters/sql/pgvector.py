@@ -61,7 +61,7 @@ def halves(vectors: Vectors) -> list[Half]:
 
 
 KIND = "pgvector"
-_MOST_DIMENSIONS = 16_000
+_MAX_DIMENSIONS = 16_000
 _INLINE_DIMENSIONS = 3_900
 """This many dimensions fit on a page; vectors in the page are read without a detour."""
 
@@ -142,8 +142,8 @@ class PgVectors:
         return found.generation if found is not None and found.kind == KIND and there[0][0] else None
 
     async def prepare(self, *, collection: str, model: EmbeddingModel, generation: str) -> None:
-        if not 0 < model.dimensions <= _MOST_DIMENSIONS:
-            raise InvalidInput(f"pgvector holds 1 to {_MOST_DIMENSIONS} dimensions, not {model.dimensions}.")
+        if not 0 < model.dimensions <= _MAX_DIMENSIONS:
+            raise InvalidInput(f"pgvector holds 1 to {_MAX_DIMENSIONS} dimensions, not {model.dimensions}.")
         async with writing(self._storage) as sql:
             await rows.make_collection(sql, collection, kind=KIND, model=model, generation=generation)
             await _make_table(sql, rows.own_table(collection), model.dimensions)

@@ -282,7 +282,7 @@ async def sweep(sql: Connection, collection: str) -> bool:
     return True
 
 
-_MOST = 10_000
+_MAX = 10_000
 
 Name = tuple[str, str, str]
 """Collection, tenant, scope."""
@@ -310,7 +310,7 @@ class LateStates:
 
     def keep(self, name: Name, collection: Collection, state: ScopeState) -> None:
         if self._seconds > 0:
-            if len(self._seen) >= _MOST:
+            if len(self._seen) >= _MAX:
                 self._seen.clear()
             self._seen[name] = _Seen(asyncio.get_running_loop().time(), collection, state)
 

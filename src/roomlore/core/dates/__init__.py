@@ -1,5 +1,5 @@
 """Time expressions in questions, and the closeness of messages to them."""
 
-from roomlore.core.dates.spans import FAR_PAST, MOST_SPANS, TimeSpan, closeness, time_spans
+from roomlore.core.dates.spans import FAR_PAST, MAX_SPANS, TimeSpan, closeness, time_spans
 
-__all__ = ["FAR_PAST", "MOST_SPANS", "TimeSpan", "closeness", "time_spans"]
+__all__ = ["FAR_PAST", "MAX_SPANS", "TimeSpan", "closeness", "time_spans"]

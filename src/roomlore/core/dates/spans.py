@@ -125,11 +125,11 @@ def _bounded(found: Found, asked: Asked) -> Found | None:
 
 
 FAR_PAST = datetime(1900, 1, 1, tzinfo=UTC)
-MOST_SPANS = 16
+MAX_SPANS = 16
 _READ_LIMIT = 4_000
 # Limits within which no arithmetic leaves the calendar; a clock outside them is wrong anyway.
 _YEARS_ASKED = range(1910, 9000)
-_MOST_READ = 4 * MOST_SPANS
+_MAX_READ = 4 * MAX_SPANS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,11 +179,11 @@ def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpa
     if now.year not in _YEARS_ASKED:
         return ()
     asked = Asked(text[:_READ_LIMIT].translate(_FOLD), text, now.astimezone(zone).replace(tzinfo=None))
-    found = _without_overlaps([*islice(_english(asked), _MOST_READ), *islice(_chinese(asked), _MOST_READ)])
+    found = _without_overlaps([*islice(_english(asked), _MAX_READ), *islice(_chinese(asked), _MAX_READ)])
     if any(one.period.every for one in found) and _COMING.search(asked.text):
         found = [one for one in found if not one.period.every]
     spans = (_span(one, text, zone) for one in joined(found, asked))
-    return tuple(span for span in spans if span.start < span.end)[:MOST_SPANS]
+    return tuple(span for span in spans if span.start < span.end)[:MAX_SPANS]
 
 
 def _english(asked: Asked) -> Iterator[Found]:

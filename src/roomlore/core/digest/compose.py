@@ -26,7 +26,7 @@ _SHORTEST, _LONGEST = 8, 48
 _AROUND = 6
 _EACH = 9
 """Least tokens of a line with all that is around it, which bounds how many talks are looked at."""
-_MOST_LINES = 4
+_MAX_LINES = 4
 _MESSAGES_A_LINE = 6
 """A talk is shown in one more line for this many messages."""
 _TOO_LONG = 0.6
@@ -207,7 +207,7 @@ class _Page:
         entry = replace(entry, title=title_of(one.talk, self._words, best))
         grown = self._tried(entry, replace(entry, full=True))
         shown = {line.message_id for line in entry.lines}
-        wanted = min(_MOST_LINES, 1 + len(one.talk.entries) // _MESSAGES_A_LINE) - 1
+        wanted = min(_MAX_LINES, 1 + len(one.talk.entries) // _MESSAGES_A_LINE) - 1
         keys = {entry.message.arrival for entry in one.key}
         for sentence in sorted(best, key=lambda one: one.entry.message.arrival not in keys) if grown.full else ():
             if not wanted:

@@ -117,11 +117,11 @@ def _cited(line: DigestLine) -> str:
 
 
 def _few(people: tuple[str, ...]) -> str:
-    named = ", ".join(people[:_MOST_PEOPLE])
-    return named if len(people) <= _MOST_PEOPLE else f"{named} +{len(people) - _MOST_PEOPLE}"
+    named = ", ".join(people[:_MAX_PEOPLE])
+    return named if len(people) <= _MAX_PEOPLE else f"{named} +{len(people) - _MAX_PEOPLE}"
 
 
-_MOST_PEOPLE = 4
+_MAX_PEOPLE = 4
 
 
 def _times(first: datetime, last: datetime, zone: tzinfo) -> str:

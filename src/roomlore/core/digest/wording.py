@@ -14,7 +14,7 @@ from roomlore.core.text import fold, graphemes, keywords, rarity, truncate
 from roomlore.core.transcript import said
 
 _READ = 2_000
-_MOST_SENTENCES = 6
+_MAX_SENTENCES = 6
 """The characters and the sentences of one message that are looked at."""
 _ONCE = 0.1
 """The worth of a word that only one message of a talk uses, beside one that two do: the subject comes up again."""
@@ -84,7 +84,7 @@ def sentences_of(talk: Talk, weights: Mapping[str, float], names: Collection[str
 
 def sentences_in(entry: Entry, names: Collection[str]) -> list[str]:
     """Return the first sentences of a message, each on one line, without a name that it begins by addressing."""
-    found = [" ".join(one.split()) for one in unsplit(said(entry.message)[:_READ])[:_MOST_SENTENCES]]
+    found = [" ".join(one.split()) for one in unsplit(said(entry.message)[:_READ])[:_MAX_SENTENCES]]
     return [_plain(one, names) for one in found if one]
 
 

@@ -15,8 +15,8 @@ from typing import Any, get_args
 from roomlore.core.evolution.requests import Answer, Kind, Operation, Refusal, Rejected
 from roomlore.core.json_values import storable
 
-MOST_DEPTH = 16
-MOST_CHARS = 200_000
+MAX_DEPTH = 16
+MAX_CHARS = 200_000
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 BLANKS = rf" \t\v\f\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000{INVISIBLE}"
 OPENING = {"{": "}", "[": "]"}
@@ -67,8 +67,8 @@ class _Lexer:
                 self._value(_bare(token[0]))
             if fault:
                 return Lexed(token.end(), fault=fault)
-            if at - start > MOST_CHARS:
-                return Lexed(at, fault=f"It is longer than {MOST_CHARS:,} characters.")
+            if at - start > MAX_CHARS:
+                return Lexed(at, fault=f"It is longer than {MAX_CHARS:,} characters.")
             if not self._open:
                 return Lexed(at, "".join(self._out))
         return Lexed(len(self._text), fault="It is cut off before it ends.")
@@ -89,8 +89,8 @@ class _Lexer:
     def _opened(self, mark: str) -> str:
         if self._open and self._open[-1] == "{" and self._out[-1] != ":":
             return "Another object begins before it ends."
-        if len(self._open) >= MOST_DEPTH:
-            return f"It is nested more than {MOST_DEPTH} deep."
+        if len(self._open) >= MAX_DEPTH:
+            return f"It is nested more than {MAX_DEPTH} deep."
         self._value(mark)
         self._open.append(mark)
         return ""
@@ -104,7 +104,7 @@ class _Lexer:
     def _string(self, start: int) -> int:
         """Return the index behind the text that opens at `start`; -1 if it does not end on its line. An unescaped quote
         inside the text is recognised by what follows it."""
-        for found in _QUOTE_ENDS[self._text[start]].finditer(self._text, start + 1, start + MOST_CHARS):
+        for found in _QUOTE_ENDS[self._text[start]].finditer(self._text, start + 1, start + MAX_CHARS):
             if found[0] == "\n":
                 return -1
             if found[0][0] != "\\" and _FOLLOWS.match(self._text, found.end()):
@@ -134,11 +134,11 @@ def _bare(word: str) -> str:
     return word if _NUMBER.fullmatch(word) else json.dumps(word)
 
 
-MOST_PIECES = 4000
-MOST_PROSE = 200
+MAX_PIECES = 4000
+MAX_PROSE = 200
 REPAIRABLE_CHARS = 20_000
-MOST_REPAIRS = 200
-MOST_WRAPPERS = 1000
+MAX_REPAIRS = 200
+MAX_WRAPPERS = 1000
 FIELDS = frozenset(
     (
         "action",
@@ -208,7 +208,7 @@ class _Finder:
         at = self._line_start(0)
         while found := _NEXT.search(self._text, at):
             at = self._step(found[0], found.start(), found.end())
-            if len(self.pieces) > MOST_PIECES:
+            if len(self.pieces) > MAX_PIECES:
                 self._count_skipped(at, len(self._text))
                 return
         self._end_line(len(self._text))
@@ -229,7 +229,7 @@ class _Finder:
         return self._line_end(end)
 
     def _line_start(self, at: int) -> int:
-        if self._prose >= MOST_PROSE:
+        if self._prose >= MAX_PROSE:
             at = self._skip_prose(at)
         self._gap = self._line_at = at
         if _COMMENT.match(self._text, at):
@@ -267,7 +267,7 @@ class _Finder:
         gap, self._gap = self._gap, None
         if gap is None or not _WORD.search(self._text, gap, end):
             return
-        if self._prose >= MOST_PROSE:
+        if self._prose >= MAX_PROSE:
             self.passed_over += 1
             return
         self._prose += 1
@@ -280,7 +280,7 @@ class _Finder:
 
     def _object(self, start: int) -> int:
         wrapper = _WRAPPER.match(self._text, start)
-        if wrapper and wrapper[1].lower() not in FIELDS and self._wrappers < MOST_WRAPPERS:
+        if wrapper and wrapper[1].lower() not in FIELDS and self._wrappers < MAX_WRAPPERS:
             self._gap = None
             self._wrappers += 1
             return wrapper.end()
@@ -328,7 +328,7 @@ class _Finder:
         if self._repair is None or len(raw) > REPAIRABLE_CHARS or len(_ACTION.findall(raw)) != 1:
             return None
         self._repairs += 1
-        mended = _loaded(self._repair(raw)) if self._repairs <= MOST_REPAIRS else None
+        mended = _loaded(self._repair(raw)) if self._repairs <= MAX_REPAIRS else None
         return mended if mended and mended.keys() <= FIELDS else None
 
     def _unmatched_brace(self, start: int, end: int) -> int:
@@ -385,11 +385,11 @@ def _whole(digits: str) -> float:
     return int(digits) if len(digits) < 20 else math.inf
 
 
-MOST_OPERATIONS = 1000
-MOST_REJECTED = 200
+MAX_OPERATIONS = 1000
+MAX_REJECTED = 200
 _REJECTED_CHARS = 120
 _HANDLE_CHARS = 64
-_MOST_ITEMS = 100
+_MAX_ITEMS = 100
 _BETWEEN = re.compile(r"[,，、;；]")
 _UNKNOWN_DAYS = frozenset(("none", "null", "unknown", "-"))
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
@@ -415,8 +415,8 @@ def read_answer(text: str, *, repair: Callable[[str], str] | None = None) -> Ans
     for piece in pieces:
         try:
             asked = list(_operations(piece))
-            if len(operations) + len(asked) > MOST_OPERATIONS:
-                raise _InvalidObject(f"There are more than {MOST_OPERATIONS} operations before it.")
+            if len(operations) + len(asked) > MAX_OPERATIONS:
+                raise _InvalidObject(f"There are more than {MAX_OPERATIONS} operations before it.")
             operations.extend(asked)
         except _InvalidObject as unfit:
             kind = Refusal if piece.text[:1] in OPENING or piece.text[:1] == "｛" else Rejected
@@ -425,11 +425,11 @@ def read_answer(text: str, *, repair: Callable[[str], str] | None = None) -> Ans
 
 
 def _capped(rejected: list[Rejected], passed_over: int) -> tuple[Rejected, ...]:
-    more = max(0, len(rejected) - MOST_REJECTED) + passed_over
+    more = max(0, len(rejected) - MAX_REJECTED) + passed_over
     if not more:
         return tuple(rejected)
-    kept = rejected[:MOST_REJECTED]
-    line = rejected[MOST_REJECTED].line if len(rejected) > MOST_REJECTED else kept[-1].line
+    kept = rejected[:MAX_REJECTED]
+    line = rejected[MAX_REJECTED].line if len(rejected) > MAX_REJECTED else kept[-1].line
     return (*kept, Rejected(line, "", f"{more} more could not be used from here on."))
 
 
@@ -534,8 +534,8 @@ def _items(fields: dict[str, Any], name: str) -> tuple[str, ...]:
     given = [] if given is None else given if isinstance(given, list) else [given]
     if not all(isinstance(one, str) for one in given):
         raise _InvalidObject(f"Its {name} must be texts.")
-    if len(given) > _MOST_ITEMS:
-        raise _InvalidObject(f"Its {name} are more than {_MOST_ITEMS}.")
+    if len(given) > _MAX_ITEMS:
+        raise _InvalidObject(f"Its {name} are more than {_MAX_ITEMS}.")
     return tuple(item for one in given if (item := _clean(one)))
 
 

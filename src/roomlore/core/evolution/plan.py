@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.answers import MOST_OPERATIONS
+from roomlore.core.evolution.answers import MAX_OPERATIONS
 from roomlore.core.evolution.prompt import clean_line, clean_statement, comparison_form, find, found, most_deleted
 from roomlore.core.evolution.requests import (
     Answer,
@@ -104,10 +104,10 @@ class StepReader:
             if (memory := found(handle, self._given.offered))
         )
         self.rejected += [
-            refused(operation, f"An answer has at most {MOST_OPERATIONS} operations.")
-            for operation in single[MOST_OPERATIONS:]
+            refused(operation, f"An answer has at most {MAX_OPERATIONS} operations.")
+            for operation in single[MAX_OPERATIONS:]
         ]
-        return [step for operation in single[:MOST_OPERATIONS] for step in self._valid_steps(operation)]
+        return [step for operation in single[:MAX_OPERATIONS] for step in self._valid_steps(operation)]
 
     def _valid_steps(self, operation: Operation) -> Iterator[Step]:
         try:

@@ -109,7 +109,7 @@ def _is_control(character: str) -> bool:
 MESSAGE_CHARACTERS = 24_000
 """Code points of all messages together. Unused space of short messages does not go to long ones, so one long message
 cannot crowd out others."""
-_LEAST_CHARACTERS = 120
+_MIN_CHARACTERS = 120
 _INERT = str.maketrans(
     {
         **dict.fromkeys("<＜﹤", "‹"),
@@ -159,7 +159,7 @@ def show_messages(
 ) -> ShownMessages:
     """Return the messages of one room in order: handle, time in `zone`, name, text. `quoted`, `people`: as for
     `as_conversation`."""
-    most = max(MESSAGE_CHARACTERS // max(len(messages), 1), _LEAST_CHARACTERS)
+    most = max(MESSAGE_CHARACTERS // max(len(messages), 1), _MIN_CHARACTERS)
     said = ((message, inert(as_conversation([message], quoted=quoted, people=people))) for message in messages)
     told = [(message, cut) for message, line in said if (cut := fitting(line, most))]
     handles = message_handles(Source(room_id, message.id) for message, _ in told)

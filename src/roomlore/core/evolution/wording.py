@@ -137,7 +137,7 @@ _NAME = re.compile(r"(?:(?<=[^\W\d_] )|(?<=[,;)] ))[A-Z][^\W\d_]*[^\W\d_A-Z]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NO_NAMES = frozenset(("Ok", *_WEEK, *(f"{day}s" for day in _WEEK)))
-_MOST_NAMES = 400
+_MAX_NAMES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Names:
     def __init__(self, speakers: Iterable[str], texts: Iterable[str]) -> None:
         own = [name for name in speakers if (len(name) > 1 and name != name.lower()) or _HAN.search(name)]
         found = dict.fromkeys([*own, *(name for text in texts for name in _NAME.findall(text))])
-        names = [name for name in found if name not in _NO_NAMES][:_MOST_NAMES]
+        names = [name for name in found if name not in _NO_NAMES][:_MAX_NAMES]
         self._words = frozenset(name for name in names if _is_word(name))
         self._others = tuple(name for name in names if not _is_word(name))
 

@@ -15,12 +15,12 @@ from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredM
 
 READ_AS = 1
 """Raise it where features or links come out otherwise with the same weights: then links are made anew."""
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 MAX_THREAD_CANDIDATES = 64
-MOST_FOR_NEW, LEAST_FOR_NEW = 5, 0.02
+MAX_FOR_NEW, MIN_FOR_NEW = 5, 0.02
 _HARDLY = 1e-300
 _NOTHING = np.array(0.0, np.float32)
-_LEAST = np.array(LEAST_SHARE, np.float32)
+_MIN = np.array(MIN_SHARE, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _only(seen: View, window: RoomWindow, root_id: str) -> View:
 
 def _thread_candidates(window: RoomWindow, message: StoredMessage, shares: Floats) -> ThreadCandidates:
     first = window.end - SIZE
-    fitting = shares >= _LEAST
+    fitting = shares >= _MIN
     fitting &= window.at[first : window.end] <= message.at.timestamp()
     likely = fitting.nonzero()[0]
     return _likeliest(window.arrival[first : window.end].take(likely), shares.take(likely))
@@ -195,7 +195,7 @@ def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
     joined, joining = window.thread_candidates_of(target.message.arrival)
     arrivals = np.concatenate((thread_candidates.arrivals, [target.message.arrival], joined))
     shares = np.concatenate((thread_candidates.probabilities, [1.0], joining))
-    fitting = (arrivals < message.arrival) & (shares >= LEAST_SHARE)
+    fitting = (arrivals < message.arrival) & (shares >= MIN_SHARE)
     return Link(
         kind=LinkKind.PLATFORM,
         thread=target.link.thread,
@@ -211,14 +211,14 @@ def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
 
     The set with the highest expected F1 of at most `max_messages`: it ends where 2 * sum(p) / (size + sum of all p)
     peaks. It holds the likeliest parent unless something new is likelier. Who rather starts something new gets at most
-    `MOST_FOR_NEW` messages, none less likely than `LEAST_FOR_NEW`; that may be none.
+    `MAX_FOR_NEW` messages, none less likely than `MIN_FOR_NEW`; that may be none.
     """
     likeliest = sorted(
         [(share, arrival) for arrival, share in found.thread_candidates.by_arrival().items()], reverse=True
     )
     if found.kind is LinkKind.NEW:
-        size = best_size([share for share, _ in likeliest], min(max_messages, MOST_FOR_NEW))
-        return [(arrival, share) for share, arrival in likeliest[:size] if share >= LEAST_FOR_NEW]
+        size = best_size([share for share, _ in likeliest], min(max_messages, MAX_FOR_NEW))
+        return [(arrival, share) for share, arrival in likeliest[:size] if share >= MIN_FOR_NEW]
     chosen = likeliest[: best_size([share for share, _ in likeliest], max_messages)]
     if found.parent not in [arrival for _, arrival in chosen]:
         parent = [mate for mate in likeliest if mate[1] == found.parent]

@@ -9,11 +9,11 @@ from roomlore.core.memory.reading import without_times
 from roomlore.core.summary.answers import says_nothing
 from roomlore.core.text import graphemes, terms, truncate
 
-MOST_MESSAGES = 40
+MAX_MESSAGES = 40
 """The most messages of a short memory. What is more waits for the next one."""
-MOST_ARRIVALS = 1000
+MAX_ARRIVALS = 1000
 """The most arrivals that one extraction moves over, since it reads all of them to find the agent's conversations."""
-MOST_PASSED = 200
+MAX_PASSED = 200
 """The most skipped messages that are remembered: a later reply may answer one of them."""
 LOOK_BACK = 40
 """The longest time before an agent's first reply at which its conversation may begin."""
@@ -24,7 +24,7 @@ SUMMARY_TOKENS = 200
 FALLBACK_CHARACTERS = 200
 FALLBACK = "fallback"
 _FALLBACK_LABEL = "对话摘要: "
-_LEAST_CHARACTERS = 5
+_MIN_CHARACTERS = 5
 _NOTHING = ("无有效记忆", "no_memory")
 _ECHO = 4
 """Consecutive terms that mark an answer as a copy of its instructions."""
@@ -48,9 +48,9 @@ def first_mark(reply: int, imported: int) -> int:
 
 
 def cut_at(last: int, arrivals: Sequence[int], *, after: int) -> int:
-    """Return the arrival that ends an extraction of `MOST_MESSAGES` messages at most. `arrivals`: those of the
+    """Return the arrival that ends an extraction of `MAX_MESSAGES` messages at most. `arrivals`: those of the
     messages up to `last`, ascending; some may be from before the watermark `after`."""
-    return last if len(arrivals) <= MOST_MESSAGES else max(arrivals[MOST_MESSAGES - 1], after + 1)
+    return last if len(arrivals) <= MAX_MESSAGES else max(arrivals[MAX_MESSAGES - 1], after + 1)
 
 
 def extraction_id(tenant: str, agent_id: str, room_id: str, last: int) -> str:
@@ -82,8 +82,8 @@ def kept(answer: str, *, instructions: str = "", most: int = SUMMARY_CHARACTERS)
     text = " ".join(without_times(answer[thoughts.end() if thoughts else 0 :]).split())
     if any(mark in text.casefold() for mark in _NOTHING) or says_nothing(text):
         return None
-    if graphemes(text) < _LEAST_CHARACTERS:
-        raise BadModelOutput(f"The summary is shorter than {_LEAST_CHARACTERS} characters.")
+    if graphemes(text) < _MIN_CHARACTERS:
+        raise BadModelOutput(f"The summary is shorter than {_MIN_CHARACTERS} characters.")
     if _echoes(text, instructions):
         raise BadModelOutput("The summary repeats its instructions.")
     return truncate(text, most)

@@ -9,11 +9,11 @@ from datetime import datetime
 from roomlore.core.audience import evidence_of
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
 
-MOST_SHORT = 50
+MAX_SHORT = 50
 """The most active short memories of an agent and room."""
 AT_ONCE = 10
 """The number of memories merged into one."""
-MOST_FOLDED = 10
+MAX_FOLDED = 10
 """The most merged ones. The oldest beyond them are retired."""
 FOLDED_CHARACTERS = 400
 FOLDED = "folded"
@@ -50,7 +50,7 @@ class Fold:
 
 def fold_due(memories: Sequence[Memory], *, new_id: str) -> Fold:
     """Return what is due before the memory `new_id` is added to the active short memories of an agent and room."""
-    left = len(memories) + 1 - MOST_SHORT
+    left = len(memories) + 1 - MAX_SHORT
     if left <= 0:
         return Fold()
     oldest = sorted(memories, key=lambda memory: (memory.supported_at, memory.created_at, memory.memory_id))
@@ -59,7 +59,7 @@ def fold_due(memories: Sequence[Memory], *, new_id: str) -> Fold:
     return Fold(
         id="z" + hashlib.sha256(new_id.encode("utf-8", "surrogatepass")).hexdigest()[:31],
         merged=tuple(plain[:AT_ONCE]) if len(plain) >= AT_ONCE else (),
-        retired=tuple(folded[: max(len(folded) + 1 - MOST_FOLDED, 0)]),
+        retired=tuple(folded[: max(len(folded) + 1 - MAX_FOLDED, 0)]),
         overdue=tuple(oldest[:left]),
     )
 

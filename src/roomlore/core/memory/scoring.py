@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from roomlore.core.search.hits import Floats, Ints, Vectors
 from roomlore.core.text import SYLLABIC, terms
 
-_MOST_TERMS = 128
+_MAX_TERMS = 128
 _EMBEDDED_CHARS = 1_500
 _ASKING = re.compile(
     "请问|为什么|為什麼|什么样|什麼樣|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些"
@@ -40,7 +40,7 @@ def read_question(text: str, *, of_group: bool) -> Question:
     meant = _of_members(text) if of_group else text
     return Question(
         text=text,
-        terms=tuple(dict.fromkeys(terms(_ASKING.sub(" ", meant))))[:_MOST_TERMS],
+        terms=tuple(dict.fromkeys(terms(_ASKING.sub(" ", meant))))[:_MAX_TERMS],
         embed=meant.strip()[:_EMBEDDED_CHARS],
     )
 
@@ -114,7 +114,7 @@ _SINGLE = 0.35
 _UNSEEN = 5
 """Virtual memories added to a scope: in a small scope the rarity of words cannot be estimated."""
 _LATIN = re.compile("[A-Za-z]")
-_LEAST_DEVIATION = 0.005
+_MIN_DEVIATION = 0.005
 """The least standard deviation of cosines: smaller differences are chance."""
 
 Flags = NDArray[np.bool_]
@@ -225,7 +225,7 @@ def nearness(memories: Cosines, background: Cosines, sample: Cosines | None = No
 
 
 def _above(values: Floats, around: Floats) -> Floats:
-    above: Floats = (values - around.mean()) / max(float(around.std()), _LEAST_DEVIATION)
+    above: Floats = (values - around.mean()) / max(float(around.std()), _MIN_DEVIATION)
     return above
 
 
@@ -236,7 +236,7 @@ def _above_others(values: Floats, around: Floats) -> Floats:
     sums, squares = around.sum() + known.sum(), np.square(around).sum() + np.square(known).sum()
     means = (sums - values) / count
     variances = (squares - np.square(values)) / count - np.square(means)
-    above: Floats = (values - means) / np.sqrt(np.maximum(variances, _LEAST_DEVIATION**2))
+    above: Floats = (values - means) / np.sqrt(np.maximum(variances, _MIN_DEVIATION**2))
     return above
 
 

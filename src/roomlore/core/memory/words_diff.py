@@ -10,7 +10,7 @@ import regex
 
 from roomlore.core.text import GRAPHEME, HAN, HANGUL, KANA, LETTER, segment
 
-_MOST_COMPARED = 1_000_000
+_MAX_COMPARED = 1_000_000
 """Pairs of words. Above this, everything between the first and the last difference is one change."""
 _KINDS = (
     ("han", regex.compile(rf"[{HAN}]")),
@@ -86,7 +86,7 @@ def _shared(one: Iterable[str], other: Iterable[str]) -> int:
 
 
 def _compared(before: list[str], after: list[str]) -> Iterator[_Stretch]:
-    if len(before) * len(after) > _MOST_COMPARED:
+    if len(before) * len(after) > _MAX_COMPARED:
         yield "changed", before, after
         return
     for tag, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():

@@ -1,7 +1,7 @@
 """Find traces of a person in texts: their id, and what they said, word for word.
 
 A short text belongs to nobody: 'good morning' is said by everybody. The weight of a text is its number of characters; a
-wide one (Chinese, say) counts twice. A passage below `LEAST` is never attributed to the person; from `SURE` on it
+wide one (Chinese, say) counts twice. A passage below `MIN` is never attributed to the person; from `SURE` on it
 always is; between the two it is unless somebody else wrote the same, which the caller finds out.
 """
 
@@ -13,13 +13,13 @@ from operator import itemgetter
 
 from roomlore.core.text import graphemes, language
 
-LEAST = 12
+MIN = 12
 SURE = 32
 _ANCHOR = 6
 """The least number of code points of a passage: no code point weighs more than two."""
-_NAME_LEAST = 3
-_ID_LEAST = 4
-_WORD_MOST = 20
+_NAME_MIN = 3
+_ID_MIN = 4
+_WORD_MAX = 20
 """Letters of an ordinary word; a longer run of letters is an id."""
 _MARKS = {"zh": "[已删除]", "en": "[forgotten]"}
 _INSIDE_A_WORD = r"[0-9A-Za-z_-]"
@@ -67,7 +67,7 @@ def passages(text: str) -> list[str]:
     whole = text.strip()
     lines = [line.strip() for line in whole.splitlines()] if "\n" in whole else []
     sentences = [one.strip() for line in lines or [whole] for one in _SENTENCE.split(line)]
-    told = [one for one in dict.fromkeys([whole, *lines]) if weight(one) >= LEAST]
+    told = [one for one in dict.fromkeys([whole, *lines]) if weight(one) >= MIN]
     return list(dict.fromkeys([*told, *(one for one in sentences if weight(one) >= SURE)]))
 
 
@@ -84,10 +84,10 @@ class Traces:
         self.user_id = user_id
         word, flags = _word(user_id), re.IGNORECASE if user_id.lower() != user_id.upper() else 0
         self._word = re.compile(word if _is_telling(user_id) else _ADDRESSED + word, flags)
-        ordinary = _is_telling(user_id) and user_id.isalpha() and len(user_id) <= _WORD_MOST
+        ordinary = _is_telling(user_id) and user_id.isalpha() and len(user_id) <= _WORD_MAX
         self._id = re.compile(f"{_ADDRESSED}{word}|{_BEGINS}{word}{_CALLS}", flags) if ordinary else self._word
         self._lowered = user_id.lower()
-        self.names = frozenset(name.strip() for name in names if weight(name.strip()) >= _NAME_LEAST)
+        self.names = frozenset(name.strip() for name in names if weight(name.strip()) >= _NAME_MIN)
         self._names = _any_of(self.names)
         self._calls = _any_of(self.names, before=f"@{_ISOLATES}", flags=re.IGNORECASE)
         self.said = frozenset(said)
@@ -236,7 +236,7 @@ def _within(span: Span, regions: Sequence[Span]) -> bool:
 
 
 def _is_telling(user_id: str) -> bool:
-    return weight(user_id) >= _ID_LEAST and not (user_id.isdecimal() and len(user_id) <= _ID_LEAST)
+    return weight(user_id) >= _ID_MIN and not (user_id.isdecimal() and len(user_id) <= _ID_MIN)
 
 
 def _stands_alone(name: str, start: int, end: int) -> bool:
@@ -257,9 +257,9 @@ def _any_of(names: Iterable[str], *, before: str = "", flags: int = 0) -> re.Pat
     return re.compile(f"{before}({'|'.join(map(_word, known))})", flags) if known else None
 
 
-_RUN, _WIDE_RUN, _WIDE_LEAST = 24, 8, 6
+_RUN, _WIDE_RUN, _WIDE_MIN = 24, 8, 6
 """The length of a common run that counts as a copy; a shorter one if nearly all of its characters are wide."""
-_LINE_LEAST = 8
+_LINE_MIN = 8
 """The least weight of a line that counts as a copy anywhere; a shorter one counts if it is quoted."""
 _INDENT = re.compile(r"^[>＞\s]*+", re.MULTILINE)
 
@@ -287,7 +287,7 @@ def _repeated(text: str, said: str) -> list[Span]:
     lines = {line.strip() for line in said.splitlines()} - {""}
     spans = [span for span in _quoted(text) if text[slice(*span)] in lines]
     for line in lines:
-        if weight(line) >= _LINE_LEAST:
+        if weight(line) >= _LINE_MIN:
             spans += _places(text, line)
     return spans
 
@@ -309,4 +309,4 @@ def _places(text: str, line: str) -> Iterator[Span]:
 
 
 def _is_wide(run: str) -> bool:
-    return sum(unicodedata.east_asian_width(sign) in "WF" for sign in run) >= _WIDE_LEAST
+    return sum(unicodedata.east_asian_width(sign) in "WF" for sign in run) >= _WIDE_MIN

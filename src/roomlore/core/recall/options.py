@@ -73,7 +73,7 @@ class Recollection:
     degraded: str | None = None
 
 
-MOST_SCOPES = 100
+MAX_SCOPES = 100
 
 
 def otherwise(
@@ -103,8 +103,8 @@ def scopes_of(scopes: Sequence[str]) -> list[str]:
     if not isinstance(scopes, Iterable):
         raise InvalidInput("scopes is a list of scopes, such as ['user:ann'].")
     given = [scopes] if isinstance(scopes, str) else list(scopes)
-    if len(given) > MOST_SCOPES:
-        raise InvalidInput(f"There are {len(given)} scopes; at most {MOST_SCOPES}.")
+    if len(given) > MAX_SCOPES:
+        raise InvalidInput(f"There are {len(given)} scopes; at most {MAX_SCOPES}.")
     return sorted({check_scope(scope) for scope in given})
 
 

@@ -217,7 +217,7 @@ def _descending(values: Floats) -> Ints:
 
 
 _SHARPNESS = 4
-_LEAST = 0.1
+_MIN = 0.1
 _REACH = 2.0
 _ASKED = -1.35
 _TOLD = 0.8
@@ -242,7 +242,7 @@ def still_does(before: Sequence[int], fresh: Sequence[int], facts: FactSet, rank
     if not topic.asked:
         return True
     share = _share(missing, chosen, ranking.similarity)
-    if share < _LEAST:
+    if share < _MIN:
         return True
     strength = share + _REACH * float(facts.words.reach(topic.asked)[missing].max())
     return strength - math.log1p(amount(topic.asked)) <= (_ASKED if is_question(topic.asked) else _TOLD)

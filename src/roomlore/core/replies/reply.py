@@ -101,7 +101,7 @@ ReplyEvent = ReplyStarted | ReplyText | ToolsWanted | ToolDone | Reply
 REPLY = "roomlore_reply"
 """The metadata key of every message that the reply loop writes."""
 BROKEN_OFF = "broken_off"
-MOST_ROUNDS = 100
+MAX_ROUNDS = 100
 _GENERATIONS = 20
 
 

@@ -55,7 +55,7 @@ _SPEAKER = re.compile(r"\b(?:i|my|me|mine|we|our|us)\b|[我咱]", re.IGNORECASE)
 _SPOKEN_TO = re.compile(r"\b(?:you|your|yours)\b|[你您]", re.IGNORECASE)
 
 Voice = Literal["", "asker", "agent"]
-MOST_TERMS = 128
+MAX_TERMS = 128
 _EMBEDDED_CHARS = 1_500
 
 
@@ -101,7 +101,7 @@ def read_query(
     if begun and _is_frame(content):
         return SearchQuery(terms=(), embed=(), spans=tuple(begun), only_then=True)
     owners = map(facts.naming.owner, counts)
-    kept = sorted(worth, key=lambda term: -worth[term])[:MOST_TERMS] if len(worth) > MOST_TERMS else list(worth)
+    kept = sorted(worth, key=lambda term: -worth[term])[:MAX_TERMS] if len(worth) > MAX_TERMS else list(worth)
     return SearchQuery(
         terms=tuple(kept),
         worth=tuple(worth[term] for term in kept),

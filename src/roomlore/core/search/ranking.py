@@ -68,7 +68,7 @@ def _shares(
 
 
 _HOPS = 3
-_MOST = 256
+_MAX = 256
 """The most echoes that are examined, and the most messages linked to them at each hop. Bounds the work if a question is
 repeated many times."""
 _NEXT = np.arange(1, 6)
@@ -133,9 +133,9 @@ def answers(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Answers
 
 def _most(rows: Ints, worth: Floats) -> Ints:
     """Return the rows with the highest worth, ascending; of equal ones, the later."""
-    if rows.size <= _MOST:
+    if rows.size <= _MAX:
         return rows
-    return np.sort(rows[::-1][np.argsort(-worth[rows[::-1]], kind="stable")[:_MOST]])
+    return np.sort(rows[::-1][np.argsort(-worth[rows[::-1]], kind="stable")[:_MAX]])
 
 
 def _echoes(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Floats:
@@ -191,7 +191,7 @@ ALL_RANKED = 1_024
 _CENTRES = 256
 _SHORTNESS = np.exp(-np.arange(1_024) / 4)
 """By number of words; the store counts up to 1,023."""
-_LEAST = 0.01
+_MIN = 0.01
 _DIGITS = 12
 """Rounding digits, so that equal evidence gives equal scores in any order of summation."""
 _WORTH_SAYING = 0.05
@@ -269,7 +269,7 @@ def rank(
     fused = np.round(fused, _DIGITS)
     fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
     order = _best(np.where(fits, fused, -np.inf), min(limit, int(np.count_nonzero(fits))))
-    listed = _listed(order, fused, signals, facts.arrivals[rows], least=1.0 if query.only_then else _LEAST)
+    listed = _listed(order, fused, signals, facts.arrivals[rows], least=1.0 if query.only_then else _MIN)
     asked = passed.best()
     return [
         replace(one, question=int(facts.arrivals[rows[asked[place]]])) if place in asked else one

@@ -22,7 +22,7 @@ _GAP = 8
 """Empty rows after each room, more than ranking looks ahead or back."""
 _NEVER = -(1 << 62)
 """The time of an empty row, far from that of any message."""
-_MOST_THREADS = 1 << 40
+_MAX_THREADS = 1 << 40
 _ROWS = ("sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
 
 
@@ -119,7 +119,7 @@ class Several:
             "senders": people[facts.senders] if people.size else facts.senders,
             "parents": np.maximum(parents, 0),
             "parent_odds": np.where(parents > 0, facts.parent_odds, 0.0),
-            "threads": facts.threads + at * _MOST_THREADS,
+            "threads": facts.threads + at * _MAX_THREADS,
         }
         return {name: np.concatenate([columns[name], np.repeat(_EMPTY_ROW[name], _GAP)]) for name in _ROWS}
 

@@ -11,7 +11,7 @@ from roomlore.core.summary.sentences import Said, Unit, station, units, worth
 from roomlore.core.summary.stakes import SAFETY, Coverage, stake
 from roomlore.core.text import HAN, graphemes, head, sentences
 
-_LEAST = 5
+_MIN = 5
 _FENCE = re.compile(r"\s*```[^\n`]*\n")
 _LABEL = re.compile(
     r"\A\s*(?:#{1,6}\s*)?(?:\*\*|__)?(?:(?:conversation |updated |new )?summary"
@@ -67,8 +67,8 @@ def accepted(answer: str, *, max_tokens: int, count: Count) -> str:
     if refuses(summary):
         raise BadModelOutput("The model refuses to summarise; ask another model.")
     summary = shortened(summary, max_tokens, count)
-    if graphemes(summary) < _LEAST:
-        raise BadModelOutput(f"The model's summary is shorter than {_LEAST} characters; ask again or another model.")
+    if graphemes(summary) < _MIN:
+        raise BadModelOutput(f"The model's summary is shorter than {_MIN} characters; ask again or another model.")
     return summary
 
 
@@ -106,7 +106,7 @@ def shortened(summary: str, max_tokens: int, count: Count) -> str:
             text, fits = tried, middle
         else:
             beyond = middle
-    return text if graphemes(text) >= _LEAST else cut_at_sentence(summary, max_tokens, count)
+    return text if graphemes(text) >= _MIN else cut_at_sentence(summary, max_tokens, count)
 
 
 def _joined(parts: Sequence[str], kept: Collection[int]) -> str:
@@ -138,7 +138,7 @@ def completed(summary: str, previous: str, said: Sequence[Said], *, max_tokens: 
         return summary
     lines = rendered(added)
     left = max_tokens - count([f"\n{lines}"])[0]
-    while left >= _LEAST:
+    while left >= _MIN:
         text = f"{shortened(summary, left, count)}\n{lines}"
         over = count([text])[0] - max_tokens
         if over <= 0:

@@ -17,7 +17,7 @@ from roomlore.core.summary.stakes import DECISION, SAFETY, stake
 from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
 
 _LONGEST = 600
-_MOST = 6
+_MAX = 6
 _PAIRS = tuple(
     (re.compile(opening), re.compile(closing))
     for opening, closing in (
@@ -66,7 +66,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
 def _whole(text: str, spans: list[tuple[int, int]], first: int) -> int:
     """Return the last sentence that belongs to the quotation opened in the first; the first if it is not closed."""
     start, whole = spans[first][0], first
-    for last, (_, end) in enumerate(spans[first : first + _MOST], first):
+    for last, (_, end) in enumerate(spans[first : first + _MAX], first):
         if end - start > _LONGEST or "\n" in text[start:end]:
             break
         if _opens(text[start:end]):
@@ -199,7 +199,7 @@ _CUES = (
 _NAME = re.compile(
     rf"(?<=[a-z,;:'\"] )(?!I\b)[A-Z][A-Za-z]+|《[^《》]+》|(?<=[{HAN}])[A-Za-z]{{2,}}|[“「][^”」]{{2,30}}[”」]"
 )
-_NAMES, _MOST_NAMES = 0.25, 2
+_NAMES, _MAX_NAMES = 0.25, 2
 # It says little without the sentence before it.
 _VAGUE = re.compile(
     r"\A(?:it|they|these|those|that|this)\b"
@@ -216,7 +216,7 @@ def worth(text: str) -> float:
     """Return the log-odds of a sentence or a part of one, whoever said it."""
     folded = head(text)
     total = sum(cue.weight for cue in _CUES if cue.sign.search(folded))
-    total += _NAMES * min(_MOST_NAMES, len(_NAME.findall(text)))
+    total += _NAMES * min(_MAX_NAMES, len(_NAME.findall(text)))
     total += _fragment(folded)
     if asks(folded):
         total += _QUESTION
@@ -232,7 +232,7 @@ def _fragment(folded: str) -> float:
 
 
 LONGEST = 600
-_MOST_CLAUSES = 8
+_MAX_CLAUSES = 8
 _PERSON = r"(?:i|we|he|she|it|they|you|my|our|there|this|that|his|her|their)\b"
 _LINK = r"(?:and|but|so|because|while|which|where|when|who|since|though|although|as|plus|or)"
 _CUT = re.compile(
@@ -308,7 +308,7 @@ def _without_opening(sentence: str) -> str:
 def _parts(sentence: str) -> list[str]:
     """Return the sentence and the runs of its clauses that can begin a sentence."""
     cuts = [found.span() for found in _CUT.finditer(sentence)]
-    if len(cuts) >= _MOST_CLAUSES or _CONDITION.search(sentence):
+    if len(cuts) >= _MAX_CLAUSES or _CONDITION.search(sentence):
         return [closed(sentence)]
     starts = [0, *(end for _, end in cuts)]
     ends = [*(start for start, _ in cuts), len(sentence)]

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from roomlore.core.context import Context, ContextOptions, within_tokens
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe
 from roomlore.core.experiments import Arm, Experiment
-from roomlore.core.far import LEAST_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
+from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
 from roomlore.ports.audience import sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
@@ -49,7 +49,7 @@ def needs(target: Target, options: ContextOptions) -> float:
     if not (options.context_recall and options.enable_intelligent_memory and options.strategy == "threaded"):
         return 0.0
     needed = need(target)
-    return needed if needed >= LEAST_NEED else 0.0
+    return needed if needed >= MIN_NEED else 0.0
 
 
 class Recall:

@@ -21,7 +21,7 @@ _BATCH = 100
 _SETTLE_SECONDS = 2.0
 _PAGE = 200
 _EXPIRED_AT_ONCE = 500
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,8 @@ class UsageService:
 
 
 def _span(days: float) -> timedelta:
-    if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= MOST_DAYS:
-        raise InvalidInput(f"days is {days!r:.60}; give a number above 0, at most {MOST_DAYS}.")
+    if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= MAX_DAYS:
+        raise InvalidInput(f"days is {days!r:.60}; give a number above 0, at most {MAX_DAYS}.")
     return timedelta(days=days)
 
 

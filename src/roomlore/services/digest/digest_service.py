@@ -17,8 +17,8 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.digest.marks import check_reader, read_up_to
 
 DIGEST_TOKENS = 800
-FEWEST_TOKENS, MOST_TOKENS = 50, 100_000
-MOST_READ = 10_000
+FEWEST_TOKENS, MAX_TOKENS = 50, 100_000
+MAX_READ = 10_000
 _AT_ONCE = 1_000
 _DEFAULT_SPAN = timedelta(days=1)
 
@@ -52,9 +52,9 @@ class DigestService:
         viewer: str | None = None,
     ) -> Digest:
         """Return the digest of a room; arguments as in `Lore.digest`."""
-        if not isinstance(max_tokens, int) or not FEWEST_TOKENS <= max_tokens <= MOST_TOKENS:
+        if not isinstance(max_tokens, int) or not FEWEST_TOKENS <= max_tokens <= MAX_TOKENS:
             raise InvalidInput(
-                f"max_tokens is {max_tokens!r:.60}; it must be a whole number from {FEWEST_TOKENS} to {MOST_TOKENS}."
+                f"max_tokens is {max_tokens!r:.60}; it must be a whole number from {FEWEST_TOKENS} to {MAX_TOKENS}."
             )
         begin = _checked(since)
         reader = None if for_user is None else check_reader(for_user)
@@ -94,14 +94,14 @@ class DigestService:
             first = await work.messages.first_since(tenant=self._tenant, room_id=room.room_id, since=begin)
             after = room.next_arrival - 1 if first is None else first - 1
         entries = await self._read(work, room, after, begin)
-        missing = len(entries) == MOST_READ
+        missing = len(entries) == MAX_READ
         known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
         return _Span(after, max(known, len(entries)), entries)
 
     async def _read(self, work: UnitOfWork, room: Room, after: int, since: datetime | None) -> list[Entry]:
         """Return the newest messages above an arrival, in parts so that other requests are served."""
         parts: list[list[Entry]] = []
-        before, missing = room.next_arrival, MOST_READ
+        before, missing = room.next_arrival, MAX_READ
         while missing and before > after + 1:
             count = min(missing, _AT_ONCE, before - after - 1)
             part = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=count, before=before)

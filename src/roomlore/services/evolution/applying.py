@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _ANSWER_TOKENS = 4096
 _SHOWN_ANSWER = 16_000
 """Characters of the first answer that are shown again beside the refused lines."""
-_MOST_REFUSED = 40
+_MAX_REFUSED = 40
 _NAME_CHARACTERS = 80
 _MAX_ATTEMPTS = 10
 _EARLIER = 800
@@ -105,7 +105,7 @@ class Asking:
     async def _ask_again(self, piece: Piece, read: Read, answered: Answered, refused: Sequence[Rejected]) -> Answered:
         prompt = await self._prompts.find(piece.prompt, language=read.language)
         question = await self._prompts.find("evolve_again", language=read.language)
-        lines = "\n".join(f"{one.line}. {inert(one.text)} ({inert(one.reason)})" for one in refused[:_MOST_REFUSED])
+        lines = "\n".join(f"{one.line}. {inert(one.text)} ({inert(one.reason)})" for one in refused[:_MAX_REFUSED])
         given = await self._call(
             {"role": "user", "content": prompt.fill(self._values(piece, read))},
             {"role": "assistant", "content": answered.text[:_SHOWN_ANSWER] or "-"},

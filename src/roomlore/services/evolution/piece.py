@@ -17,7 +17,7 @@ from roomlore.core.work import owner_prefix, work_name
 from roomlore.ports.durable import Json
 from roomlore.ports.language import Language
 
-MOST_FACTS = 300
+MAX_FACTS = 300
 """The limit for a person. Much can be known of a person; a group has few characteristics."""
 EVOLUTION = "evolution"
 """The work that evolves a scope, the background job that enqueues it, and the watermark of a group's room."""
@@ -46,7 +46,7 @@ class EvolutionOptions:
 
     def rules_for(self, kind: MemoryKind) -> Rules:
         """Return the rules; their cap applies to the memories of a group."""
-        return self.rules if kind is MemoryKind.GROUP else replace(self.rules, most_active=MOST_FACTS)
+        return self.rules if kind is MemoryKind.GROUP else replace(self.rules, most_active=MAX_FACTS)
 
 
 def facts_mark(user_id: str) -> str:

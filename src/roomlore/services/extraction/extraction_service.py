@@ -10,14 +10,14 @@ from roomlore.core.json_values import storable
 from roomlore.core.memory.conversation import conversations_of, speaks
 from roomlore.core.memory.extraction import (
     FALLBACK,
-    MOST_ARRIVALS,
-    MOST_PASSED,
+    MAX_ARRIVALS,
+    MAX_PASSED,
     cut_at,
     extraction_end,
     extraction_id,
     watermark,
 )
-from roomlore.core.memory.folding import MOST_SHORT, Fold, fold_changes, fold_due
+from roomlore.core.memory.folding import MAX_SHORT, Fold, fold_changes, fold_due
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.memory.reading import as_conversation
 from roomlore.core.models import Entry, StoredMessage
@@ -186,7 +186,7 @@ class ExtractionService:
         """Return which of the agent's memories of the room make place for another one."""
         async with self._storage.reading() as work:
             found = await work.memories.short_of_room(
-                tenant=piece.tenant, scope=piece.scope, room_id=piece.room_id, limit=2 * MOST_SHORT
+                tenant=piece.tenant, scope=piece.scope, room_id=piece.room_id, limit=2 * MAX_SHORT
             )
         here = [memory for memory in found if all(source.room_id == piece.room_id for source in memory.sources)]
         return fold_due(here, new_id=piece.id)
@@ -258,7 +258,7 @@ class ExtractionService:
                 replies = await work.messages.replies_of(**named, agent_id=agent, after=after, limit=self._every)
                 last = extraction_end(replies, self._every)
                 if last is not None:
-                    piece = _Piece(tenant, room_id, agent, after, min(last, after + MOST_ARRIVALS))
+                    piece = _Piece(tenant, room_id, agent, after, min(last, after + MAX_ARRIVALS))
                     window = await _window(work, piece)
                     end = cut_at(piece.last, [message.arrival for message in window.messages], after=after)
                     pieces.append(replace(piece, last=end))
@@ -411,7 +411,7 @@ async def _window(work: UnitOfWork, piece: _Piece) -> _Window:
     new = {entry.message.arrival for entry in entries if entry.message.arrival > piece.after and speaks(entry)}
     messages = [message for message in chosen if message.arrival in new or message.arrival in passed]
     left = (new | set(passed)) - {message.arrival for message in messages}
-    return _Window(messages, sorted(left)[-MOST_PASSED:])
+    return _Window(messages, sorted(left)[-MAX_PASSED:])
 
 
 async def _passed(work: UnitOfWork, piece: _Piece) -> Sequence[int]:

@@ -9,7 +9,7 @@ from roomlore.ports.storage import UnitOfWork
 
 EXTRACTION = "extraction"
 """The work that turns replies into short memories, and the background job that enqueues it."""
-_MOST_KNOWN = 100_000
+_MAX_KNOWN = 100_000
 
 
 class RepliesDue:
@@ -51,7 +51,7 @@ class RepliesDue:
             await work.progress.move_mark(**named, name=names[agent], arrival=start, was=0, now=self._clock.now())
 
     def _remember(self, tenant: str, room_id: str, agent_id: str) -> None:
-        if len(self._begun) >= _MOST_KNOWN:
+        if len(self._begun) >= _MAX_KNOWN:
             self._begun.clear()
         self._begun.add((tenant, room_id, agent_id))
 

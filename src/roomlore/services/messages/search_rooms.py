@@ -20,8 +20,8 @@ from roomlore.services.messages.search import (
     hit_of,
 )
 
-MOST_ROOMS = 200
-MOST_MESSAGES = 200_000
+MAX_ROOMS = 200
+MAX_MESSAGES = 200_000
 _INLINE = 20_000
 """Messages that are joined on the event loop; more use another thread."""
 
@@ -70,13 +70,13 @@ class RoomsSearch(Searching):
     async def _parts(self, viewer: Viewer | None) -> tuple[list[Part], str | None]:
         """Return what may be shown of each room, the room used last first, and what is said of those left out."""
         async with self._storage.reading() as work:
-            shown = await rooms_shown(work, tenant=self._tenant, viewer=viewer, now=self._clock.now(), most=MOST_ROOMS)
+            shown = await rooms_shown(work, tenant=self._tenant, viewer=viewer, now=self._clock.now(), most=MAX_ROOMS)
             found = [await self._part(work, room, windows) for room, windows in shown.rooms]
         parts = sorted((part for part in found if part.facts.arrivals.size), key=_newest_first)
         kept, size = list[Part](), 0
-        for part in parts[:MOST_ROOMS]:
+        for part in parts[:MAX_ROOMS]:
             size += part.facts.arrivals.size
-            if kept and size > MOST_MESSAGES:
+            if kept and size > MAX_MESSAGES:
                 break
             kept.append(part)
         few = len(kept) < len(parts) or shown.more

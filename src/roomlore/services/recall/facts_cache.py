@@ -23,12 +23,12 @@ from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 
-MOST_FACTS = 20_000
+MAX_FACTS = 20_000
 _ALL = 2**31 - 1
 """A viewer's limit counts what the viewer may see, so all is read."""
 _INLINE = 20_000
 """Characters of facts that are prepared on the event loop; more use another thread."""
-_HELD = 3 * MOST_FACTS
+_HELD = 3 * MAX_FACTS
 _ENTRY = 20
 """The cost of a scope without a fact, in facts."""
 
@@ -110,7 +110,7 @@ class RecallCache:
                 work.memories.page, tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE
             )
             if cached.sight is None:
-                memories = [] if same else await of_scopes(limit=MOST_FACTS, held_at=None if cached.ended else now)
+                memories = [] if same else await of_scopes(limit=MAX_FACTS, held_at=None if cached.ended else now)
             else:
                 if not same or cached.evidence is None:
                     cached.every = await of_scopes(limit=_ALL)
@@ -146,7 +146,7 @@ def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], view: View, held_at:
     has ended replaces what it replaced all the same."""
     memories, _ = unreplaced([every[place] for place in np.flatnonzero(seen).tolist()])
     held = [one for one in memories if held_at is None or one.holds(held_at)]
-    return [told(memory, view) for memory in held[:MOST_FACTS]]
+    return [told(memory, view) for memory in held[:MAX_FACTS]]
 
 
 async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:

@@ -39,13 +39,13 @@ SaidBefore = Said | Message | Mapping[str, Any]
 
 _NOT_SAID = "system"
 _ROLES = {"user", "assistant", "system", "tool", "developer", "function"}
-_MOST = 10_000
+_MAX = 10_000
 Form: TypeAlias = "tuple[int, bool, bool, Viewer | None]"
 """The properties of a block besides its facts: its budget, True if its lines name their scopes, True if it may have
 what has ended, and its viewer."""
-_MOST_PEOPLE = 8
+_MAX_PEOPLE = 8
 """The people whose facts are recalled for one reply: the last speakers."""
-_MOST_SHORT = 50
+_MAX_SHORT = 50
 _SHARE_OF_SHORT = 4
 
 
@@ -103,7 +103,7 @@ class ShownBefore:
     """The facts shown in the conversations that asked last, to each viewer; a conversation that is dropped is ranked
     from scratch."""
 
-    def __init__(self, *, most: int = _MOST) -> None:
+    def __init__(self, *, most: int = _MAX) -> None:
         self._most = most
         self._shown: OrderedDict[tuple[str, str, Viewer | None], tuple[Form, tuple[str, ...]]] = OrderedDict()
 
@@ -301,7 +301,7 @@ class KnownForReplies:
         """Return a line for each of the newest short memories that rest on this room alone, the newest first."""
         scope = f"agent:{agent_id}"
         async with self._storage.reading() as work:
-            found = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=_MOST_SHORT)
+            found = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=_MAX_SHORT)
         now = self._parts.clock.now()
         here = [one for one in found if one.holds(now) and all(room.room_id == room_id for room in one.evidence)]
         here.sort(key=lambda memory: memory.supported_at, reverse=True)
@@ -318,7 +318,7 @@ def _people(messages: Sequence[StoredMessage], agent_id: str) -> dict[str, str]:
     """Return sender ids and names of the last speakers, in an order that does not depend on who speaks."""
     found: dict[str, str] = {}
     for message in reversed(messages):
-        if message.role is Role.USER and message.sender_id != agent_id and len(found) < _MOST_PEOPLE:
+        if message.role is Role.USER and message.sender_id != agent_id and len(found) < _MAX_PEOPLE:
             found[message.sender_id] = found.get(message.sender_id) or message.sender_name
     return dict(sorted(found.items()))
 

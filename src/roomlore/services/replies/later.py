@@ -13,7 +13,7 @@ from roomlore.ports.coordination import Telemetry
 
 log = logging.getLogger(__name__)
 
-MOST_WAITING = 1_000
+MAX_WAITING = 1_000
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 5.0
 
@@ -46,7 +46,7 @@ class Later:
 
     def add(self, tenant: str, messages: Sequence[Message], write: Write) -> None:
         """Store the messages later, in order, after what waits already. Each has its time."""
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             lost = self._waiting.popleft()
             self._count("lost", lost)
             log.error("messages of a reply are lost: the database is down for too long", extra={"room": lost.room[1]})

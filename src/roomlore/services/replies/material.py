@@ -13,7 +13,7 @@ from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.replies.prompt import Material, ReplyPrompt, Round, as_function, assemble, said_before
 from roomlore.core.replies.reply import (
     BROKEN_OFF,
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     REPLY,
     about,
     calls_as_json,
@@ -297,7 +297,7 @@ class ReplyStore:
     async def _rounds(self, work: UnitOfWork, room_id: str, reply_id: str, agent_id: str) -> tuple[Round, ...]:
         if not await self._found(work, room_id, [calls_id(reply_id, 0)]):
             return ()
-        asked = await self._found(work, room_id, [calls_id(reply_id, number) for number in range(MOST_ROUNDS)])
+        asked = await self._found(work, room_id, [calls_id(reply_id, number) for number in range(MAX_ROUNDS)])
         rounds: list[Round] = []
         while made := asked.get(calls_id(reply_id, len(rounds))):
             text = str(about(_by_agent(made, agent_id)).get("text", ""))

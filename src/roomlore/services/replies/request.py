@@ -14,7 +14,7 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
 from roomlore.core.intake import MAX_ID_CHARS, Limits, check
 from roomlore.core.models import Message, Role
 from roomlore.core.replies.prompt import check_results, check_tools
-from roomlore.core.replies.reply import MOST_ROUNDS, Tool, ToolResult
+from roomlore.core.replies.reply import MAX_ROUNDS, Tool, ToolResult
 from roomlore.core.sessions.intake import check_id
 from roomlore.core.sessions.session import SessionContext
 from roomlore.core.sessions.window import WindowOptions
@@ -33,7 +33,7 @@ _CLOSE_SECONDS = 5.0
 CallTool = Callable[[ToolCall], Awaitable[str]]
 """Call a tool and return its result, as text for the model. The model is told of an error."""
 _MAX_TEMPERATURE = 2
-_MOST_SHOWN = 1000
+_MAX_SHOWN = 1000
 _ARGUMENTS = ("model", "messages", "temperature", "max_tokens", "max_completion_tokens", "tools")
 _NO_OPTIONS = frozenset((*_ARGUMENTS, "n", "stream", "stream_options"))
 
@@ -273,7 +273,7 @@ def _check_arguments(request: ReplyRequest, window: int) -> None:
     _check_number("temperature", request.temperature, _MAX_TEMPERATURE)
     WindowOptions(window=window)
     _check_integer("max_tokens", request.max_tokens, 1, window)
-    _check_integer("max_tool_iterations", request.max_tool_iterations, 0, MOST_ROUNDS)
+    _check_integer("max_tool_iterations", request.max_tool_iterations, 0, MAX_ROUNDS)
     if request.call_tool is not None and not callable(request.call_tool):
         raise InvalidInput(f"call_tool is {request.call_tool!r:.60}; give an async function of a ToolCall.")
     _check_options(request.options)
@@ -297,8 +297,8 @@ def _check_options(options: object) -> None:
 def _check_shown(shown: object) -> None:
     if not isinstance(shown, list | tuple) or not all(isinstance(one, str) for one in shown):
         raise InvalidInput(f"shown is {shown!r:.60}; give a list of ids of messages.")
-    if len(shown) > _MOST_SHOWN:
-        raise InvalidInput(f"shown has {len(shown)} ids; at most {_MOST_SHOWN}.")
+    if len(shown) > _MAX_SHOWN:
+        raise InvalidInput(f"shown has {len(shown)} ids; at most {_MAX_SHOWN}.")
 
 
 def _check_text(name: str, value: object, default: str | None = None) -> None:

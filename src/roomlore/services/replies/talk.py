@@ -21,7 +21,7 @@ _RESULT_CHARACTERS = 100_000
 _ERROR_CHARACTERS = 500
 _CLOSING_CHARACTERS = 1000
 """Reserved for the sentence that closes an interrupted answer."""
-_MOST_CALLS = 128
+_MAX_CALLS = 128
 _NO_ARGUMENTS = "{}"
 _STORED_LATER = "The database could not be used: the reply is stored when it is back, if the process lives."
 
@@ -205,7 +205,7 @@ class Talk:
     async def _keep_calls(self) -> list[ReplyEvent]:
         """Store the tool calls that the model requested. Calls of unknown tools get their result at once."""
         draft = self._draft
-        calls = own_ids(draft.last.tool_calls[:_MOST_CALLS], draft.rounds)
+        calls = own_ids(draft.last.tool_calls[:_MAX_CALLS], draft.rounds)
         longest = self._parts.limits.metadata_chars // (2 * len(calls))
         errors = {call.id: error for call in calls if (error := self._problem_with(call, longest))}
         made = Round(

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 _MODEL_SECONDS = 120.0
 """Less than the lease of a due checkpoint, so that a model that hangs delays nobody for longer."""
 
-_LEAST_TOKENS = 16
+_MIN_TOKENS = 16
 _SHARE = 4
 _AT_ONCE_CHARACTERS = 60_000
 _TRIES = 3
@@ -50,7 +50,7 @@ class Summaries:
     def limit(self, window: int) -> int:
         """Return the token limit of a summary for a model with `window`; a summary that fills the window leaves no room
         for the conversation."""
-        return max(_LEAST_TOKENS, min(self._max_tokens, window // _SHARE))
+        return max(_MIN_TOKENS, min(self._max_tokens, window // _SHARE))
 
     async def make(self, segment: Segment, *, max_tokens: int) -> tuple[str, str]:
         """Return a summary that replaces the current one and covers all messages after it, and what made it. The text

@@ -13,8 +13,8 @@ from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 
-_MOST = 10_000
-_MOST_ASKED = 100
+_MAX = 10_000
+_MAX_ASKED = 100
 _OFFER_SECONDS = 600.0
 _LATE_SECONDS = 120.0
 _NOWHERE = -1
@@ -49,7 +49,7 @@ class _Offer:
         """Return the offer under the session's checkpoint: requests from before it can only come late."""
         if self.stands(session):
             return replace(self, late=_open(self.late, now))
-        late = _open((*self.late, *self.asked), now)[-_MOST_ASKED:]
+        late = _open((*self.late, *self.asked), now)[-_MAX_ASKED:]
         return _Offer(session.checkpoint_id, session.boundary, _NOWHERE, now, late=late)
 
 
@@ -75,7 +75,7 @@ class Offers:
             offer = replace(offer, covers=covers, at=now, asked=())
         if asked:
             ask = _Ask(covers, session.boundary, now + _LATE_SECONDS)
-            offer = replace(offer, asked=(*offer.asked, ask)[:_MOST_ASKED])
+            offer = replace(offer, asked=(*offer.asked, ask)[:_MAX_ASKED])
         self._keep(session, offer)
 
     def used(self, session: Session, covers: int) -> None:
@@ -114,7 +114,7 @@ class Offers:
         named = (session.tenant, session.conversation_id)
         self._offers[named] = offer
         self._offers.move_to_end(named)
-        if len(self._offers) > _MOST:
+        if len(self._offers) > _MAX:
             self._offers.popitem(last=False)
 
 

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 1.0
 """Seconds for which a failed cache is not asked, so that one that hangs does not slow every call."""
-_MOST_CHARACTERS = 500_000
+_MAX_CHARACTERS = 500_000
 """The limit of texts. Longer ones are not cached: assembling them would take longer than it saves."""
 
 _WARN_SECONDS = 60.0
@@ -119,7 +119,7 @@ class SegmentCache:
         if self._cache is None or not self._open():
             return
         named = {"tenant": segment.session.tenant, "conversation_id": segment.session.conversation_id}
-        large = sum(len(message.text) for message in segment.messages) > _MOST_CHARACTERS
+        large = sum(len(message.text) for message in segment.messages) > _MAX_CHARACTERS
         text = "" if large else to_text(segment, value_of(segment, recent_turns=self._recent_turns))
         begun = self._clock.monotonic()
         try:

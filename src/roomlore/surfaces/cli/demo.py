@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _SEARCHES = ("what did Anna say about the BOM this morning", "今天上午谁说先不发公告")
 _HITS = 3
-_MOST_SHOWN = 6
+_MAX_SHOWN = 6
 _TRY = "try.db"
 _ZONE = ZoneInfo("Asia/Shanghai")
 
@@ -100,7 +100,7 @@ async def _run(lore: Lore) -> _Shown:
 
 
 async def _ask(lore: Lore, message_id: str) -> tuple[StoredMessage, Context]:
-    built = await lore.context.build(DEMO_ROOM, message_id, max_messages=_MOST_SHOWN)
+    built = await lore.context.build(DEMO_ROOM, message_id, max_messages=_MAX_SHOWN)
     return (await lore.messages.get(DEMO_ROOM, message_id)).message, built
 
 

@@ -109,7 +109,7 @@ LANGUAGE_COOKIE = "roomlore_language"
 THEME_COOKIE = "roomlore_theme"
 VIEWER_COOKIE = "roomlore_viewer"
 ZONE_COOKIE = "roomlore_zone"
-_MOST_FORM_BYTES = 65_536
+_MAX_FORM_BYTES = 65_536
 _PARTS_AT_ONCE = 2_000
 _MINUTE = 60
 _WEEK = 7 * 86_400
@@ -329,8 +329,8 @@ async def read_form(request: Request) -> dict[str, str]:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > _MOST_FORM_BYTES:
-            raise InvalidInput(f"The form is larger than {_MOST_FORM_BYTES} bytes; send less.")
+        if len(body) > _MAX_FORM_BYTES:
+            raise InvalidInput(f"The form is larger than {_MAX_FORM_BYTES} bytes; send less.")
     fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=50))
     known = request.cookies.get(FORM_COOKIE, "")
     if (

@@ -27,7 +27,7 @@ from roomlore.wiring import Lore
 
 EVERY_SECONDS = 10.0
 _WITHIN = timedelta(hours=1)
-_MOST = 361
+_MAX = 361
 
 COUNTERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "requests": ("roomlore_http_request_seconds_count", {}),
@@ -68,7 +68,7 @@ class Watch:
 
     async def look(self, lore: Lore) -> tuple[Reading, ...]:
         """Return the stored readings and a current one."""
-        return kept(self._readings, await _read(lore), within=_WITHIN, most=_MOST)
+        return kept(self._readings, await _read(lore), within=_WITHIN, most=_MAX)
 
     @asynccontextmanager
     async def watching(self, lore: Lore, *, every_seconds: float = EVERY_SECONDS) -> AsyncIterator[None]:
@@ -264,10 +264,10 @@ def part(name: str, *, language: str) -> str:
     return words(language).get(f"part.{kind}", kind) + space + which
 
 
-_MOST_JOBS = 100
+_MAX_JOBS = 100
 _VERDICTS: tuple[Verdict, ...] = ("ok", "warn", "fail")
 _STALE = ("behind", "rebuilding", "missing", "other model")
-_MOST_ROUTES = 20
+_MAX_ROUTES = 20
 _LOOK_SECONDS = 5.0
 _WAITED = 15.0
 _REQUESTS = "roomlore_http_request_seconds"
@@ -361,11 +361,10 @@ async def _standing(lore: Lore) -> Mapping[str, Any]:
     """Return what is pending and what is available now."""
     models = await lore.models.list_available_models()
     jobs = {
-        status: len(await lore.jobs.page(status=status, limit=_MOST_JOBS))
-        for status in ("waiting", "running", "failed")
+        status: len(await lore.jobs.page(status=status, limit=_MAX_JOBS)) for status in ("waiting", "running", "failed")
     }
     return {
-        "jobs": {status: f"{count}+" if count == _MOST_JOBS else str(count) for status, count in jobs.items()},
+        "jobs": {status: f"{count}+" if count == _MAX_JOBS else str(count) for status, count in jobs.items()},
         "works_here": await lore.jobs.works_here(),
         "index": await lore.index.status(),
         "models": len(models),
@@ -378,7 +377,7 @@ async def _notices(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
     index: IndexStatus = standing["index"]
     jobs, works = standing["jobs"], standing["works_here"]
     async with lore.storage.reading() as work:
-        fallbacks = len(await work.memories.fallbacks(after=None, limit=_MOST_JOBS))
+        fallbacks = len(await work.memories.fallbacks(after=None, limit=_MAX_JOBS))
     known = [
         Notice("fail", "models_down", standing["models"]) if standing["models"] and not standing["usable"] else None,
         Notice("fail", "vectors_down", 0) if index.vectors == "down" else None,
@@ -387,7 +386,7 @@ async def _notices(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
         if jobs["waiting"] != "0" and not works
         else None,
         Notice("warn", "no_model", 0) if not standing["models"] else None,
-        Notice("warn", "fallbacks", f"{fallbacks}+" if fallbacks == _MOST_JOBS else fallbacks) if fallbacks else None,
+        Notice("warn", "fallbacks", f"{fallbacks}+" if fallbacks == _MAX_JOBS else fallbacks) if fallbacks else None,
         Notice("warn", "vectors_stale", index.waiting) if index.vectors in _STALE else None,
         Notice("warn", "links_stale", index.rooms_to_link) if index.rooms_to_link else None,
         Notice("warn", "words_stale", 0) if index.words == "rebuilding" else None,
@@ -406,7 +405,7 @@ def _routes(lore: Lore) -> list[Asked]:
         held.setdefault(route, [0.0] * len(places))[place] += count
         if labels["status"] == "5xx" and place == len(bounds):
             failed[route] = failed.get(route, 0.0) + count
-    often = sorted(held, key=lambda route: (-held[route][-1], route))[:_MOST_ROUTES]
+    often = sorted(held, key=lambda route: (-held[route][-1], route))[:_MAX_ROUTES]
     return [_asked(route, held[route], failed.get(route, 0.0), bounds) for route in often]
 
 

@@ -12,7 +12,7 @@ EVERY_SECONDS = 0.2
 _PING_SECONDS = 15.0
 STREAM_SECONDS = 300.0
 """Then the browser asks again, with its key: a revoked one ends the stream."""
-_MOST_HELD = 500
+_MAX_HELD = 500
 _PING = ": still here\n\n"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
 
@@ -54,7 +54,7 @@ class Live:
         return await asyncio.shield(look.found)
 
     def _drop_old(self, now: float) -> None:
-        if len(self._looks) >= _MOST_HELD:
+        if len(self._looks) >= _MAX_HELD:
             self._looks = {key: one for key, one in self._looks.items() if now - one.at < 2 * self._every}
 
 

@@ -233,8 +233,8 @@ def _against(one: BlamedVersion, found: Blame) -> tuple[Piece, ...]:
 
 
 _USUAL_TOKENS = 500
-_MOST_TOKENS = 1_000_000
-_MOST_SCOPES = 10
+_MAX_TOKENS = 1_000_000
+_MAX_SCOPES = 10
 
 
 async def recall(page: Page) -> Response:
@@ -242,10 +242,10 @@ async def recall(page: Page) -> Response:
     lore, query, viewer = page.lore, page.asked("q"), page.viewer
     scopes = page.asked("scopes").replace(",", " ").split()
     tokens = page.number("tokens") or _USUAL_TOKENS
-    if tokens > _MOST_TOKENS:
-        raise InvalidInput(f"tokens is {tokens}; it must be a whole number from 1 to {_MOST_TOKENS}.")
-    if len(scopes) > _MOST_SCOPES:
-        raise InvalidInput(f"These are {len(scopes)} scopes; ask for at most {_MOST_SCOPES}.")
+    if tokens > _MAX_TOKENS:
+        raise InvalidInput(f"tokens is {tokens}; it must be a whole number from 1 to {_MAX_TOKENS}.")
+    if len(scopes) > _MAX_SCOPES:
+        raise InvalidInput(f"These are {len(scopes)} scopes; ask for at most {_MAX_SCOPES}.")
     found: Recollection | None = None
     if scopes:
         messages = [{"role": "user", "content": query}] if query else []

@@ -16,13 +16,13 @@ from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
 from roomlore.wiring import Lore
 
 _MESSAGES = 60
-MOST_MESSAGES = 10_000
-_LIMITS = (_MESSAGES, 500, MOST_MESSAGES)
+MAX_MESSAGES = 10_000
+_LIMITS = (_MESSAGES, 500, MAX_MESSAGES)
 _AT_ONCE = 500
 _THREAD = 200
 _THREADS = 30
 _AT_MOST_NEW = 60
-_MOST_EARLIER = 1_000
+_MAX_EARLIER = 1_000
 _EARLIER_AT_ONCE = 130
 _PAUSE = timedelta(minutes=10)
 _SHORTEST = 200
@@ -77,8 +77,8 @@ async def room(page: Page) -> Response:
     60, or `limit`."""
     lore, room_id, before, around = page.lore, await page.room(), page.number("before"), page.number("around")
     limit = page.number("limit") or _MESSAGES
-    if limit > MOST_MESSAGES:
-        raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {MOST_MESSAGES}.")
+    if limit > MAX_MESSAGES:
+        raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {MAX_MESSAGES}.")
     known = await lore.rooms.get(room_id)
     if before is None and around is not None and around + limit // 2 < known.next_arrival:
         before = around + limit // 2
@@ -208,7 +208,7 @@ async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
     here = {entry.message.arrival: entry.message for entry in entries}
     asked = {_answered(entry) for entry in entries} | {entry.link.thread for entry in entries}
     wanted = sorted(one for one in asked if one is not None and one not in here)
-    beyond = {message.arrival: message for message in await _earlier(lore, room_id, wanted[-_MOST_EARLIER:])}
+    beyond = {message.arrival: message for message in await _earlier(lore, room_id, wanted[-_MAX_EARLIER:])}
     firsts = {arrival: message.text for arrival, message in beyond.items()}
     rows = await asyncio.to_thread(said, entries, beyond, page.zone)
     return Shown(rows, strands(entries, firsts))

@@ -15,12 +15,12 @@ from roomlore.surfaces.console.frame import NoViewer, Page
 
 _BESIDE = 14
 _ROOMS = 50
-_MOST_ROOMS = 200
+_MAX_ROOMS = 200
 """Rooms of a viewer among which people and rooms are searched, as in a search of messages."""
 _FOUND = 5
 _MESSAGES = 20
 _MEMORIES = 5
-_MOST_WORDS = 4
+_MAX_WORDS = 4
 _LONGEST_QUERY = 400
 
 
@@ -54,7 +54,7 @@ async def rooms_by_use(page: Page, *, limit: int, offset: int = 0) -> Sequence[R
     async with lore.storage.reading() as work:
         if viewer is None:
             return await work.rooms.used_last(tenant=lore.tenant, limit=limit, offset=offset)
-        most = min(_MOST_ROOMS, offset + limit)
+        most = min(_MAX_ROOMS, offset + limit)
         whom = check_viewer(viewer)
         shown = await rooms_shown(work, tenant=lore.tenant, viewer=whom, now=lore.now(), most=most)
     return [room for room, windows in shown.rooms if windows == ALWAYS][offset : offset + limit]
@@ -64,7 +64,7 @@ async def rooms_among(page: Page) -> list[str] | None:
     """Return the ids of the rooms to whose people the page is limited; None for an administrator, who sees all."""
     if page.viewer is None:
         return None
-    return [room.room_id for room in await rooms_by_use(page, limit=_MOST_ROOMS)]
+    return [room.room_id for room in await rooms_by_use(page, limit=_MAX_ROOMS)]
 
 
 async def side(page: Page) -> Response:
@@ -98,7 +98,7 @@ async def _found(page: Page, query: str) -> Found:
         if among is None:
             rooms = await work.rooms.named_like(tenant=lore.tenant, part=query, limit=_FOUND)
         else:
-            by_use = await rooms_by_use(page, limit=_MOST_ROOMS)
+            by_use = await rooms_by_use(page, limit=_MAX_ROOMS)
             rooms = [room for room in by_use if query.lower() in room.room_id.lower()][:_FOUND]
         people = await work.rooms.speakers(tenant=lore.tenant, part=query, room_ids=among, limit=_FOUND)
     memories = await _memories(page, query)
@@ -110,7 +110,7 @@ async def _found(page: Page, query: str) -> Found:
 
 
 async def _memories(page: Page, query: str) -> Sequence[Memory]:
-    lore, viewer, words = page.lore, page.viewer, query.lower().split()[:_MOST_WORDS]
+    lore, viewer, words = page.lore, page.viewer, query.lower().split()[:_MAX_WORDS]
     if viewer is None:
         async with lore.storage.reading() as work:
             return await work.memories.saying(tenant=lore.tenant, words=words, limit=_MEMORIES)

@@ -20,7 +20,7 @@ from roomlore.wiring import Lore
 
 evolutions = Router(prefix="/memory", tags=["memory"])
 
-_MOST_WAITED = 30.0
+_MAX_WAITED = 30.0
 _LATER: dict[int | str, dict[str, Any]] = {
     202: {"model": model_of(Evolving), "description": "It is not done yet; Location says where to ask."}
 }
@@ -32,7 +32,7 @@ async def evolve(
     group_id: GroupId,
     days: Annotated[float, Query(gt=0, le=3_650, description="How far back a group's first evolution reads.")] = 1,
     mode: Annotated[Mode, Query(description="`llm`, `offline` (rules), or `auto`: `llm` if set up.")] = "auto",
-    wait: Annotated[float, Query(ge=0, le=_MOST_WAITED, description="Most seconds to wait for it.")] = _MOST_WAITED,
+    wait: Annotated[float, Query(ge=0, le=_MAX_WAITED, description="Most seconds to wait for it.")] = _MAX_WAITED,
 ) -> Evolved | Response:
     """Read the group's messages since the last evolution and update its memories."""
     begun = await lore.memories.begin_evolution(group_id, days=days, mode=mode)

@@ -56,7 +56,7 @@ class Caller:
 
 
 _REMEMBERED = timedelta(minutes=15)
-_MOST_REMEMBERED = 1_000
+_MAX_REMEMBERED = 1_000
 
 
 class _Admitted:
@@ -85,7 +85,7 @@ class _Admitted:
             raise
         self._callers[name] = lore.now(), caller
         self._callers.move_to_end(name)
-        if len(self._callers) > _MOST_REMEMBERED:
+        if len(self._callers) > _MAX_REMEMBERED:
             self._callers.popitem(last=False)
         return caller
 

@@ -22,8 +22,8 @@ from roomlore.surfaces.mem0.verbs import Item, Verbs
 _OWNERS = ("user_id", "agent_id", "run_id")
 _APP = "app_id"
 """An owner of mem0's platform that is kept as metadata here."""
-_MOST_ALTERNATIVES = 20
-_MOST_LISTED = 10_000
+_MAX_ALTERNATIVES = 20
+_MAX_LISTED = 10_000
 _PAGE_SIZE = 100
 _NO_EFFECT = "timestamp"
 
@@ -89,9 +89,9 @@ def alternatives(filters: Mapping[str, Any]) -> list[dict[str, Any]]:
     plain, several = _split(filters)
     found: list[dict[str, Any]] = []
     for number, chosen in enumerate(product(*several)):
-        if number == _MOST_ALTERNATIVES:
+        if number == _MAX_ALTERNATIVES:
             raise InvalidInput(
-                f"The filters name more than {_MOST_ALTERNATIVES} sets of owners; ask for fewer at a time."
+                f"The filters name more than {_MAX_ALTERNATIVES} sets of owners; ask for fewer at a time."
             )
         joined = dict(plain)
         for one in chosen:
@@ -216,14 +216,14 @@ async def mem0_list_memories(
     request: Request,
     caller: From,
     body: Annotated[_Filtered, Depends(bodies.body_of(_Filtered))],
-    page: Annotated[int, Query(ge=1, le=_MOST_LISTED)] = 1,
+    page: Annotated[int, Query(ge=1, le=_MAX_LISTED)] = 1,
     page_size: Annotated[int, Query(ge=1, le=1000)] = _PAGE_SIZE,
 ) -> Response:
     """Return a page of memories, the last changed first."""
     found: dict[str, Item] = {}
     for wanted in body.wanted():
         verbs = _verbs(caller, request, "read", wanted)
-        done = await verbs.get_all(filters=wanted, top_k=_MOST_LISTED, show_expired=bool(body.show_expired))
+        done = await verbs.get_all(filters=wanted, top_k=_MAX_LISTED, show_expired=bool(body.show_expired))
         found |= {item["id"]: item for item in done["results"]}
     items = sorted(found.values(), key=lambda item: str(item["updated_at"]), reverse=True)
     begin = (page - 1) * page_size

@@ -379,7 +379,7 @@ async def seen_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) -> str
 
 SeenMemory = Annotated[str, Depends(seen_memory)]
 
-_MOST_DAYS = 3_650
+_MAX_DAYS = 3_650
 STATUS = "active: what holds or will; ended: what holds no more; deprecated: what was deleted or merged."
 
 
@@ -437,7 +437,7 @@ async def memory_changes(
     lore: Admin,
     group_id: GroupId,
     limit: PageLimit,
-    days: Annotated[float, Query(gt=0, le=_MOST_DAYS, description="Those of the last so many days.")] = 7,
+    days: Annotated[float, Query(gt=0, le=_MAX_DAYS, description="Those of the last so many days.")] = 7,
     after: After = 0,
     newest_first: Annotated[
         bool, Query(description="The last change first; `before` then pages, not `after`.")

@@ -17,7 +17,7 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Message, Room, StoredMessage, Thread
 from roomlore.core.records import from_record, parse_time, with_own_names
 from roomlore.core.search.hits import SearchAnswer, SearchMode
-from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MOST_TOKENS
+from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.http import bodies
@@ -422,7 +422,7 @@ async def get_digest(
         ),
     ] = None,
     max_tokens: Annotated[
-        int, Query(ge=FEWEST_TOKENS, le=MOST_TOKENS, description="Most tokens of the digest as text.")
+        int, Query(ge=FEWEST_TOKENS, le=MAX_TOKENS, description="Most tokens of the digest as text.")
     ] = DIGEST_TOKENS,
     render: Annotated[Literal["prompt"] | None, Query(description="`prompt`: give the text for a model too.")] = None,
 ) -> ShownDigest:

@@ -26,7 +26,7 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.records import ROOM_NAMES
 from roomlore.core.replies.conversation import Conversation, Matched, Speaking, matched, read_conversation
 from roomlore.core.replies.reply import (
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     Reply,
     ReplyEvent,
     ReplyStarted,
@@ -124,7 +124,7 @@ class CompletionRequest(_Loose):
             "temperature": self.temperature,
             "max_tokens": self.max_completion_tokens or self.max_tokens,
             "tools": tools,
-            "max_tool_iterations": MOST_ROUNDS,
+            "max_tool_iterations": MAX_ROUNDS,
             "options": options,
         }
 
@@ -339,7 +339,7 @@ async def _before(lore: Lore, who: Speaking, found: Matched) -> _Before:
     """Return what the model was asked for this reply before."""
     before = _Before()
     reply_id = reply_ids(found.asked.id, who.agent_id)[0]
-    for number in range(MOST_ROUNDS):
+    for number in range(MAX_ROUNDS):
         try:
             made = (await lore.messages.get(who.room_id, calls_id(reply_id, number))).message
         except NotFound:

@@ -23,7 +23,7 @@ from roomlore.surfaces.shapes import model_of
 
 privacy = Router(prefix="/privacy", tags=["privacy"])
 
-_MOST_WAITED = 30.0
+_MAX_WAITED = 30.0
 _RETRY_SECONDS = "10"
 
 
@@ -95,7 +95,7 @@ async def forget(
     result of the last two minutes. If the server ends first, the same request resumes it.
     """
     work, user_id = request.app.state.long_work, wanted.user_id
-    asked: _Asked = {"seconds": _MOST_WAITED, "same_words": wanted.same_words}
+    asked: _Asked = {"seconds": _MAX_WAITED, "same_words": wanted.same_words}
     if wanted.confirm and not wanted.dry_run:
         return _told(user_id, await long_work.forget(work, lore, user_id, **asked))
     would = await long_work.would_forget(work, lore, user_id, **asked)
@@ -125,7 +125,7 @@ async def verify(
     result of the last two minutes. At most three checks of a tenant run at a time.
     """
     scope = None if group_id is None else scope_of(group_id)
-    asked = await long_work.verify(request.app.state.long_work, lore, scope, seconds=_MOST_WAITED)
+    asked = await long_work.verify(request.app.state.long_work, lore, scope, seconds=_MAX_WAITED)
     if asked.full:
         raise _too_many("checks")
     report = asked.report
@@ -141,7 +141,7 @@ def _told(user_id: str, report: ForgetReport | None) -> ForgetView | Response:
 
 
 def _too_many(what: str) -> problems.Refused:
-    told = f"{long_work.MOST_AT_A_TIME} {what} are under way for this tenant, the most there may be at a time."
+    told = f"{long_work.MAX_AT_A_TIME} {what} are under way for this tenant, the most there may be at a time."
     return problems.Refused(429, f"{told} Wait until one has ended; then ask again.", {"Retry-After": _RETRY_SECONDS})
 
 

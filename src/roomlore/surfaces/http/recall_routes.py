@@ -8,7 +8,7 @@ from pydantic import Field, WithJsonSchema
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MemoryKind
-from roomlore.core.recall.options import MOST_SCOPES, Recollection, Similarity
+from roomlore.core.recall.options import MAX_SCOPES, Recollection, Similarity
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.fact_routes import Scope
@@ -16,9 +16,9 @@ from roomlore.surfaces.http.guard import Reader, ShownTo
 
 recall = Router(tags=["facts"])
 
-_MOST_TOKENS = 10_000_000
-_MOST_TURNS = 10_000
-_MOST_MESSAGES = 5_000  # more would exceed the limit of values in a body
+_MAX_TOKENS = 10_000_000
+_MAX_TURNS = 10_000
+_MAX_MESSAGES = 5_000  # more would exceed the limit of values in a body
 
 
 _MESSAGE: Mapping[str, Any] = {
@@ -39,14 +39,14 @@ class RecallRequest(bodies.Body):
     """The scopes to recall from, and the conversation. Fields that are left out have the values of the settings."""
 
     scopes: list[Scope] = Field(
-        max_length=MOST_SCOPES, description="Whom the facts are about: user:<id>, agent:<id> or group:<id>."
+        max_length=MAX_SCOPES, description="Whom the facts are about: user:<id>, agent:<id> or group:<id>."
     )
     messages: list[Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]] = Field(
-        [], max_length=_MOST_MESSAGES, description="The conversation, the newest last, in OpenAI's form."
+        [], max_length=_MAX_MESSAGES, description="The conversation, the newest last, in OpenAI's form."
     )
-    max_tokens: int | None = Field(None, ge=0, le=_MOST_TOKENS, description="Most tokens of the block.")
+    max_tokens: int | None = Field(None, ge=0, le=_MAX_TOKENS, description="Most tokens of the block.")
     max_context_turns: int | None = Field(
-        None, ge=0, le=_MOST_TURNS, description="How many of the last turns the facts are recalled for."
+        None, ge=0, le=_MAX_TURNS, description="How many of the last turns the facts are recalled for."
     )
     similarity_weight: float | None = Field(None, ge=0, le=1)
     confidence_weight: float | None = Field(None, ge=0, le=1)

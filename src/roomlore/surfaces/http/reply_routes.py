@@ -15,7 +15,7 @@ from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import Message
 from roomlore.core.records import from_record, with_own_names
-from roomlore.core.replies.reply import MOST_ROUNDS, ReplyEvent, Tool, ToolResult
+from roomlore.core.replies.reply import MAX_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.surfaces.http import bodies, problems
 from roomlore.surfaces.http.answers import Router
@@ -29,8 +29,8 @@ from roomlore.surfaces.shapes import model_of
 
 log = structlog.get_logger(__name__)
 
-_MOST_TOOLS = 128
-_MOST_TOKENS = 10_000_000
+_MAX_TOOLS = 128
+_MAX_TOKENS = 10_000_000
 
 _OF_A_MESSAGE = (
     "id", "sender_id", "sender_name", "text", "sent_at", "reply_to", "root_id", "turn_id", "mentions", "metadata",
@@ -93,15 +93,15 @@ class ReplyRequest(Body):
     system_prompt: str | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     max_tokens: int | None = Field(
-        None, ge=1, le=_MOST_TOKENS, description="Most tokens of the reply; fewer than the window has."
+        None, ge=1, le=_MAX_TOKENS, description="Most tokens of the reply; fewer than the window has."
     )
     model_context_window: int | None = Field(None, ge=1, le=MAX_WINDOW, description="What the model takes, in tokens.")
-    tools: list[ToolForm] = Field([], max_length=_MOST_TOOLS, description="Tools that you call.")
+    tools: list[ToolForm] = Field([], max_length=_MAX_TOOLS, description="Tools that you call.")
     tool_results: list[ToolResultForm] = Field(
-        [], max_length=_MOST_TOOLS, description="Of the calls that the reply to this message asked for."
+        [], max_length=_MAX_TOOLS, description="Of the calls that the reply to this message asked for."
     )
     max_tool_iterations: int | None = Field(
-        None, ge=0, le=MOST_ROUNDS, description="How often the model may ask for tools."
+        None, ge=0, le=MAX_ROUNDS, description="How often the model may ask for tools."
     )
 
     @model_validator(mode="before")

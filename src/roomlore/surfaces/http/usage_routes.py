@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from roomlore.core.experiments import UsageReport
 from roomlore.core.json_values import json_line
 from roomlore.core.models import ContextUsageRecord
-from roomlore.services.contexts.usage_service import MOST_DAYS
+from roomlore.services.contexts.usage_service import MAX_DAYS
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.guard import Admin
 from roomlore.surfaces.http.paths import AnyRoom, PageLimit
@@ -55,7 +55,7 @@ class Selected:
     days: float | None
 
 
-_Days = Annotated[float | None, Query(gt=0, le=MOST_DAYS, description="Only those of the last days.")]
+_Days = Annotated[float | None, Query(gt=0, le=MAX_DAYS, description="Only those of the last days.")]
 
 
 async def read_selected(
@@ -84,7 +84,7 @@ async def list_usage(
 
 @usage.get("/usage/report")
 async def report_usage(
-    lore: Admin, days: Annotated[float, Query(gt=0, le=MOST_DAYS, description="Over the last days.")] = 30
+    lore: Admin, days: Annotated[float, Query(gt=0, le=MAX_DAYS, description="Over the last days.")] = 30
 ) -> UsageReport:
     """Return the figures of each arm of the experiment: contexts, tokens, scores, feedback and degradation."""
     return await lore.usage.report(days=days)

@@ -325,8 +325,8 @@ def _row(versions: Mapping[str, Memory], change: Change, kept: Kept) -> dict[str
 
 Results = dict[str, list[Item]]
 
-MOST_FOUND = 200
-_LEAST_PAGE = 50
+MAX_FOUND = 200
+_MIN_PAGE = 50
 _NEVER_TAKEN = {
     "timestamp": "leave it out; a memory is of the time at which it is added",
     "memory_type": "leave it out; every memory is a fact",
@@ -432,7 +432,7 @@ class Verbs:
         scopes, also = await self._whose(wanted)
         for scope in scopes:
             answer = await self._lore.memories.search(
-                scope, query, limit=MOST_FOUND, threshold=least, viewer=self._viewer
+                scope, query, limit=MAX_FOUND, threshold=least, viewer=self._viewer
             )
             if answer.degraded:
                 log.warning("memories were searched by words alone", extra={"why": answer.degraded})
@@ -547,7 +547,7 @@ class Verbs:
         expired: bool,
     ) -> list[Kept]:
         found: list[Kept] = []
-        a_page = min(max(most, _LEAST_PAGE), _PAGE)
+        a_page = min(max(most, _MIN_PAGE), _PAGE)
         async with aclosing(self._of(scope, also.get(scope, ()), a_page=a_page)) as all_kept:
             async for kept in all_kept:
                 if seen := self._fitting(kept, wanted, rest, expired):

@@ -141,7 +141,7 @@ class FactsContract:
         assert await facts(storage, tenant="other", since=0) == []
 
 
-MOST_WORDS, MOST_TIMES = 1023, 255
+MOST_WORDS, MAX_TIMES = 1023, 255
 """The limits of the index: a longer message counts as one of this many words, a more frequent word as this frequent."""
 
 Found = dict[str, list[tuple[int, int, int]]]
@@ -170,9 +170,7 @@ def expected(messages: Iterable[StoredMessage], words: Iterable[str]) -> Found:
     held = [(message.arrival, Counter(indexed_words(message))) for message in messages]
     return {
         word: [
-            (arrival, min(said[word], MOST_TIMES), min(said.total(), MOST_WORDS))
-            for arrival, said in held
-            if said[word]
+            (arrival, min(said[word], MAX_TIMES), min(said.total(), MOST_WORDS)) for arrival, said in held if said[word]
         ]
         for word in words
     }
@@ -307,10 +305,10 @@ class LexicalContract:
 
     async def test_counts_and_lengths_have_their_limits(self, storage: Storage) -> None:
         await fill(storage, [entry(1, text="again " * 300), entry(2, text="again " * 3000)])
-        assert await found(storage, ["again"]) == {"again": [(1, MOST_TIMES, 301), (2, MOST_TIMES, MOST_WORDS)]}
+        assert await found(storage, ["again"]) == {"again": [(1, MAX_TIMES, 301), (2, MAX_TIMES, MOST_WORDS)]}
 
     async def test_every_count_there_can_be_is_told(self, storage: Storage) -> None:
-        entries = [entry(n, text="again " * n) for n in range(1, MOST_TIMES + 1)]
+        entries = [entry(n, text="again " * n) for n in range(1, MAX_TIMES + 1)]
         await fill(storage, entries)
         assert await found(storage, ["again"]) == expected([one.message for one in entries], ["again"])
 

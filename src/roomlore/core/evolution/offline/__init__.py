@@ -16,7 +16,7 @@ __all__ = ["MOST_EARLIER", "offline_answer"]
 
 MOST_EARLIER = 800
 """The most messages before the new ones that are read."""
-_MOST_NEW = 1_000
+_MAX_NEW = 1_000
 
 
 def offline_answer(
@@ -43,7 +43,7 @@ def offline_answer(
     is deterministic; no text makes it raise.
     """
     names = {source: handle for handle, source in handles.items()}
-    given = [*((one, False) for one in earlier[-MOST_EARLIER:]), *((one, True) for one in messages[-_MOST_NEW:])]
+    given = [*((one, False) for one in earlier[-MOST_EARLIER:]), *((one, True) for one in messages[-_MAX_NEW:])]
     lines = read(list(_handled(given, names)), zone=zone, people=people or {})
     return Answer(tuple(Finder(lines, memories, deleted=deleted).operations()), ())
 

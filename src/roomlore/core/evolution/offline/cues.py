@@ -215,11 +215,11 @@ _ECHOES = re.compile(
 _FIRM = frozenset(("change", "cancellation"))
 _LASTING = frozenset(("change", "cancellation", "decision", "role", "habit", "person"))
 _FEWEST, _SHORT, _SHORT_HAN, _BRIEF = 4, 6, 8, 0.4
-_LEAST = 0.8
+_MIN = 0.8
 _SAFETY, _ANNOUNCEMENT, _NUMBER, _FIXED, _TIMED = 1.2, 0.4, 0.2, 0.7, 0.4
 _JOKE, _SUPPOSITION, _QUESTION, _RUMOUR, _STORY, _BARE = 1.6, 1.0, 0.5, 0.9, 0.8, 0.5
 _FURTHER = 0.35
-_AGREED, _MOST_AGREED = 0.5, 2
+_AGREED, _MAX_AGREED = 0.5, 2
 _FIGURE = re.compile(r"\d")
 _LONGEST_ANSWER = 40
 
@@ -245,7 +245,7 @@ class Sense:
         """Return True if it holds, given the number of people who agreed with it."""
         if not self.purposes or (self.asked and not agreed):
             return False
-        return self.score + _AGREED * min(agreed, _MOST_AGREED) >= _LEAST
+        return self.score + _AGREED * min(agreed, _MAX_AGREED) >= _MIN
 
 
 _NOTHING = Sense((), 0.0, asked=False, points=False, timed=False)

@@ -15,8 +15,8 @@ from roomlore.core.evolution.requests import Operation
 from roomlore.core.memory.memory import Memory
 from roomlore.core.text import fold, language
 
-MOST_FOUND = 8
-_MOST_KNOWN = 26
+MAX_FOUND = 8
+_MAX_KNOWN = 26
 """The number of memories from which nothing more is created; what changes is still updated."""
 _ANSWERS = 6
 """The messages after one among which its answers are looked for."""
@@ -26,7 +26,7 @@ _GOES_ON = timedelta(minutes=5)
 _NEIGHBOURS = 8
 _CHANGED, _SAME_SUBJECT, _FEWEST_SHARED = 0.3, 0.6, 2
 _SAID, _LIKE = 0.6, 0.5
-_MOST_ABOUT = 4
+_MAX_ABOUT = 4
 _LASTING, _POINTED = 3, 5
 
 
@@ -88,7 +88,7 @@ class Finder:
             self._read(at)
         found = [one for one in self._settled if not one.over and one.is_fresh]
         new = sorted((one for one in found if not one.handle), key=lambda one: -one.score)
-        room = min(MOST_FOUND, max(_MOST_KNOWN - len(self._known), 0))
+        room = min(MAX_FOUND, max(_MAX_KNOWN - len(self._known), 0))
         kept = set(map(id, new[:room]))
         number = 0
         for one in found:
@@ -263,7 +263,7 @@ class Finder:
         new.handle, new.changed = old.handle, True
         assert new.line is not None
         if new.sense.points or len(new.keys) < _LASTING:
-            new.about = tuple(dict.fromkeys((*old.about, *_surfaces(old, without=new.line.keys))))[:_MOST_ABOUT]
+            new.about = tuple(dict.fromkeys((*old.about, *_surfaces(old, without=new.line.keys))))[:_MAX_ABOUT]
         if old.sense.timed and not new.sense.timed and "cancellation" not in new.sense.purposes:
             new.about = (*new.about, *times_in(" ".join((old.text, *old.about))))
         new.__dict__.pop("keys", None)

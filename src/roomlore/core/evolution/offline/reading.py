@@ -69,9 +69,9 @@ def is_topical(key: str) -> bool:
     return not (key in GENERAL or key.startswith(WEEKDAY) or key[:1].isdigit())
 
 
-_MOST_CHARACTERS = 2_000
-_MOST_SENTENCES = 12
-_MOST_KEYS = 24
+_MAX_CHARACTERS = 2_000
+_MAX_SENTENCES = 12
+_MAX_KEYS = 24
 _LONGEST_WORD = 40
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]"
@@ -127,7 +127,7 @@ def visible_line(text: str) -> str:
 
 def own_text(message: StoredMessage) -> str:
     """Return the sender's own text, without quotations and injected blocks."""
-    parts = split_quotes(own_words(message)[:_MOST_CHARACTERS])
+    parts = split_quotes(own_words(message)[:_MAX_CHARACTERS])
     return "\n".join(part for part in parts if isinstance(part, str))
 
 
@@ -147,7 +147,7 @@ def keys_of(folded: str) -> dict[str, tuple[int, int]]:
                 found.setdefault(key, span)
         elif key := _latin(word[0]):
             found.setdefault(key, word.span())
-        if len(found) >= _MOST_KEYS:
+        if len(found) >= _MAX_KEYS:
             break
     return found
 
@@ -192,7 +192,7 @@ def read(
 def _line(
     number: int, handle: str, message: StoredMessage, fresh: bool, *, zone: tzinfo, people: Mapping[str, str]
 ) -> Line:
-    text = visible_line(" ".join(prose(own_text(message))[:_MOST_SENTENCES]))
+    text = visible_line(" ".join(prose(own_text(message))[:_MAX_SENTENCES]))
     folded = fold(text)
     return Line(
         number=number,
@@ -212,7 +212,7 @@ def _line(
 
 ALIKE = 0.5
 """Least share of common words of two sentences that say the same."""
-CONTAINED, MOST_LONGER = 0.85, 3.0
+CONTAINED, MAX_LONGER = 0.85, 3.0
 """Or the least share of a sentence that another contains, and the most times longer the other may be."""
 _FEW = 100
 _NEGATED = re.compile(
@@ -283,5 +283,5 @@ class Weights(dict[str, float]):
         """Return True if the other one says what was said."""
         if not said.allows(other):
             return False
-        short = self.total(other.terms) <= MOST_LONGER * self.total(said.terms)
+        short = self.total(other.terms) <= MAX_LONGER * self.total(said.terms)
         return self.likeness(said, other) >= ALIKE or (short and self.share(said, other) >= CONTAINED)

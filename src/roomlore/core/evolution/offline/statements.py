@@ -8,7 +8,7 @@ from datetime import date
 from roomlore.core.text import language, truncate
 
 _LONGEST_SAID, _LONGEST_NAME, _LONGEST_NOTES = 240, 30, 90
-_MOST_AGREED = 3
+_MAX_AGREED = 3
 _SHAPE = re.compile(
     r"(?P<name>[^:：()（）]+?)(?: \((?P<on>\d{4}-\d\d-\d\d)\): |（(?P<zhon>\d{4}-\d\d-\d\d)）：)(?P<said>.*)",
     re.DOTALL,
@@ -48,7 +48,7 @@ def _notes(parts: StatementParts, *, zh: bool) -> Iterator[str]:
     for words, day in parts.days[:2]:
         yield f"{words} = {day}"
     if parts.agreed:
-        names = [re.sub(r"[\[\]【】;；]", " ", one) for one in parts.agreed[:_MOST_AGREED]]
+        names = [re.sub(r"[\[\]【】;；]", " ", one) for one in parts.agreed[:_MAX_AGREED]]
         yield f"同意：{'、'.join(names)}" if zh else f"agreed: {', '.join(names)}"
 
 
