@@ -1,7 +1,7 @@
 """Connections to SQLite: brief statements run on the event loop, all others in a thread.
 
-A short statement takes a few microseconds, and a hop to a thread and back takes a hundred, more on a busy processor. So
-a statement is given a moment on the event loop first. A read that takes longer is interrupted and runs in a thread.
+For a short statement a hop to a thread and back costs more than the statement, most of all on a busy processor. So a
+read is given a moment on the event loop first. One that takes longer is interrupted and runs in a thread.
 """
 
 import asyncio
