@@ -33,6 +33,8 @@ PAGES = {
 WALKED = {name: (24 if name in ("rooms", "rooms later", "sessions") else 12) * ROOMS // STEPS for name in PAGES}
 """Beside every page are the rooms used last, and all rooms are walked over to find them, at some steps each; on the
 list of rooms twice, and on that of sessions once more."""
+WALKED["person"] += 600
+"""At most 100 messages of a person are read; the small store has 20 of them there."""
 
 
 @dataclass(slots=True)
