@@ -68,8 +68,8 @@ def differences(told: Told, rules: Rules) -> Iterator[str]:
 
 
 def _without_evidence(changes: Sequence[Change]) -> list[Change]:
-    """The changes without who heard what they rest on, which follows from rooms and not from an answer."""
-    return [replace(one, memory=replace(one.memory, evidence=())) for one in changes]
+    """The changes without who heard and who said what they rest on, which follow from rooms and not from an answer."""
+    return [replace(one, memory=replace(one.memory, evidence=(), said_by=())) for one in changes]
 
 
 def planned(told: Told, rules: Rules) -> Plan | None:

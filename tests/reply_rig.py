@@ -1,6 +1,6 @@
 """Replies over a scripted model on a loopback socket."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -23,12 +23,13 @@ def reply_settings(*servers: ModelServer, **more: Any) -> Settings:
 
 @asynccontextmanager
 async def replying(
-    *scripts: Script, url: str = "sqlite://", **more: Any
+    *scripts: Script, url: str = "sqlite://", strategies: Mapping[str, Any] | None = None, **more: Any
 ) -> AsyncIterator[tuple[roomlore.Lore, ModelServer]]:
     """roomlore with one scripted provider after another, and the first of them."""
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(ModelServer(script)) for script in scripts or ((),)]
-        lore = await stack.enter_async_context(roomlore.open(url, settings=reply_settings(*servers, **more)))
+        settings = reply_settings(*servers, **more)
+        lore = await stack.enter_async_context(roomlore.open(url, settings=settings, strategies=strategies))
         yield lore, servers[0]
 
 

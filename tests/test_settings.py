@@ -308,6 +308,10 @@ def test_a_known_time_zone_is_taken():
     [
         ("Asia/Shanghai", "Asia/Shanghai"),
         (":Europe/Berlin", "Europe/Berlin"),
+        ("Etc/UTC", "UTC"),
+        (":Zulu", "UTC"),
+        ("Etc/GMT", "UTC"),
+        ("Etc/GMT-8", "Etc/GMT-8"),
         ("CST-8", "UTC"),
         ("Mars/Base", "UTC"),
         ("../etc/passwd", "UTC"),

@@ -219,6 +219,7 @@ class Page:
             "PATH": os.pathsep.join(map(str, folders)),
             "HOME": str(self.folder),
             "LANG": "C.UTF-8",
+            "TZ": "UTC",
             "PYTHONUTF8": "1",
             "MEMORY_PORT": str(self.instead["8765"]),
         }

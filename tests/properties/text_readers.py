@@ -17,6 +17,8 @@ from roomlore.core import analysis, intake, json_values, mentions, prompt, safet
 from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
 from roomlore.core.dates import chinese, time_spans
+from roomlore.core.digest import wording as digest_wording
+from roomlore.core.evaluation import Question
 from roomlore.core.evolution import answers, sameness, wording
 from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
@@ -228,6 +230,10 @@ READERS: dict[str, Reader] = {
     "core.summary.answers:without_label": summary_answers.without_label,
     "core.summary.answers:refuses": summary_answers.refuses,
     "core.summary.answers:echoes": lambda text: summary_answers.echoes(text, text),
+    "core.digest.wording:shortened": lambda text: digest_wording.shortened(text, len(text) // 9 + 1),
+    "core.evaluation:Question.answered_by": lambda text: Question(question="?", words=(text[:9],)).answered_by(
+        "m1", text
+    ),
     "core.summary.answers:shortened": lambda text: summary_answers.shortened(text, len(text) // 9, _count),
     "core.summary.answers:completed": lambda text: summary_answers.completed(
         "enough of it", text, [sentences.Said("Anna", text)], max_tokens=200, count=_count
@@ -296,6 +302,7 @@ READERS: dict[str, Reader] = {
 
 SHORT = frozenset(
     {
+        "core.digest.wording:Words.rarity",
         "core.evolution.prompt:chosen",
         "core.evolution.guards:checked_answer",
         "core.memory.writing:InForce.all_saying",

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing
 
@@ -13,6 +14,7 @@ from roomlore.adapters.chat import open_chat
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.core.chat import ChatAnswer, ChatRequest, ModelRegistry, ToolCall, Usage
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
+from roomlore.core.providers import EVOLVE_MODEL, SHIPPED, SUMMARY_MODEL
 from roomlore.services.models import ModelService
 from roomlore.surfaces.plain import plain
 from roomlore.testing import FrozenClock
@@ -20,6 +22,7 @@ from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServe
 
 KEYS = {"FIRST_KEY": "sk-first-1", "SECOND_KEY": "sk-second-2", "THIRD_KEY": "sk-third-3"}
 NAMES = ("first", "second", "third")
+SHIPPED_OFFERS = {model_id: len(SHIPPED[model_id]["providers"]) for model_id in (SUMMARY_MODEL, EVOLVE_MODEL)}
 SOON = 2.0  # when one that hangs is given up: far more than a busy machine takes to answer
 NEVER = 60.0
 languages = pytest.mark.parametrize(
@@ -165,7 +168,7 @@ async def test_without_the_extra_the_error_names_it(chain):
     )
     with pytest.raises(ModelUnavailable, match=r"pip install 'roomlore\[openai\]'"):
         await models.complete("memory-summary-model", asked())
-    assert [trial.error[:17] for trial in await models.test()] == ["install the extra"] * 4
+    assert [trial.error[:17] for trial in await models.test()] == ["install the extra"] * sum(SHIPPED_OFFERS.values())
 
 
 async def test_an_unknown_model(chain):
@@ -536,8 +539,10 @@ async def test_a_test_asks_each_provider_and_says_what_came_back(chain):
     assert "HTTP 401: check the key in SECOND_KEY" in second.error
     assert third.error == "there is no key; set THIRD_KEY."
     assert made.counts == [1, 1, 0]
-    every = [trial.model_id for trial in await made.models.test()]
-    assert every == ["memory-summary-model"] * 2 + ["memory-evolve-model"] * 2 + ["m"] * 3
+    every = [(trial.model_id, trial.provider) for trial in await made.models.test()]
+    assert Counter(model_id for model_id, _ in every) == {**SHIPPED_OFFERS, "m": 3}
+    assert list(dict.fromkeys(model_id for model_id, _ in every)) == [*SHIPPED_OFFERS, "m"]
+    assert len(set(every)) == len(every)
 
 
 async def test_a_test_asks_those_that_rest_too_and_wakes_them(chain):

@@ -11,6 +11,7 @@ from roomlore import Conflict, InvalidInput, NotFound, ReplyStarted, Role, Tool,
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Message
 from roomlore.core.replies.reply import REPLY, reply_ids
+from roomlore.services.contexts.strategies import Strategy
 
 SAID = {"en": ("Green or black tea?", "Green, I would say."), "zh": ("绿茶还是红茶？", "我选绿茶。")}
 
@@ -256,7 +257,13 @@ async def test_nothing_is_recorded_where_that_is_off():
 
 
 async def test_a_degraded_context_says_so_and_the_reply_goes_on():
-    async with replying(["Green."], context_build_timeout_seconds=0.000001) as (lore, _):
+    async def slow(*_):
+        await asyncio.sleep(600)
+
+    own = {"slow": Strategy(slow)}
+    async with replying(["Green."], context_build_timeout_seconds=0.01, strategies=own) as (lore, _):
+        await lore.messages.add(asks("Which tea?", "p"))
+        await lore.rooms.configure("r", {"strategy": "slow"})
         events = await gathered(lore, asks())
         assert isinstance(events[0], ReplyStarted)
         assert "timeout" in (events[0].degraded or "")

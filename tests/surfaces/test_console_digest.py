@@ -46,6 +46,15 @@ async def test_nothing_new_and_bad_times_are_told(http, filled):
     assert (await http.get("/console/digest?id=nowhere")).status_code == 404
 
 
+async def test_a_day_begins_where_the_reader_is(http, filled):
+    """Find the last message new since 19:30 in Shanghai, and nothing since 19:30 in UTC."""
+    since = "/console/digest?id=tea&since=2024-05-01T19:30"
+    shown = (await http.get(since, headers={"Cookie": "roomlore_zone=Asia%2FShanghai"})).text
+    assert "picnic" in shown
+    assert "会议室" not in shown
+    assert "Nothing new." in (await http.get(since, headers={"Cookie": "roomlore_zone=UTC"})).text
+
+
 async def test_a_viewer_is_shown_what_they_may_see(connect, lore, filled):
     await lore.messages.add(Message(id="1", room_id="den", sender_id="eve", text="hi"))
     _, secret = await lore.keys.create("reader", scopes=["read"])

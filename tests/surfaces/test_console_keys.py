@@ -35,6 +35,7 @@ SHOWS = [
     "/person?id=anna",
     "/forget?who=an",
     "/thread?id=tea&message=m1",
+    "/digest?id=tea",
     "/context?room=tea&message=m2",
     "/sessions",
     "/session?id=tea",
@@ -68,7 +69,7 @@ SHOWS = [
 ]
 TELL_TEXT = {
     "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
-    "/memory/write", "/visible", "/recall", "/room/since", "/people", "/person", "/forget", "/search",
+    "/memory/write", "/visible", "/recall", "/room/since", "/people", "/person", "/forget", "/search", "/digest",
 }  # fmt: skip
 """Pages on which a key that may read sees what is stored."""
 SENDS = [

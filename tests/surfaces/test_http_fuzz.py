@@ -44,6 +44,8 @@ def before_call(context, case, kwargs):
         if case.body.get("tools"):
             case.body["tools"] = case.body["tools"][:1]  # each has a name of its own
     for fact in (case.body, *case.body.get("facts", ())):
+        if fact.get("valid_from"):
+            fact.pop("valid_until", None)  # is after it
         if fact.get("sources"):
             fact["sources"] = [{"room_id": "tea", "message_id": "m1"}]
             (case.query or {}).pop("viewer", None)  # may see the message

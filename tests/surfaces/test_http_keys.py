@@ -32,6 +32,7 @@ ROUTES = [
     ("GET", "/rooms/tea", None, "read"),
     ("GET", "/rooms/tea/threads", None, "read"),
     ("GET", "/rooms/tea/threads/m1", None, "read"),
+    ("POST", "/rooms/tea/read", {"user_id": "ann"}, "write"),
     ("GET", "/rooms/tea/settings", None, "read"),
     ("PATCH", "/rooms/tea/settings", {"strategy": "recent"}, "write"),
     ("GET", "/sessions", None, "admin"),

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import roomlore
 from roomlore.core.chat import ChatRequest
 from roomlore.core.errors import InvalidInput
+from roomlore.core.providers import KNOWN_PROVIDERS, SHIPPED
 from roomlore.settings import CONFIG_FILE, Settings, explain
 from roomlore.surfaces.cli.app import app
 from roomlore.testing.model_server import Fails, serve_models
@@ -21,6 +22,9 @@ MODELS = {
 PROVIDERS = {
     "near": {"base_url": "http://127.0.0.1:9/v1", "key_variable": "NEAR_KEY"},
     "far": {"base_url": "http://127.0.0.1:9/v1"},
+}
+SHIPPED_KEYS = {
+    KNOWN_PROVIDERS[offer["name"]].key_variable for model in SHIPPED.values() for offer in model["providers"]
 }
 
 
@@ -37,7 +41,7 @@ def run(*arguments: str, code: int = 0):
 
 @pytest.fixture(autouse=True)
 def _no_keys(monkeypatch):
-    for name in ("OPENROUTER_API_KEY", "SILICONFLOW_API_KEY", "OPENAI_API_KEY", "NEAR_KEY"):
+    for name in (*SHIPPED_KEYS, "OPENAI_API_KEY", "NEAR_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -133,8 +137,9 @@ def test_trying_models(monkeypatch, caplog):
 
 def test_trying_models_of_which_one_has_no_answer():
     write(MODELS, PROVIDERS)
-    told = run("models", "test", code=1).stdout
-    assert "set OPENROUTER_API_KEY" in told
+    told = " ".join(run("models", "test", code=1).stdout.split())
+    for name in SHIPPED_KEYS:
+        assert f"there is no key; set {name}." in told
     assert "cannot be reached" in told
     assert "no model 'nix'; there are 聊天" in run("models", "test", "nix", code=1).output
 

@@ -207,21 +207,29 @@ def _section(content: Any, path: Path) -> Mapping[str, Any]:
 
 
 _ZONES = "zoneinfo/"
+_UNIVERSAL = frozenset(
+    f"{area}{name}"
+    for area in ("", "Etc/")
+    for name in ("UTC", "UCT", "Universal", "Zulu", "GMT", "GMT0", "GMT+0", "GMT-0", "Greenwich")
+)
+"""The names in the time zone database of the zone without offset and summer time."""
 
 
 def machine_zone() -> str:
     """Return the name of the machine's time zone: that of the variable `TZ`, of /etc/localtime or of /etc/timezone,
-    else 'UTC'."""
+    else 'UTC'; the other names of UTC, such as 'Etc/UTC', are 'UTC' too."""
     return _machine_zone(os.environ.get("TZ", "").strip().removeprefix(":"))  # noqa: TID251
 
 
 @cache
 def _machine_zone(variable: str) -> str:
-    if variable:
-        return variable if _is_zone(variable) else "UTC"
-    link = os.path.realpath("/etc/localtime")
-    named = [link.partition(_ZONES)[2], _first_line(Path("/etc/timezone"))]
-    return next(filter(_is_zone, named), "UTC")
+    named = [variable] if variable else _machine_files()
+    found = next(filter(_is_zone, named), "UTC")
+    return "UTC" if found in _UNIVERSAL else found
+
+
+def _machine_files() -> list[str]:
+    return [os.path.realpath("/etc/localtime").partition(_ZONES)[2], _first_line(Path("/etc/timezone"))]
 
 
 def _is_zone(name: str) -> bool:

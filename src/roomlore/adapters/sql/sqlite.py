@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -183,7 +184,7 @@ class SqliteConnection:
     async def _aside(self, work: Callable[[sqlite3.Connection], T], *, stops: bool) -> T:
         """Do the work in a thread. A cancellation waits for its end, since the connection is of no use before. `stops`:
         it interrupts the work, which must not write: SQLite would undo the whole transaction."""
-        doing = asyncio.get_running_loop().run_in_executor(self._pace.threads, self.driver.unwatched, work)
+        doing = _in_thread(self._pace.threads, partial(self.driver.unwatched, work))
         try:
             return await asyncio.shield(doing)
         except asyncio.CancelledError:
@@ -204,6 +205,20 @@ class SqliteConnection:
                 if not _is_busy(error) or monotonic() > until:
                     raise
             await asyncio.sleep(_AGAIN_SECONDS)
+
+
+def _in_thread(threads: ThreadPoolExecutor | None, work: Callable[[], T]) -> asyncio.Future[T]:
+    """Do the work in a thread; here if the interpreter ends, which begins no more threads."""
+    loop = asyncio.get_running_loop()
+    try:
+        return loop.run_in_executor(threads, work)
+    except RuntimeError:
+        done: asyncio.Future[T] = loop.create_future()
+        try:
+            done.set_result(work())
+        except Exception as error:  # noqa: BLE001 - the future hands it on
+            done.set_exception(error)
+        return done
 
 
 _AT_ONCE = frozenset({"BEGIN IMMEDIATE", "ROLLBACK", "SELECT 1", SAVEPOINT, UNDO})
@@ -267,10 +282,10 @@ class SqliteSource:
 
     async def close(self, connection: SqliteConnection) -> None:
         if self._shared is None:
-            await asyncio.to_thread(connection.driver.raw.close)
+            await self.drop(connection)
 
     async def drop(self, connection: SqliteConnection) -> None:
-        await asyncio.to_thread(connection.driver.raw.close)
+        await _in_thread(None, connection.driver.raw.close)
 
     async def end(self) -> None:
         if self._shared is not None:

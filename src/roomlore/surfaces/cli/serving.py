@@ -47,10 +47,12 @@ def serve(
 
 
 def _tell(settings: Settings, url: str) -> None:
+    """Print where the server listens and its zone, at once: whoever waits for the first line has both. Standard error
+    is left to the log, which may be JSON."""
     typer.echo(
-        f"roomlore listens on {url} (console at {url}/console, OpenAPI at {url}/openapi.json); stop it with Ctrl-C."
+        f"roomlore listens on {url} (console at {url}/console, OpenAPI at {url}/openapi.json); stop it with Ctrl-C.\n"
+        f"{_zone(settings)}"
     )
-    typer.echo(_zone(settings))
 
 
 def _zone(settings: Settings) -> str:
@@ -85,9 +87,8 @@ async def _work(settings: Settings, place: str) -> None:
     stop = _StopSignal()
     async with open_lore(settings=settings) as lore:
         await lore.jobs.begin()
-        typer.echo(f"roomlore works on {place}: {_what(settings)}. Stop it with Ctrl-C.")
-        for sentence in _manners(settings, lore):
-            typer.echo(sentence)
+        begins = f"roomlore works on {place}: {_what(settings)}. Stop it with Ctrl-C."
+        typer.echo("\n".join([begins, *_manners(settings, lore)]))
         await _report_until(stop, lore)
         typer.echo("Stopping; what is not finished is left to whoever works next.")
 

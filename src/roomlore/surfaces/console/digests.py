@@ -26,7 +26,7 @@ async def digest(page: Page) -> Response:
     """Return the page of a room's last day, of what was said since a time, or since a person last wrote or read."""
     room_id = page.needed("id")
     reader, since = page.asked("for").strip() or None, page.asked("since").strip()
-    begin = parse_time(since) if since else None
+    begin = parse_time(since, zone=page.zone) if since else None
     if since and begin is None:
         raise InvalidInput(f"since is {since[:60]!r}; give a day or a time, such as 2024-05-01 or 2024-05-01T12:30Z.")
     made = await page.lore.digest(room_id, since=begin, for_user=reader, max_tokens=_TOKENS, viewer=page.viewer)

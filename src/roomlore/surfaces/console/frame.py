@@ -114,7 +114,7 @@ _PARTS_AT_ONCE = 2_000
 _MINUTE = 60
 _WEEK = 7 * 86_400
 _DAY_CHARS = len("2026-01-05")
-_OF_A_ROOM = ("room", "thread")
+_OF_A_ROOM = ("room", "thread", "digest")
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
