@@ -114,7 +114,7 @@ def _refuse(*_: object) -> None:
 def _open(folder: Path, dimensions: int) -> Side:
     os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "OPENAI_API_KEY": "never used"}  # noqa: TID251
     socket.socket.connect = _refuse  # type: ignore[method-assign]
-    from mem0 import Memory  # type: ignore[import-not-found, unused-ignore]
+    from mem0 import Memory  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     store = {"collection_name": "mem0", "path": str(folder / "qdrant"), "embedding_model_dims": dimensions}
     config = {
