@@ -179,7 +179,7 @@ class Crash:
             life.killed = self._kill(process, life)
 
     def _due(self, aimed: Aimed, life: Life) -> float | None:
-        """When to kill, None as long as what it is aimed at has not begun."""
+        """The time to kill, None as long as what it is aimed at has not begun."""
         began: Mapping[Aim, float | None] = {
             "making": life.marks.get("begun"),
             "any": life.began,
@@ -262,5 +262,5 @@ class Crash:
 
 
 def _worked(aimed: Aimed, life: Life, otherwise: float) -> float:
-    """When it has worked as long as it should before its end begins."""
+    """The time at which it has worked as long as it should before its end begins."""
     return life.marks["open"] + aimed.after if "open" in life.marks else otherwise

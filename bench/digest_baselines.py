@@ -1,4 +1,4 @@
-"""What a digest is compared with: the first sentences, the last, and LexRank of the whole day."""
+"""The baselines of a digest: the first sentences, the last, and LexRank of the whole day."""
 
 import math
 from collections import Counter

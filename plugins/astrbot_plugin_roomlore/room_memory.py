@@ -1,4 +1,4 @@
-"""What the plugin does with roomlore, without AstrBot: it stores what is heard, and says what matters for an answer."""
+"""The plugin's work with roomlore, without AstrBot: it stores what is heard, and says what matters for an answer."""
 
 import asyncio
 import contextlib

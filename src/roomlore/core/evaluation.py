@@ -1,4 +1,4 @@
-"""How well roomlore does on one's own rooms: what is asked, and what was found."""
+"""The evaluation of roomlore on one's own rooms: what is asked, and what was found."""
 
 import hashlib
 import math
@@ -50,7 +50,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoomScore:
-    """What contexts hold in one room if its platform replies are hidden.
+    """The contexts of one room if its platform replies are hidden.
 
     `messages`: in the room; `replies`: how many of them answer a message according to the platform. `found`: contexts
     that hold the answered message. `window`: the same for the last 20 messages. `tokens` and `window_tokens`: of both,
@@ -87,7 +87,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionScore:
-    """How questions were answered. `recall`: by rank, the share of questions with an answer among the first hits.
+    """The answers to questions. `recall`: by rank, the share of questions with an answer among the first hits.
     `missed`: those without one. `tokens`: of the first ten hits on average. `ms`: of a search on average."""
 
     recall: Mapping[str, Share]
@@ -115,7 +115,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """How well roomlore does on rooms. `asked`: None without a file of questions. `forbidden`: how many texts were
+    """The result of an evaluation. `asked`: None without a file of questions. `forbidden`: how many texts were
     looked for."""
 
     rooms: tuple[RoomScore, ...]

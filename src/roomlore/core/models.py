@@ -80,7 +80,7 @@ ReplyKind = Literal["reply", "thread", "quote", "mention"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """When a message was sent and last edited, and by whom.
+    """The times at which a message was sent and last edited, and its sender.
 
     It was said from `first` to `last`: whoever left between did not read its text.
     """
@@ -209,7 +209,7 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """What someone said in one room. `last_arrival`: of the last message."""
+    """The messages of one person in one room. `last_arrival`: of the last message."""
 
     room_id: str
     name: str

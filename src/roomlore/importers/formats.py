@@ -220,8 +220,7 @@ def _exports_at(path: Path, form: str | None) -> Iterator[ExportFile]:
         if told is not None and form in (None, told):
             yield file
     for one in zips:
-        if _is_one_whole(one) or _ANY.among(names_in(one)):
-            yield from _exports_at(one, form)
+        yield from _exports_at(one, form)
 
 
 def _is_one_whole(path: Path) -> bool:

@@ -94,7 +94,7 @@ class Sight:
 
     @property
     def view(self) -> View:
-        """What the viewer may know, as of the last `of`."""
+        """Return what the viewer may know, as of the last `of`."""
         return self._view or View()
 
     async def _renewed(self, work: UnitOfWork, stamps: dict[str, RoomStamp], now: datetime) -> View:

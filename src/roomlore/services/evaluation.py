@@ -60,7 +60,7 @@ Digests = Callable[..., Awaitable[Digest]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """What the context of one reply holds."""
+    """The content of the context of one reply."""
 
     found: bool
     in_window: bool

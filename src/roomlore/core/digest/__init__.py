@@ -1,1 +1,1 @@
-"""What happened in a room, thread by thread."""
+"""Digests of a room, thread by thread."""

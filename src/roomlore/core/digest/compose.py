@@ -17,7 +17,7 @@ Count = Callable[[Sequence[str]], list[int]]
 
 _ORDER: tuple[Why, ...] = ("waits", "mentions", "question", "decision", "talk")
 _BONUS: dict[Why, float] = {"waits": 20.0, "mentions": 10.0, "question": 0.6, "decision": 0.8, "talk": 0.0}
-"""What a reason adds to the weight of a talk. What concerns the reader is always among the first."""
+"""The weight that a reason adds to a talk. What concerns the reader is always among the first."""
 _SENDERS = 0.5
 _WORTH_SHOWING = 2.0
 """The weight of a talk of three messages."""

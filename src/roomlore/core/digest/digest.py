@@ -18,8 +18,8 @@ _MARKS: dict[Why, str] = {"waits": "@", "mentions": "@", "question": "?", "decis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLine:
-    """What a digest shows of one message. `text`: a sentence of it, shortened with an ellipsis if it is long; of a
-    digest that a model wrote, its words. `more`: further messages that a line of a model cites."""
+    """The part of a digest that shows one message. `text`: a sentence of it, shortened with an ellipsis if it is long;
+    of a digest that a model wrote, its words. `more`: further messages that a line of a model cites."""
 
     message_id: str
     sender_id: str
@@ -74,7 +74,7 @@ class DigestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """What happened in a room since a message.
+    """A summary of a room since a message.
 
     `after`: the arrival of the last message before it, 0 if it begins with the first. `since`: when its first message
     was sent, None if there is none. `messages`: how many there are; `read`: the newest of them that it was made of, if

@@ -16,7 +16,7 @@ from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.replies.reply import ToolResult
 
 MAX_EARLIER = 200
-"""How many of a client's earlier messages are compared; those before them are left out."""
+"""The most earlier messages of a client that are compared; those before them are left out."""
 _SYSTEM = ("system", "developer")
 _BETWEEN = "\n\n"
 

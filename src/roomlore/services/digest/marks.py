@@ -1,4 +1,4 @@
-"""How far people have read: the messages they marked as read, and those they wrote."""
+"""Reading marks: the messages that people marked as read, and those they wrote."""
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS

@@ -1,4 +1,4 @@
-"""What replies have to store while the database is down: kept in memory, and stored in order when it is back."""
+"""Messages of replies that wait while the database is down: kept in memory, and stored in order when it is back."""
 
 import asyncio
 import logging

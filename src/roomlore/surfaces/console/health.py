@@ -287,7 +287,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is missing, waits or fails. `name`: of its text; `count`: a number in it; `path`: of the page about it."""
+    """A notice of what is missing, waits or fails. `name`: of its text; `count`: a number in it; `path`: of the page
+    about it."""
 
     verdict: Verdict
     name: str

@@ -24,7 +24,7 @@ _MESSAGES = 10
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What a page tells of a person. `member_of`: rooms in which the person never spoke. `more`: rooms that are not
+    """The content of a person's page. `member_of`: rooms in which the person never spoke. `more`: rooms that are not
     shown."""
 
     person_id: str

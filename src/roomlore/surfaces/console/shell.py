@@ -26,7 +26,7 @@ _LONGEST_QUERY = 400
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one search found. `degraded`: why the messages were searched in a simpler way; '' if they were not."""
+    """The results of one search. `degraded`: why the messages were searched in a simpler way; '' if they were not."""
 
     rooms: Sequence[Room] = ()
     people: Sequence[Speaker] = ()

@@ -378,7 +378,7 @@ class FeedbackRequest(Body):
 
 
 class ReadRequest(Body):
-    """How far a person has read."""
+    """A reading mark of a person."""
 
     user_id: str = Field(min_length=1, max_length=MAX_ID_CHARS, description="The person's sender id.")
     message_id: str | None = Field(

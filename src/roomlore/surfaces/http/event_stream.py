@@ -11,10 +11,16 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from roomlore.core.errors import RoomloreError
+from roomlore.surfaces.http import problems
 from roomlore.surfaces.http.answers import dump
+from roomlore.surfaces.logs import where
+
+log = structlog.get_logger(__name__)
 
 PING = b": the model is at work\n\n"
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -29,9 +35,25 @@ def event(name: str, content: Mapping[str, Any]) -> bytes:
 
 def written(name: str, data: bytes) -> bytes:
     """Return an event. `data`: JSON on one line."""
+    return b"event: %s\n%s" % (name.encode(), unnamed(data))
+
+
+def unnamed(data: bytes) -> bytes:
+    """Return an event without a name. `data`: JSON on one line."""
     for mark, escaped in _LINE_ENDS.items():
         data = data.replace(mark, escaped)
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
+    return b"data: %s\n\n" % data
+
+
+def failure(scope: Scope, error: Exception, *, told: str, route: str) -> bytes:
+    """Return the problem as JSON, for the last event of an answer that failed: its status was already sent. An
+    unexpected error is reported, and logged as `told`."""
+    if isinstance(error, RoomloreError):
+        return bytes(problems.of_roomlore(scope, error).body)
+    scope["app"].state.lore.telemetry.unforeseen(error, attributes={"method": "POST", "route": route})
+    log.error(told, error=type(error).__name__, where=where(error))
+    detail = f"An error nobody foresaw; the log says where, under request {scope['state']['request_id']}."
+    return bytes(problems.respond(scope, 500, detail).body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,8 @@ _MAX_REMEMBERED = 1_000
 
 
 class _Admitted:
-    """Who was let in during the last 15 minutes, by a hash of what they showed: while the database is down they still
-    are, so that replies go on. A key that was revoked meanwhile is among them."""
+    """The callers let in during the last 15 minutes, by a hash of what they showed: while the database is down they
+    still are, so that replies go on. A key that was revoked meanwhile is among them."""
 
     def __init__(self) -> None:
         self._callers: OrderedDict[str, tuple[datetime, Caller]] = OrderedDict()

@@ -94,7 +94,7 @@ class ThreadMessages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownDigest(Digest):
-    """What happened in a room since a message. `rendered`: the digest as one text for a model; left out unless asked
+    """A digest of a room since a message. `rendered`: the digest as one text for a model; left out unless asked
     for."""
 
     rendered: Annotated[str | None, IF_ANY] = None
@@ -102,7 +102,7 @@ class ShownDigest(Digest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadMark:
-    """How far a person has read a room. `read_up_to`: the arrival of the last message marked as read."""
+    """The reading mark of a person in a room. `read_up_to`: the arrival of the last message marked as read."""
 
     room_id: str
     user_id: str

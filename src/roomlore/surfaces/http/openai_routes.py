@@ -21,7 +21,7 @@ from starlette.types import Scope
 
 from roomlore.core.audience import RoomKind
 from roomlore.core.chat import ToolCall, Usage
-from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import StoredMessage
 from roomlore.core.records import ROOM_NAMES
 from roomlore.core.replies.conversation import Conversation, Matched, Speaking, matched, read_conversation
@@ -37,19 +37,18 @@ from roomlore.core.replies.reply import (
     reply_ids,
     usage_of,
 )
-from roomlore.surfaces.http import bodies, problems
+from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router, dump, reply
 from roomlore.surfaces.http.bodies import Bounds
-from roomlore.surfaces.http.event_stream import EventStream
+from roomlore.surfaces.http.event_stream import EventStream, failure, unnamed
 from roomlore.surfaces.http.guard import Caller, Reader, caller_of
 from roomlore.surfaces.http.paths import addressed
-from roomlore.surfaces.logs import where
 from roomlore.wiring import Lore
 
 log = structlog.get_logger(__name__)
 
 _NEWEST = 1000
-"""How many of a room's newest messages are compared with what the client sends."""
+"""The most newest messages of a room that are compared with what the client sends."""
 _PAGE = 500
 _OWN = "roomlore"
 _DONE = b"data: [DONE]\n\n"
@@ -131,7 +130,7 @@ class CompletionRequest(_Loose):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and by whom something is said. `implied`: the room is the one that follows from key and speaker."""
+    """The room and the speaker of a request. `implied`: the room is the one that follows from key and speaker."""
 
     who: Speaking
     implied: bool
@@ -168,7 +167,7 @@ class Place:
 
 @dataclass(slots=True)
 class _Before:
-    """What earlier requests for the same reply made: their text and tokens."""
+    """The result of earlier requests for the same reply: their text and tokens."""
 
     text: str = ""
     usage: Usage = field(default_factory=Usage)
@@ -212,7 +211,7 @@ class _Answer:
 
     def chunk(self, delta: Mapping[str, Any] | None, *, reason: str | None = None, **more: Any) -> bytes:
         choices = [] if delta is None else [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]
-        return _data({**self._named("chat.completion.chunk"), "choices": choices, **more})
+        return unnamed(dump({**self._named("chat.completion.chunk"), "choices": choices, **more}))
 
     def whole(self, said: Reply) -> dict[str, Any]:
         text = "".join(self.pieces)
@@ -235,17 +234,6 @@ class _Answer:
 
 def _call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-
-
-def _data(content: Mapping[str, Any]) -> bytes:
-    return b"data: %s\n\n" % _one_line(dump(content))
-
-
-def _one_line(data: bytes) -> bytes:
-    """Escape what some clients take for the end of a line."""
-    for mark in "\x85\u2028\u2029":
-        data = data.replace(mark.encode(), f"\\u{ord(mark):04x}".encode())
-    return data
 
 
 openai_protocol = Router(tags=["openai"], include_in_schema=False)  # OpenAI describes it
@@ -401,12 +389,5 @@ def _last_chunks(answer: _Answer, said: Reply, more: Mapping[str, Any]) -> list[
 
 
 def _failed(scope: Scope, error: Exception) -> bytes:
-    """Return the last event of an answer that failed: the status was already sent."""
-    if isinstance(error, RoomloreError):
-        body = bytes(problems.of_roomlore(scope, error).body)
-    else:
-        scope["app"].state.lore.telemetry.unforeseen(error, attributes={"method": "POST", "route": scope["path"]})
-        log.error("completion failed", error=type(error).__name__, where=where(error))
-        detail = f"An error nobody foresaw; the log says where, under request {scope['state']['request_id']}."
-        body = bytes(problems.respond(scope, 500, detail).body)
-    return b"data: %s\n\n" % _one_line(body)
+    """Return the last event of an answer that failed."""
+    return unnamed(failure(scope, error, told="completion failed", route=scope["path"]))

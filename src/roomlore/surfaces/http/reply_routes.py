@@ -11,19 +11,18 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validat
 from starlette.responses import Response
 from starlette.types import Scope
 
-from roomlore.core.errors import InvalidInput, RoomloreError
+from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import Message
 from roomlore.core.records import from_record, with_own_names
 from roomlore.core.replies.reply import MAX_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
-from roomlore.surfaces.http import bodies, problems
+from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, inlined, needs_one, one_room
-from roomlore.surfaces.http.event_stream import EventStream, event, written
+from roomlore.surfaces.http.event_stream import EventStream, event, failure, written
 from roomlore.surfaces.http.guard import Writer
 from roomlore.surfaces.http.problems import Problem
-from roomlore.surfaces.logs import where
 from roomlore.surfaces.plain import NAMES, named
 from roomlore.surfaces.shapes import model_of
 
@@ -181,10 +180,5 @@ async def _events(replies: AsyncGenerator[ReplyEvent, None]) -> AsyncGenerator[b
 
 
 def _problem(scope: Scope, error: Exception) -> bytes:
-    """Return the last event of a reply that failed: the status was already sent."""
-    if isinstance(error, RoomloreError):
-        return written("error", bytes(problems.of_roomlore(scope, error).body))
-    scope["app"].state.lore.telemetry.unforeseen(error, attributes={"method": "POST", "route": "/chat/sse"})
-    log.error("reply failed", error=type(error).__name__, where=where(error))
-    detail = f"An error nobody foresaw; the log says where, under request {scope['state']['request_id']}."
-    return written("error", bytes(problems.respond(scope, 500, detail).body))
+    """Return the last event of a reply that failed."""
+    return written("error", failure(scope, error, told="reply failed", route="/chat/sse"))

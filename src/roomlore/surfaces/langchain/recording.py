@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 _NEWEST = 200
-"""How many messages of a state are looked at."""
+"""The most messages of a state that are looked at."""
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Whom a memory is about, who said it, and since when and until when it holds."""
+"""Add the owner of a memory, who said it, and the span in which it holds."""
 
 import sqlalchemy as sa
 from alembic import op
