@@ -1,5 +1,6 @@
 """Digests: where they begin, what they show first, for whom, and how they fit."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -198,3 +199,18 @@ async def test_threads_have_titles_that_grow_with_them(lore: Lore, lines: list[t
     await lore.messages.add(said(lines)[1:3])
     ((_, grown),) = await lore.rooms.threads("team")
     assert "postgres" in grown.title
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [("deploy is done, version 42", "thanks, that helps a lot with the invoices page"), ("谁带钥匙？", "钥匙在我这里")],
+    ids=["en", "zh"],
+)
+async def test_a_platform_reply_to_the_reader_concerns_the_reader(lore: Lore, asked: str, told: str) -> None:
+    """Also if what it answers was said before the digest begins."""
+    first, second = said([("ann", asked), ("bo", told)])
+    await lore.messages.add([first, replace(second, reply_to=first.id)])
+    for since in (None, START - timedelta(hours=1)):
+        digest = await lore.digest("team", for_user="ann", since=since)
+        assert [(entry.why, entry.lines[0].message_id) for entry in digest.entries] == [("mentions", second.id)]
+    assert [entry.why for entry in (await lore.digest("team", for_user="cy", since=START)).entries] != ["mentions"]

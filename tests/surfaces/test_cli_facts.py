@@ -1,6 +1,7 @@
 """`roomlore facts`."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from typer.testing import CliRunner
@@ -113,6 +114,9 @@ def test_a_fact_that_has_ended_is_listed_when_asked_for():
     assert json.loads(run(*search).stdout)["hits"] == []
     assert len(json.loads(run(*search, "--ended").stdout)["hits"]) == 1
     assert "2024-05-02" in run("memory", "show", made["memory_id"]).stdout
+    for words in ("tomorrow", "明天"):
+        later = asked("update", made["memory_id"], "--valid-until", words)["valid_until"]
+        assert datetime.fromisoformat(later) > datetime.now(UTC) + timedelta(days=1)
     assert asked("update", made["memory_id"], "--valid-until", "")["valid_until"] is None
     assert "Is in Rome" in run("facts", "list", ANNA).stdout
     run("facts", "update", made["memory_id"], "--valid-until", "now")

@@ -1,7 +1,8 @@
 """Choose what a digest shows of the talks of a span, and in what order, within a number of tokens."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -80,16 +81,19 @@ def make_digest(
     max_tokens: int,
     count: Count,
     for_user: str | None = None,
+    answered: Collection[str] = (),
     after: int = 0,
     messages: int | None = None,
 ) -> Digest:
     """Return the digest of these entries, in order of arrival, in at most `max_tokens` tokens of its text.
 
-    `for_user`: the reader, whose own messages are not news. `messages`: how many messages the span has, if not all
+    `for_user`: the reader, whose own messages are not news. `answered`: the ids of the reader's messages before these
+    that some of these reply to. `messages`: how many messages the span has, if not all
     are given. The same input gives the same digest.
     """
     talks = talks_of(entries)
-    weighed = [one for talk in talks if (one := _weigh(talk, for_user)) is not None]
+    own = {entry.message.id for entry in entries if entry.message.sender_id == for_user} | set(answered)
+    weighed = [one for talk in talks if (one := _weigh(talk, for_user, own)) is not None]
     chosen = _best(weighed, max_tokens)
     shown = _Page(Words.among(talks), count, max_tokens).filled(chosen)
     return Digest(
@@ -105,22 +109,23 @@ def make_digest(
     )
 
 
-def _weigh(talk: Talk, reader: str | None) -> _Weighed | None:
-    """Return the talk with what concerns the reader; None if only the reader speaks in it."""
+def _weigh(talk: Talk, reader: str | None, own: AbstractSet[str]) -> _Weighed | None:
+    """Return the talk with what concerns the reader; None if only the reader speaks in it. `own`: the ids of the
+    reader's messages."""
     if reader is None:
         return _Weighed(talk, (), ())
     if talk.senders == (reader,):
         return None
     spoken = max((entry.message.arrival for entry in talk.entries if entry.message.sender_id == reader), default=0)
     later = [entry for entry in talk.entries if entry.message.arrival > spoken]
-    mentioning = tuple(entry for entry in later if _mentions(entry, reader))
+    mentioning = tuple(entry for entry in later if _mentions(entry, reader, own))
     waiting = tuple(entry for entry in mentioning if entry in talk.questions)
     return _Weighed(talk, waiting, mentioning)
 
 
-def _mentions(entry: Entry, reader: str) -> bool:
-    features = entry.features
-    answered = features.reply is not None and features.reply.sender_id == reader
+def _mentions(entry: Entry, reader: str, own: AbstractSet[str]) -> bool:
+    features, reply = entry.features, entry.features.reply
+    answered = entry.message.reply_to in own or (reply is not None and reply.sender_id == reader)
     return answered or features.mentions_all or reader in features.mentions or reader in features.addressed
 
 

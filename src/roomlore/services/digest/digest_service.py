@@ -65,7 +65,8 @@ class DigestService:
             if room is None or windows == NEVER:
                 raise unknown_room(room_id)
             span = await self._span(work, room, begin, reader)
-        entries = [one for one in span.entries if covers(windows, one.message.at, one.message.at)]
+            entries = [one for one in span.entries if covers(windows, one.message.at, one.message.at)]
+            answered = await self._answered(work, room_id, entries, reader)
         return await asyncio.to_thread(
             make_digest,
             room_id,
@@ -73,9 +74,21 @@ class DigestService:
             max_tokens=max_tokens,
             count=self._tokens.count,
             for_user=reader,
+            answered=answered,
             after=span.after,
             messages=span.messages if windows == ALWAYS else len(entries),
         )
+
+    async def _answered(
+        self, work: UnitOfWork, room_id: str, entries: Sequence[Entry], reader: str | None
+    ) -> frozenset[str]:
+        """Return the ids of the reader's messages before these that some of these reply to."""
+        here = {one.message.id for one in entries}
+        targets = {one.message.reply_to for one in entries if one.message.reply_to} - here
+        if reader is None or not targets:
+            return frozenset()
+        known = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=sorted(targets))
+        return frozenset(name for name, origin in known.items() if origin.sender_id == reader)
 
     async def _windows(self, work: UnitOfWork, viewer: Viewer | None, room_id: str) -> tuple[Window, ...]:
         """Return the times whose messages the viewer may see."""

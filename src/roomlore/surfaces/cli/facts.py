@@ -225,7 +225,7 @@ def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | 
     if not words:
         return None
     zone = lore.settings.search.zone
-    told = moment(name, words, now=lore.now(), zone=zone, edge=edge)
+    told = moment(name, words, now=lore.now(), zone=zone, edge=edge, may_come=True)
     return told + timedelta(days=1) if edge == "end" and _DAY.fullmatch(words.strip()) else told
 
 

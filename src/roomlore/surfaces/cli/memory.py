@@ -32,12 +32,12 @@ Edge = Literal["start", "end"]
 _NOW = frozenset({"now", "现在", "現在"})
 
 
-def moment(name: str, words: str, *, now: datetime, zone: ZoneInfo, edge: Edge) -> datetime:
+def moment(name: str, words: str, *, now: datetime, zone: ZoneInfo, edge: Edge, may_come: bool = False) -> datetime:
     """Return the time that the words name (aware, UTC). A time without a zone is in `zone`.
 
     A date is its first instant. Days in words, such as 'last week', give their first or last instant (`edge`); a
-    shorter time, such as 'two hours ago', its middle. A time in words is never later than `now`. Raises `InvalidInput`
-    if the words name no time, or several.
+    shorter time, such as 'two hours ago', its middle. A time in words is never later than `now`, unless it `may_come`.
+    Raises `InvalidInput` if the words name no time, or several.
     """
     told = parse_time(words, zone=zone)
     if told is not None:
@@ -50,7 +50,8 @@ def moment(name: str, words: str, *, now: datetime, zone: ZoneInfo, edge: Edge) 
             f"{name} is {words[:60]!r}; write one time, such as 2024-05-01, 2024-05-01T12:30, yesterday, '3 days ago' "
             "or 上周五."
         )
-    return min(_edge(spans[0], zone, edge), now)
+    found = _edge(spans[0], zone, edge)
+    return found if may_come else min(found, now)
 
 
 def _edge(span: TimeSpan, zone: ZoneInfo, edge: Edge) -> datetime:
