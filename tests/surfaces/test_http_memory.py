@@ -1,5 +1,6 @@
 """What is remembered, over HTTP: evolutions, lists, search, the past, and going back."""
 
+import asyncio
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
@@ -252,6 +253,11 @@ async def test_changes_come_in_order_and_in_pages(http, lore):
         seen += page["changes"]
         before = page["next"]
     assert seen == told["changes"][::-1]
+
+
+async def test_changes_older_than_the_days_asked_for_are_left_out(http, lore):
+    await remember(lore, CHINESE.known)
+    await asyncio.sleep(0.05)
     assert (await ok(http, "GET", "/memory/changes/g?days=0.0000001"))["changes"] == []
 
 
