@@ -237,13 +237,13 @@ class Rooms(RuleBasedStateMachine):
         visitor, found = Visitor(lore=lore, viewer=viewer), []
         tools = {tool.name: tool for tool in TOOLS}
         messages = tools["search_messages"]
-        said = (await messages.run(visitor, messages.takes.model_validate({"query": "job", "limit": 20}))).plain()
+        said = (await messages.run(visitor, messages.takes.model_validate({"query": "job", "limit": 20}))).to_json()
         found.append([(one["message_id"], one["score"]) for one in said["messages"]])
         for scope in SCOPES:
             for name, given in (("search_memories", {"query": "job", "threshold": 0}), ("memory_prompt", {})):
                 tool = tools[name]
                 whose = {"scopes": [scope]} if name == "memory_prompt" else {"scope": scope}
-                answer = (await tool.run(visitor, tool.takes.model_validate({**given, **whose}))).plain()
+                answer = (await tool.run(visitor, tool.takes.model_validate({**given, **whose}))).to_json()
                 shown = [(one["statement"], one["score"]) for one in answer.get("memories", ())]
                 found.append((shown, answer.get("text"), answer.get("considered"), answer.get("hint")))
         return found

@@ -127,7 +127,7 @@ class IndexedMessages:
         return there
 
     async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
-        found = await work.messages.plain(tenant=tenant, room_id=scope, arrivals=numbers)
+        found = await work.messages.messages_by_arrival(tenant=tenant, room_id=scope, arrivals=numbers)
         return [Passage(message.arrival, passage(message), _of_message(message)) for message in found]
 
 

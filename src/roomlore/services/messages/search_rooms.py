@@ -88,7 +88,7 @@ class RoomsSearch(Searching):
             return Part(room.room_id, facts)
         here = {"tenant": self._tenant, "room_id": room.room_id}
         arrivals = allowed(facts, windows, await work.messages.edited(**here))
-        last = await work.messages.plain(**here, arrivals=last_of_senders(facts, arrivals))
+        last = await work.messages.messages_by_arrival(**here, arrivals=last_of_senders(facts, arrivals))
         return part_of(room.room_id, facts, arrivals, {one.sender_id: one.sender_name for one in last})
 
     async def _postings(self, rooms: Several, query: SearchQuery) -> Postings:
@@ -118,7 +118,8 @@ class RoomsSearch(Searching):
         async with self._storage.reading() as work:
             for at, numbers in wanted.items():
                 room_id = rooms.parts[at].room_id
-                its = await work.messages.plain(tenant=self._tenant, room_id=room_id, arrivals=list(numbers))
+                here = {"tenant": self._tenant, "room_id": room_id}
+                its = await work.messages.messages_by_arrival(**here, arrivals=list(numbers))
                 found |= {numbers[message.arrival]: message for message in its}
         return found
 

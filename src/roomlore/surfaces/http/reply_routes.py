@@ -23,7 +23,7 @@ from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, describe
 from roomlore.surfaces.http.event_stream import EventStream, event, failure, written
 from roomlore.surfaces.http.guard import Writer
 from roomlore.surfaces.http.problems import Problem
-from roomlore.surfaces.plain import NAMES, named
+from roomlore.surfaces.jsonable import NAMES, named
 from roomlore.surfaces.shapes import model_of
 
 log = structlog.get_logger(__name__)
@@ -108,7 +108,7 @@ class ReplyRequest(Body):
     def _one_room(cls, value: Any) -> Any:
         return one_room(value) if isinstance(value, dict) else value
 
-    def said(self) -> Message:
+    def to_message(self) -> Message:
         """Return the message. Raises `InvalidInput`."""
         record = one_room(self.message)
         if self.room_id is not None and record.setdefault("room_id", self.room_id) != self.room_id:
@@ -165,7 +165,7 @@ async def stream_reply(
     """Store the message and stream the reply to it: `start`, `text` as it is written, `tool_calls`, then `done`, or
     `error` with a problem. If the client disconnects the reply ends, and the text so far is stored."""
     replies = lore.replies.stream(
-        asked.said(),
+        asked.to_message(),
         tools=[form.tool() for form in asked.tools],
         tool_results=[form.result() for form in asked.tool_results],
         **asked.model_dump(exclude={"room_id", "message", "tools", "tool_results"}),
