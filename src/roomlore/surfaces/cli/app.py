@@ -17,6 +17,7 @@ from roomlore.surfaces.cli import (
     facts,
     forgetting,
     memory,
+    new,
     operations,
     rooms,
     serving,
@@ -92,6 +93,7 @@ app.add_typer(facts.app, name="facts")
 app.add_typer(operations.models_app, name="models")
 app.add_typer(operations.jobs_app, name="jobs")
 app.add_typer(usage.app, name="usage")
+app.add_typer(new.app, name="new")
 
 
 def main() -> None:
