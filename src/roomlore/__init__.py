@@ -51,7 +51,7 @@ from roomlore.core.models import (
     Thread,
 )
 from roomlore.core.privacy.redaction import ForgetReport, Left
-from roomlore.core.recall.options import Recalled, Recollection, Said
+from roomlore.core.recall.options import ConversationMessage, Recalled, Recollection
 from roomlore.core.recall.rendering import with_memory
 from roomlore.core.replies.reply import (
     Reply,
@@ -89,6 +89,7 @@ __all__ = [
     "Conflict",
     "Context",
     "ContextUsageRecord",
+    "ConversationMessage",
     "EmbeddingModel",
     "Entry",
     "EvidenceRoom",
@@ -131,7 +132,6 @@ __all__ = [
     "RoomKind",
     "RoomPeople",
     "RoomloreError",
-    "Said",
     "SearchAnswer",
     "SearchHit",
     "Session",

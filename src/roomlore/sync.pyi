@@ -31,7 +31,7 @@ from roomlore.core.models import (
     Thread,
 )
 from roomlore.core.privacy.redaction import ForgetReport
-from roomlore.core.recall.options import Recollection, Said
+from roomlore.core.recall.options import ConversationMessage, Recollection
 from roomlore.core.records import ImportReport
 from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, ToolDone, ToolResult, ToolsWanted
 from roomlore.core.search.hits import SearchAnswer
@@ -45,7 +45,7 @@ from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts.strategies import Strategy
 from roomlore.services.indexing.index_service import IndexProgress, IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.services.models import ModelStanding, ModelTrial
+from roomlore.services.models import ModelStatus, ModelTrial
 from roomlore.settings.model import Settings
 from roomlore.wiring.lore import Lore
 
@@ -315,7 +315,7 @@ class SyncRecallService:
     def build(
         self,
         scopes: Sequence[str],
-        messages: Sequence[Said | Message | Mapping[str, Any]],
+        messages: Sequence[ConversationMessage | Message | Mapping[str, Any]],
         *,
         max_tokens: int | None = None,
         max_context_turns: int | None = None,
@@ -331,7 +331,7 @@ class SyncRecallService:
     def memory_prompt(
         self,
         scopes: Sequence[str],
-        messages: Sequence[Said | Message | Mapping[str, Any]],
+        messages: Sequence[ConversationMessage | Message | Mapping[str, Any]],
         *,
         max_tokens: int | None = None,
         max_context_turns: int | None = None,
@@ -347,7 +347,7 @@ class SyncRecallService:
 
 @type_check_only
 class SyncModelService:
-    def list_available_models(self, *, internal: bool = False) -> list[ModelStanding]: ...
+    def list_available_models(self, *, internal: bool = False) -> list[ModelStatus]: ...
     def can_ask(self, model_id: str) -> bool: ...
     def has_provider(self, model_id: str) -> bool: ...
     def test(self, model_id: str | None = None) -> list[ModelTrial]: ...

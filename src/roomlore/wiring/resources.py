@@ -36,11 +36,11 @@ from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, IndexChecks, Verifier
 from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
-from roomlore.services.sessions import SUMMARY, LaterSummaries, SessionParts
+from roomlore.services.sessions import SUMMARY, DeferredSummaries, SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.indexing import Indexing, make_indexing, make_memory_search
 from roomlore.wiring.models import Common, make_models, make_prompts, make_telemetry, summarizer_of
-from roomlore.wiring.replies import make_later_summaries, make_recall, make_recalls, make_replies, make_sessions
+from roomlore.wiring.replies import make_deferred_summaries, make_recall, make_recalls, make_replies, make_sessions
 from roomlore.wiring.work import (
     expire_usage,
     expire_work,
@@ -138,7 +138,7 @@ class Resources(Common):
     in_force: InForceCache
     indexing: Indexing
     sessions: SessionParts
-    summaries: LaterSummaries
+    summaries: DeferredSummaries
     models: ModelService
     replies: ReplyParts
     recall: RecallParts
@@ -195,7 +195,7 @@ async def make_resources(
     sessions = await make_sessions(common, own.summarizer or await summarizer_of(models, settings), own.cache)
     engine = await make_durable(common, url, own.durable)
     durable = engine.durable
-    summaries = make_later_summaries(common, sessions, durable)
+    summaries = make_deferred_summaries(common, sessions, durable)
     extraction = make_extraction(common, durable, models)
     retries = make_retries(common, durable, models)
     evolutions = make_evolutions(common, durable, models, make_prompts(common))

@@ -17,7 +17,7 @@ RECALLED = (MemoryKind.FACT, MemoryKind.GROUP)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConversationMessage:
     """A message of the conversation that facts are recalled for. `role`: user, assistant, system or tool."""
 
     role: str

@@ -15,9 +15,9 @@ from roomlore.core.memory.writing import check_kinds
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.recall.options import (
     RECALLED,
+    ConversationMessage,
     RecallOptions,
     Recollection,
-    Said,
     Similarity,
     check_conversation,
     check_previous,
@@ -34,8 +34,8 @@ from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.recall.facts_cache import CachedFacts, FactVectors, NoVectors, RecallCache
 
-SaidBefore = Said | Message | Mapping[str, Any]
-"""A message of a conversation: `Said`, a room's message, or a mapping in the form of OpenAI's protocol."""
+RecallMessage = ConversationMessage | Message | Mapping[str, Any]
+"""A message of a conversation: `ConversationMessage`, a room's message, or a mapping in OpenAI's form."""
 
 _NOT_SAID = "system"
 _ROLES = {"user", "assistant", "system", "tool", "developer", "function"}
@@ -49,18 +49,20 @@ _MAX_SHORT = 50
 _SHARE_OF_SHORT = 4
 
 
-def said_of(messages: Sequence[SaidBefore]) -> list[Said]:
+def conversation_messages(messages: Sequence[RecallMessage]) -> list[ConversationMessage]:
     """Return the conversation in its order. Raise `InvalidInput` for an invalid message."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
         raise InvalidInput("messages is a list of messages, such as [{'role': 'user', 'content': '...'}].")
     return [_said(message, place) for place, message in enumerate(messages)]
 
 
-def _said(message: SaidBefore, place: int) -> Said:
-    if isinstance(message, Said):
+def _said(message: RecallMessage, place: int) -> ConversationMessage:
+    if isinstance(message, ConversationMessage):
         return _checked(message, place)
     if isinstance(message, Message):
-        return Said(_NOT_SAID if is_injected(message) else message.role.value, message.text, message.has_tool_calls)
+        return ConversationMessage(
+            _NOT_SAID if is_injected(message) else message.role.value, message.text, message.has_tool_calls
+        )
     if isinstance(message, Mapping):
         return _of_protocol(message, place)
     raise InvalidInput(
@@ -68,7 +70,7 @@ def _said(message: SaidBefore, place: int) -> Said:
     )
 
 
-def _checked(message: Said, place: int) -> Said:
+def _checked(message: ConversationMessage, place: int) -> ConversationMessage:
     if not isinstance(message.text, str):
         raise InvalidInput(f"messages[{place}] has a text that is none: {message.text!r:.40}.")
     _role(message.role, place)
@@ -81,12 +83,12 @@ def _role(role: Any, place: int) -> str:
     return role
 
 
-def _of_protocol(message: Mapping[str, Any], place: int) -> Said:
+def _of_protocol(message: Mapping[str, Any], place: int) -> ConversationMessage:
     role = _role(message.get("role"), place)
     if message.get("name") == INJECTED_NAME:
         role = _NOT_SAID
     calls = bool(message.get("tool_calls") or message.get("function_call"))
-    return Said(role, _text(message.get("content"), place), calls)
+    return ConversationMessage(role, _text(message.get("content"), place), calls)
 
 
 def _text(content: Any, place: int) -> str:
@@ -146,7 +148,7 @@ class RecallService:
     async def build(
         self,
         scopes: Sequence[str],
-        messages: Sequence[SaidBefore],
+        messages: Sequence[RecallMessage],
         *,
         max_tokens: int | None = None,
         max_context_turns: int | None = None,
@@ -162,12 +164,13 @@ class RecallService:
         """Return the facts and group memories of these scopes, such as 'user:ann', that matter for a conversation, in
         at most `max_tokens`.
 
-        `messages`: the conversation, the newest last, as `Said`, messages of a room, or mappings with role and content.
-        `conversation_id`: facts shown in it before, by this process, stay until relevance has clearly changed.
-        `previous`: the ids of the facts shown before, for callers that store them themselves. `include_ended`: also
-        what holds no more, for conversations about the past. `viewer`: to whom it is shown, 'room:team' or 'user:anna';
-        without one everything is recalled, and the caller decides who sees it. Arguments left out come from the
-        settings. Raise `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in `degraded`.
+        `messages`: the conversation, the newest last, as `ConversationMessage`, messages of a room, or mappings with
+        role and content. `conversation_id`: facts shown in it before, by this process, stay until relevance has
+        clearly changed. `previous`: the ids of the facts shown before, for callers that store them themselves.
+        `include_ended`: also what holds no more, for conversations about the past. `viewer`: to whom it is shown,
+        'room:team' or 'user:anna'; without one everything is recalled, and the caller decides who sees it. Arguments
+        left out come from the settings. Raise `InvalidInput`, `StorageUnavailable`; without vectors it uses words and
+        says so in `degraded`.
         """
         started = self._parts.clock.monotonic()
         options = otherwise(
@@ -178,7 +181,7 @@ class RecallService:
             confidence_weight=confidence_weight,
             similarity=similarity,
         )
-        whose, which, said = scopes_of(scopes), check_kinds(kinds), said_of(messages)
+        whose, which, said = scopes_of(scopes), check_kinds(kinds), conversation_messages(messages)
         sees = None if viewer is None else check_viewer(viewer)
         form = options.max_tokens, len(whose) > 1, include_ended, sees
         before = self._before(conversation_id, previous, form)
@@ -206,7 +209,7 @@ class RecallService:
     async def memory_prompt(
         self,
         scopes: Sequence[str],
-        messages: Sequence[SaidBefore],
+        messages: Sequence[RecallMessage],
         *,
         max_tokens: int | None = None,
         max_context_turns: int | None = None,

@@ -15,7 +15,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, NotRequired, cast
 
-from roomlore import InvalidInput, Lore, MemoryKind, Recollection, Said, SyncLore
+from roomlore import ConversationMessage, InvalidInput, Lore, MemoryKind, Recollection, SyncLore
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import describe
 from roomlore.core.memory.reading import INJECTED_NAME
@@ -261,10 +261,10 @@ def _last_of_user(messages: Sequence[BaseMessage]) -> BaseMessage | None:
     return next((message for message in reversed(messages) if role_of(message) == "user"), None)
 
 
-def _said(message: BaseMessage) -> Said:
+def _said(message: BaseMessage) -> ConversationMessage:
     calls = getattr(message, "tool_calls", None) or getattr(message, "invalid_tool_calls", None)
     role = role_of(message)
-    return Said(_NOT_SAID if role == _SUMMARY else role, message.text, bool(calls))
+    return ConversationMessage(_NOT_SAID if role == _SUMMARY else role, message.text, bool(calls))
 
 
 def role_of(message: BaseMessage) -> str:
