@@ -24,7 +24,7 @@ def short_memories(page: Page):
     assert page.printed[1].endswith(" True\n")
 
 
-@rig("docs/how-to/forget.md")
+@rig("docs/how-to/forget.md", "docs/how-to/forget.zh.md")
 def forget(page: Page):
     lore = page.open("chat.db")
     page.wait(said(lore, "tea", "Green tea, please", "sure", senders=("u-1842", "bob")))

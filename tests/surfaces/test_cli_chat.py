@@ -97,7 +97,8 @@ def test_what_goes_wrong_is_one_sentence(monkeypatch):
         assert "is not UTF-8: byte 0" in run(code=1, given=b"\xff").stderr
     monkeypatch.delenv("MEMORY_MODELS")
     assert run("?", code=1).stderr == (
-        "roomlore: There is no model to reply; name one under `models:` in roomlore.yaml, or in MEMORY_MODELS.\n"
+        "roomlore: There is no model to reply; name one under `models:` in the section `memory:` of roomlore.yaml, or "
+        "in MEMORY_MODELS.\n"
     )
 
 

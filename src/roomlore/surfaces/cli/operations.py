@@ -295,7 +295,7 @@ def list_models(
         shape = show.table("model", "name", "provider", "its id there", "key", "stands", fixed=("model",))
         show.console().print(show.rows(shape, (line for one in found for line in _lines(one))))
     else:
-        typer.echo("No models to choose from; name some under `models:` in roomlore.yaml.")
+        typer.echo("No models to choose from; name some under `models:` in the section `memory:` of roomlore.yaml.")
 
 
 @models_app.command("test")
