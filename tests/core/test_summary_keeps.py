@@ -1,4 +1,4 @@
-"""What a summary must not lose, and what a model answered in place of one."""
+"""Facts that a summary must not lose, and answers of a model that are no summary."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a stranger gets wrong when opening roomlore."""
+"""Mistakes of a newcomer who opens roomlore."""
 
 import pytest
 
