@@ -5,20 +5,20 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from roomlore.core.audience import Viewer, check_viewer
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.memory import Memory, MemoryKind
+from roomlore.core.memory.memory import Memory
 from roomlore.core.memory.reading import INJECTED_NAME, is_injected
 from roomlore.core.memory.writing import check_kinds
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.recall.options import (
-    RECALLED,
     ConversationMessage,
+    RecallArguments,
     RecallOptions,
+    RecallRequest,
     Recollection,
-    Similarity,
     check_conversation,
     check_previous,
     otherwise,
@@ -149,45 +149,25 @@ class RecallService:
         self,
         scopes: Sequence[str],
         messages: Sequence[RecallMessage],
-        *,
-        max_tokens: int | None = None,
-        max_context_turns: int | None = None,
-        similarity_weight: float | None = None,
-        confidence_weight: float | None = None,
-        similarity: Similarity | None = None,
-        kinds: Sequence[MemoryKind] = RECALLED,
-        conversation_id: str | None = None,
-        previous: Sequence[str] | None = None,
-        include_ended: bool = False,
-        viewer: str | None = None,
+        **arguments: Unpack[RecallArguments],
     ) -> Recollection:
         """Return the facts and group memories of these scopes, such as 'user:ann', that matter for a conversation, in
         at most `max_tokens`.
 
         `messages`: the conversation, the newest last, as `ConversationMessage`, messages of a room, or mappings with
-        role and content. `conversation_id`: facts shown in it before, by this process, stay until relevance has
-        clearly changed. `previous`: the ids of the facts shown before, for callers that store them themselves.
-        `include_ended`: also what holds no more, for conversations about the past. `viewer`: to whom it is shown,
-        'room:team' or 'user:anna'; without one everything is recalled, and the caller decides who sees it. Arguments
-        left out come from the settings. Raise `InvalidInput`, `StorageUnavailable`; without vectors it uses words and
-        says so in `degraded`.
+        role and content. `arguments`: see `RecallArguments`; those left out come from the settings. Raise
+        `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in `degraded`.
         """
         started = self._parts.clock.monotonic()
-        options = otherwise(
-            self._parts.options,
-            max_tokens=max_tokens,
-            max_context_turns=max_context_turns,
-            similarity_weight=similarity_weight,
-            confidence_weight=confidence_weight,
-            similarity=similarity,
-        )
-        whose, which, said = scopes_of(scopes), check_kinds(kinds), conversation_messages(messages)
-        sees = None if viewer is None else check_viewer(viewer)
-        form = options.max_tokens, len(whose) > 1, include_ended, sees
-        before = self._before(conversation_id, previous, form)
+        asked = RecallRequest(**arguments)
+        options = otherwise(self._parts.options, asked)
+        whose, which, said = scopes_of(scopes), check_kinds(asked.kinds), conversation_messages(messages)
+        sees = None if asked.viewer is None else check_viewer(asked.viewer)
+        form = options.max_tokens, len(whose) > 1, asked.include_ended, sees
+        before = self._before(asked.conversation_id, asked.previous, form)
         if not self._parts.enabled or not whose or not which:
             return Recollection(facts=(), text="", tokens=0, considered=0)
-        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees, include_ended)
+        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees, asked.include_ended)
         topic = topic_of(said, options.max_context_turns)
         cosines, degraded = await self._cosines(topic, facts, cached, options)
         found = recollect(
@@ -201,8 +181,8 @@ class RecallService:
             degraded=degraded,
         )
         shown = tuple(one.memory.memory_id for one in found.facts)
-        if conversation_id is not None:
-            self._parts.shown.note(self._tenant, conversation_id, form, shown)
+        if asked.conversation_id is not None:
+            self._parts.shown.note(self._tenant, asked.conversation_id, form, shown)
         self._measure(found, tuple(before), shown, self._parts.clock.monotonic() - started)
         return found
 
@@ -210,34 +190,10 @@ class RecallService:
         self,
         scopes: Sequence[str],
         messages: Sequence[RecallMessage],
-        *,
-        max_tokens: int | None = None,
-        max_context_turns: int | None = None,
-        similarity_weight: float | None = None,
-        confidence_weight: float | None = None,
-        similarity: Similarity | None = None,
-        kinds: Sequence[MemoryKind] = RECALLED,
-        conversation_id: str | None = None,
-        previous: Sequence[str] | None = None,
-        include_ended: bool = False,
-        viewer: str | None = None,
+        **arguments: Unpack[RecallArguments],
     ) -> str:
         """Return only the block of `build`, '' if there is nothing to recall."""
-        found = await self.build(
-            scopes,
-            messages,
-            max_tokens=max_tokens,
-            max_context_turns=max_context_turns,
-            similarity_weight=similarity_weight,
-            confidence_weight=confidence_weight,
-            similarity=similarity,
-            kinds=kinds,
-            conversation_id=conversation_id,
-            previous=previous,
-            include_ended=include_ended,
-            viewer=viewer,
-        )
-        return found.text
+        return (await self.build(scopes, messages, **arguments)).text
 
     def _before(self, conversation_id: str | None, previous: Sequence[str] | None, form: Form) -> Sequence[str]:
         check_conversation(conversation_id)
