@@ -1,4 +1,4 @@
-"""What of a conversation facts are recalled for."""
+"""The part of a conversation that facts are recalled for."""
 
 from roomlore.core.recall.options import Said
 from roomlore.core.recall.words import topic_of

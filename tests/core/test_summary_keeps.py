@@ -1,12 +1,12 @@
-"""What a summary must not lose, and what a model answered in place of one."""
+"""Facts that a summary must not lose, and answers of a model that are no summary."""
 
 import pytest
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
-from roomlore.core.summary import Said, accepted, completed, echoes, extract
+from roomlore.core.summary import SpeakerText, accepted, completed, echoes, extract
 from roomlore.core.summary.corrections import GONE, corrected
-from roomlore.core.summary.stakes import DECISION, SAFETY, stake
+from roomlore.core.summary.importance import DECISION, SAFETY, importance
 
 count = EncodingTokens().count
 CHATTER = [
@@ -27,14 +27,14 @@ NEEDED = [
 
 @pytest.mark.parametrize("place", [0, 149, 299])
 def test_what_must_not_be_lost_survives_much_talk(place):
-    said = [Said("Ann", text) for text in CHATTER]
-    said[place:place] = [Said("Dr Wu", text) for text in NEEDED]
+    said = [SpeakerText("Ann", text) for text in CHATTER]
+    said[place:place] = [SpeakerText("Dr Wu", text) for text in NEEDED]
     summary = extract("", said, max_tokens=512, count=count)
     assert [text for text in NEEDED if text not in summary] == []
 
 
 def test_it_is_added_to_a_model_summary_that_drops_it():
-    said = [Said("Ann", text) for text in (*NEEDED, *CHATTER[:20])]
+    said = [SpeakerText("Ann", text) for text in (*NEEDED, *CHATTER[:20])]
     full = completed("They talked about food.", "", said, max_tokens=512, count=count)
     assert full.startswith("They talked about food.\nAnn: ")
     assert [text for text in NEEDED if text not in full] == []
@@ -42,19 +42,21 @@ def test_it_is_added_to_a_model_summary_that_drops_it():
 
 
 def test_what_a_model_says_in_other_words_is_not_added_again():
-    said = [Said("Ann", "My dad is allergic to penicillin.")]
+    said = [SpeakerText("Ann", "My dad is allergic to penicillin.")]
     summary = "Her dad has a penicillin allergy."
     assert completed(summary, "", said, max_tokens=512, count=count) == summary
 
 
 def test_what_the_earlier_summary_held_is_added_too():
-    full = completed("They talked.", "Ann: I am allergic to nuts.", [Said("Bo", "hello")], max_tokens=99, count=count)
+    full = completed(
+        "They talked.", "Ann: I am allergic to nuts.", [SpeakerText("Bo", "hello")], max_tokens=99, count=count
+    )
     assert full == "They talked.\nAnn: I am allergic to nuts."
 
 
 def test_a_summary_without_room_gives_way_to_what_must_not_be_lost():
     talk = " ".join(f"They talked about place {at} for a while." for at in range(60))
-    full = completed(talk, "", [Said("Ann", NEEDED[0])], max_tokens=64, count=count)
+    full = completed(talk, "", [SpeakerText("Ann", NEEDED[0])], max_tokens=64, count=count)
     assert NEEDED[0] in full
     assert count([full])[0] <= 64
 
@@ -124,8 +126,8 @@ def test_values_of_other_subjects_stay(first, second):
 
 
 def test_weights():
-    assert stake("don't use the lift, someone got stuck") == SAFETY
-    assert stake("12床的地西泮停掉 立刻停") == SAFETY
-    assert stake("从下周起周二店休") == DECISION
-    assert stake("I love pasta") == 0
-    assert stake("is she allergic to nuts?") == 0
+    assert importance("don't use the lift, someone got stuck") == SAFETY
+    assert importance("12床的地西泮停掉 立刻停") == SAFETY
+    assert importance("从下周起周二店休") == DECISION
+    assert importance("I love pasta") == 0
+    assert importance("is she allergic to nuts?") == 0

@@ -27,7 +27,7 @@ TEA = [
     "li: 好，那我带绿茶",
     "wang: @tea-bot 绿茶配杏仁饼干行吗？",
 ]
-"""What is said of tea, but for the times."""
+"""The lines about tea, without the times."""
 
 
 @rig("docs/how-to/openai-chat.md")
@@ -80,14 +80,14 @@ def _said(asked: Asked) -> list[tuple[str, str]]:
 
 
 def _spoken(said: list[tuple[str, str]]) -> list[str]:
-    """What people said as the model reads it, without the times and the notes between."""
+    """Return people's lines as the model reads them, without the times and the notes between."""
     lines = (line for role, text in said if role == "user" for line in text.splitlines())
     found = (re.fullmatch(r"(?:\[\d\d:\d\d\] )?(\w+(?: \([^)]*\))?: .*)", line) for line in lines)
     return [re.sub(r" \d\d:\d\d(?=\))", "", line[1]) for line in found if line]
 
 
 def _counts(asked: Asked) -> Says:
-    """How many messages it was shown, and a tea, in two pieces."""
+    """Return the number of messages shown, and a tea, in two pieces."""
     return Says(pieces=[f"({len(asked.body['messages'])} ", "条) 绿茶。"])
 
 

@@ -120,7 +120,7 @@ class Rooms(RuleBasedStateMachine):
 
     @rule(room=st.sampled_from(VISIBLE), text=texts, other=texts)
     def remember_and_change_alone(self, room: str, text: str, other: str) -> None:
-        """What Ann says alone meets what all know of her in one evolution of her memories."""
+        """Evolve Ann's memories from what she says alone, with a memory that others know."""
         self.remember(room, "user:ann", text, False)
         self.say("dm", "ann", other)
         self.evolve("user:ann")
@@ -249,7 +249,7 @@ class Rooms(RuleBasedStateMachine):
         return found
 
     async def _prompts(self, lore: Any) -> list[str]:
-        """What a reply in each visible room is told of memories."""
+        """Return the memories shown to a reply in each visible room."""
         known = next(one for one in lore._resources.recalls if one.name == "known")
         found = []
         for room in VISIBLE:

@@ -58,7 +58,7 @@ class Chain:
 
     @property
     def counts(self) -> list[int]:
-        """How often each provider was asked."""
+        """Return the number of requests to each provider."""
         return [len(server.requests) for server in self.servers]
 
     async def complete(self, request: ChatRequest | None = None, **more) -> ChatAnswer:

@@ -119,7 +119,7 @@ class Terminal:
         os.write(self._end, text.encode())
 
     def until(self, words: str) -> str:
-        """What was shown up to these words, from where the last call ended."""
+        """Return the output up to these words, from where the last call ended."""
         ends = time.monotonic() + SECONDS
         while words not in self.told:
             assert time.monotonic() < ends, self.told

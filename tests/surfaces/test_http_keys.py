@@ -1,4 +1,4 @@
-"""Who may ask: without keys this machine alone; with keys each within its tenant and scopes, on every path."""
+"""Access over HTTP: without keys this machine alone; with keys each within its tenant and scopes, on every path."""
 
 from typing import Any
 

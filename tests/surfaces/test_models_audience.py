@@ -1,4 +1,4 @@
-"""What models are shown, and what they read through tools, in a room: the same whatever was said elsewhere."""
+"""Prompts of models, and the tools that they read with, in a room: the same whatever was said elsewhere."""
 
 import json
 import re

@@ -313,9 +313,9 @@ def _offer(what: str, form: Any, known: Mapping[str, Provider]) -> Offer:
 def _mapping(what: str, form: Any, fields: Sequence[str], example: str) -> Mapping[str, Any]:
     if not isinstance(form, Mapping):
         raise InvalidInput(f"{what} must be a mapping, such as {example}.")
-    strangers = sorted(str(name) for name in form if name not in fields)
-    if strangers:
-        raise InvalidInput(f"{what} has no field {strangers[0]!r:.60}; there are {', '.join(fields)}.")
+    unknown = sorted(str(name) for name in form if name not in fields)
+    if unknown:
+        raise InvalidInput(f"{what} has no field {unknown[0]!r:.60}; there are {', '.join(fields)}.")
     return form
 
 

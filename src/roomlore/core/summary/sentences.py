@@ -13,7 +13,7 @@ import regex
 
 from roomlore.core.mentions import sounds_like_agent
 from roomlore.core.summary.corrections import corrected
-from roomlore.core.summary.stakes import DECISION, SAFETY, stake
+from roomlore.core.summary.importance import DECISION, SAFETY, importance
 from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
 
 _LONGEST = 600
@@ -48,7 +48,7 @@ def unsplit(text: str) -> list[str]:
     return found
 
 
-def torn(part: str, whole: str) -> bool:
+def is_fragment(part: str, whole: str) -> bool:
     """Return True if a part of a sentence has one half of a quotation or bracket that the sentence has both halves
     of."""
     return not _is_balanced(part) and _is_balanced(whole)
@@ -319,7 +319,7 @@ def _parts(sentence: str) -> list[str]:
         start = opening.end() if opening else start
         if start <= kept_from and (not first or _STANDS.match(sentence, start)):
             parts = [sentence[start:end] for end in ends[first:] if end >= kept_to]
-            found += [closed(_capital(part)) for part in parts if not torn(part, sentence)]
+            found += [closed(_capital(part)) for part in parts if not is_fragment(part, sentence)]
     return found
 
 
@@ -344,7 +344,7 @@ _LABEL = re.compile(r"(?P<label>[^\s:：。！？.!?][^:：。！？!?]{0,39}(?:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpeakerText:
     """One message. `speaker`: a label such as "User", "用户" or a name; may be ''."""
 
     speaker: str
@@ -354,7 +354,7 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One reading of a sentence. `place`: the sentence's position in time, shared by its readings. `label`: the
-    speaker, as written before it. `words`: each once. `odds`: the relative odds of being asked for. `stake`: what
+    speaker, as written before it. `words`: each once. `odds`: the relative odds of being asked for. `importance`: what
     the first sentence that says this has besides, in log-odds, because it must not be lost."""
 
     place: int
@@ -362,7 +362,7 @@ class Unit:
     text: str
     words: tuple[str, ...]
     odds: float
-    stake: float = 0.0
+    importance: float = 0.0
 
 
 # A label and the sentences of one message.
@@ -381,7 +381,7 @@ class _Sentence:
     corrects: bool = False
 
 
-def units(previous: str, said: Sequence[Said]) -> list[Unit]:
+def units(previous: str, said: Sequence[SpeakerText]) -> list[Unit]:
     """Return all readings with at least one word, in order of time, without values that were corrected later."""
     lines = previous.splitlines()
     read = corrected([*lines, *(one.text for one in said)], since=len(lines))
@@ -391,7 +391,7 @@ def units(previous: str, said: Sequence[Said]) -> list[Unit]:
     found = []
     for place, sentence in enumerate((*_earlier(read.texts[: len(lines)], told), *_since(told, corrects))):
         parts = readings_of(sentence.text)
-        kept = max(stake(sentence.text), DECISION if sentence.corrects else 0.0)
+        kept = max(importance(sentence.text), DECISION if sentence.corrects else 0.0)
         for number, (text, held, worthy) in enumerate(parts[:1] if sentence.written or kept >= SAFETY else parts):
             if len(held) > (number > 0):
                 odds = math.exp(sentence.odds + worthy)
@@ -407,7 +407,7 @@ def _read(sentence: str) -> list[tuple[str, tuple[str, ...], float]]:
 
 def _since(told: Sequence[_Told], corrects: Sequence[bool]) -> Iterator[_Sentence]:
     for (label, texts), correcting in zip(told, corrects, strict=True):
-        odds = _length_discount(texts) + station(label)
+        odds = _length_discount(texts) + speaker_weight(label)
         for text in texts:
             yield _Sentence(label, text, odds, corrects=correcting)
 
@@ -419,7 +419,7 @@ def _earlier(lines: Sequence[str], told: Sequence[_Told]) -> Iterator[_Sentence]
         named = _LABEL.match(line)
         label, text = (named["label"], line[named.end() :]) if named else ("", line)
         written = not label and "" not in crowds
-        odds = _EARLIER + (_WRITTEN if written else crowds[label] + station(label))
+        odds = _EARLIER + (_WRITTEN if written else crowds[label] + speaker_weight(label))
         for sentence in unsplit(text[:READ_LIMIT]):
             yield _Sentence(label, " ".join(sentence.split()), odds, written)
 
@@ -450,7 +450,7 @@ def _speaker_discounts(told: Sequence[_Told]) -> defaultdict[str, float]:
     return defaultdict(lambda: usual, {label: fmean(crowds) for label, crowds in found.items()})
 
 
-def station(label: str) -> float:
+def speaker_weight(label: str) -> float:
     """Return the discount for what a machine says."""
     name = label.rstrip(": ：")
     return AGENT if name in _MACHINES or sounds_like_agent(name) else 0.0

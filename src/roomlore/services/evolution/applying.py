@@ -16,7 +16,7 @@ from roomlore.core.evolution.offline import offline_answer
 from roomlore.core.evolution.plan import PlanInput, joined, plan
 from roomlore.core.evolution.prompt import comparison_form, find, inert, message_handles, says_nothing, show_memories
 from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation, Plan, Refusal, Rejected, is_quiet
-from roomlore.core.evolution.sameness import sameness
+from roomlore.core.evolution.similarity import similarity
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Origin, StoredMessage
@@ -282,7 +282,7 @@ class Applying:
             messages=parsed.handles,
             state=current.state,
             rules=self._options.rules_for(piece.kind),
-            similar=sameness,
+            similar=similarity,
             kind=piece.kind,
             evolution_id=piece.evolution_id,
             actor=answered.actor,

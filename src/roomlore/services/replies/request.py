@@ -21,7 +21,7 @@ from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
-from roomlore.services.replies.later import Later
+from roomlore.services.replies.deferred import DeferredMessages
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class ReplyParts:
     ids: Ids
     telemetry: Telemetry
     background: Background
-    later: Later
+    later: DeferredMessages
     limits: Limits
     options: ReplyOptions
 

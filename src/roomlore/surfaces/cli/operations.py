@@ -22,7 +22,7 @@ from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.services.jobs import Job
-    from roomlore.services.models import ModelService, ModelStanding, ModelTrial
+    from roomlore.services.models import ModelService, ModelStatus, ModelTrial
     from roomlore.wiring import Lore
 
 T = TypeVar("T")
@@ -330,7 +330,7 @@ def _with_models(ctx: typer.Context, work: Callable[[ModelService], Awaitable[T]
     return asyncio.run(inside())
 
 
-def _lines(model: ModelStanding) -> Iterator[list[str]]:
+def _lines(model: ModelStatus) -> Iterator[list[str]]:
     name, shown = show.inert(model.model_id), show.inert(model.display_name)
     for place, provider in enumerate(model.providers):
         told = (name, shown) if not place else ("", "")

@@ -7,7 +7,7 @@ from roomlore.core.subjects import FIELDS, subjects
 from roomlore.core.text import language
 
 SAME = 0.9
-"""The sameness of two statements that say the same in other words."""
+"""The similarity of two statements that say the same in other words."""
 _SHARE, _FEWEST = 0.75, 3
 """The least that statements without numbers and days share: a part of the shorter one's words, and a number of
 words."""
@@ -15,7 +15,7 @@ _SHARE_COUNTED, _FEWEST_COUNTED = 0.5, 2
 """The same if their numbers and days are equal."""
 
 
-def sameness(one: str, other: str) -> float:
+def similarity(one: str, other: str) -> float:
     """Return how much two statements say the same, in [0, 1]: their likeness, or more if only the wording differs."""
     like = likeness(one, other)
     return SAME if like < SAME and says_the_same(one, other) else like

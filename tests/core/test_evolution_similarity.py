@@ -8,7 +8,7 @@ from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of
 from roomlore.core.evolution.requests import Answer, Operation, Plan, Rules, ScopeState
-from roomlore.core.evolution.sameness import SAME, is_one_subject, sameness, says_the_same
+from roomlore.core.evolution.similarity import SAME, is_one_subject, says_the_same, similarity
 from roomlore.core.memory.memory import Action, Memory, MemoryKind
 from roomlore.testing import START, memory
 
@@ -34,7 +34,7 @@ DIFFERENT = [
 def test_the_same_in_other_words_is_recognised(one, other):
     assert says_the_same(one, other)
     assert says_the_same(other, one)
-    assert sameness(one, other) >= SAME
+    assert similarity(one, other) >= SAME
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
@@ -49,7 +49,7 @@ def planned(memories: list[Memory], *operations: Operation) -> Plan:
         PlanInput(
             offered=handles_of(memories),
             messages={},
-            similar=sameness,
+            similar=similarity,
             rules=Rules(),
             state=ScopeState(scope="group:g", number=0, active=len(memories)),
             kind=MemoryKind.GROUP,
