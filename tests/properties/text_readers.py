@@ -238,7 +238,7 @@ READERS: dict[str, Reader] = {
     "core.summary.answers:completed": lambda text: summary_answers.completed(
         "enough of it", text, [sentences.Said("Anna", text)], max_tokens=200, count=_count
     ),
-    "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"]),
+    "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"], [text, "Ann"]),
     "core.summary.stakes:stake": stakes.stake,
     "core.summary.answers:says_nothing": summary_answers.says_nothing,
     "core.summary.stakes:Coverage.add": lambda text: stakes.Coverage([text], [text]).add(text),
