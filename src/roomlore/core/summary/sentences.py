@@ -40,7 +40,7 @@ def unsplit(text: str) -> list[str]:
     """Return the sentences of a text; those within one quotation or bracket are joined if it ends on the same line,
     within six sentences and 600 characters."""
     spans = _spans(text)
-    found, at = [], 0
+    found, at = list[str](), 0
     while at < len(spans):
         upto = _whole(text, spans, at)
         if found and found[-1] == GONE:
