@@ -139,6 +139,9 @@ READERS: dict[str, Reader] = {
     "core.evolution.prompt:comparison_form": guards.comparison_form,
     "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
     "core.evolution.sameness:is_one_subject": lambda text: sameness.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
+    "core.evolution.sameness:rests_on_the_same": lambda text: sameness.rests_on_the_same(
+        f"{text} 7", [sameness.Utterance(text, f"{text} 7")], f"Anna 7 {text}", [sameness.Utterance("Bo", f"7 {text}")]
+    ),
     "core.evolution.sameness:sameness": lambda text: sameness.sameness(text, f"Anna {text}"),
     "core.evolution.sameness:says_the_same": lambda text: sameness.says_the_same(text, f"Anna {text}"),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
