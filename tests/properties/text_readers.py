@@ -26,7 +26,7 @@ from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
 from roomlore.core.evolution.offline import coming, cues, reading, statements
 from roomlore.core.linking import window
-from roomlore.core.memory import extraction, scoring, words_diff, writing
+from roomlore.core.memory import extraction, scoring, shortening, words_diff, writing
 from roomlore.core.memory import reading as memory_reading
 from roomlore.core.memory import scoring as memory_asking
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
@@ -180,6 +180,7 @@ READERS: dict[str, Reader] = {
     "core.memory.scoring:read_question": lambda text: memory_asking.read_question(text, of_group=True),
     "core.memory.extraction:fallback": extraction.fallback,
     "core.memory.reading:without_times": memory_reading.without_times,
+    "core.memory.shortening:shortened": lambda text: shortening.shortened(text, 100),
     "core.memory.extraction:kept": lambda text: extraction.kept(f"enough of it {text}", instructions="Write a summary"),
     "core.memory.writing:is_longer": lambda text: writing.is_longer(text, 4_000),
     "core.memory.writing:normal": writing.normal,
