@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from roomlore.core.audience import EVERYONE, NEVER, EvidenceRoom, RoomKind, View, Viewer, covers, may_see, unreplaced
+from roomlore.core.audience import EVERYONE, NEVER, EvidenceRoom, View, Viewer, Window, covers, may_see, unreplaced
 from roomlore.core.memory.memory import Memory
 
 ReasonKind = Literal["added", "shared", "here", "public", "heard", "unheard", "replaced"]
 """`added`: by a caller, who did not say where it was heard, so it is for all. `shared`: with the viewer or everyone.
-`here`: said in the viewer's room. `public`: said in a public room. `heard`: the viewer's whole audience was there.
-`unheard`: not all of them are known to have been there. `replaced`: the viewer is shown a later version."""
+`here`: said in the viewer's room. `public`: said in a room while it was public. `heard`: the viewer's whole audience
+was there. `unheard`: not all of them are known to have been there. `replaced`: the viewer is shown a later version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,35 +42,36 @@ class SeenIn:
     hidden_in: int = 0
 
 
-Kinds = Mapping[str, RoomKind | None]
+Public = Mapping[str, tuple[Window, ...]]
+"""When each of some rooms was public."""
 
 
-def visibilities(memories: Sequence[Memory], viewer: Viewer, view: View, kinds: Kinds) -> list[Visibility]:
-    """Return each of the memories with the reasons. `kinds`: of the rooms of their evidence."""
+def visibilities(memories: Sequence[Memory], viewer: Viewer, view: View, public: Public) -> list[Visibility]:
+    """Return each of the memories with the reasons. `public`: of the rooms of their evidence."""
     _, replaced = unreplaced([memory for memory in memories if may_see(memory, view)])
-    return [_visibility(memory, viewer, view, kinds, replaced) for memory in memories]
+    return [_visibility(memory, viewer, view, public, replaced) for memory in memories]
 
 
-def _visibility(memory: Memory, viewer: Viewer, view: View, kinds: Kinds, replaced: frozenset[str]) -> Visibility:
-    reasons = tuple(_reasons(memory, viewer, view, kinds))
+def _visibility(memory: Memory, viewer: Viewer, view: View, public: Public, replaced: frozenset[str]) -> Visibility:
+    reasons = tuple(_reasons(memory, viewer, view, public))
     if memory.memory_id in replaced:
         return Visibility(memory, False, (*reasons, Reason("replaced")))
     return Visibility(memory, may_see(memory, view), reasons)
 
 
-def _reasons(memory: Memory, viewer: Viewer, view: View, kinds: Kinds) -> Iterable[Reason]:
+def _reasons(memory: Memory, viewer: Viewer, view: View, public: Public) -> Iterable[Reason]:
     shares = [target for target in memory.shared_with if target in view.shares]
     if shares:
         return [Reason("shared", target=target) for target in shares]
     if not memory.evidence:
         return [Reason("added")]
-    return [Reason(_reason(one, viewer, view, kinds), one) for one in memory.evidence]
+    return [Reason(_reason(one, viewer, view, public), one) for one in memory.evidence]
 
 
-def _reason(one: EvidenceRoom, viewer: Viewer, view: View, kinds: Kinds) -> ReasonKind:
+def _reason(one: EvidenceRoom, viewer: Viewer, view: View, public: Public) -> ReasonKind:
     if viewer.kind == "room" and viewer.id == one.room_id:
         return "here"
-    if kinds.get(one.room_id) is RoomKind.PUBLIC:
+    if covers(public.get(one.room_id, NEVER), one.first, one.last):
         return "public"
     return "heard" if covers(view.windows.get(one.room_id, NEVER), one.first, one.last) else "unheard"
 
@@ -82,8 +83,8 @@ def told(memory: Memory, view: View) -> Memory:
     return replace(memory, shared_with=tuple(target for target in memory.shared_with if target in view.shares))
 
 
-def is_for_all(memory: Memory, kinds: Kinds) -> bool:
+def is_for_all(memory: Memory, public: Public) -> bool:
     """Return True if every viewer may be shown the memory."""
     if EVERYONE in memory.shared_with:
         return True
-    return all(kinds.get(one.room_id) is RoomKind.PUBLIC for one in memory.evidence)
+    return all(covers(public.get(one.room_id, NEVER), one.first, one.last) for one in memory.evidence)
