@@ -1,6 +1,6 @@
 """Why a memory is shown to a viewer or not, for the people who look after a store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -73,14 +73,45 @@ def _reason(one: EvidenceRoom, viewer: Viewer, view: View, public: Public) -> Re
         return "here"
     if covers(public.get(one.room_id, NEVER), one.first, one.last):
         return "public"
-    return "heard" if covers(view.windows.get(one.room_id, NEVER), one.first, one.last) else "unheard"
+    return "heard" if _heard(one, view) else "unheard"
 
 
-def told(memory: Memory, view: View) -> Memory:
-    """Return a memory that may be shown, without the other rooms that it was shared with."""
-    if view.shares.issuperset(memory.shared_with):
-        return memory
-    return replace(memory, shared_with=tuple(target for target in memory.shared_with if target in view.shares))
+def is_heard(memory: Memory, view: View) -> bool:
+    """Return True if the viewer heard all evidence of the memory, so that it needs no share."""
+    return all(_heard(one, view) for one in memory.evidence)
+
+
+def _heard(one: EvidenceRoom, view: View) -> bool:
+    return covers(view.windows.get(one.room_id, NEVER), one.first, one.last)
+
+
+def told(memory: Memory, view: View, seen: Collection[str] = ()) -> Memory:
+    """Return a memory that may be shown as the viewer is told it. `seen`: the ids of other versions that it may be
+    shown.
+
+    It does not name the other rooms that it was shared with. If it is shown by a share alone, the share is of what the
+    version says: where and by whom that was said, why, and the versions before stay untold.
+    """
+    shared = tuple(target for target in memory.shared_with if target in view.shares)
+    if is_heard(memory, view):
+        return memory if shared == memory.shared_with else replace(memory, shared_with=shared)
+    evidence = tuple(one for one in memory.evidence if _heard(one, view))
+    heard = {one.room_id for one in evidence}
+    alone = memory.lineage_id not in seen
+    return replace(
+        memory,
+        shared_with=shared,
+        evidence=evidence,
+        sources=tuple(one for one in memory.sources if one.room_id in heard),
+        parents=tuple(name for name in memory.parents if name in seen),
+        said_by=(),
+        change_summary="",
+        evolution_id=None,
+        doubtful="",
+        lineage_id=memory.memory_id if alone else memory.lineage_id,
+        version=1 if alone else memory.version,
+        created_at=memory.updated_at if alone else memory.created_at,
+    )
 
 
 def is_for_all(memory: Memory, public: Public) -> bool:
