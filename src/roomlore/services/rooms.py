@@ -98,6 +98,12 @@ class RoomService:
             titles = await titles_of(work, room, [arrival for arrival, _ in found])
         return [(arrival, replace(one, title=titles.get(arrival, ""))) for arrival, one in found]
 
+    async def titles(self, room_id: str, threads: Sequence[int]) -> dict[int, str]:
+        """Return the titles of threads, told by the arrival of their first message; '' for one without words. Raise
+        `NotFound`."""
+        async with self._storage.reading() as work:
+            return await titles_of(work, await self._find(work, room_id), threads)
+
     async def mark_read(self, room_id: str, user_id: str, message_id: str | None = None) -> int:
         """Mark what was said in a room up to a message, by default the newest, as read by a person; return the arrival
         that the person has read up to. A mark never moves back. Raise `InvalidInput`, `NotFound`,
