@@ -175,6 +175,7 @@ class Lore:
             tenant=self.tenant,
             storage=shared.storage,
             messages=self._messages(self._ingest(shared.imports_due)),
+            links=self.links,
             clock=shared.clock,
             limits=shared.limits,
             find_exports=find_exports,

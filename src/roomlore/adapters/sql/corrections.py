@@ -31,7 +31,7 @@ def _listed() -> Any:
     )
     columns = (_r.c.room_id, _c.c.number, _m.c.message_id, _c.c.kind, _answered.c.message_id, _c.c.standing)
     rows = _c.join(_r, _r.c.room_key == _c.c.room_key).join(_m, its).outerjoin(_answered, other)
-    return select(*columns, _c.c.actor, _c.c.at).select_from(rows)
+    return select(*columns, _c.c.corrected_by, _c.c.at).select_from(rows)
 
 
 _NEXT = Statement(

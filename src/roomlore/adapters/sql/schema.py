@@ -146,7 +146,7 @@ link_corrections = Table(
     Column("kind", Text, nullable=False),
     Column("answers", BigInteger),
     Column("standing", Boolean, nullable=False),
-    Column("actor", Text, nullable=False),
+    Column("corrected_by", Text, nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("model", Text, nullable=False),
     Column("errors", Text, nullable=False),

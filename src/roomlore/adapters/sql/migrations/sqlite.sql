@@ -503,7 +503,7 @@ CREATE TABLE link_corrections (
   kind TEXT NOT NULL,
   answers BIGINT,
   standing BOOLEAN NOT NULL,
-  actor TEXT NOT NULL,
+  corrected_by TEXT NOT NULL,
   at BIGINT NOT NULL,
   model TEXT NOT NULL,
   errors TEXT NOT NULL,

@@ -19,7 +19,7 @@ def upgrade() -> None:
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("answers", sa.BigInteger()),
         sa.Column("standing", sa.Boolean(), nullable=False),
-        sa.Column("actor", sa.Text(), nullable=False),
+        sa.Column("corrected_by", sa.Text(), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.Column("model", sa.Text(), nullable=False),
         sa.Column("errors", sa.Text(), nullable=False),
