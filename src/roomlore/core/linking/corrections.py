@@ -80,63 +80,83 @@ def check_answer(message: StoredMessage, target: Entry | None, thread: Iterable[
         raise InvalidInput(
             f"Message {target.message.id!r} came after {message.id!r}: a message answers one that came before it."
         )
-    if message.arrival in _answered_by(target, thread):
+    if message.arrival in _answered_by(target, {entry.message.arrival: entry for entry in thread}):
         raise InvalidInput(
             f"Message {target.message.id!r} answers {message.id!r} itself, maybe through others: correct it first."
         )
 
 
-def _answered_by(target: Entry, thread: Iterable[Entry]) -> set[int]:
-    """Return the arrivals of what the target answers, what that answers, and so on."""
-    links = {entry.message.arrival: entry.link for entry in thread}
+def _answered_by(target: Entry, known: Mapping[int, Entry]) -> set[int]:
+    """Return the arrivals of the message, of what it answers, of what that answers, and so on."""
     seen: set[int] = set()
-    here: Link | None = target.link
-    while here is not None and here.kind is not LinkKind.NEW and here.parent is not None and here.parent not in seen:
-        seen.add(here.parent)
-        here = links.get(here.parent)
+    here: Entry | None = target
+    while here is not None and here.message.arrival not in seen:
+        seen.add(here.message.arrival)
+        link = here.link
+        here = known.get(link.parent or 0) if link.kind is not LinkKind.NEW else None
     return seen
 
 
 def links_after(model: LinkModel, past: Past, temperature: float) -> dict[int, Link]:
-    """Return the links of `past.entries` that come out otherwise than they are stored, by arrival.
-
-    A reply whose target arrived after it keeps its link: it moves with the thread of its target.
-    """
+    """Return the links that come out otherwise than they are stored, by arrival: those of `past.entries`, and of
+    earlier messages whose thread follows because they reply to one that arrived later."""
     window = RoomWindow.of(past.before)
-    by_id = {entry.message.id: entry for entry in (*past.others, *past.before, *past.entries)}
-    by_arrival = {entry.message.arrival: entry for entry in by_id.values()}
-    changed: dict[int, Link] = {}
+    known = {entry.message.arrival: entry for entry in (*past.others, *past.before, *past.entries)}
+    arrivals = {entry.message.id: arrival for arrival, entry in known.items()}
+    stored = {arrival: entry.link for arrival, entry in known.items()}
     for entry in past.entries:
         message = entry.message
-        new = _link(model, window, entry, past.corrected, by_id, by_arrival, temperature)
-        if new != entry.link:
-            changed[message.arrival] = new
-            entry = replace(entry, link=new)
-            by_id[message.id] = by_arrival[message.arrival] = entry
+        answered = known.get(arrivals.get(message.reply_to or "", 0))
+        found = _link(model, window, entry, answered, known, past.corrected, temperature)
+        known[message.arrival] = entry = replace(entry, link=found)
         window.push(entry)
-    return changed
+    threads = _threads({arrival: entry.link for arrival, entry in known.items()})
+    links = {arrival: replace(entry.link, thread=threads[arrival]) for arrival, entry in known.items()}
+    return {arrival: link for arrival, link in links.items() if link != stored[arrival]}
 
 
 def _link(
     model: LinkModel,
     window: RoomWindow,
     entry: Entry,
+    replied: Entry | None,
+    known: Mapping[int, Entry],
     corrected: Mapping[int, int | None],
-    by_id: Mapping[str, Entry],
-    by_arrival: Mapping[int, Entry],
     temperature: float,
 ) -> Link:
+    """Return the link of the next message, of which `replied` is the one that the platform names. A reply whose target
+    arrived after it keeps its link, and no link closes a circle."""
     message = entry.message
     if message.arrival in corrected:
         answered = corrected[message.arrival]
-        if answered is None or answered in by_arrival:
-            return link_as_corrected(window, message, None if answered is None else by_arrival[answered])
-    target = by_id.get(message.reply_to) if message.reply_to else None
-    if target is not None and target.message.arrival > message.arrival:
-        if entry.link.kind is not LinkKind.CORRECTED:
-            return entry.link
-        target = None if message.arrival in _answered_by(target, by_arrival.values()) else target
-    return link(model, window, message, entry.features, target, temperature)
+        if answered is None or answered in known:
+            return link_as_corrected(window, message, None if answered is None else known[answered])
+    late = replied is not None and replied.message.arrival > message.arrival
+    if late and entry.link.kind is LinkKind.PLATFORM:
+        return entry.link
+    target = None if replied is None or message.arrival in _answered_by(replied, known) else replied
+    found = link(model, window, message, entry.features, target, temperature)
+    parent = known.get(found.parent or 0)
+    if found.kind is LinkKind.NEW or parent is None or message.arrival not in _answered_by(parent, known):
+        return found
+    return replace(found, kind=LinkKind.NEW, thread=message.arrival)
+
+
+def _threads(links: Mapping[int, Link]) -> dict[int, int]:
+    """Return the thread of each message: that of what it answers, as far as that is known, else the one it is in."""
+    found: dict[int, int] = {}
+    for first in links:
+        path, here = [], first
+        while here not in found:
+            path.append(here)
+            its = links[here]
+            if its.kind is LinkKind.NEW or its.parent is None or its.parent not in links or its.parent in path:
+                found[here] = its.thread
+            else:
+                here = its.parent
+        for arrival in path:
+            found[arrival] = found[here]
+    return found
 
 
 def errors_shown(model: LinkModel, past: Past) -> tuple[int, ...]:
