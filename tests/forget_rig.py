@@ -159,7 +159,7 @@ async def everything(lore: Lore) -> dict[str, list[Any]]:
 
 
 async def replays(lore: Lore) -> bool:
-    """Whether the log of every scope gives the tables back."""
+    """Return True if the log of every scope gives the tables back."""
     async with lore.storage.reading() as work:
         scopes = await work.memories.scopes(tenant=lore.tenant, after=None, limit=1_000)
         stored = [memory for _, memory in await work.maintenance.versions(tenant=lore.tenant, after=0, limit=10_000)]
@@ -170,7 +170,7 @@ async def replays(lore: Lore) -> bool:
 
 
 def in_files(folder: Path, who: Figure) -> list[tuple[str, str]]:
-    """Where in the bytes of which file something of the person stands, as it is or as JSON spells it."""
+    """Return the places in files where something of the person stands, as it is or as JSON spells it."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return [(path.name, trace) for path in files for trace, form in _forms(who) if form in path.read_bytes()]
 
@@ -182,7 +182,7 @@ def _forms(who: Figure) -> Iterator[tuple[str, bytes]]:
 
 
 def in_postgres(url: str, who: Figure) -> list[tuple[str, str]]:
-    """Where in which row of which table of any schema something of the person stands. A row as text doubles its
+    """Return the rows, of all tables of all schemas, where something of the person stands. A row as text doubles its
     backslashes."""
     found = []
     with psycopg.connect(make_url(url).render_as_string(hide_password=False)) as connection:

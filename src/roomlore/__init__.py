@@ -31,7 +31,7 @@ from roomlore.core.errors import (
     VectorsUnavailable,
 )
 from roomlore.core.memory.memory import Change, Memory, MemoryAnswer, MemoryHit, MemoryKind, MemoryStatus, Source
-from roomlore.core.memory.writing import FactImport, NewMemory, Remembered
+from roomlore.core.memory.writing import FactImport, MemoryChanges, MemoryFields, NewMemory, Remembered
 from roomlore.core.models import (
     AddReport,
     ApiKey,
@@ -51,7 +51,7 @@ from roomlore.core.models import (
     Thread,
 )
 from roomlore.core.privacy.redaction import ForgetReport, Left
-from roomlore.core.recall.options import Recalled, Recollection, Said
+from roomlore.core.recall.options import ConversationMessage, RecallArguments, Recalled, Recollection
 from roomlore.core.recall.rendering import with_memory
 from roomlore.core.replies.reply import (
     Reply,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from roomlore.services.replies import CallTool, ReplyArguments
     from roomlore.settings import Settings
     from roomlore.sync import SyncLore, connect_sync, open_sync
-    from roomlore.wiring import Lore
+    from roomlore.wiring import Lore, OwnBackends
     from roomlore.wiring import connect_lore as connect
     from roomlore.wiring import open_lore as open  # noqa: A004 - `roomlore.open` reads as it should
 
@@ -89,6 +89,7 @@ __all__ = [
     "Conflict",
     "Context",
     "ContextUsageRecord",
+    "ConversationMessage",
     "EmbeddingModel",
     "Entry",
     "EvidenceRoom",
@@ -107,6 +108,8 @@ __all__ = [
     "Member",
     "Memory",
     "MemoryAnswer",
+    "MemoryChanges",
+    "MemoryFields",
     "MemoryHit",
     "MemoryKind",
     "MemoryStatus",
@@ -117,6 +120,8 @@ __all__ = [
     "ModelUnavailable",
     "NewMemory",
     "NotFound",
+    "OwnBackends",
+    "RecallArguments",
     "Recalled",
     "Recollection",
     "Remembered",
@@ -131,7 +136,6 @@ __all__ = [
     "RoomKind",
     "RoomPeople",
     "RoomloreError",
-    "Said",
     "SearchAnswer",
     "SearchHit",
     "Session",
@@ -168,6 +172,7 @@ _FIRST_USED = {
     "IndexStatus": "services.indexing:IndexStatus",
     "Job": "services.jobs:Job",
     "Lore": "wiring:Lore",
+    "OwnBackends": "wiring:OwnBackends",
     "ReplyArguments": "services.replies:ReplyArguments",
     "Settings": "settings:Settings",
     "SyncLore": "sync:SyncLore",

@@ -32,7 +32,7 @@ from roomlore.core.models import (
     Thread,
 )
 from roomlore.core.privacy.redaction import ForgetReport
-from roomlore.core.recall.options import Recollection, Said
+from roomlore.core.recall.options import ConversationMessage, Recollection
 from roomlore.core.records import ImportReport
 from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, ToolDone, ToolResult, ToolsWanted
 from roomlore.core.search.hits import SearchAnswer
@@ -46,7 +46,7 @@ from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts.strategies import Strategy
 from roomlore.services.indexing.index_service import IndexProgress, IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.services.models import ModelStanding, ModelTrial
+from roomlore.services.models import ModelStatus, ModelTrial
 from roomlore.settings.model import Settings
 from roomlore.wiring.lore import Lore
 
@@ -220,17 +220,21 @@ class SyncMemoryService:
         scope: str,
         statement: str,
         *,
-        kind: MemoryKind = MemoryKind.FACT,
-        confidence: float | None = None,
-        category: str = "",
+        kind: MemoryKind = ...,
+        confidence: float | None = ...,
+        category: str = ...,
         tags: Sequence[str] = ...,
-        owner: str = "",
+        owner: str = ...,
         said_by: Sequence[str] = ...,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
+        valid_from: datetime | None = ...,
+        valid_until: datetime | None = ...,
         sources: Sequence[Source] = ...,
         evidence: Sequence[EvidenceRoom] = ...,
-        memory_id: str | None = None,
+        memory_id: str | None = ...,
+        created_at: datetime | None = ...,
+        updated_at: datetime | None = ...,
+        made_by: str = ...,
+        reason: str = ...,
     ) -> Memory: ...
     def add_all(
         self, memories: Sequence[NewMemory], *, on_conflict: Literal["raise", "report"] = "raise"
@@ -239,17 +243,17 @@ class SyncMemoryService:
         self,
         memory_id: str,
         *,
-        statement: str | None = None,
-        confidence: float | Keep | None = Keep.KEEP,
-        category: str | None = None,
-        tags: Sequence[str] | None = None,
-        owner: str | None = None,
-        said_by: Sequence[str] | None = None,
-        valid_from: datetime | Keep | None = Keep.KEEP,
-        valid_until: datetime | Keep | None = Keep.KEEP,
-        sources: Sequence[Source] | None = None,
         expected: str | None = None,
         reason: str = "",
+        statement: str | None = ...,
+        confidence: float | Keep | None = ...,
+        category: str | None = ...,
+        tags: Sequence[str] | None = ...,
+        owner: str | None = ...,
+        said_by: Sequence[str] | None = ...,
+        valid_from: datetime | Keep | None = ...,
+        valid_until: datetime | Keep | None = ...,
+        sources: Sequence[Source] | None = ...,
     ) -> Memory: ...
     def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory: ...
     def import_facts(
@@ -325,39 +329,39 @@ class SyncRecallService:
     def build(
         self,
         scopes: Sequence[str],
-        messages: Sequence[Said | Message | Mapping[str, Any]],
+        messages: Sequence[ConversationMessage | Message | Mapping[str, Any]],
         *,
-        max_tokens: int | None = None,
-        max_context_turns: int | None = None,
-        similarity_weight: float | None = None,
-        confidence_weight: float | None = None,
-        similarity: Literal["tfidf", "embedding", "hybrid"] | None = None,
+        max_tokens: int | None = ...,
+        max_context_turns: int | None = ...,
+        similarity_weight: float | None = ...,
+        confidence_weight: float | None = ...,
+        similarity: Literal["tfidf", "embedding", "hybrid"] | None = ...,
         kinds: Sequence[MemoryKind] = ...,
-        conversation_id: str | None = None,
-        previous: Sequence[str] | None = None,
-        include_ended: bool = False,
-        viewer: str | None = None,
+        conversation_id: str | None = ...,
+        previous: Sequence[str] | None = ...,
+        include_ended: bool = ...,
+        viewer: str | None = ...,
     ) -> Recollection: ...
     def memory_prompt(
         self,
         scopes: Sequence[str],
-        messages: Sequence[Said | Message | Mapping[str, Any]],
+        messages: Sequence[ConversationMessage | Message | Mapping[str, Any]],
         *,
-        max_tokens: int | None = None,
-        max_context_turns: int | None = None,
-        similarity_weight: float | None = None,
-        confidence_weight: float | None = None,
-        similarity: Literal["tfidf", "embedding", "hybrid"] | None = None,
+        max_tokens: int | None = ...,
+        max_context_turns: int | None = ...,
+        similarity_weight: float | None = ...,
+        confidence_weight: float | None = ...,
+        similarity: Literal["tfidf", "embedding", "hybrid"] | None = ...,
         kinds: Sequence[MemoryKind] = ...,
-        conversation_id: str | None = None,
-        previous: Sequence[str] | None = None,
-        include_ended: bool = False,
-        viewer: str | None = None,
+        conversation_id: str | None = ...,
+        previous: Sequence[str] | None = ...,
+        include_ended: bool = ...,
+        viewer: str | None = ...,
     ) -> str: ...
 
 @type_check_only
 class SyncModelService:
-    def list_available_models(self, *, internal: bool = False) -> list[ModelStanding]: ...
+    def list_available_models(self, *, internal: bool = False) -> list[ModelStatus]: ...
     def can_ask(self, model_id: str) -> bool: ...
     def has_provider(self, model_id: str) -> bool: ...
     def test(self, model_id: str | None = None) -> list[ModelTrial]: ...
@@ -428,6 +432,7 @@ class SyncReplyService:
         options: Mapping[str, Any] | None = ...,
         shown: Sequence[str] = ...,
     ) -> Reply: ...
+    def model(self, model_id: str | None = None) -> str: ...
     def find(self, room_id: str, message_id: str, *, agent_id: str = "assistant") -> Reply | None: ...
 
 @type_check_only
@@ -546,13 +551,13 @@ def connect_sync(
     tenant: str = "default",
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    embedder: Embedder | None = ...,
+    summarizer: Summarizer | None = ...,
+    vectors: VectorIndex | None = ...,
+    durable: DurableWork | None = ...,
+    chat: ChatClient | None = ...,
+    cache: SessionCache | None = ...,
+    strategies: Mapping[str, Strategy] | None = ...,
 ) -> SyncLore: ...
 @contextmanager
 def open_sync(
@@ -561,11 +566,11 @@ def open_sync(
     tenant: str = "default",
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    embedder: Embedder | None = ...,
+    summarizer: Summarizer | None = ...,
+    vectors: VectorIndex | None = ...,
+    durable: DurableWork | None = ...,
+    chat: ChatClient | None = ...,
+    cache: SessionCache | None = ...,
+    strategies: Mapping[str, Strategy] | None = ...,
 ) -> Iterator[SyncLore]: ...

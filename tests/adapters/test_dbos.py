@@ -1,4 +1,4 @@
-"""What durable work on DBOS does beyond the contract: one singleton, several stores, and databases that go away."""
+"""Durable work on DBOS beyond the contract: one singleton, several stores, and databases that go away."""
 
 import asyncio
 import logging
@@ -263,7 +263,7 @@ async def test_work_that_is_found_unfinished_beside_its_own_name_is_begun_again(
 
 
 def sessions(url: str, chosen: str = "pid") -> int:
-    """How many there are beside this one."""
+    """Return the number of others beside this one."""
     with psycopg.connect(url, autocommit=True) as connection:
         return len(
             connection.execute(

@@ -1,4 +1,4 @@
-"""What people come to the console for, counted in clicks; and a room that stays open."""
+"""The jobs that people come to the console for, counted in clicks; and a room that stays open."""
 
 import pytest
 from playwright.async_api import Page

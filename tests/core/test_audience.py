@@ -1,4 +1,4 @@
-"""Who may know what: audiences, windows of presence, and the decision."""
+"""Audiences, windows of presence, and the decision who may know what."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

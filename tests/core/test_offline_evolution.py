@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from offline_rooms import MONDAY, ROOM, Said, answer, memory, said_in
 
 from roomlore.core.evolution.offline import offline_answer
-from roomlore.core.evolution.offline.coming import coming_days
 from roomlore.core.evolution.offline.cues import agrees, sense_of
+from roomlore.core.evolution.offline.future_days import future_days
 from roomlore.core.evolution.offline.statements import StatementParts, parse_statement, written
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of, message_handles
@@ -249,12 +249,12 @@ def test_at_most_eight_memories_are_made_at_once():
     ],
 )
 def test_days_that_are_named_get_their_date(text, day):
-    assert [found for _, found in coming_days(text, date(2026, 3, 3))] == [day]
+    assert [found for _, found in future_days(text, date(2026, 3, 3))] == [day]
 
 
 @pytest.mark.parametrize("text", ["every friday", "每周五晚上", "mondays", "on 31 june", "version 3.2"])
 def test_what_recurs_or_does_not_exist_is_no_day(text):
-    assert list(coming_days(text, date(2026, 3, 3))) == []
+    assert list(future_days(text, date(2026, 3, 3))) == []
 
 
 @pytest.mark.parametrize("text", ["ok", "收到", "+1", "没意见", "works for me 👍", "noted", "同意+1"])

@@ -120,7 +120,7 @@ class Rooms(RuleBasedStateMachine):
 
     @rule(room=st.sampled_from(VISIBLE), text=texts, other=texts)
     def remember_and_change_alone(self, room: str, text: str, other: str) -> None:
-        """What Ann says alone meets what all know of her in one evolution of her memories."""
+        """Evolve Ann's memories from what she says alone, with a memory that others know."""
         self.remember(room, "user:ann", text, False)
         self.say("dm", "ann", other)
         self.evolve("user:ann")
@@ -237,19 +237,19 @@ class Rooms(RuleBasedStateMachine):
         visitor, found = Visitor(lore=lore, viewer=viewer), []
         tools = {tool.name: tool for tool in TOOLS}
         messages = tools["search_messages"]
-        said = (await messages.run(visitor, messages.takes.model_validate({"query": "job", "limit": 20}))).plain()
+        said = (await messages.run(visitor, messages.takes.model_validate({"query": "job", "limit": 20}))).to_json()
         found.append([(one["message_id"], one["score"]) for one in said["messages"]])
         for scope in SCOPES:
             for name, given in (("search_memories", {"query": "job", "threshold": 0}), ("memory_prompt", {})):
                 tool = tools[name]
                 whose = {"scopes": [scope]} if name == "memory_prompt" else {"scope": scope}
-                answer = (await tool.run(visitor, tool.takes.model_validate({**given, **whose}))).plain()
+                answer = (await tool.run(visitor, tool.takes.model_validate({**given, **whose}))).to_json()
                 shown = [(one["statement"], one["score"]) for one in answer.get("memories", ())]
                 found.append((shown, answer.get("text"), answer.get("considered"), answer.get("hint")))
         return found
 
     async def _prompts(self, lore: Any) -> list[str]:
-        """What a reply in each visible room is told of memories."""
+        """Return the memories shown to a reply in each visible room."""
         known = next(one for one in lore._resources.recalls if one.name == "known")
         found = []
         for room in VISIBLE:

@@ -1,4 +1,4 @@
-"""What is said among few stays among few: recall, search and replies for a viewer."""
+"""Memories from a small room stay there: recall, search and replies for a viewer."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What a viewer may see is kept while no room changes, and never longer."""
+"""The rights of a viewer are cached while no room changes, and never longer."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What `lore.usage` promises: pages, exports without forgotten people, reports for each arm, and expiry."""
+"""The promises of `lore.usage`: pages, exports without forgotten people, reports for each arm, and expiry."""
 
 import asyncio
 import tracemalloc

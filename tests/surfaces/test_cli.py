@@ -297,7 +297,7 @@ def test_tune_from_labels(run):
 
 
 def demo_tokens() -> int:
-    """What the contexts of all messages of people in the demo room take together, one by one."""
+    """Return the tokens of the contexts of all messages of people in the demo room, one by one."""
     with roomlore.open_sync("sqlite://") as lore:
         lore.imports.run(demo_path())
         asked = [m.id for m in lore.messages.page(DEMO_ROOM, limit=200) if m.role is roomlore.Role.USER]

@@ -30,7 +30,7 @@ async def http(lore):
 
 
 def form(shown: str) -> dict[str, str]:
-    """What a browser would send of the form as it is shown."""
+    """Return the fields that a browser would send of the form as it is shown."""
     inside = shown.partition('class="stack"')[2].partition("</form>")[0]
     found = {
         name: html.unescape(value)

@@ -37,11 +37,11 @@ PIECES = ("/console/side", "/console/room/since", "/console/room/live")
 HIDDEN = re.compile("[\u200b\u202a-\u202e\u2066-\u2069\ufeff\u2028\u2029\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 KEPT = re.compile(r'<input type="hidden"[^>]*>')
-"""What a form sends back as it is, and nobody sees."""
+"""Fields that a form sends back as they are, and nobody sees."""
 
 
 class Read(HTMLParser):
-    """What a page is made of, as a browser reads it."""
+    """The content of a page, as a browser reads it."""
 
     def __init__(self, shown: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""What a key without the scope admin learns over HTTP and MCP of what its viewer may not see: by writing too."""
+"""Requests with a key without the scope admin, over HTTP and MCP, tell nothing its viewer may not see: writing too."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""What models are shown, and what they read through tools, in a room: the same whatever was said elsewhere."""
+"""Prompts of models, and the tools that they read with, in a room: the same whatever was said elsewhere."""
 
 import json
 import re
@@ -78,7 +78,7 @@ async def called(viewer: str, secrets: int) -> list[str]:
             tool, visitor = tools[name], Visitor(lore=lore, viewer=viewer)
             try:
                 answer = await tool.run(visitor, tool.takes.model_validate(given))
-                told.append(json.dumps(answer.plain(), separators=(",", ":")))
+                told.append(json.dumps(answer.to_json(), separators=(",", ":")))
             except RoomloreError as error:
                 told.append(str(error))
     return [VARYING.sub("", one) for one in told]

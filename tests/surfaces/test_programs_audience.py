@@ -1,4 +1,4 @@
-"""What programs that use roomlore as a library are shown for a viewer: mem0's clients, a session of the OpenAI Agents
+"""Programs that use roomlore as a library for a viewer: mem0's clients, a session of the OpenAI Agents
 SDK, and sessions with their summaries."""
 
 import pytest

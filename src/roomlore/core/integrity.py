@@ -320,17 +320,17 @@ class ScopeCheck:
         self._replayed.pop(memory_id, None)
         self._find("unreadable", f"memory {memory_id}", why)
 
-    def strangers(self) -> list[str]:
+    def unknown_parents(self) -> list[str]:
         """Return the parents that are not in this scope, to be looked up elsewhere."""
         return sorted(self._parents.keys() - self._rows)
 
     def finish(self, scope: Scope, *, elsewhere: frozenset[str] = frozenset()) -> list[Fault]:
-        """Return all faults. `scope`: its row. `elsewhere`: those of the `strangers` that another scope has."""
+        """Return all faults. `scope`: its row. `elsewhere`: those of the `unknown_parents` that another scope has."""
         for memory_id in self._replayed:
             self._find("log and tables", f"memory {memory_id}", "The log has it, the table does not.")
         for lineage_id, lineage in self._lineages.items():
             self._check_lineage(lineage_id, lineage)
-        for parent in self.strangers():
+        for parent in self.unknown_parents():
             if parent not in elsewhere:
                 self._find("parents", f"memory {self._parents[parent]}", f"Its parent {parent} is not there.")
         self._count("changes", scope.changes, self._last)

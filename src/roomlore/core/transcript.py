@@ -21,15 +21,15 @@ _INDENT = "  "
 _PARENTHESES = re.compile("[()（）]")
 
 
-def words(message: Message) -> str:
+def text_or_caption(message: Message) -> str:
     """Return the text, else a picture's caption."""
     caption = message.metadata.get("caption")
     return message.text if message.text.strip() or not isinstance(caption, str) else caption
 
 
-def said(message: Message) -> str:
+def spoken_text(message: Message) -> str:
     """Return the text, else a picture's caption; '' if it has neither, or only what roomlore wrote."""
-    text = words(message)
+    text = text_or_caption(message)
     return "" if text is message.text and not own_words(message) else text
 
 
@@ -189,10 +189,10 @@ def local(at: datetime | None, zone: tzinfo) -> datetime | None:
 
 def language_of(shown: Sequence[Message], query: Message | None) -> Language:
     """Return the language of the message to answer, or if it has no word, of those before it."""
-    asked = words(query) if query else ""
+    asked = text_or_caption(query) if query else ""
     if any(letter.isalpha() for letter in asked):
         return language(asked)
-    return language("\n".join(words(message) for message in shown[-_LAST_TEXTS:]))
+    return language("\n".join(text_or_caption(message) for message in shown[-_LAST_TEXTS:]))
 
 
 class Transcript:
@@ -269,7 +269,7 @@ class Transcript:
         return self._phrases.answer.format(f"{name}{day} {_clock(answered.at)}".rstrip())
 
     def _text(self, message: Message) -> str:
-        return words(message).strip() or self._phrases.no_text
+        return text_or_caption(message).strip() or self._phrases.no_text
 
     def _bracketed(self, told: Iterable[str]) -> str:
         return f"[{self._phrases.between.join(told)}]"
@@ -279,7 +279,7 @@ def _speaks(message: Message) -> bool:
     """Return True for a text or a picture: no tool call or result, and nothing that roomlore wrote."""
     if message.role is Role.TOOL:
         return False
-    return bool(said(message).strip()) or not (message.has_tool_calls or message.text.strip())
+    return bool(spoken_text(message).strip()) or not (message.has_tool_calls or message.text.strip())
 
 
 def _counted(forms: tuple[str, str], number: int) -> str:

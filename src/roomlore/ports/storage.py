@@ -227,7 +227,7 @@ class Messages(Protocol):
 
     async def by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[Entry]: ...
 
-    async def plain(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
+    async def messages_by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
         """Return the messages at these arrivals without features and links, in order of arrival."""
 
     async def edited(self, *, tenant: str, room_id: str) -> dict[int, datetime]:

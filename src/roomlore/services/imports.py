@@ -105,7 +105,7 @@ class LinkCorrections(Protocol):
 
 
 @dataclass(slots=True)
-class _Told:
+class _RoomTally:
     """The kind and the moves in a room, as far as the export is read. `newest`: when the last of its messages was
     sent."""
 
@@ -130,7 +130,7 @@ class _Tally:
     bad_count: int = 0
     conflicts: list[str] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
-    rooms: dict[str, _Told] = field(default_factory=dict)
+    rooms: dict[str, _RoomTally] = field(default_factory=dict)
     found: dict[str, RoomPeople] = field(default_factory=dict)
 
     @property
@@ -148,7 +148,7 @@ class _Tally:
         parsed = [item for item in batch if isinstance(item, Parsed) and item.message.room_id in rooms]
         before = {room_id for room_id, told in self.rooms.items() if told.facts != NOTHING_TOLD}
         for item in parsed:
-            self.rooms.setdefault(item.message.room_id, _Told()).take(item)
+            self.rooms.setdefault(item.message.room_id, _RoomTally()).take(item)
         return [name for name, told in self.rooms.items() if told.facts != NOTHING_TOLD and name not in before]
 
     def moves(self) -> list[list[Any]]:
@@ -162,7 +162,7 @@ class _Tally:
     def remember(self, moves: Iterable[Sequence[Any]]) -> None:
         """Take in what `moves` returned before an import broke off."""
         for room_id, person, came, by_name, at in moves:
-            told = self.rooms.setdefault(room_id, _Told())
+            told = self.rooms.setdefault(room_id, _RoomTally())
             told.moves.append((Move(person, came, by_name), datetime.fromisoformat(at)))
 
     def take(self, messages: Sequence[Message], report: AddReport) -> None:

@@ -27,7 +27,7 @@ from roomlore.settings.sections import (
     SessionSettings,
     WorkSettings,
 )
-from roomlore.settings.sources import Found, from_environment, gather, sentences, strangers
+from roomlore.settings.sources import Found, from_environment, gather, sentences, unknown_names
 
 S = TypeVar("S", bound=Section)
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Settings(BaseModel):
         super().__init__(**_sections_of(found))
         self._check()
         self._sources = {name: source for name, (_, source) in found.items()}
-        self._ignored = tuple(strangers(known_fields(), RETIRED))
+        self._ignored = tuple(unknown_names(known_fields(), RETIRED))
 
     def changed(self, **arguments: Any) -> "Settings":
         """Return these settings with others in place of some. The file and the environment are not read again."""

@@ -215,7 +215,7 @@ class ModelSettings(Section):
         {},
         "Language models by name, each with its providers in order; null takes away one that ships.",
         hidden="in errors",
-        form="a mapping such as {chat: {providers: [{name: openai, model_id: gpt-5-mini}]}}",
+        form="a mapping such as {chat: {providers: [{name: openai, model_id: gpt-5.4-mini}]}}",
     )
     providers: Mapping[str, Any] = setting(
         {},

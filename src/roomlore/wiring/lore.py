@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from roomlore.adapters.sql import connect
 from roomlore.core.digest.digest import Digest
@@ -14,12 +14,9 @@ from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import find_exports, open_import
 from roomlore.importers.memories import read_memories
-from roomlore.ports.coordination import SessionCache, Telemetry
-from roomlore.ports.durable import DurableWork
-from roomlore.ports.language import ChatClient, Embedder, Summarizer
+from roomlore.ports.coordination import Telemetry
 from roomlore.ports.storage import Storage
-from roomlore.ports.vectors import VectorIndex
-from roomlore.services.contexts import ContextService, Strategy, TuningService, UsageService
+from roomlore.services.contexts import ContextService, TuningService, UsageService
 from roomlore.services.digest import DigestService, ReadingMarks
 from roomlore.services.digest.digest_service import DIGEST_TOKENS
 from roomlore.services.evaluation import EvaluationService
@@ -38,7 +35,7 @@ from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.wiring.doctor import diagnose
-from roomlore.wiring.resources import Closing, Own, Resources, make_resources
+from roomlore.wiring.resources import Closing, Own, OwnBackends, Resources, make_resources
 
 _Search = TypeVar("_Search", bound=Searching)
 
@@ -342,29 +339,14 @@ async def connect_lore(
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    **own: Unpack[OwnBackends],
 ) -> Lore:
     """Open roomlore on a database with the arguments of `roomlore.open`, if no one block can hold it. End with
     `await lore.close()`; a client that was not closed warns with a `ResourceWarning`.
 
     Raises `InvalidInput` for bad settings, `StorageUnavailable`.
     """
-    own = Own(
-        embedder=embedder,
-        summarizer=summarizer,
-        vectors=vectors,
-        durable=durable,
-        chat=chat,
-        cache=cache,
-        strategies=strategies or {},
-    )
-    return await connect_with(own, url, tenant=tenant, settings=settings, background=background)
+    return await connect_with(Own(**own), url, tenant=tenant, settings=settings, background=background)
 
 
 async def connect_with(own: Own, url: str | None, *, tenant: str, settings: Settings | None, background: bool) -> Lore:
@@ -391,13 +373,7 @@ async def open_lore(
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    **own: Unpack[OwnBackends],
 ) -> AsyncIterator[Lore]:
     """Open roomlore on a database, create it if it is new, and close it when the block ends.
 
@@ -406,23 +382,11 @@ async def open_lore(
     roomlore.yaml and the environment. `background`: keep indexes in step, make due checkpoints and run durable work in
     the background; if False, call `lore.index.drain()`, `lore.sessions.catch_up()` and `lore.jobs.catch_up()`.
 
-    Your own backends take the place of the configured ones and are closed with roomlore: `embedder`; `vectors`, used
-    with an embedder; `durable`, which keeps work that calls models; `chat`, which calls models; `cache`, of sessions;
-    `summarizer`, which writes the summaries of sessions; without one sentences are chosen. `strategies`: further ways
-    to choose a context, by the names that calls and rooms give.
+    `own`: your own backends and strategies, such as `embedder` or `vectors`, see `OwnBackends`.
 
     Raise `InvalidInput` for bad settings, `StorageUnavailable`.
     """
-    own = Own(
-        embedder=embedder,
-        summarizer=summarizer,
-        vectors=vectors,
-        durable=durable,
-        chat=chat,
-        cache=cache,
-        strategies=strategies or {},
-    )
-    lore = await connect_with(own, url, tenant=tenant, settings=settings, background=background)
+    lore = await connect_with(Own(**own), url, tenant=tenant, settings=settings, background=background)
     try:
         yield lore
     finally:

@@ -174,7 +174,7 @@ class MessageReading(_InRoom):
         rows = await self._rows(_BY_ARRIVAL, tenant, room_id, arrivals=numbers_text(arrivals))
         return to_entries(room_id, rows)
 
-    async def plain(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
+    async def messages_by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
         if not arrivals:
             return []
         rows = await self._rows(_PLAIN, tenant, room_id, arrivals=numbers_text(arrivals))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
 from roomlore.core.audience import EvidenceRoom, evidence_of
 from roomlore.core.errors import Conflict, InvalidInput
@@ -44,16 +44,37 @@ class Keep(Enum):
 KEEP: Final = Keep.KEEP
 
 
+class MemoryFields(TypedDict, total=False):
+    """The fields of `NewMemory` beside its scope and statement, as arguments of `lore.memories.add`."""
+
+    kind: MemoryKind
+    confidence: float | None
+    category: str
+    tags: Sequence[str]
+    owner: str
+    said_by: Sequence[str]
+    valid_from: datetime | None
+    valid_until: datetime | None
+    sources: Sequence[Source]
+    evidence: Sequence[EvidenceRoom]
+    memory_id: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    made_by: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
     """A memory to add.
 
     `scope`: the subject. `confidence`: in [0, 1], None if unknown. `owner`: the id of the person whom it is about, by
     default the person of a user's scope. `said_by`: the ids of those who said it, beside the senders of the sources.
-    `valid_from`, `valid_until`: since when it holds and when it ends. `sources`: the messages that support it.
-    `evidence`: the rooms in which it was said, beside those of the sources; a memory without any is for all.
-    `memory_id`: an id of the caller's own makes adding it idempotent. `created_at`, `updated_at`: when it was first and
-    last stated, by default now. `made_by`, `reason`: for the log.
+    `valid_from`, `valid_until`: since when it holds and when it ends: what has ended is neither recalled nor found,
+    except by those who ask for the past. `sources`: the messages that support it. `evidence`: the rooms in which it was
+    said, beside those of the sources; a memory without any is for all. `memory_id`: an id of the caller's own makes
+    adding it idempotent. `created_at`, `updated_at`: when it was first and last stated, by default now. `made_by`,
+    `reason`: for the log.
     """
 
     scope: str
@@ -73,6 +94,20 @@ class NewMemory:
     updated_at: datetime | None = None
     made_by: str = "caller"
     reason: str = ""
+
+
+class MemoryChanges(TypedDict, total=False):
+    """The fields of `Edit`, as arguments of `lore.memories.update`."""
+
+    statement: str | None
+    confidence: float | Keep | None
+    category: str | None
+    tags: Sequence[str] | None
+    owner: str | None
+    said_by: Sequence[str] | None
+    valid_from: datetime | Keep | None
+    valid_until: datetime | Keep | None
+    sources: Sequence[Source] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

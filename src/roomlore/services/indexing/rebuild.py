@@ -47,7 +47,8 @@ class WordIndexing:
             if page.messages:
                 await work.rooms.lock(tenant=page.tenant, room_id=page.room_id, now=self._clock.now())
                 arrivals = [message.arrival for message in page.messages]
-                fresh = await work.messages.plain(tenant=page.tenant, room_id=page.room_id, arrivals=arrivals)
+                here = {"tenant": page.tenant, "room_id": page.room_id}
+                fresh = await work.messages.messages_by_arrival(**here, arrivals=arrivals)
                 await work.messages.reword(tenant=page.tenant, room_id=page.room_id, messages=fresh)
             moved = replace(state, cursor=page.cursor, updated_at=self._clock.now())
             await work.progress.save_index_state(state=moved, expected=state.generation)

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, Unpack, get_args
 
-from roomlore.core.audience import EvidenceRoom, Viewer, check_share, check_viewer, may_see, unreplaced
+from roomlore.core.audience import Viewer, check_share, check_viewer, may_see, unreplaced
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
 from roomlore.core.intake import check_page
@@ -25,12 +25,12 @@ from roomlore.core.memory.memory import (
     check_scope,
 )
 from roomlore.core.memory.writing import (
-    KEEP,
     MAX_BATCH,
     Edit,
     FactImport,
     ImportedMemories,
-    Keep,
+    MemoryChanges,
+    MemoryFields,
     NewMemory,
     Remembered,
     Skipped,
@@ -185,50 +185,16 @@ class MemoryService:
         self._evolver = evolver
         self._searcher = searcher
 
-    async def add(
-        self,
-        scope: str,
-        statement: str,
-        *,
-        kind: MemoryKind = MemoryKind.FACT,
-        confidence: float | None = None,
-        category: str = "",
-        tags: Sequence[str] = (),
-        owner: str = "",
-        said_by: Sequence[str] = (),
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
-        sources: Sequence[Source] = (),
-        evidence: Sequence[EvidenceRoom] = (),
-        memory_id: str | None = None,
-    ) -> Memory:
+    async def add(self, scope: str, statement: str, **fields: Unpack[MemoryFields]) -> Memory:
         """Add a memory to a scope ('user:anna', 'agent:bot', 'group:team') and return the stored one.
 
-        `confidence`: in [0, 1]; None if unknown. `sources`: the messages that support it. `evidence`: the rooms in
-        which it was said, beside those of the sources; a memory without either is for all. `owner`: the id of the
-        person whom it is about, by default the person of a user's scope. `said_by`: the ids of those who said it,
-        beside the senders of the sources. `valid_from`, `valid_until`: since when it holds and when it ends: what has
-        ended is neither recalled nor found, except by those who ask for the past. If the scope already has a memory in
-        the same words (letter case and white space apart) that holds and that those who heard this one may know, that
-        one is returned unchanged. `memory_id`: an id of your own makes the call safe to repeat; the same id with the
-        same content changes nothing, even after it was changed or deleted. Raise `Conflict` if the id exists with other
-        content, `InvalidInput`, `StorageUnavailable`.
+        `fields`: those of `NewMemory`; each may be left out. If the scope already has a memory in the same words
+        (letter case and white space apart) that holds and that those who heard this one may know, that one is returned
+        unchanged. `memory_id`: an id of your own makes the call safe to repeat; the same id with the same content
+        changes nothing, even after it was changed or deleted. Raise `Conflict` if the id exists with other content,
+        `InvalidInput`, `StorageUnavailable`.
         """
-        new = NewMemory(
-            scope=scope,
-            statement=statement,
-            kind=kind,
-            confidence=confidence,
-            category=category,
-            tags=tags,
-            owner=owner,
-            said_by=said_by,
-            valid_from=valid_from,
-            valid_until=valid_until,
-            sources=sources,
-            evidence=evidence,
-            memory_id=memory_id,
-        )
+        new = NewMemory(scope=scope, statement=statement, **fields)
         return (await self._writer.add([new], on_conflict="raise"))[0].memory
 
     async def add_all(self, memories: Sequence[NewMemory], *, on_conflict: OnConflict = "raise") -> list[Remembered]:
@@ -245,43 +211,19 @@ class MemoryService:
         return await self._writer.add(list(memories), on_conflict=on_conflict)
 
     async def update(
-        self,
-        memory_id: str,
-        *,
-        statement: str | None = None,
-        confidence: float | Keep | None = KEEP,
-        category: str | None = None,
-        tags: Sequence[str] | None = None,
-        owner: str | None = None,
-        said_by: Sequence[str] | None = None,
-        valid_from: datetime | Keep | None = KEEP,
-        valid_until: datetime | Keep | None = KEEP,
-        sources: Sequence[Source] | None = None,
-        expected: str | None = None,
-        reason: str = "",
+        self, memory_id: str, *, expected: str | None = None, reason: str = "", **changes: Unpack[MemoryChanges]
     ) -> Memory:
         """Make a new version of a memory, under a new id; the old one is deprecated. Any version's id works.
 
-        Arguments left out keep their values; a `confidence`, `valid_from` or `valid_until` of None removes it. A
-        `valid_until` that is past ends the memory: it is shown only to those who ask for the past. If nothing changes
-        there is no new version. If new `sources` were not heard by everybody who may see the memory, the result is a
-        memory beside it, shown in its place to those who heard them. `expected`: the id of the version that you saw;
-        without it the change applies to the current version. Raise `Conflict` if another version than `expected` is
-        active, if the memory was deleted, or if another memory of the scope says the same; `NotFound`, `InvalidInput`,
-        `StorageUnavailable`.
+        `changes`: the fields of `Edit`. Arguments left out keep their values; a `confidence`, `valid_from` or
+        `valid_until` of None removes it. A `valid_until` that is past ends the memory: it is shown only to those who
+        ask for the past. If nothing changes there is no new version. If new `sources` were not heard by everybody who
+        may see the memory, the result is a memory beside it, shown in its place to those who heard them. `expected`:
+        the id of the version that you saw; without it the change applies to the current version. Raise `Conflict` if
+        another version than `expected` is active, if the memory was deleted, or if another memory of the scope says the
+        same; `NotFound`, `InvalidInput`, `StorageUnavailable`.
         """
-        edit = Edit(
-            statement=statement,
-            confidence=confidence,
-            category=category,
-            tags=tags,
-            owner=owner,
-            said_by=said_by,
-            valid_from=valid_from,
-            valid_until=valid_until,
-            sources=sources,
-        )
-        return await self._writer.update(memory_id, edit, expected=expected, reason=reason)
+        return await self._writer.update(memory_id, Edit(**changes), expected=expected, reason=reason)
 
     async def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory:
         """Delete a memory: it is deprecated, stays in the history and is no longer recalled. Any version's id works.

@@ -16,7 +16,7 @@ from roomlore.ports.audience import check_sees_all_of
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.messages.ingest import Ingest, Plan, VectorsDue, aside, weight
+from roomlore.services.messages.ingest import Ingest, Plan, VectorsDue, in_thread_if_large, weight
 from roomlore.services.messages.search import AskedAt, Filters, MessageSearch
 from roomlore.services.messages.search_rooms import RoomsSearch
 
@@ -65,7 +65,7 @@ class MessageService:
         batch = [messages] if isinstance(messages, Message) else list(messages)
         if on_conflict not in ("raise", "report"):
             raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r}.")
-        await aside(weight(batch), lambda: check(batch, self._limits))
+        await in_thread_if_large(weight(batch), lambda: check(batch, self._limits))
         by_room: dict[str, list[Message]] = {}
         for message in batch:
             by_room.setdefault(message.room_id, []).append(message)
@@ -152,7 +152,7 @@ class MessageService:
             check([message], self._limits)
             people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
             read = partial(self._read_anew, entry, message, people)
-            changed = await aside(weight([message]) + len(people), read)
+            changed = await in_thread_if_large(weight([message]) + len(people), read)
             await work.messages.replace(tenant=self._tenant, room_id=room_id, entries=[changed])
             await self._due.note(work, self._tenant, room_id, [changed])
         self._due.announce()

@@ -275,7 +275,7 @@ class MessageSearch(Searching):
     ) -> dict[int, StoredMessage]:
         arrivals = list({one.arrival for one in ranked}.union(*around.values()))
         async with self._storage.reading() as work:
-            found = await work.messages.plain(tenant=self._tenant, room_id=room_id, arrivals=arrivals)
+            found = await work.messages.messages_by_arrival(tenant=self._tenant, room_id=room_id, arrivals=arrivals)
         return {message.arrival: message for message in found}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from roomlore.core.audience import Viewer, Window
 from roomlore.core.models import Room, StoredMessage
 from roomlore.core.search.hits import Dense, Ints, Postings, SearchAnswer, SearchMode
+from roomlore.core.search.multi_room import MultiRoom, Part, allowed, is_whole, last_of_senders, part_of
 from roomlore.core.search.query import SearchQuery
 from roomlore.core.search.ranking import Ranked, rank
-from roomlore.core.search.several import Part, Several, allowed, is_whole, last_of_senders, part_of
 from roomlore.ports.audience import rooms_shown
 from roomlore.ports.storage import UnitOfWork
 from roomlore.services.messages.search import (
@@ -45,7 +45,7 @@ class RoomsSearch(Searching):
         started = self._clock.monotonic()
         parts, left_out = await self._parts(viewer)
         large = sum(part.facts.arrivals.size for part in parts) > _INLINE
-        rooms = await asyncio.to_thread(Several, parts) if large else Several(parts)
+        rooms = await asyncio.to_thread(MultiRoom, parts) if large else MultiRoom(parts)
         facts, only = rooms.facts, rooms.among(filters.among(rooms.facts))
         read = self._read(query, facts, asked_at)
         dense = await self._near(rooms, read, only, mode)
@@ -88,10 +88,10 @@ class RoomsSearch(Searching):
             return Part(room.room_id, facts)
         here = {"tenant": self._tenant, "room_id": room.room_id}
         arrivals = allowed(facts, windows, await work.messages.edited(**here))
-        last = await work.messages.plain(**here, arrivals=last_of_senders(facts, arrivals))
+        last = await work.messages.messages_by_arrival(**here, arrivals=last_of_senders(facts, arrivals))
         return part_of(room.room_id, facts, arrivals, {one.sender_id: one.sender_name for one in last})
 
-    async def _postings(self, rooms: Several, query: SearchQuery) -> Postings:
+    async def _postings(self, rooms: MultiRoom, query: SearchQuery) -> Postings:
         async with self._storage.reading() as work:
             found = [
                 await work.messages.look_up(tenant=self._tenant, room_id=part.room_id, words=query.terms)
@@ -99,7 +99,7 @@ class RoomsSearch(Searching):
             ]
         return rooms.postings(query.terms, found)
 
-    async def _near(self, rooms: Several, query: SearchQuery, only: Ints, mode: SearchMode) -> list[Dense]:
+    async def _near(self, rooms: MultiRoom, query: SearchQuery, only: Ints, mode: SearchMode) -> list[Dense]:
         """Return the nearest neighbours in each room."""
         if mode == "lexical" or not query.embed or not rooms.parts:
             return [Dense(problem=await self._dense.problem())]
@@ -108,7 +108,7 @@ class RoomsSearch(Searching):
         return [found[part.room_id] for part in rooms.parts]
 
     async def _messages(
-        self, rooms: Several, ranked: Sequence[Ranked], around: Mapping[int, Sequence[int]]
+        self, rooms: MultiRoom, ranked: Sequence[Ranked], around: Mapping[int, Sequence[int]]
     ) -> dict[int, StoredMessage]:
         wanted: dict[int, dict[int, int]] = {}
         for number in {one.arrival for one in ranked}.union(*around.values()):
@@ -118,7 +118,8 @@ class RoomsSearch(Searching):
         async with self._storage.reading() as work:
             for at, numbers in wanted.items():
                 room_id = rooms.parts[at].room_id
-                its = await work.messages.plain(tenant=self._tenant, room_id=room_id, arrivals=list(numbers))
+                here = {"tenant": self._tenant, "room_id": room_id}
+                its = await work.messages.messages_by_arrival(**here, arrivals=list(numbers))
                 found |= {numbers[message.arrival]: message for message in its}
         return found
 

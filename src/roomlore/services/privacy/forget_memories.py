@@ -11,7 +11,7 @@ from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.maintenance import StoredRow
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES
-from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, goes
+from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, is_removed_room
 
 _PAGE = 500
 _AT_ONCE = 100
@@ -186,12 +186,12 @@ class MemoryEraser:
             person.traces,
             person.said_in,
             whole=room_id is None and person.owns(scope),
-            emptied=room_id is not None and await goes(work, person, room_id),
+            emptied=room_id is not None and await is_removed_room(work, person, room_id),
             shared=room_id in person.said,
             edited_at=person.edited_at,
         )
         for gone in {source.room_id for memory in memories for source in memory.sources} & person.removed:
-            await goes(work, person, gone)
+            await is_removed_room(work, person, gone)
         if redaction.whole:
             return redaction
         redaction = replace(redaction, deleted=await _deleted(work, person, scope, memories))
@@ -206,7 +206,7 @@ class MemoryEraser:
                 page = await work.maintenance.evolutions(tenant=person.tenant, after=after, limit=_PAGE)
                 affected = [record.evolution_id for record in page if await _has_read(work, person, record)]
                 for room_id in {record.room_id for record in page} & person.removed:
-                    await goes(work, person, room_id)
+                    await is_removed_room(work, person, room_id)
             changed = []
             for record in page:
                 gone = record.room_id in person.removed
@@ -239,7 +239,7 @@ class MemoryEraser:
         async with self._storage.writing() as work:
             stored = await work.memories.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
             room_id = _room_of(scope)
-            if room_id is not None and not await goes(work, person, room_id):
+            if room_id is not None and not await is_removed_room(work, person, room_id):
                 return
             if stored.active:
                 tally.leave("memory_scopes", 1, "Something was remembered there meanwhile; forget again.")

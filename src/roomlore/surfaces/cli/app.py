@@ -18,6 +18,7 @@ from roomlore.surfaces.cli import (
     forgetting,
     links,
     memory,
+    new,
     operations,
     rooms,
     serving,
@@ -94,6 +95,7 @@ app.add_typer(facts.app, name="facts")
 app.add_typer(operations.models_app, name="models")
 app.add_typer(operations.jobs_app, name="jobs")
 app.add_typer(usage.app, name="usage")
+app.add_typer(new.app, name="new")
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from roomlore.core.memory.memory import Memory
 from roomlore.core.visibility import Reason, SeenIn, Visibility
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -70,7 +70,7 @@ def audience(
 
     before, found = frame_of(ctx).run(work, creates=new)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     told = "all members are known" if found.complete else "members are not all known"
     typer.echo(f"{show.inert(room)}: {found.kind or _UNKNOWN}, {told}")
@@ -128,7 +128,7 @@ def visible(
     every = frame_of(ctx).run(work)
     found = [one for one in every if not (withheld and one.shown)]
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
     show.console().print(show.rows(shape, map(_seen, found)))

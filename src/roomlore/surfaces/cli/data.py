@@ -27,7 +27,7 @@ from roomlore.core.records import CorrectedLink, ImportReport, to_line
 from roomlore.importers import FORMATS
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.services.indexing import IndexProgress, IndexStatus, Part
@@ -81,7 +81,7 @@ def reindex(
         typer.echo(f"Stopped. {going_on} goes on from here.", err=True)
         raise typer.Exit(INTERRUPTED) from stop
     if as_json:
-        show.as_json(plain(standing))
+        show.as_json(to_jsonable(standing))
     elif status:
         _tell_status(standing)
     else:
@@ -226,7 +226,7 @@ async def _index(lore: Lore) -> None:
 def _tell(report: ImportReport, *, as_json: bool) -> None:
     _name_bad(report)
     if as_json:
-        show.as_json(plain(report))
+        show.as_json(to_jsonable(report))
     else:
         typer.echo(_summary(report))
 

@@ -15,7 +15,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -72,7 +72,7 @@ def digest(
 
     made, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(made))
+        show.as_json(to_jsonable(made))
     elif as_prompt:
         typer.echo(show.inert_piece(made.to_prompt(zone=zone)))
     else:

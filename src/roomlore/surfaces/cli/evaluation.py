@@ -14,7 +14,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.evaluation import Evaluation, RoomScore, Share
 from roomlore.surfaces.cli import evaluation_page, show
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -85,11 +85,11 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 def figures(found: Evaluation) -> dict[str, Any]:
     """Return the report as JSON values, with the shares of all rooms."""
     whole = {"found": _figure(found.found), "window": _figure(found.window)}
-    return {**plain(found), **whole, "tokens": found.tokens, "window_tokens": found.window_tokens}
+    return {**to_jsonable(found), **whole, "tokens": found.tokens, "window_tokens": found.window_tokens}
 
 
 def _figure(share: Share) -> dict[str, Any]:
-    return {**plain(share), "share": share.value, "interval": share.interval}
+    return {**to_jsonable(share), "share": share.value, "interval": share.interval}
 
 
 def _print(found: Evaluation) -> None:

@@ -15,7 +15,7 @@ from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.memory import Edge, moment
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -83,7 +83,7 @@ def add(
 
     done = frame_of(ctx).run(work, creates=True)[0]
     if as_json:
-        show.as_json({**plain(done.memory), "outcome": done.outcome})
+        show.as_json({**to_jsonable(done.memory), "outcome": done.outcome})
     else:
         begun = "Remembered as" if done.outcome == "added" else "Remembered already, as"
         typer.echo(f"{begun} {show.inert(done.memory.memory_id)}: {show.inert(done.memory.statement)}")
@@ -101,7 +101,7 @@ def list_(
     kinds = (MemoryKind.FACT,)
     found = frame_of(ctx).run(lambda lore: lore.memories.page(scope, kinds=kinds, status=status, limit=limit))
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     elif found:
         whole = ("fact", "changed", "confidence")
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
@@ -153,7 +153,7 @@ def update(
 
     changed = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(changed))
+        show.as_json(to_jsonable(changed))
     else:
         told = f"Version {changed.version}, {show.inert(changed.memory_id)}"
         typer.echo(f"{told}: {show.inert(changed.statement)}")
@@ -175,7 +175,7 @@ def delete(
         typer.confirm(f"Delete {show.inert(there.statement, 80)!r} of {show.inert(there.scope)}?", abort=True, err=True)
     gone = frame_of(ctx).run(lambda lore: lore.memories.delete(known, reason, expected=expected))
     if as_json:
-        show.as_json(plain(gone))
+        show.as_json(to_jsonable(gone))
     else:
         typer.echo(f"Deleted {show.inert(gone.memory_id)}: {show.inert(gone.statement)}")
 
@@ -215,7 +215,7 @@ def import_(
     if len(report.skipped) > _NAMED_SKIPPED:
         typer.echo(f"skipped {len(report.skipped) - _NAMED_SKIPPED} more; --json names them all", err=True)
     if as_json:
-        show.as_json(plain(report))
+        show.as_json(to_jsonable(report))
     else:
         typer.echo(_summary(report))
 

@@ -23,7 +23,7 @@ from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import forgetting, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -98,7 +98,7 @@ def evolve(
 
     failed = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(done if all_ else done[0]))
+        show.as_json(to_jsonable(done if all_ else done[0]))
     if failed:
         raise typer.Exit(1)
 
@@ -137,7 +137,7 @@ def _head(result: EvolutionResult) -> Text:
 
 
 def _counts(result: EvolutionResult) -> str:
-    return ", ".join(f"{count} {what}" for what, count in plain(result.stats).items())
+    return ", ".join(f"{count} {what}" for what, count in to_jsonable(result.stats).items())
 
 
 def _rejected(one: Rejected) -> Text:
@@ -166,7 +166,7 @@ def revert(
 
     known, done = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(done))
+        show.as_json(to_jsonable(done))
     elif done:
         out = show.console()
         out.print(f"Took back evolution {show_memories.short(known)}:")
@@ -227,7 +227,7 @@ def delete(
 
 def _tell_change(memory: Memory, what: str, *, as_json: bool) -> None:
     if as_json:
-        show.as_json(plain(memory))
+        show.as_json(to_jsonable(memory))
     else:
         typer.echo(f"{what}: {show.inert(memory.statement)}")
 
@@ -249,7 +249,7 @@ def log(
 
     found, records, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     elif found:
         show_memories.log(found, records, show.console(), zone)
     else:
@@ -281,7 +281,7 @@ def diff(
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     else:
         show_memories.diff(found, show.console(), zone)
 
@@ -302,7 +302,7 @@ def as_of(
 
     found, at, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     out = show.console()
     told = f"{show.inert(scope_of(group), 80)} as of {show_memories.clock(at, zone)} ({zone.key})"
@@ -320,7 +320,7 @@ def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     out = show.console()
     out.print(show_memories.statement(found.memory.statement, "bold"))
@@ -361,7 +361,7 @@ def list_(
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     elif found:
         _tell_list(found, show.console(), zone)
     else:
@@ -378,7 +378,7 @@ def history(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> 
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     columns = ("version", "memory", "made", "made by", "status", "statement", "why")
     shape = show.table(*columns, right=("version",), fixed=("memory", "made"))
@@ -396,8 +396,8 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
     found, strength, zone = frame_of(ctx).run(work)
     if as_json:
-        versions = [plain(one.memory) for one in found.versions]
-        show.as_json({**plain(found.memory), "strength_now": round(strength, 6), "versions": versions})
+        versions = [to_jsonable(one.memory) for one in found.versions]
+        show.as_json({**to_jsonable(found.memory), "strength_now": round(strength, 6), "versions": versions})
         return
     out = show.console()
     show_memories.memory(found.memory, strength, out, zone)
@@ -422,7 +422,7 @@ def search(
 
     answer = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(answer))
+        show.as_json(to_jsonable(answer))
         return
     out = show.console()
     for hit in answer.hits:

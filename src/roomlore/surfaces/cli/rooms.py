@@ -23,7 +23,7 @@ from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.settings import Row, Settings
@@ -36,7 +36,7 @@ def rooms(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", he
     """List the rooms."""
     found = frame_of(ctx).run(_all_rooms)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     shape = show.table("room", "messages", "last message", "own settings", right=("messages",), fixed=("last message",))
     show.console().print(show.rows(shape, map(_room_line, found)))
@@ -79,7 +79,7 @@ def _list_threads(frame: Frame, room: str, limit: int, as_json: bool) -> None:
 
     found = frame.run(work)
     if as_json:
-        show.as_json([{"arrival": arrival, **plain(one)} for arrival, one in found])
+        show.as_json([{"arrival": arrival, **to_jsonable(one)} for arrival, one in found])
         return
     shape = show.table("first message", "messages", "began", "last", "who", "title", right=("messages",))
     show.console().print(show.rows(shape, (_thread_line(one) for _, one in found)))
@@ -97,7 +97,7 @@ def _show_thread(frame: Frame, room: str, message: str, limit: int, as_json: boo
 
     entries = frame.run(work)
     if as_json:
-        show.as_json(plain(entries))
+        show.as_json(to_jsonable(entries))
         return
     shape = show.table("id", "sent", "sender", "text", "place", fixed=("sent",))
     show.console().print(show.rows(shape, map(_entry_line, entries)))
@@ -208,7 +208,7 @@ def context(
         typer.echo(show.inert_piece(built.to_prompt(query=trigger.message, zone=zone)))
         return
     if as_json:
-        show.as_json(plain(built))
+        show.as_json(to_jsonable(built))
         return
     out = show.console()
     show.context(built, trigger.message, out)
@@ -294,7 +294,7 @@ def search(
 
     answer, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(answer))
+        show.as_json(to_jsonable(answer))
         return
     out = show.console()
     if not answer.hits:

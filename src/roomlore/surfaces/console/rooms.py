@@ -43,7 +43,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ShownMessage:
     """A message and its place on a page. `quote`: what it answers, unless that stands just above. `begins`: its speaker
     or the day is another than before, or time passed. `day`: if it is the first one of it. `opens`: it is the first one
     of its thread on the page."""
@@ -60,7 +60,7 @@ class Said:
 class Shown:
     """The messages of a page, and their threads."""
 
-    said: Sequence[Said]
+    said: Sequence[ShownMessage]
     threads: Sequence[Strand]
 
     @property
@@ -210,7 +210,7 @@ async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
     wanted = sorted(one for one in asked if one is not None and one not in here)
     beyond = {message.arrival: message for message in await _earlier(lore, room_id, wanted[-_MAX_EARLIER:])}
     firsts = {arrival: message.text for arrival, message in beyond.items()}
-    rows = await asyncio.to_thread(said, entries, beyond, page.zone)
+    rows = await asyncio.to_thread(shown_messages, entries, beyond, page.zone)
     return Shown(rows, strands(entries, firsts))
 
 
@@ -220,16 +220,16 @@ async def _earlier(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[St
     async with lore.storage.reading() as work:
         for start in range(0, max(1, len(arrivals)), _EARLIER_AT_ONCE):
             part = arrivals[start : start + _EARLIER_AT_ONCE]
-            read = await work.messages.plain(tenant=lore.tenant, room_id=room_id, arrivals=part)
+            read = await work.messages.messages_by_arrival(tenant=lore.tenant, room_id=room_id, arrivals=part)
             found += [replace(message, text=message.text[:_SHORTEST], metadata={}) for message in read]
     return found
 
 
-def said(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: ZoneInfo) -> list[Said]:
+def shown_messages(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: ZoneInfo) -> list[ShownMessage]:
     """Return messages as they are shown. `beyond`: messages that they answer and that are not among them."""
     here = {entry.message.arrival: entry.message for entry in entries}
     rows = lanes([(entry.message.arrival, entry.link.thread) for entry in entries])
-    found: list[Said] = []
+    found: list[ShownMessage] = []
     opened: set[int] = set()
     before: StoredMessage | None = None
     for entry, row in zip(entries, rows, strict=True):
@@ -239,7 +239,7 @@ def said(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: Zo
             new_day = before.at.astimezone(zone).date() != day
         begins = before is None or new_day or before.sender_id != message.sender_id or message.at - before.at > _PAUSE
         quote = _quote(entry, before, here, beyond)
-        found.append(Said(entry, row, quote, begins, day if new_day else None, thread not in opened))
+        found.append(ShownMessage(entry, row, quote, begins, day if new_day else None, thread not in opened))
         opened.add(thread)
         before = message
     return found

@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.shapes import shape_of
 
 
@@ -32,11 +32,11 @@ _ESCAPED = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 def reply(value: Any, status: int = 200) -> Response:
     """Return a response with the value as JSON."""
-    return Response(dump(plain(value)), status, media_type="application/json")
+    return Response(dump(to_jsonable(value)), status, media_type="application/json")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class SuccessResponse:
     """An answer of /memory and /privacy. `success`: true; failures are answered with a problem."""
 
     success: Literal[True] = True

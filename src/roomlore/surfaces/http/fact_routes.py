@@ -29,7 +29,7 @@ from roomlore.surfaces.http.bodies import Body, Bounds, Time, needs_one, read_js
 from roomlore.surfaces.http.guard import Reader, ShownTo, Writer
 from roomlore.surfaces.http.memory_routes import STATUS, SeenMemory
 from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
-from roomlore.surfaces.plain import made_from
+from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import request_of, values_of
 
 _SCOPE = "Whom it is about: user:<id>, agent:<id> or group:<id>."

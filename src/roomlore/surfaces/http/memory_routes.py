@@ -28,16 +28,16 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.answers import Router, Told
+from roomlore.surfaces.http.answers import Router, SuccessResponse
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore.surfaces.http.message_routes import Moment, read_time
 from roomlore.surfaces.http.paths import MOST, After, EvolutionId, GroupId, MemoryId, PageLimit, Reason
-from roomlore.surfaces.plain import IF_ANY, made_from
+from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.wiring import Lore
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfGroup(Told):
+class OfGroup(SuccessResponse):
     """An answer about a group. `group_id`: as it was asked for. `scope`: the scope of the group, or the scope that was
     asked for."""
 
@@ -63,7 +63,7 @@ class MemoryPage(OfGroup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneMemory(Told):
+class OneMemory(SuccessResponse):
     """A memory."""
 
     memory_id: str
@@ -116,7 +116,7 @@ class PastVersion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryHistory(Told):
+class MemoryHistory(SuccessResponse):
     """The versions of a memory. `memory_id`: the version in force, or the last one of a memory that was deleted.
     `history`: the first one first."""
 
@@ -260,7 +260,7 @@ class BlamedMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryOrigin(Told):
+class MemoryOrigin(SuccessResponse):
     """The origin of a memory. `memory_id`: the version in force. `versions`: every version that it goes back to, the
     newest first."""
 
@@ -269,7 +269,7 @@ class MemoryOrigin(Told):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reverted(Told):
+class Reverted(SuccessResponse):
     """An evolution that was undone. `message`: why nothing was done; empty if something was."""
 
     evolution_id: str

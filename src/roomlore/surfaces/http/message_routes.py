@@ -36,7 +36,7 @@ from roomlore.surfaces.http.paths import (
     ShownRoom,
     addressed,
 )
-from roomlore.surfaces.plain import IF_ANY, made_from
+from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import ChatMessage
 from roomlore.wiring import Lore
 

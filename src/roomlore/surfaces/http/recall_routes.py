@@ -7,12 +7,12 @@ from fastapi import Depends
 from pydantic import Field, WithJsonSchema
 
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.memory import MemoryKind
-from roomlore.core.recall.options import MAX_SCOPES, Recollection, Similarity
+from roomlore.core.recall.options import MAX_SCOPES, RecallRequest, Recollection
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.fact_routes import Scope
 from roomlore.surfaces.http.guard import Reader, ShownTo
+from roomlore.surfaces.shapes import request_of, values_of
 
 recall = Router(tags=["facts"])
 
@@ -35,7 +35,7 @@ _MESSAGE: Mapping[str, Any] = {
 }
 
 
-class RecallRequest(bodies.Body):
+class _Recall(bodies.Body):
     """The scopes to recall from, and the conversation. Fields that are left out have the values of the settings."""
 
     scopes: list[Scope] = Field(
@@ -44,44 +44,48 @@ class RecallRequest(bodies.Body):
     messages: list[Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]] = Field(
         [], max_length=_MAX_MESSAGES, description="The conversation, the newest last, in OpenAI's form."
     )
-    max_tokens: int | None = Field(None, ge=0, le=_MAX_TOKENS, description="Most tokens of the block.")
-    max_context_turns: int | None = Field(
-        None, ge=0, le=_MAX_TURNS, description="How many of the last turns the facts are recalled for."
-    )
-    similarity_weight: float | None = Field(None, ge=0, le=1)
-    confidence_weight: float | None = Field(None, ge=0, le=1)
-    similarity: Similarity | None = None
-    kinds: list[Literal["fact", "group", "short"]] = Field(["fact", "group"], description="Which memories.")
-    conversation_id: str | None = Field(
-        None,
-        min_length=1,
-        max_length=MAX_ID_CHARS,
-        description="What was shown in it stays as long as relevance has not clearly changed.",
-    )
-    previous: list[str] | None = Field(None, description="The ids of the facts shown before, if you keep them.")
-    include_ended: bool = Field(False, description="Also what holds no more, for conversations about the past.")
+
+
+_Weight = Annotated[float | None, Field(ge=0, le=1)]
+RecallBody = request_of(
+    RecallRequest,
+    _Recall,
+    {
+        "max_tokens": Annotated[int | None, Field(ge=0, le=_MAX_TOKENS, description="Most tokens of the block.")],
+        "max_context_turns": Annotated[
+            int | None,
+            Field(ge=0, le=_MAX_TURNS, description="How many of the last turns the facts are recalled for."),
+        ],
+        "similarity_weight": _Weight,
+        "confidence_weight": _Weight,
+        "kinds": Annotated[list[Literal["fact", "group", "short"]], Field(description="Which memories.")],
+        "conversation_id": Annotated[
+            str | None,
+            Field(
+                min_length=1,
+                max_length=MAX_ID_CHARS,
+                description="What was shown in it stays as long as relevance has not clearly changed.",
+            ),
+        ],
+        "previous": Annotated[
+            list[str] | None, Field(description="The ids of the facts shown before, if you keep them.")
+        ],
+        "include_ended": Annotated[
+            bool, Field(description="Also what holds no more, for conversations about the past.")
+        ],
+    },
+    name="RecallRequest",
+    without=("viewer",),
+)
 
 
 @recall.post(
     "/recall",
-    openapi_extra=bodies.described(bodies.inlined(RecallRequest.model_json_schema())),
+    openapi_extra=bodies.described(bodies.inlined(RecallBody.model_json_schema())),
 )
 async def recall_facts(
-    lore: Reader, viewer: ShownTo, wanted: Annotated[RecallRequest, Depends(bodies.body_of(RecallRequest))]
+    lore: Reader, viewer: ShownTo, wanted: Annotated[_Recall, Depends(bodies.body_of(RecallBody))]
 ) -> Recollection:
     """Return the facts and group memories that matter for a conversation, ranked, and the block of text that holds them
     within a token budget."""
-    return await lore.recall.build(
-        wanted.scopes,
-        wanted.messages,
-        max_tokens=wanted.max_tokens,
-        max_context_turns=wanted.max_context_turns,
-        similarity_weight=wanted.similarity_weight,
-        confidence_weight=wanted.confidence_weight,
-        similarity=wanted.similarity,
-        kinds=[MemoryKind(kind) for kind in wanted.kinds],
-        conversation_id=wanted.conversation_id,
-        previous=wanted.previous,
-        include_ended=wanted.include_ended,
-        viewer=viewer,
-    )
+    return await lore.recall.build(wanted.scopes, wanted.messages, viewer=viewer, **values_of(RecallRequest, wanted))

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from roomlore.ports.durable import WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import KIND, Job
-from roomlore.services.models import ModelStanding
+from roomlore.services.models import ModelStatus
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.guard import Admin, Reader
 from roomlore.surfaces.http.paths import MOST, After, PageLimit, addressed
@@ -28,7 +28,7 @@ class JobPage:
 class ModelList:
     """The models that replies and background work can use."""
 
-    models: Sequence[ModelStanding]
+    models: Sequence[ModelStatus]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

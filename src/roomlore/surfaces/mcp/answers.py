@@ -269,12 +269,12 @@ class Answer(BaseModel):
 
     hint: Text | None = Field(default=None, description="What to do next.")
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return JSON values, without empty fields."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class Told(Answer):
+class UserTextAnswer(Answer):
     """An answer with texts of people."""
 
     notice: Text = Field(default=NOTICE, description="How to take what is in it.")
@@ -320,7 +320,7 @@ class MemoryDetails(MemoryView):
     sources: list[SourceView] | None = Field(default=None, description="The messages that support it, some of many.")
 
 
-class OneMemory(Told):
+class OneMemory(UserTextAnswer):
     memory: MemoryDetails
 
 
@@ -328,24 +328,24 @@ class AddedMemory(OneMemory):
     outcome: Literal["added", "unchanged"] = Field(description="unchanged: it was remembered already.")
 
 
-class FoundMemories(Told):
+class FoundMemories(UserTextAnswer):
     memories: list[FoundMemory] = Field(description="Best first.")
     degraded: Text | None = Field(default=None, description="Why less was done than asked for.")
 
 
-class MemoryPage(Told):
+class MemoryPage(UserTextAnswer):
     memories: list[MemoryView] = Field(description="The last changed first.")
     total: int
     next_offset: int | None = Field(default=None, description="Where to go on; left out at the end.")
 
 
-class Versions(Told):
+class Versions(UserTextAnswer):
     versions: list[VersionView] = Field(description="The first one first.")
     total: int
     next_offset: int | None = Field(default=None, description="Where to go on; left out at the end.")
 
 
-class PromptBlock(Told):
+class PromptBlock(UserTextAnswer):
     text: Text = Field(description="A block of the memories that matter, empty where there is none.")
     tokens: int
     taken: int = Field(description="How many memories are in it.")
@@ -378,12 +378,12 @@ class FoundMessage(BaseModel):
     score: float
 
 
-class FoundMessages(Told):
+class FoundMessages(UserTextAnswer):
     messages: list[FoundMessage] = Field(description="Best first.")
     degraded: Text | None = Field(default=None, description="Why less was done than asked for.")
 
 
-class RoomMessages(Told):
+class RoomMessages(UserTextAnswer):
     room_id: Text
     message_id: Text = Field(description="The message that the others matter for; not among them.")
     strategy: Text
@@ -392,7 +392,7 @@ class RoomMessages(Told):
     degraded: Text | None = Field(default=None, description="Why less was done than asked for.")
 
 
-class DigestBlock(Told):
+class DigestBlock(UserTextAnswer):
     room_id: Text
     text: Text = Field(
         description="A line for each conversation or sentence, with the ids of its messages in brackets. It begins "

@@ -26,19 +26,19 @@ from roomlore.core.memory.writing import KEEP, MAX_SOURCES, Keep, checked
 from roomlore.surfaces.mem0.messages import (
     KEYS,
     ROOMS,
+    GivenMessage,
     Kept,
     Note,
     Owners,
-    Said,
     as_message,
     as_note_alone,
     beside,
     expired,
+    given_messages,
     last_day,
     note_of,
     own,
     read,
-    said_in,
     stored_note,
 )
 
@@ -53,7 +53,7 @@ async def a_model_reads(lore: Lore) -> bool:
     return any(model.usable for model in models if model.model_id == lore.settings.evolution.evolve_model)
 
 
-async def keep_messages(lore: Lore, said: Sequence[Said], given: Note, owners: Owners) -> list[Item]:
+async def keep_messages(lore: Lore, said: Sequence[GivenMessage], given: Note, owners: Owners) -> list[Item]:
     """Add each message as a fact, unchanged. Raises `InvalidInput` before anything is stored."""
     messages = [
         _message(lore, one, replace(given, role=one.role, actor_id=one.name), owners, kept=True) for one in said
@@ -67,7 +67,7 @@ async def keep_messages(lore: Lore, said: Sequence[Said], given: Note, owners: O
 
 
 async def infer_memories(
-    lore: Lore, said: Sequence[Said], given: Note, owners: Owners, viewer: str | None
+    lore: Lore, said: Sequence[GivenMessage], given: Note, owners: Owners, viewer: str | None
 ) -> list[Item]:
     """Store the messages, let a model read all new messages of the user, and return what changed, of what the viewer
     may see. Raises `ModelUnavailable`; then the next call reads what was stored."""
@@ -136,7 +136,7 @@ def _with_source(memory: Memory, message: Message) -> list[Source]:
     return [*others, *here[:1], Source(message.room_id, message.id)][-MAX_SOURCES:]
 
 
-def _message(lore: Lore, said: Said, given: Note, owners: Owners, *, kept: bool) -> Message:
+def _message(lore: Lore, said: GivenMessage, given: Note, owners: Owners, *, kept: bool) -> Message:
     return as_message(said, given, owners, message_id=uuid.uuid4().hex, at=lore.now(), kept=kept)
 
 
@@ -370,7 +370,7 @@ class Verbs:
         """
         _refuse("add", timestamp=timestamp, memory_type=memory_type, prompt=prompt)
         owners = Owners.of({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}, "add(..., user_id='anna')")
-        said, note = said_in(messages), Note(own(metadata), last_day(expiration_date))
+        said, note = given_messages(messages), Note(own(metadata), last_day(expiration_date))
         if infer and owners.user_id:
             if await a_model_reads(self._lore):
                 return {"results": await infer_memories(self._lore, said, note, owners, self._viewer)}

@@ -7,8 +7,8 @@ from datetime import timedelta
 from functools import cached_property
 
 from roomlore.core.evolution.guards import is_order
-from roomlore.core.evolution.offline.coming import coming_days
 from roomlore.core.evolution.offline.cues import Sense, agrees, laughs, sense_of, times_in
+from roomlore.core.evolution.offline.future_days import future_days
 from roomlore.core.evolution.offline.reading import WEEKDAY, Line, Weights, Wording, is_topical, keys_of
 from roomlore.core.evolution.offline.statements import StatementParts, parse_statement, written
 from roomlore.core.evolution.requests import Operation
@@ -119,7 +119,7 @@ class Finder:
                 on=one.line.on,
                 about=one.about,
                 agreed=tuple(dict.fromkeys(line.name for line in one.agreed)),
-                days=tuple(dict(coming_days(one.line.folded, one.line.on)).items()),
+                days=tuple(dict(future_days(one.line.folded, one.line.on)).items()),
             )
         )
 

@@ -49,14 +49,14 @@ def fields_of(kind: type) -> tuple[WireField, ...]:
     return (*held, *derived)
 
 
-def plain(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """Return the value as JSON values. Dataclasses become objects, tuples become lists. A session value becomes the
     JSON that other programs know."""
     kind = value.__class__
-    return value if kind in _ALREADY_PLAIN else _writer_of(kind)(value)
+    return value if kind in _ALREADY_JSON else _writer_of(kind)(value)
 
 
-_ALREADY_PLAIN = frozenset({str, int, float, bool, NoneType})
+_ALREADY_JSON = frozenset({str, int, float, bool, NoneType})
 
 
 @cache
@@ -70,11 +70,11 @@ def _writer_of(kind: type) -> Callable[[Any], Any]:
     if issubclass(kind, datetime):
         return kind.isoformat
     if issubclass(kind, Mapping):
-        return lambda value: {str(name): plain(inner) for name, inner in value.items()}
+        return lambda value: {str(name): to_jsonable(inner) for name, inner in value.items()}
     if issubclass(kind, str):
         return str
     if issubclass(kind, Iterable):
-        return lambda value: [plain(inner) for inner in value]
+        return lambda value: [to_jsonable(inner) for inner in value]
     return lambda value: value
 
 
@@ -85,11 +85,11 @@ def _object_writer(kind: type) -> Callable[[Any], dict[str, Any]]:
         found = {}
         for name, optional in held:
             inner = getattr(value, name)
-            if inner.__class__ in _ALREADY_PLAIN:
+            if inner.__class__ in _ALREADY_JSON:
                 if inner is not None or not optional:
                     found[name] = inner
             else:
-                found[name] = plain(inner)
+                found[name] = to_jsonable(inner)
         return found
 
     return write
@@ -134,4 +134,4 @@ NAMES: Mapping[type[ReplyEvent], EventName] = {
 
 def named(event: ReplyEvent) -> tuple[EventName, dict[str, Any]]:
     """Return the event's name and its fields as plain JSON."""
-    return NAMES[type(event)], plain(event)
+    return NAMES[type(event)], to_jsonable(event)

@@ -80,7 +80,7 @@ def part_of(room_id: str, facts: RoomFacts, arrivals: Ints, names: Mapping[str, 
     return Part(room_id, shown, whole=False)
 
 
-class Several:
+class MultiRoom:
     """Rooms as one. `facts`: of all their messages, numbered anew; `numbers`: of the messages, without empty rows."""
 
     def __init__(self, parts: Sequence[Part]) -> None:

@@ -33,7 +33,7 @@ class _Waiting:
         return self.tenant, self.messages[0].room_id
 
 
-class Later:
+class DeferredMessages:
     """The messages that wait for the database, of all tenants, at most 1,000 batches: the oldest are dropped for new
     ones. They are lost if the process ends first. `start`: runs work in the background."""
 

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.measured import Reading, growth, kept, per_minute, quantile, share, thinned
+from roomlore.core.counter_readings import CounterReading, growth, kept, per_minute, quantile, share, thinned
 
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 BOUNDS = (0.01, 0.1, 1.0)
 
 
-def reading(seconds: float, *numbers: float) -> Reading:
-    return Reading(BEGIN + timedelta(seconds=seconds), {"n": numbers})
+def reading(seconds: float, *numbers: float) -> CounterReading:
+    return CounterReading(BEGIN + timedelta(seconds=seconds), {"n": numbers})
 
 
-def gathered(moments, most: int) -> tuple[Reading, ...]:
-    found: tuple[Reading, ...] = ()
+def gathered(moments, most: int) -> tuple[CounterReading, ...]:
+    found: tuple[CounterReading, ...] = ()
     for moment in moments:
         found = kept(found, reading(moment, moment), within=HOUR, most=most)
     return found

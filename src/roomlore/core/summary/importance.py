@@ -52,7 +52,7 @@ _COVERED = 0.5
 _NUMBER = re.compile(r"\d+(?:[.:]\d+)*")
 
 
-def stake(text: str) -> float:
+def importance(text: str) -> float:
     """Return the log-odds by which a sentence must not be lost; 0 if nothing in it says so."""
     folded = head(text)
     if _QUESTION.search(folded):

@@ -26,7 +26,7 @@ _PAST = 45
 """A month's day that is at most this many days past is not the one of next year."""
 
 
-def coming_days(folded: str, on: date) -> Iterator[tuple[str, date]]:
+def future_days(folded: str, on: date) -> Iterator[tuple[str, date]]:
     """Yield each day that a folded text of that day names, with the words that name it. A recurring one is no day."""
     for found in _NAMED.finditer(folded):
         if _RECURRING.search(folded[max(0, found.start() - 8) : found.start()]):

@@ -11,9 +11,9 @@ from roomlore.core.audience import ALWAYS, Window
 from roomlore.core.models import Room
 from roomlore.core.search.facts import facts_of, from_micros, to_micros
 from roomlore.core.search.hits import FactRows, Nearest, Postings, RoomFacts
+from roomlore.core.search.multi_room import MultiRoom, Part, allowed, is_whole, last_of_senders, part_of
 from roomlore.core.search.query import read_query
 from roomlore.core.search.ranking import rank
-from roomlore.core.search.several import Part, Several, allowed, is_whole, last_of_senders, part_of
 
 START = datetime(2024, 5, 6, 9, tzinfo=UTC)
 WORDS = ("deploy", "script", "tea", "部署")
@@ -67,7 +67,7 @@ def room(said: Sequence[Said]) -> tuple[RoomFacts, Postings]:
 
 
 def ranked(parts: Sequence[Part], postings: Sequence[Postings]) -> list[tuple[str, int, float, dict[str, float]]]:
-    rooms = Several(parts)
+    rooms = MultiRoom(parts)
     query = read_query(QUERY, facts=rooms.facts)
     found = rank(
         query,
@@ -139,7 +139,7 @@ def test_an_edit_outside_of_the_windows_hides(said: list[Said], edited: list[int
 @given(messages, messages)
 def test_numbers_lead_back_to_room_and_arrival(one: list[Said], other: list[Said]) -> None:
     parts = [Part("a", room(one)[0]), Part("b", room(other)[0])]
-    rooms = Several(parts)
+    rooms = MultiRoom(parts)
     assert rooms.numbers.size == len(one) + len(other)
     for at, part in enumerate(parts):
         numbers = rooms.numbered(at, part.facts.arrivals)
@@ -156,7 +156,7 @@ def test_the_nearest_of_all_rooms_and_the_names_of_what_is_shown() -> None:
     assert last_of_senders(facts, facts.arrivals) == [3, 2]
     part = part_of("b", facts, np.array([2, 3]), {"ann": "Ann"})
     assert dict(zip(part.facts.sender_ids, part.facts.sender_names, strict=True)) == {"bo": "", "ann": "Ann"}
-    rooms = Several([Part("a", facts), part])
+    rooms = MultiRoom([Part("a", facts), part])
     near = [
         [Nearest(numbers=np.array([3, 9]), similarities=np.array([0.7, 0.6]))],
         [Nearest(numbers=np.array([2, 1]), similarities=np.array([0.8, 0.75]))],
@@ -164,4 +164,4 @@ def test_the_nearest_of_all_rooms_and_the_names_of_what_is_shown() -> None:
     (found,) = rooms.nearest(near)
     assert [rooms.place(number) for number in found.numbers.tolist()] == [(1, 2), (0, 3)]
     assert found.similarities.tolist() == [0.8, 0.7]
-    assert Several([]).nearest([]) == []
+    assert MultiRoom([]).nearest([]) == []

@@ -13,21 +13,23 @@ Growth = Sequence[tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CounterReading:
     """A reading of counters. `at`: aware. `counters`: growing numbers by name; always the same count for a name."""
 
     at: datetime
     counters: Mapping[str, tuple[float, ...]]
 
 
-def kept(readings: Sequence[Reading], new: Reading, *, within: timedelta, most: int) -> tuple[Reading, ...]:
+def kept(
+    readings: Sequence[CounterReading], new: CounterReading, *, within: timedelta, most: int
+) -> tuple[CounterReading, ...]:
     """Return the readings with a new one at the end: those within this time, the newest `most` (at least 1). Readings
     from the future are dropped, since the clock was set back."""
     near = [one for one in readings if new.at - within <= one.at < new.at]
     return (*near, new)[-most:]
 
 
-def thinned(readings: Sequence[Reading], most: int) -> tuple[Reading, ...]:
+def thinned(readings: Sequence[CounterReading], most: int) -> tuple[CounterReading, ...]:
     """Return at most `most` readings (at least 2): the first, the last, and some evenly between."""
     if len(readings) <= most:
         return tuple(readings)
@@ -35,14 +37,14 @@ def thinned(readings: Sequence[Reading], most: int) -> tuple[Reading, ...]:
     return tuple(readings[round(step * last / (most - 1))] for step in range(most))
 
 
-def growth(readings: Sequence[Reading], name: str) -> list[tuple[float, ...]]:
+def growth(readings: Sequence[CounterReading], name: str) -> list[tuple[float, ...]]:
     return [
         tuple(max(0.0, now - before) for before, now in zip(one.counters[name], other.counters[name], strict=True))
         for one, other in pairwise(readings)
     ]
 
 
-def per_minute(readings: Sequence[Reading], grown: Growth) -> list[float]:
+def per_minute(readings: Sequence[CounterReading], grown: Growth) -> list[float]:
     """Return rates per minute. `grown`: the growth between these readings, one number each."""
     minutes = [(other.at - one.at) / timedelta(minutes=1) for one, other in pairwise(readings)]
     return [amount / length for (amount,), length in zip(grown, minutes, strict=True)]
