@@ -10,7 +10,7 @@ from roomlore.core.linking.corrections import Correction, CorrectionKind
 from roomlore.core.models import Entry, StoredMessage
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -72,7 +72,7 @@ async def _answered(lore: Lore, entry: Entry) -> StoredMessage | None:
 
 def _tell(entry: Entry, answered: StoredMessage | None, *, as_json: bool) -> None:
     if as_json:
-        show.as_json(plain(entry))
+        show.as_json(to_jsonable(entry))
         return
     typer.echo(f"{show.name(entry.message)}: {show.inert(entry.message.text, 160)}")
     if answered is None:
@@ -97,7 +97,7 @@ def log(
 
     found = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     shape = show.table("number", "when", "message", "said", "by", right=("number",), fixed=("when",))
     show.console().print(show.rows(shape, map(_line, found)))

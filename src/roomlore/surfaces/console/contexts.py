@@ -105,7 +105,9 @@ async def _answered(lore: Lore, target: Entry) -> StoredMessage | None:
     if link.parent is None or link.kind is LinkKind.NEW:
         return None
     async with lore.storage.reading() as work:
-        found = await work.messages.plain(tenant=lore.tenant, room_id=target.message.room_id, arrivals=[link.parent])
+        found = await work.messages.messages_by_arrival(
+            tenant=lore.tenant, room_id=target.message.room_id, arrivals=[link.parent]
+        )
     return found[0] if found else None
 
 
