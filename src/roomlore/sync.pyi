@@ -17,6 +17,7 @@ from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult
 from roomlore.core.experiments import UsageReport
 from roomlore.core.health import Finding
 from roomlore.core.integrity import VerifyProgress, VerifyReport
+from roomlore.core.linking.corrections import Correction
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Source
 from roomlore.core.memory.writing import FactImport, Keep, NewMemory, Remembered
 from roomlore.core.models import (
@@ -83,6 +84,15 @@ class SyncMessageService:
     ) -> StoredMessage: ...
     def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
     def export(self, room_id: str | None = None) -> Iterator[StoredMessage]: ...
+
+@type_check_only
+class SyncLinkService:
+    def correct(
+        self, room_id: str, message_id: str, *, answers: str | None, by: str = "caller", at: datetime | None = None
+    ) -> Entry: ...
+    def undo(self, room_id: str, message_id: str, *, by: str = "caller") -> Entry: ...
+    def corrections(self, room_id: str, *, before: int | None = None, limit: int = 100) -> list[Correction]: ...
+    def in_force(self, *, after: tuple[str, int] = ..., limit: int = 100) -> list[Correction]: ...
 
 @type_check_only
 class SyncIndexingService:
@@ -499,6 +509,7 @@ class SyncEvaluationService:
 class SyncLore:
     tenant: str
     messages: SyncMessageService
+    links: SyncLinkService
     index: SyncIndexingService
     context: SyncContextService
     usage: SyncUsageService

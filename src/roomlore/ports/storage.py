@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from roomlore.core.audience import PastKind, RoomKind, RoomPeople, RoomStamp, Stay
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
+from roomlore.core.linking.corrections import Correction, CorrectionKind, Standing
 from roomlore.core.models import (
     ApiKey,
     ContextUsageRecord,
@@ -353,9 +354,46 @@ class Messages(Protocol):
     async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
         """Empty these messages and hide them; id and arrival stay taken."""
 
-    async def relink(self, *, tenant: str, room_id: str, links: Mapping[int, Link]) -> Room:
+    async def relink(
+        self, *, tenant: str, room_id: str, links: Mapping[int, Link], linked: Linked | None = None
+    ) -> Room:
         """Give the entries at these arrivals new links. If a link's thread changed, all descendants (by parent, linked,
-        in the old thread) move to the new thread with it."""
+        in the old thread) move to the new thread with it. `linked` as in `append`."""
+
+
+class Corrections(Protocol):
+    """The log of the links that people corrected. It ends for a message when that is erased."""
+
+    async def add(
+        self,
+        *,
+        tenant: str,
+        room_id: str,
+        arrival: int,
+        kind: CorrectionKind,
+        standing: Standing | None,
+        by: str,
+        at: datetime,
+    ) -> int:
+        """Append an entry for the message with this arrival to the log of a locked room, in place of the one in force
+        for that message. `standing`: None if that one is taken back. Return the number of the entry."""
+
+    async def standing(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> dict[int, Standing]:
+        """Return the corrections in force of these messages, by arrival."""
+
+    async def hear(
+        self, *, tenant: str, room_id: str, model: str, errors: Mapping[int, Sequence[int]], arrivals: Sequence[int]
+    ) -> None:
+        """Record for the corrections in force of these messages of a locked room what they added to the calibration of
+        this link model; nothing for those without `errors`."""
+
+    async def page(self, *, tenant: str, room_id: str, before: int | None, limit: int) -> list[Correction]:
+        """Return the newest `limit` entries of the log with a number below `before`, newest first; empty for an unknown
+        room. `answers` is None where the message that was answered is erased."""
+
+    async def in_force(self, *, tenant: str, after: tuple[str, int], limit: int) -> list[Correction]:
+        """Return corrections in force of all rooms, ascending by room and number, those after this room id and number.
+        ('', 0) begins."""
 
 
 class Usage(Protocol):
@@ -497,6 +535,8 @@ class UnitOfWork(Protocol):
     def rooms(self) -> Rooms: ...
     @property
     def messages(self) -> Messages: ...
+    @property
+    def corrections(self) -> Corrections: ...
     @property
     def sessions(self) -> Sessions: ...
     @property

@@ -495,4 +495,23 @@ CREATE VIEW context_usage_record AS
 
 CREATE INDEX ix_memories_scope ON memories (scope_key, head, kind, status, updated_at, memory_id, valid_until);
 
-INSERT INTO alembic_version (version_num) VALUES ('0016');
+CREATE TABLE link_corrections (
+  room_key INTEGER NOT NULL,
+  arrival BIGINT NOT NULL,
+  number BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  answers BIGINT,
+  standing BOOLEAN NOT NULL,
+  corrected_by TEXT NOT NULL,
+  at BIGINT NOT NULL,
+  model TEXT NOT NULL,
+  errors TEXT NOT NULL,
+  CONSTRAINT pk_link_corrections PRIMARY KEY (room_key, arrival, number),
+  CONSTRAINT fk_link_corrections_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
+)
+  WITHOUT ROWID;
+
+CREATE UNIQUE INDEX ix_link_corrections_number ON link_corrections (room_key, number);
+
+INSERT INTO alembic_version (version_num) VALUES ('0017');
