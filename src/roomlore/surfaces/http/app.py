@@ -220,6 +220,7 @@ def _app(source: Lore | Settings, routes: Iterable[BaseRoute]) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.settings = source if isinstance(source, Settings) else source.settings
+    app.state.process_metrics = None
     app.state.long_work = LongWork()
     app.state.watch = new_watch()
     app.state.live = new_live()

@@ -13,10 +13,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 import uvicorn
@@ -31,6 +31,9 @@ from roomlore.surfaces.http import problems
 from roomlore.surfaces.http.app import beside, create_app
 from roomlore.surfaces.http.guard import needs_no_key
 from roomlore.wiring import Lore, open_lore
+
+if TYPE_CHECKING:
+    from roomlore.surfaces.http.processes import ProcessMetrics
 
 Phase = Literal["head", "body", "answer", "idle", "work"]
 
@@ -229,21 +232,21 @@ async def serve(
     listening: Callable[[str], None],
     tenant: str = DEFAULT_TENANT,
     make_app: Callable[[Lore], FastAPI] = create_app,
+    door: socket.socket | None = None,
+    metrics: "ProcessMetrics | None" = None,
 ) -> None:
     """Serve until the process is told to stop. `listening` is called with the URL once the port accepts connections.
-    `tenant`: the tenant of callers without a key while no key exists. `make_app`: creates the application.
+    `tenant`: the tenant of callers without a key while no key exists. `make_app`: creates the application. `door`: the
+    listening socket, if another process made it. `metrics`: of all processes that serve that socket.
 
     Raises `Forbidden` for an address that other machines can reach while no API key exists, `InvalidInput` for an
     address that cannot be used, and `StorageUnavailable`.
     """
     async with open_lore(settings=settings, tenant=tenant, background=settings.work.work_in_server) as lore:
-        if not is_loopback(settings.server.host) and not await lore.keys.any():
-            raise Forbidden(
-                f"{settings.server.host} can be reached from other machines and no API key exists; make one first with "
-                "`roomlore keys create NAME`, or serve on 127.0.0.1."
-            )
-        with bind(settings.server.host, settings.server.port) as door:
+        await check_reachable(settings, lore)
+        with door or bind(settings.server.host, settings.server.port) as door:
             app = make_app(lore)
+            app.state.process_metrics = metrics
             config = uvicorn.Config(
                 app,
                 log_config=None,
@@ -256,12 +259,21 @@ async def serve(
                 timeout_keep_alive=settings.server.idle_connection_seconds,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
-            listening(_url(door))
+            listening(address_of(door))
             server = _Server(config)
-            async with beside(app, lore):
+            async with beside(app, lore), metrics.publishing(lore) if metrics else nullcontext():
                 with rate_limited_warnings(), _frozen_modules():
                     await server.serve([door])
                 await _until_ended(server.server_state.tasks)
+
+
+async def check_reachable(settings: Settings, lore: Lore) -> None:
+    """Raise `Forbidden` if other machines can reach the address and no API key exists."""
+    if not is_loopback(settings.server.host) and not await lore.keys.any():
+        raise Forbidden(
+            f"{settings.server.host} can be reached from other machines and no API key exists; make one first with "
+            "`roomlore keys create NAME`, or serve on 127.0.0.1."
+        )
 
 
 @contextmanager
@@ -331,6 +343,7 @@ def bind(host: str, port: int) -> socket.socket:
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=door.detach())
 
 
-def _url(door: socket.socket) -> str:
+def address_of(door: socket.socket) -> str:
+    """Return the URL that a listening socket serves."""
     host, port = door.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
