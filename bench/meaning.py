@@ -123,9 +123,10 @@ JUDGES: dict[str, Judge] = {
     "evolution": evolution,
     "extraction": extraction,
     "offline_weeks": offline_weeks,
+    "offline_weeks_apart": offline_weeks,
     "recall": recall,
     "search": search,
     "summaries": summaries,
 }
-_WITHOUT_MEANING = frozenset(("evolution", "extraction", "offline_weeks", "summaries"))
+_WITHOUT_MEANING = frozenset(("evolution", "extraction", "offline_weeks", "offline_weeks_apart", "summaries"))
 """They use no embeddings."""

@@ -61,6 +61,9 @@ CHINESE = Figure(
 async def fill(lore: Lore, who: Figure) -> None:
     """Everything that can hold something of the person."""
     await lore.messages.add(_messages(who))
+    await lore.links.correct(ROOM, "ben-4", answers="ben-1", by=who.name)
+    await lore.links.correct(ROOM, "ben-10", answers=None, by=who.user_id)
+    await lore.links.correct(ROOM, f"{who.user_id}-9", answers="ben-1")
     await _remember(lore, who)
     await lore.sessions.create_session(
         who.user_id,

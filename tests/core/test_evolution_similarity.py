@@ -1,6 +1,7 @@
 """Statements that say the same in other words or in the other language, and what a plan makes of them."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -8,8 +9,15 @@ from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of
 from roomlore.core.evolution.requests import Answer, Operation, Plan, Rules, ScopeState
-from roomlore.core.evolution.similarity import SAME, is_one_subject, says_the_same, similarity
-from roomlore.core.memory.memory import Action, Memory, MemoryKind
+from roomlore.core.evolution.similarity import (
+    SAME,
+    Utterance,
+    is_one_subject,
+    rests_on_the_same,
+    says_the_same,
+    similarity,
+)
+from roomlore.core.memory.memory import Action, Memory, MemoryKind, Source
 from roomlore.testing import START, memory
 
 SAME_IN_OTHER_WORDS = [
@@ -43,12 +51,12 @@ def test_what_differs_in_a_number_a_name_or_a_denial_does_not_say_the_same(one, 
     assert not says_the_same(other, one)
 
 
-def planned(memories: list[Memory], *operations: Operation) -> Plan:
+def planned(memories: list[Memory], *operations: Operation, **more: Any) -> Plan:
     return plan(
         Answer(operations, ()),
         PlanInput(
             offered=handles_of(memories),
-            messages={},
+            **{"messages": {}, **more},
             similar=similarity,
             rules=Rules(),
             state=ScopeState(scope="group:g", number=0, active=len(memories)),
@@ -102,3 +110,58 @@ def test_a_create_replaces_what_it_contradicts_if_a_message_says_that_something_
         repair=lambda text: text,
     )
     assert [one.kind for one in answer.operations] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said", "other", "heard"),
+    [
+        # Said again: two languages, two wordings.
+        ("合唱团 15 点开始排练", "rehearsal starts at 15 now", "The choir begins at 15", "rehearsal starts at 15 now"),
+        ("Lunch together is at 4", "我们以后 4 点一起吃午饭", "午饭时间定在 4 点", "我们以后 4 点一起吃午饭哦"),
+        ("Fees are 9 pounds", "dues are 9 pounds a month", "会费每月 9 镑", "dues are 9 pounds a month"),
+        # Said anew: the message says that it changed.
+        ("羽毛球用 4 号场", "羽毛球改到 4 号场", "They play badminton on court 3", "羽毛球改到 3 号场"),
+        (
+            "Keep books 6 weeks",
+            "books can be kept for 6 weeks now",
+            "书可以借 3 周",
+            "books can be kept for 3 weeks now",
+        ),
+    ],
+)
+def test_statements_that_rest_on_what_was_said_again_are_of_one_matter(statement, said, other, heard):
+    assert rests_on_the_same(statement, [Utterance("Bo", said)], other, [Utterance("Anna", heard)])
+
+
+@pytest.mark.parametrize(
+    ("statement", "said", "other", "heard"),
+    [
+        ("Bo has the keys on 5 May", "keys on 5 May: me", "Anna has the keys on 5 May", "keys on 5 May: me"),
+        ("Room 4 is free", "room 4 is free", "Room 3 is free", "room 3 is free"),
+        ("羽毛球用 4 号场", "羽毛球在 4 号场", "They play badminton on court 3", "羽毛球在 3 号场"),
+        ("The choir meets at 9", "choir at 9", "The bus leaves at 9", "the bus leaves at 9"),
+        ("不要 9 点来", "come at 9", "They come at 9", "come at 9"),
+        ("We like tea", "we like tea", "大家喜欢茶", "we like tea"),
+    ],
+)
+def test_what_other_people_or_messages_say_is_another_matter(statement, said, other, heard):
+    assert not rests_on_the_same(statement, [Utterance("Bo", said)], other, [Utterance("Anna", heard)])
+
+
+def test_a_create_in_another_language_becomes_a_version_of_the_memory_whose_message_it_repeats():
+    held, source = memory("a1", statement="The choir begins at 15", scope="group:g"), Source("g", "9")
+    operation = Operation(line=1, kind="create", statement="合唱团 15 点开始排练", evidence=("c1",))
+    said = {source: Utterance("Bo", "rehearsal starts at 15 now")}
+    heard = {"a1": [Utterance("Anna", "rehearsal starts at 15 now")]}
+    (change,) = planned([held], operation, messages={"c1": source}, said=said, heard=heard).changes
+    assert change.action is Action.UPDATE
+    assert change.closes == ("a1",)
+
+
+def test_a_create_stays_one_if_two_memories_rest_on_the_message_that_it_repeats():
+    held = [memory("a1", statement="Lunch is at 4", scope="group:g"), memory("a2", statement="4 come", scope="group:g")]
+    source, words = Source("g", "9"), [Utterance("Anna", "lunch at 4 for 4 people")]
+    operation = Operation(line=1, kind="create", statement="午饭 4 点", evidence=("c1",))
+    heard = {"a1": words, "a2": words}
+    (change,) = planned(held, operation, messages={"c1": source}, said={source: words[0]}, heard=heard).changes
+    assert change.action is Action.CREATE

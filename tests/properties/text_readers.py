@@ -26,7 +26,7 @@ from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
 from roomlore.core.evolution.offline import coming, cues, reading, statements
 from roomlore.core.linking import window
-from roomlore.core.memory import extraction, scoring, words_diff, writing
+from roomlore.core.memory import extraction, scoring, shortening, words_diff, writing
 from roomlore.core.memory import reading as memory_reading
 from roomlore.core.memory import scoring as memory_asking
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
@@ -139,6 +139,12 @@ READERS: dict[str, Reader] = {
     "core.evolution.prompt:comparison_form": guards.comparison_form,
     "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
     "core.evolution.similarity:is_one_subject": lambda text: similarity.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
+    "core.evolution.similarity:rests_on_the_same": lambda text: similarity.rests_on_the_same(
+        f"{text} 7",
+        [similarity.Utterance(text, f"{text} 7")],
+        f"Anna 7 {text}",
+        [similarity.Utterance("Bo", f"7 {text}")],
+    ),
     "core.evolution.similarity:similarity": lambda text: similarity.similarity(text, f"Anna {text}"),
     "core.evolution.similarity:says_the_same": lambda text: similarity.says_the_same(text, f"Anna {text}"),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
@@ -177,6 +183,7 @@ READERS: dict[str, Reader] = {
     "core.memory.scoring:read_question": lambda text: memory_asking.read_question(text, of_group=True),
     "core.memory.extraction:fallback": extraction.fallback,
     "core.memory.reading:without_times": memory_reading.without_times,
+    "core.memory.shortening:shortened": lambda text: shortening.shortened(text, 100),
     "core.memory.extraction:kept": lambda text: extraction.kept(f"enough of it {text}", instructions="Write a summary"),
     "core.memory.writing:is_longer": lambda text: writing.is_longer(text, 4_000),
     "core.memory.writing:normal": writing.normal,
@@ -238,7 +245,7 @@ READERS: dict[str, Reader] = {
     "core.summary.answers:completed": lambda text: summary_answers.completed(
         "enough of it", text, [sentences.SpeakerText("Anna", text)], max_tokens=200, count=_count
     ),
-    "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"]),
+    "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"], [text, "Ann"]),
     "core.summary.importance:importance": importance.importance,
     "core.summary.answers:says_nothing": summary_answers.says_nothing,
     "core.summary.importance:Coverage.add": lambda text: importance.Coverage([text], [text]).add(text),

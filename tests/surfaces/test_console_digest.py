@@ -1,5 +1,7 @@
 """The console's page of what was missed in a room, in both languages."""
 
+from html import escape
+
 import pytest
 
 from roomlore import Message
@@ -40,10 +42,22 @@ async def test_it_groups_by_what_matters(http, filled, language):
 
 
 async def test_nothing_new_and_bad_times_are_told(http, filled):
-    assert "Nothing new." in (await http.get("/console/digest?id=tea&since=2025-01-01")).text
+    for since in ("2025-01-01", "yesterday", "昨天", "3 days ago"):
+        assert "Nothing new." in (await http.get("/console/digest", params={"id": "tea", "since": since})).text
     wrong = await http.get("/console/digest?id=tea&since=soon")
     assert wrong.status_code == 422
     assert (await http.get("/console/digest?id=nowhere")).status_code == 404
+    unknown = await http.get("/console/digest?id=tea&for=eve")
+    assert unknown.status_code == 422
+    assert "Nobody in room" in unknown.text
+
+
+async def test_the_rail_names_threads_as_every_other_list_does(http, lore, filled):
+    shown = (await http.get("/console/room?id=tea")).text
+    for _, thread in await lore.rooms.threads("tea"):
+        assert escape(thread.title) in shown
+        alone = (await http.get(f"/console/thread?id=tea&message={thread.thread_id}")).text
+        assert f"{escape(thread.title)}</" in alone
 
 
 async def test_a_day_begins_where_the_reader_is(http, filled):

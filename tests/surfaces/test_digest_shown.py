@@ -121,8 +121,8 @@ def test_the_command_line_groups_by_what_matters(run):
 
 
 def test_the_command_line_marks_as_read(run):
-    assert "[m1]" in run("digest", "tea", "--for", "eve", "--mark-read")
-    assert run("digest", "tea", "--for", "eve").strip() == "Nothing new."
+    assert "[m4]" in run("digest", "tea", "--for", "cat", "--mark-read")
+    assert run("digest", "tea", "--for", "cat").strip() == "Nothing new."
     assert "needs --for" in run("digest", "tea", "--mark-read", code=2)
 
 
@@ -135,7 +135,28 @@ def test_the_command_line_gives_json_and_a_prompt(run):
     assert "\x1b" not in text
     assert "leave out --json" in run("digest", "tea", "--prompt", "--json", code=2)
     assert "--since is 'soon'" in run("digest", "tea", "--since", "soon", code=1)
-    assert "There is no room" in run("digest", "nowhere", code=1)
+    assert "Looked for in chat.db; `roomlore rooms` lists the rooms." in run("digest", "nowhere", code=1)
+
+
+def test_the_command_line_takes_a_name(run):
+    assert json.loads(run("digest", "tea", "--for", "小波", "--json"))["for_user"] == "bob"
+    assert run("digest", "tea", "--for", "小波", "--mark-read")
+    assert run("digest", "tea", "--for", "bob").strip() == "Nothing new."
+    assert "Nobody in room 'tea' has the id or the name 'eve'" in run("digest", "tea", "--for", "eve", code=1)
+
+
+@pytest.mark.parametrize("since", ["2024-05-01T12:30", "yesterday", "昨天", "3 days ago", "since last week"])
+def test_the_command_line_takes_times_in_words(run, since):
+    shown = run("digest", "tea", "--since", since)
+    assert ("[m4]" in shown) is since.startswith("2024")
+    assert shown.startswith(("Nothing new.", "Decided"))
+
+
+def test_the_command_line_counts_as_people_do(run):
+    assert "\n1 new message · 1 conversation shown · " in run("digest", "tea", "--since", "2024-05-01T12:30")
+    assert "\n4 new messages · " in run("digest", "tea", "--since", "2024-05-01")
+    few = run("digest", "tea", "--since", "2024-05-01", "--max-tokens", "50")
+    assert "left out; a larger --max-tokens shows more" in few
 
 
 def test_threads_are_listed_by_title(run):

@@ -15,6 +15,8 @@ from roomlore.core.models import Entry, Room
 WINDOW_MESSAGES = 20
 """The plain window that contexts are compared with."""
 RANKS = (1, 5, 10)
+FEW_CASES = 30
+"""From fewer cases a share says little."""
 _CONFIDENT = 1.96
 
 
@@ -142,6 +144,15 @@ class Evaluation:
     @property
     def window_tokens(self) -> int:
         return sum(room.window_tokens for room in self.rooms)
+
+
+def caution(found: Evaluation) -> str | None:
+    """Return why the share of contexts says little, None if it does not."""
+    tried = found.found.cases
+    if not tried or tried >= FEW_CASES:
+        return None
+    were = "Only 1 reply was tried" if tried == 1 else f"Only {tried} replies were tried"
+    return f"{were}: the shares may come out quite otherwise with more. Trust them from {FEW_CASES} on."
 
 
 def _sum(shares: Iterable[Share]) -> Share:

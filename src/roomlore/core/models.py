@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from roomlore.core.audience import RoomKind
+from roomlore.core.audience import PastKind, RoomKind
 from roomlore.core.linking.calibration import UNLINKED, Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandidates
 
@@ -127,11 +127,13 @@ class MessageFeatures:
 
 
 class LinkKind(StrEnum):
-    """The origin of a link: stated by the platform, guessed by the model, or the start of something new."""
+    """The origin of a link: stated by the platform, guessed by the model, the start of something new by the model's
+    guess, or corrected by a person, who said what the message answers or that it answers nothing."""
 
     PLATFORM = "platform"
     GUESS = "guess"
     NEW = "new"
+    CORRECTED = "corrected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +141,9 @@ class Link:
     """The place of a message among the earlier ones of its room.
 
     `parent`: arrival of the likeliest earlier message it answers (kept even if `kind` is NEW, if there was any
-    candidate). `parent_probability`, `new_probability`: in [0, 1]. `thread`: arrival of the first message of the
-    thread. `thread_candidates`: the earlier messages likely to share its thread.
+    candidate; None if a person said that it answers nothing). `parent_probability`, `new_probability`: in [0, 1].
+    `thread`: arrival of the first message of the thread. `thread_candidates`: the earlier messages likely to share its
+    thread.
     """
 
     kind: LinkKind
@@ -149,6 +152,11 @@ class Link:
     parent_probability: float = 0.0
     new_probability: float = 1.0
     thread_candidates: ThreadCandidates = NO_THREAD_CANDIDATES
+
+    @property
+    def is_certain(self) -> bool:
+        """True if the platform or a person states it."""
+        return self.kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +186,8 @@ class Room:
 
     `revision`: grows with every write to the room. `next_arrival`: the number the next message gets. `words`: how many
     indexed words its messages have in all. `settings`: the room's own settings. `linked`: the model that made its
-    links. `kind`: None if unknown, and then it counts as private.
+    links. `kind`: None if unknown, and then it counts as private. `past_kinds`: the kinds it had before, the first one
+    first.
     """
 
     tenant: str
@@ -192,6 +201,7 @@ class Room:
     settings: Mapping[str, Any] = field(default_factory=dict)
     linked: Linked = UNLINKED
     kind: RoomKind | None = None
+    past_kinds: tuple[PastKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,18 +3,19 @@
 import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from roomlore.core.audience import RoomKind, RoomPeople, audience_of
-from roomlore.core.errors import InvalidInput
+from roomlore.core.audience import BEGINNING, RoomKind, RoomPeople, audience_of, kinds_before
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.intake import Limits, as_stored, check
 from roomlore.core.membership import NOTHING_TOLD, Move, RoomFacts, kind_learned, moves_by_id, stays_learned
-from roomlore.core.models import AddReport, Message
-from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
+from roomlore.core.models import AddReport, Entry, Message
+from roomlore.core.records import Bad, CorrectedLink, ImportReport, Item, Parsed, Position
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage
 
@@ -95,6 +96,14 @@ class MessageStore(Protocol):
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
 
 
+class LinkCorrections(Protocol):
+    """The part that corrects links."""
+
+    async def correct(
+        self, room_id: str, message_id: str, *, answers: str | None, by: str, at: datetime | None
+    ) -> Entry: ...
+
+
 @dataclass(slots=True)
 class _RoomTally:
     """The kind and the moves in a room, as far as the export is read. `newest`: when the last of its messages was
@@ -172,6 +181,7 @@ class ImportService:
         tenant: str,
         storage: Storage,
         messages: MessageStore,
+        links: LinkCorrections,
         clock: Clock,
         limits: Limits,
         find_exports: FindExports,
@@ -181,6 +191,7 @@ class ImportService:
         self._tenant = tenant
         self._storage = storage
         self._messages = messages
+        self._links = links
         self._clock = clock
         self._limits = limits
         self._find = find_exports
@@ -256,11 +267,20 @@ class ImportService:
             for item in batch:
                 if isinstance(item, Parsed) and item.deletes:
                     await self._messages.delete(item.message.room_id, item.deletes)
+                if isinstance(item, Parsed) and item.corrected is not None:
+                    await self._correct(item, item.corrected)
             for room_id in tally.listen(batch, {message.room_id for message in messages}):
                 await self._learn(room_id, tally)
             await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})
             if progress is not None:
                 progress(export.source.bytes_read, export.source.total_bytes, tally.read)
+
+    async def _correct(self, item: Parsed, said: CorrectedLink) -> None:
+        """Correct a link as in the store that the message comes from. A message that is not here any more has none, and
+        neither has one whose answered message is not."""
+        message = item.message
+        with suppress(NotFound, InvalidInput):
+            await self._links.correct(message.room_id, message.id, answers=said.answers, by=said.by, at=said.at)
 
     async def _learn(self, room_id: str, tally: _Tally) -> None:
         """Store what the export told of a room: its kind, who came and went, and all members unless the room has newer
@@ -276,7 +296,9 @@ class ImportService:
             facts = replace(told.facts, members=None) if old else told.facts
             kind = kind_learned(room.kind, facts.kind)
             if kind != room.kind:
-                await work.rooms.set_kind(**named, kind=kind)
+                since = BEGINNING if room.kind else None
+                past = kinds_before(room.kind, room.past_kinds, kind, since, now)
+                await work.rooms.set_kind(**named, kind=kind, past=past)
             known = {person: presence.stays for person, presence in before.people.items()}
             names = await work.rooms.participants(**named) if told.moves else {}
             moves = [one for move, at in told.moves for one in moves_by_id(move, at, names)]

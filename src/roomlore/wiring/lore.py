@@ -24,6 +24,7 @@ from roomlore.services.imports import ImportService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
+from roomlore.services.links import LinkService
 from roomlore.services.memories import MemoryService, MemoryWriter, Past, Reviser
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService, RoomsSearch, Searching
 from roomlore.services.models import ModelService
@@ -40,9 +41,9 @@ _Search = TypeVar("_Search", bound=Searching)
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `context`, `usage`, `sessions`, `memories`, `recall`, `privacy`,
-    `rooms`, `keys`, `imports`, `tuning`, `evaluation`; and `index` and `models`, which all tenants share. Each is built
-    when it is first used."""
+    """One tenant's view of roomlore: `messages`, `links`, `context`, `usage`, `sessions`, `memories`, `recall`,
+    `privacy`, `rooms`, `keys`, `imports`, `tuning`, `evaluation`; and `index` and `models`, which all tenants share.
+    Each is built when it is first used."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -53,6 +54,11 @@ class Lore:
     @cached_property
     def messages(self) -> MessageService:
         return self._messages(self._ingest_now)
+
+    @cached_property
+    def links(self) -> LinkService:
+        shared = self._resources
+        return LinkService(tenant=self.tenant, storage=shared.storage, model=shared.model, clock=shared.clock)
 
     @cached_property
     def index(self) -> IndexingService:
@@ -166,6 +172,7 @@ class Lore:
             tenant=self.tenant,
             storage=shared.storage,
             messages=self._messages(self._ingest(shared.imports_due)),
+            links=self.links,
             clock=shared.clock,
             limits=shared.limits,
             find_exports=find_exports,

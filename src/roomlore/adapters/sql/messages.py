@@ -434,7 +434,8 @@ def _newest_of_threads() -> Select[Any]:
 
 _RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())))
 _EXCHANGED = Statement(_exchanged)
-_WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), _f.c.link_kind != LinkKind.PLATFORM.value))
+_UNCERTAIN = [_f.c.link_kind != kind.value for kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)]
+_WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), *_UNCERTAIN))
 _GROUPED = Statement(_grouped)
 _SENDERS = Statement(_senders)
 _FIRST = Statement(

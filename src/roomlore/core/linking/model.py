@@ -180,6 +180,13 @@ def _thread_candidates(window: RoomWindow, message: StoredMessage, shares: Float
     return _likeliest(window.arrival[first : window.end].take(likely), shares.take(likely))
 
 
+def link_as_corrected(window: RoomWindow, message: StoredMessage, target: Entry | None) -> Link:
+    """Return the link of a message of which a person said that it answers `target`, or nothing."""
+    if target is None:
+        return Link(kind=LinkKind.CORRECTED, thread=message.arrival)
+    return replace(_certain(window, message, target), kind=LinkKind.CORRECTED)
+
+
 def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> ThreadCandidates:
     """Of these, in ascending order, as many as are kept."""
     if len(arrivals) > MAX_THREAD_CANDIDATES:

@@ -9,8 +9,8 @@ import numpy as np
 
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.intake import as_stored
-from roomlore.core.linking.calibration import UNCALIBRATED, Calibration
-from roomlore.core.linking.model import LinkModel, link, surprise
+from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, in_units
+from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
 from roomlore.core.linking.window import UNANSWERED, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Room, StoredMessage
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
@@ -99,15 +99,22 @@ class RoomState:
         arrays = sum(value.nbytes for value in parts if isinstance(value, np.ndarray))
         return _STATE_BYTES + arrays + self._entry_bytes + _PERSON_BYTES * len(self.participants)
 
-    def hear(self, message: StoredMessage, features: MessageFeatures, target: Entry | None) -> None:
-        """Update the calibration from a platform reply."""
+    def hear(
+        self, message: StoredMessage, features: MessageFeatures, target: Entry | None, *, always: bool = False
+    ) -> tuple[int, ...]:
+        """Update the calibration from a platform reply, or from a correction, of which the model is `always` asked.
+        Return the errors that were added, () if the model was not asked."""
         if not self.learning or target is None or target.message.id == message.id or message.role in UNANSWERED:
-            return
-        errors = surprise(self.model, self.window, message, features, target) if self.calibration.due else None
-        known = self.calibration
-        self.calibration = known.passed() if errors is None else known.heard(errors)
+            return ()
+        asked = always or self.calibration.due
+        errors = surprise(self.model, self.window, message, features, target) if asked else None
         if errors is not None:
+            self.calibration = self.calibration.heard(errors)
             self.temperature = self.calibration.temperature()
+            return in_units(errors)
+        if not always:
+            self.calibration = self.calibration.passed()
+        return ()
 
     def ids(self) -> set[str]:
         """Return the ids of the messages in memory."""
@@ -121,13 +128,16 @@ class RoomState:
         """Return the newest `count` entries, in order of arrival."""
         return [self.entries[place] for place in range(max(0, len(self.entries) - count), len(self.entries))]
 
-    def begin(self, targets: Iterable[Entry], waiting: Iterable[Entry]) -> "Arrivals":
+    def begin(
+        self, targets: Iterable[Entry], waiting: Iterable[Entry], corrected: Mapping[int, int | None] | None = None
+    ) -> "Arrivals":
         """Start a batch.
 
         `targets`: stored messages that the batch replies to; `waiting`: stored replies to messages of the batch that
-        arrived before their target did.
+        arrived before their target did; `corrected`: the arrivals of messages whose links a person corrected, each with
+        that of the message it answers, None if it answers nothing.
         """
-        return Arrivals(self, targets, waiting)
+        return Arrivals(self, targets, waiting, corrected or {})
 
 
 def _bytes_of(entry: Entry) -> int:
@@ -139,10 +149,21 @@ def _bytes_of(entry: Entry) -> int:
 
 
 class Arrivals:
-    """A batch in progress: the entries to append and the changed links of older messages."""
+    """A batch in progress: the entries to append and the changed links of older messages.
 
-    def __init__(self, state: RoomState, targets: Iterable[Entry], waiting: Iterable[Entry]) -> None:
+    `heard`: what corrections added to the calibration, by the arrival of the corrected message.
+    """
+
+    def __init__(
+        self,
+        state: RoomState,
+        targets: Iterable[Entry],
+        waiting: Iterable[Entry],
+        corrected: Mapping[int, int | None],
+    ) -> None:
         self._state = state
+        self._corrected = corrected
+        self.heard: dict[int, tuple[int, ...]] = {}
         self._targets = {entry.message.id: entry for entry in (*state.entries, *targets)}
         self._waiting: dict[str, list[int]] = {}
         self._older = {entry.message.arrival: entry for entry in waiting}
@@ -167,21 +188,36 @@ class Arrivals:
         self._fresh[entry.message.arrival] = entry
         self._targets[entry.message.id] = entry
         self._adopt_all(self._waiting.pop(stored.id, ()), entry)
-        self._wait(entry.message)
+        if entry.link.kind is not LinkKind.CORRECTED:
+            self._wait(entry.message)
 
     def _place(self, stored: StoredMessage) -> Entry:
         state = self._state
         spoken_to = partners(stored, state.last(CONTINUITY_MESSAGES), state.sender_of)
         features = analyse(stored, state.participants, spoken_to)
-        target = self._targets.get(stored.reply_to) if stored.reply_to else None
-        state.hear(stored, features, target)
-        found = link(state.model, state.window, stored, features, target, state.temperature)
-        entry = Entry(message=stored, features=features, link=found)
+        entry = Entry(message=stored, features=features, link=self._link(stored, features))
         state.participants.see(stored.sender_id, stored.sender_name)
         state.take_in(entry)
         state.window.push(entry)
         state.next_arrival = stored.arrival + 1
         return entry
+
+    def _link(self, stored: StoredMessage, features: MessageFeatures) -> Link:
+        """Return the link: as a person said, if that message still exists, else as the platform says, else a guess."""
+        state, arrival = self._state, stored.arrival
+        if arrival in self._corrected:
+            answered = self._corrected[arrival]
+            target = None if answered is None else self._target_at(answered)
+            if (target is None) == (answered is None):
+                if heard := state.hear(stored, features, target, always=True):
+                    self.heard[arrival] = heard
+                return link_as_corrected(state.window, stored, target)
+        target = self._targets.get(stored.reply_to) if stored.reply_to else None
+        state.hear(stored, features, target)
+        return link(state.model, state.window, stored, features, target, state.temperature)
+
+    def _target_at(self, arrival: int) -> Entry | None:
+        return next((entry for entry in self._targets.values() if entry.message.arrival == arrival), None)
 
     def _wait(self, message: StoredMessage) -> None:
         if message.reply_to and message.reply_to != message.id and message.reply_to not in self._targets:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import regex
 
 from roomlore.core.mentions import sounds_like_agent
-from roomlore.core.summary.corrections import corrected
+from roomlore.core.summary.corrections import GONE, corrected
 from roomlore.core.summary.importance import DECISION, SAFETY, importance
 from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
 
@@ -40,10 +40,13 @@ def unsplit(text: str) -> list[str]:
     """Return the sentences of a text; those within one quotation or bracket are joined if it ends on the same line,
     within six sentences and 600 characters."""
     spans = _spans(text)
-    found, at = [], 0
+    found, at = list[str](), 0
     while at < len(spans):
         upto = _whole(text, spans, at)
-        found.append(text[spans[at][0] : spans[upto][1]])
+        if found and found[-1] == GONE:
+            found[-1] = text[spans[at - 1][0] : spans[upto][1]]
+        else:
+            found.append(text[spans[at][0] : spans[upto][1]])
         at = upto + 1
     return found
 
@@ -383,13 +386,16 @@ class _Sentence:
 
 def units(previous: str, said: Sequence[SpeakerText]) -> list[Unit]:
     """Return all readings with at least one word, in order of time, without values that were corrected later."""
-    lines = previous.splitlines()
-    read = corrected([*lines, *(one.text for one in said)], since=len(lines))
-    told = [(label_of(one.speaker), prose(text)) for one, text in zip(said, read.texts[len(lines) :], strict=True)]
-    corrects = [place in read.corrections for place in range(len(lines), len(read.texts))]
+    earlier = [_labelled(line) for line in previous.splitlines()]
+    texts = [*(text for _, text in earlier), *(one.text for one in said)]
+    speakers = [*(label.rstrip(": ：") for label, _ in earlier), *(one.speaker for one in said)]
+    read = corrected(texts, speakers, since=len(earlier))
+    lines = [(label, text) for (label, _), text in zip(earlier, read.texts, strict=False)]
+    told = [(label_of(one.speaker), prose(text)) for one, text in zip(said, read.texts[len(earlier) :], strict=True)]
+    corrects = [place in read.corrections for place in range(len(earlier), len(read.texts))]
     readings_of = lru_cache(maxsize=256)(_read)  # people repeat themselves
     found = []
-    for place, sentence in enumerate((*_earlier(read.texts[: len(lines)], told), *_since(told, corrects))):
+    for place, sentence in enumerate((*_earlier(lines, told), *_since(told, corrects))):
         parts = readings_of(sentence.text)
         kept = max(importance(sentence.text), DECISION if sentence.corrects else 0.0)
         for number, (text, held, worthy) in enumerate(parts[:1] if sentence.written or kept >= SAFETY else parts):
@@ -412,12 +418,15 @@ def _since(told: Sequence[_Told], corrects: Sequence[bool]) -> Iterator[_Sentenc
             yield _Sentence(label, text, odds, corrects=correcting)
 
 
-def _earlier(lines: Sequence[str], told: Sequence[_Told]) -> Iterator[_Sentence]:
+def _labelled(line: str) -> tuple[str, str]:
+    named = _LABEL.match(line)
+    return (named["label"], line[named.end() :]) if named else ("", line)
+
+
+def _earlier(lines: Sequence[tuple[str, str]], told: Sequence[_Told]) -> Iterator[_Sentence]:
     """Yield the sentences of the earlier summary, discounted for their speakers' long messages like later ones."""
     crowds = _speaker_discounts(told)
-    for line in lines:
-        named = _LABEL.match(line)
-        label, text = (named["label"], line[named.end() :]) if named else ("", line)
+    for label, text in lines:
         written = not label and "" not in crowds
         odds = _EARLIER + (_WRITTEN if written else crowds[label] + speaker_weight(label))
         for sentence in unsplit(text[:READ_LIMIT]):

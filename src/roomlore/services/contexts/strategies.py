@@ -18,7 +18,7 @@ from roomlore.core.context import (
 from roomlore.core.errors import InvalidInput
 from roomlore.core.far import NOTHING_FAR, Past
 from roomlore.core.linking.model import select
-from roomlore.core.models import Candidate, Entry, Explanation, Left, Link, Signals, Target, Weighed
+from roomlore.core.models import Candidate, Entry, Explanation, Left, Link, LinkKind, Signals, Target, Weighed
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
 from roomlore.ports.storage import UnitOfWork
 
@@ -67,6 +67,13 @@ class Gatherer:
             limit=options.chain_limit,
             before=message.arrival,
         )
+        link = target.entry.link
+        if link.kind is LinkKind.CORRECTED and link.parent is not None:
+            chain = await self._work.messages.by_arrival(
+                tenant=self._tenant,
+                room_id=message.room_id,
+                arrivals=sorted({link.parent, *(entry.message.arrival for entry in chain)}),
+            )
         pool = weighted_pool(target.entry, near, chain, options)
         return pool, await self.view(target, pool)
 

@@ -1,12 +1,12 @@
 """Digests: read the messages of a span, and have `core/digest` choose what to show of them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from roomlore.core.audience import ALWAYS, NEVER, Viewer, Window, check_viewer, covers
-from roomlore.core.digest.compose import make_digest
+from roomlore.core.digest.compose import Draft
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, unknown_room
 from roomlore.core.models import Entry, Room
@@ -14,7 +14,8 @@ from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.digest.marks import check_reader, read_up_to
+from roomlore.ports.titles import titles_of
+from roomlore.services.digest.marks import check_reader, read_up_to, reader_named
 
 DIGEST_TOKENS = 800
 FEWEST_TOKENS, MAX_TOKENS = 50, 100_000
@@ -25,8 +26,7 @@ _DEFAULT_SPAN = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The messages of a digest: those with an arrival above `after`, sent at `since` or later, of which `entries` are
-    the newest."""
+    """The messages of a digest: `messages` with an arrival above `after`, of which `entries` are the newest."""
 
     after: int
     messages: int
@@ -64,20 +64,36 @@ class DigestService:
             room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
             if room is None or windows == NEVER:
                 raise unknown_room(room_id)
-            span = await self._span(work, room, begin, reader)
-            entries = [one for one in span.entries if covers(windows, one.message.at, one.message.at)]
-            answered = await self._answered(work, room_id, entries, reader)
-        return await asyncio.to_thread(
-            make_digest,
+            reader = await self._meant(work, room_id, reader, whom, windows)
+            span = await self._span(work, room, begin, reader, windows)
+            answered = await self._answered(work, room_id, span.entries, reader)
+        draft = await asyncio.to_thread(
+            Draft,
             room_id,
-            entries,
+            span.entries,
             max_tokens=max_tokens,
             count=self._tokens.count,
             for_user=reader,
             answered=answered,
             after=span.after,
-            messages=span.messages if windows == ALWAYS else len(entries),
+            messages=span.messages,
         )
+        titles = await self._titles(room, draft) if windows == ALWAYS else {}
+        return await asyncio.to_thread(draft.finished, titles)
+
+    async def _titles(self, room: Room, draft: Draft) -> Mapping[int, str]:
+        """Return the titles of the threads that it shows as a whole. A viewer who may not see all of a room gets
+        those made of what they see."""
+        async with self._storage.reading() as work:
+            return await titles_of(work, room, draft.threads)
+
+    async def _meant(
+        self, work: UnitOfWork, room_id: str, reader: str | None, viewer: Viewer | None, windows: Sequence[Window]
+    ) -> str | None:
+        """Return the id of the reader. Who else is in a room is told to those alone who may see all of it."""
+        if reader is None or windows != ALWAYS or viewer == Viewer("user", reader):
+            return reader
+        return await reader_named(work, tenant=self._tenant, room_id=room_id, given=reader)
 
     async def _answered(
         self, work: UnitOfWork, room_id: str, entries: Sequence[Entry], reader: str | None
@@ -97,34 +113,63 @@ class DigestService:
         view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=[room_id], now=self._clock.now())
         return tuple(view.windows.get(room_id, NEVER))
 
-    async def _span(self, work: UnitOfWork, room: Room, since: datetime | None, reader: str | None) -> _Span:
+    async def _span(
+        self, work: UnitOfWork, room: Room, since: datetime | None, reader: str | None, windows: Sequence[Window]
+    ) -> _Span:
+        """Return the messages of the digest. It depends on nothing that the viewer may not see."""
         after, begin = 0, since
         if since is None and reader is not None:
             after = await read_up_to(work, tenant=self._tenant, room_id=room.room_id, user_id=reader)
-        elif since is None and room.last_sent_at is not None:
-            begin = room.last_sent_at - _DEFAULT_SPAN
+        elif since is None and (last := await self._last(work, room, windows)) is not None:
+            begin = last - _DEFAULT_SPAN
         if begin is not None:
             first = await work.messages.first_since(tenant=self._tenant, room_id=room.room_id, since=begin)
             after = room.next_arrival - 1 if first is None else first - 1
-        entries = await self._read(work, room, after, begin)
+        entries = await self._read(work, room, after, begin, windows)
+        if windows != ALWAYS:
+            return _Span(entries[0].message.arrival - 1 if entries else 0, len(entries), entries)
         missing = len(entries) == MAX_READ
         known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
         return _Span(after, max(known, len(entries)), entries)
 
-    async def _read(self, work: UnitOfWork, room: Room, after: int, since: datetime | None) -> list[Entry]:
-        """Return the newest messages above an arrival, in parts so that other requests are served."""
+    async def _last(self, work: UnitOfWork, room: Room, windows: Sequence[Window]) -> datetime | None:
+        """Return when the newest message that may be seen was sent."""
+        if windows == ALWAYS:
+            return room.last_sent_at
+        async for part in self._parts(work, room, 0):
+            if seen := [one.message.at for one in part if covers(windows, one.message.at, one.message.at)]:
+                return max(seen)
+        return None
+
+    async def _read(
+        self, work: UnitOfWork, room: Room, after: int, since: datetime | None, windows: Sequence[Window]
+    ) -> list[Entry]:
+        """Return the newest messages above an arrival that may be seen."""
         parts: list[list[Entry]] = []
-        before, missing = room.next_arrival, MAX_READ
-        while missing and before > after + 1:
-            count = min(missing, _AT_ONCE, before - after - 1)
-            part = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=count, before=before)
-            parts.append([one for one in part if one.message.arrival > after])
+        missing = MAX_READ
+        async for part in self._parts(work, room, after):
+            seen = [
+                one
+                for one in part
+                if (since is None or one.message.at >= since) and covers(windows, one.message.at, one.message.at)
+            ]
+            parts.append(seen[-missing:])
             missing -= len(parts[-1])
-            if len(part) < count or len(parts[-1]) < len(part):
+            if not missing:
                 break
+        return [entry for part in reversed(parts) for entry in part]
+
+    async def _parts(self, work: UnitOfWork, room: Room, after: int) -> AsyncIterator[list[Entry]]:
+        """Yield the messages above an arrival, the newest part first, so that other requests are served."""
+        before = room.next_arrival
+        while before > after + 1:
+            count = min(_AT_ONCE, before - after - 1)
+            part = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=count, before=before)
+            if above := [one for one in part if one.message.arrival > after]:
+                yield above
+            if len(part) < count or len(above) < len(part):
+                return
             before = part[0].message.arrival
-        found = (entry for part in reversed(parts) for entry in part)
-        return [entry for entry in found if since is None or entry.message.at >= since]
 
 
 def _checked(since: datetime | None) -> datetime | None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from roomlore.core.evolution.offline import offline_answer
 from roomlore.core.evolution.plan import PlanInput, joined, plan
 from roomlore.core.evolution.prompt import comparison_form, find, inert, message_handles, says_nothing, show_memories
 from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation, Plan, Refusal, Rejected, is_quiet
-from roomlore.core.evolution.similarity import similarity
+from roomlore.core.evolution.similarity import Utterance, similarity
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Origin, StoredMessage
@@ -26,7 +26,7 @@ from roomlore.ports.durable import Json, Steps
 from roomlore.ports.language import Prompts
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.piece import Answered, CurrentScope, EvolutionOptions, Piece, Read, record, result_of
-from roomlore.services.evolution.reading import NO_ROOM, Reading, fingerprints_of
+from roomlore.services.evolution.reading import NO_ROOM, Reading, fingerprints_of, utterance_of
 
 log = logging.getLogger(__name__)
 
@@ -172,13 +172,14 @@ class ScopeChanged(Exception):
 @dataclass(frozen=True, slots=True)
 class _ParsedAnswer:
     """An answer ready for planning, with the messages it uses by handle. `fingerprints`: the hashes of all messages it
-    rests on. `said`: when and by whom they were sent."""
+    rests on. `said`: when and by whom they were sent. `heard`: what supports the offered memories, by their ids."""
 
     answer: Answer
     handles: dict[str, Source]
     fingerprints: Mapping[str, str]
     said: Mapping[Source, Origin]
     failed: bool
+    heard: Mapping[str, Sequence[Utterance]] = field(default_factory=dict)
 
 
 class Applying:
@@ -237,7 +238,8 @@ class Applying:
         if failed and not answer.rejected:
             answer = replace(answer, rejected=(Rejected(1, "", "The answer is empty."),))
         said = _origins(read.room_id, read.messages)
-        return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, said, failed)
+        heard = await self._reading.heard(piece, read)
+        return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, said, failed, heard)
 
     def _checked(self, read: Read, answered: Answered, text: str) -> Answer:
         return checked_answer(
@@ -290,6 +292,8 @@ class Applying:
             zone=self._options.zone,
             new_id=self._ids.new,
             taken=lambda statement: comparison_form(statement) in current.other_statements,
+            said={Source(read.room_id, one.id): utterance_of(one, read.people) for one in read.messages},
+            heard=parsed.heard,
         )
         heard = Heard(read.room, parsed.said, read.replaced, read.others)
         return with_evidence(plan(parsed.answer, given), read.offered.values(), heard)

@@ -25,11 +25,12 @@ _REDACTED: Mapping[str, tuple[str, ...]] = {
     "checkpoints": ("summary",),
     "rooms": ("settings",),
     "api_keys": ("name",),
+    "link_corrections": ("corrected_by",),
 }
 _TELLS_NOTHING = frozenset(
     {
-        "action", "content_hash", "keyword", "keywords", "kind", "language", "link_kind", "message_type", "model",
-        "prompt_hash", "prompt_name", "role", "secret_hash", "status", "strategy", "words", "work",
+        "action", "content_hash", "errors", "keyword", "keywords", "kind", "language", "link_kind", "message_type",
+        "model", "prompt_hash", "prompt_name", "role", "secret_hash", "status", "strategy", "words", "work",
     }
 )  # fmt: skip
 """Columns with roomlore's own words, since a person may have the id 'user'; and values derived from the texts beside
@@ -44,7 +45,7 @@ _NAMES = frozenset(
     }
 )  # fmt: skip
 """Columns with ids, which are case sensitive."""
-_LABELS = frozenset({"name"})
+_LABELS = frozenset({"name", "corrected_by"})
 """Columns with names in the caller's own words."""
 _STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
 

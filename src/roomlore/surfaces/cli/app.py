@@ -16,6 +16,7 @@ from roomlore.surfaces.cli import (
     evaluation,
     facts,
     forgetting,
+    links,
     memory,
     new,
     operations,
@@ -88,6 +89,7 @@ app.command("forget")(forgetting.forget)
 app.command("verify")(forgetting.verify)
 app.add_typer(sessions.app, name="session")
 app.add_typer(operations.keys_app, name="keys")
+app.add_typer(links.app, name="links")
 app.add_typer(memory.app, name="memory")
 app.add_typer(facts.app, name="facts")
 app.add_typer(operations.models_app, name="models")

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evaluation import Evaluation, RoomScore, Share
+from roomlore.core.evaluation import Evaluation, RoomScore, Share, caution
 from roomlore.surfaces.cli import evaluation_page, show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.jsonable import to_jsonable
@@ -119,7 +119,10 @@ def _line(room: RoomScore) -> list[str]:
 def _words(found: Evaluation) -> Iterator[Text]:
     if found.found.cases:
         text = f"{found.found} of contexts hold the answered message; of the last 20, {found.window}"
-        yield Text(f"{text}; {tokens_saved(found)}", "green")
+        few = caution(found)
+        yield Text(f"{text}; {tokens_saved(found)}", "yellow" if few else "green")
+        if few:
+            yield Text(few, "yellow")
     else:
         yield Text("No platform replies: import an export that says what answers what, or give --questions.", "yellow")
     if found.asked:

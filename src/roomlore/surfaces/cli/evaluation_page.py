@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from roomlore.core.evaluation import Evaluation, QuestionScore, RoomScore, Share
+from roomlore.core.evaluation import Evaluation, QuestionScore, RoomScore, Share, caution
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;color:#1c1c1c;background:#fff}
@@ -28,6 +28,8 @@ def _parts(found: Evaluation) -> Iterator[str]:
         f"answered. Seed {found.seed}, {found.seconds:.1f} s. In brackets: the interval that holds the share of "
         "all replies 19 times of 20.</p>"
     )
+    if few := caution(found):
+        yield f'<p class="leak">{_text(few)}</p>'
     yield bars([("roomlore", found.found), ("last 20 messages", found.window)])
     yield f"<p>Tokens of the contexts: {found.tokens:,}; of the last 20 messages: {found.window_tokens:,}.</p>"
     yield _table(found.rooms)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roomlore.core.dates import Edge, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show
 from roomlore.surfaces.cli.frame import Group, frame_of
-from roomlore.surfaces.cli.memory import Edge, moment
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:

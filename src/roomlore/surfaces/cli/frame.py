@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from roomlore.core.errors import NotFound, RoomloreError
+from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
 from roomlore.core.models import DEFAULT_TENANT
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class Frame:
                 try:
                     return await work(lore)
                 except NotFound as error:
-                    raise NotFound(f"{error} Looked for in {_place(settings)}.") from error
+                    more = "; `roomlore rooms` lists the rooms" if isinstance(error, UnknownRoom) else ""
+                    raise NotFound(f"{error} Looked for in {_place(settings)}{more}.") from error
 
         return asyncio.run(inside())
 

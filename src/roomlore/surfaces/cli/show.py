@@ -127,8 +127,8 @@ def _five(signals: Signals | None) -> list[str]:
 
 def savings(built: Context) -> str:
     """Return the tokens compared with those of the plain window."""
-    spent = f"{_messages(len(built.messages))}, {built.tokens} tokens"
-    window = f"the last {_messages(built.window_messages)} would have cost {built.window_tokens}"
+    spent = f"{counted(len(built.messages), 'message')}, {built.tokens} tokens"
+    window = f"the last {counted(built.window_messages, 'message')} would have cost {built.window_tokens}"
     if not built.window_tokens:
         return f"{spent} ({built.build_ms:.1f} ms)"
     return f"{spent}; {window}: {verdict(built.tokens, built.window_tokens)} ({built.build_ms:.1f} ms)"
@@ -140,5 +140,6 @@ def verdict(tokens: int, window_tokens: int) -> str:
     return f"{share:.0%} saved" if share >= 0 else f"{-share:.0%} more"
 
 
-def _messages(count: int) -> str:
-    return f"{count} message" if count == 1 else f"{count} messages"
+def counted(count: int, what: str) -> str:
+    """Return a number with its noun, in the plural unless there is one."""
+    return f"{count} {what}" if count == 1 else f"{count:,} {what}s"

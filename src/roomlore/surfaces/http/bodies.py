@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import Role
 from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT, parse_time
 from roomlore.settings import Settings
@@ -400,6 +401,18 @@ class EditRequest(Body):
         if self.text is None and self.metadata is None and self.mentions is None:
             raise ValueError("give at least one of text, metadata, mentions")
         return self
+
+
+class LinkRequest(Body):
+    """A correction of a link."""
+
+    answers: str | None = Field(
+        max_length=MAX_ID_CHARS,
+        description="The id of the earlier message that it answers; null if it answers nothing.",
+    )
+    by: str = Field(
+        "caller", min_length=1, max_length=MAX_BY_CHARS, description="The name of who corrects it, for the log."
+    )
 
 
 def one_room(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from roomlore.core.context import Context, ContextOptions
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.linking.corrections import MAX_BY_CHARS, Correction
 from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Message, Room, StoredMessage, Thread
 from roomlore.core.records import from_record, parse_time, with_own_names
 from roomlore.core.search.hits import SearchAnswer, SearchMode
@@ -25,6 +26,7 @@ from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore.surfaces.http.paths import (
+    MOST,
     After,
     AnyRoom,
     MessageId,
@@ -75,6 +77,14 @@ class ListedThread(Thread):
     """A thread of a room. `arrival`: of its first message."""
 
     arrival: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionPage:
+    """A page of the log of corrected links. `next`: the `before` of the next page; null at the end."""
+
+    corrections: Sequence[Correction]
+    next: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,6 +316,42 @@ async def delete_message(lore: Writer, room_id: ShownRoom, message_id: MessageId
     """Empty and hide a message; its id stays taken."""
     if not await lore.messages.delete(room_id, [message_id]):
         raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+
+
+@messages.put("/messages/{room_id:id}/{message_id:id}/link", openapi_extra=bodies.documented(bodies.LinkRequest))
+async def correct_link(
+    lore: Writer,
+    room_id: ShownRoom,
+    message_id: MessageId,
+    said: Annotated[bodies.LinkRequest, Depends(bodies.body_of(bodies.LinkRequest))],
+) -> Entry:
+    """Say which earlier message a message answers, or that it answers nothing. Threads and contexts follow at once."""
+    return await lore.links.correct(room_id, message_id, answers=said.answers, by=said.by)
+
+
+@messages.delete("/messages/{room_id:id}/{message_id:id}/link")
+async def undo_link(
+    lore: Writer,
+    room_id: ShownRoom,
+    message_id: MessageId,
+    by: Annotated[
+        str, Query(min_length=1, max_length=MAX_BY_CHARS, description="The name of who takes it back, for the log.")
+    ] = "caller",
+) -> Entry:
+    """Take the correction of a link back."""
+    return await lore.links.undo(room_id, message_id, by=by)
+
+
+@rooms.get("/rooms/{room_id:id}/corrections")
+async def list_corrections(
+    lore: Reader,
+    room_id: ShownRoom,
+    limit: PageLimit,
+    before: Annotated[int | None, Query(ge=1, le=MOST, description="The `next` of the page before.")] = None,
+) -> CorrectionPage:
+    """Return the log of corrected links of a room, the newest first."""
+    page = await lore.links.corrections(room_id, before=before, limit=limit)
+    return CorrectionPage(corrections=page, next=page[-1].number if len(page) == limit else None)
 
 
 @contexts.post("/context", openapi_extra=bodies.documented(bodies.ContextRequest))
