@@ -24,7 +24,7 @@ from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
-from roomlore.core.evolution.offline import coming, cues, reading, statements
+from roomlore.core.evolution.offline import cues, future_days, reading, statements
 from roomlore.core.linking import window
 from roomlore.core.memory import extraction, scoring, shortening, words_diff, writing
 from roomlore.core.memory import reading as memory_reading
@@ -152,7 +152,7 @@ READERS: dict[str, Reader] = {
     "core.evolution.offline.statements:parse_statement": lambda text: statements.parse_statement(
         f"Ann (2024-01-01): {text} [about {text}]"
     ),
-    "core.evolution.offline.future_days:future_days": lambda text: list(coming.future_days(text, _NOW.date())),
+    "core.evolution.offline.future_days:future_days": lambda text: list(future_days.future_days(text, _NOW.date())),
     "core.evolution.offline.cues:agrees": cues.agrees,
     "core.evolution.offline.cues:laughs": cues.laughs,
     "core.evolution.offline.cues:sense_of": cues.sense_of,
