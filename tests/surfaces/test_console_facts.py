@@ -249,3 +249,12 @@ async def test_a_reader_writes_nothing_and_others_see_nothing(lore):
         assert listed(await page(http, "/console/memory?id=user:anna")) == []
         await page(http, path, 404)
     assert await lore.memories.page("user:anna") == [memory]
+
+
+@both
+async def test_since_when_a_fact_holds_and_when_it_ends_is_shown(http, lore, language):
+    begins, ends = datetime(2030, 5, 1, 9, tzinfo=UTC), datetime(2030, 6, 1, 9, tzinfo=UTC)
+    await lore.memories.add("user:anna", FACTS[language][0], valid_from=begins, valid_until=ends)
+    shown = await page(http, "/console/memory?id=user:anna", language)
+    assert t("memory.from", language, "2030-05-01") in shown
+    assert t("memory.until", language, "2030-06-01") in shown
