@@ -381,18 +381,19 @@ def search(
 ) -> None:
     """Find the memories of a group that answer a question, best first."""
 
-    async def work(lore: Lore) -> MemoryAnswer:
+    async def work(lore: Lore) -> tuple[MemoryAnswer, ZoneInfo]:
         words = " ".join(query)
-        return await lore.memories.search(group, words, limit=limit, threshold=threshold, include_ended=ended)
+        found = await lore.memories.search(group, words, limit=limit, threshold=threshold, include_ended=ended)
+        return found, lore.settings.search.zone
 
-    answer = frame_of(ctx).run(work)
+    answer, zone = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(answer))
         return
     out = show.console()
     for hit in answer.hits:
         head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
-        out.print(Text.assemble(head, statement(hit.memory.statement)))
+        out.print(Text.assemble(head, statement(show_memories.held(hit.memory, zone))))
     if answer.nothing:
         out.print(f"Nothing found. {answer.nothing}")
     if answer.degraded:
@@ -402,7 +403,7 @@ def search(
 def _tell_list(found: list[Memory], out: Console, zone: ZoneInfo) -> None:
     """Print a table, or a few lines for each memory if the terminal is too narrow."""
     if out.width < _NARROW:
-        cells = ((_line(one, zone), one.statement) for one in found)
+        cells = ((_line(one, zone), show_memories.held(one, zone)) for one in found)
         lines(((" ", first[0], statement(said), "  ".join(first[1:-1])) for first, said in cells), out)
         return
     shape = show.table("memory", "changed", "kind", "made by", "statement", fixed=("memory", "changed", "kind"))
@@ -417,7 +418,7 @@ def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
         clock(memory.updated_at, zone),
         memory.kind.value,
         made_by,
-        show.inert(memory.statement),
+        show_memories.held(memory, zone),
     ]
 
 
@@ -427,7 +428,7 @@ def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
         str(memory.version),
         short(memory.memory_id),
         *made,
-        show.inert(memory.statement),
+        show_memories.held(memory, zone),
         show.inert(memory.change_summary),
     ]
 

@@ -295,6 +295,7 @@ class MemoryView(BaseModel):
     category: Text | None = None
     tags: list[Text] | None = None
     doubtful: Text | None = Field(default=None, description="Why its words look doubtful beside its messages.")
+    valid_from: datetime | None = None
     valid_until: datetime | None = None
 
 
@@ -419,6 +420,7 @@ def memory_fields(memory: Memory, most_bytes: int = SHORT_BYTES) -> dict[str, An
         "category": _label(memory.category),
         "tags": [tag for tag in map(_label, memory.tags) if tag] or None,
         "doubtful": shortened(memory.doubtful, _REASON_BYTES)[0] or None,
+        "valid_from": memory.valid_from,
         "valid_until": memory.valid_until,
     }
 
