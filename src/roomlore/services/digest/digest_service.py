@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
-from roomlore.core.audience import ALWAYS, NEVER, Viewer, Window, check_viewer, covers
+from roomlore.core.audience import ALWAYS, END, Viewer, Window, check_viewer, covers
 from roomlore.core.digest.compose import make_digest
 from roomlore.core.digest.digest import Digest
-from roomlore.core.errors import InvalidInput, unknown_room
+from roomlore.core.errors import InvalidInput
+from roomlore.core.linking.model import LinkModel
+from roomlore.core.linking.part import is_seen, linked_alone
 from roomlore.core.models import Entry, Room
-from roomlore.ports.audience import view_for
+from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -26,7 +29,7 @@ _DEFAULT_SPAN = timedelta(days=1)
 @dataclass(frozen=True, slots=True)
 class _Span:
     """The messages of a digest: those with an arrival above `after`, sent at `since` or later, of which `entries` are
-    the newest."""
+    the newest. Of a part of a room `after` is 0."""
 
     after: int
     messages: int
@@ -36,8 +39,9 @@ class _Span:
 class DigestService:
     """The digests of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, tokens: TokenCounter) -> None:
+    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, tokens: TokenCounter, model: LinkModel) -> None:
         self._tenant = tenant
+        self._model = model
         self._storage = storage
         self._clock = clock
         self._tokens = tokens
@@ -60,27 +64,36 @@ class DigestService:
         reader = None if for_user is None else check_reader(for_user)
         whom = _whom(viewer, reader)
         async with self._storage.reading() as work:
-            windows = await self._windows(work, whom, room_id)
-            room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
-            if room is None or windows == NEVER:
-                raise unknown_room(room_id)
-            span = await self._span(work, room, begin, reader)
-            entries = [one for one in span.entries if covers(windows, one.message.at, one.message.at)]
-            answered = await self._answered(work, room_id, entries, reader)
-        return await asyncio.to_thread(
+            room, windows = await room_shown(
+                work, tenant=self._tenant, viewer=whom, room_id=room_id, now=self._clock.now()
+            )
+            if windows == ALWAYS:
+                span = await self._span(work, room, begin, reader)
+            else:
+                span = await self._part(work, room, windows, begin, reader)
+            answered = await self._answered(work, room_id, span.entries, reader, windows)
+        make = partial(
             make_digest,
             room_id,
-            entries,
             max_tokens=max_tokens,
             count=self._tokens.count,
             for_user=reader,
             answered=answered,
             after=span.after,
-            messages=span.messages if windows == ALWAYS else len(entries),
+            messages=span.messages,
         )
+        if windows == ALWAYS:
+            return await asyncio.to_thread(make, span.entries)
+        said = [one.message for one in span.entries]
+        return await asyncio.to_thread(lambda: make(linked_alone(self._model, said)))
 
     async def _answered(
-        self, work: UnitOfWork, room_id: str, entries: Sequence[Entry], reader: str | None
+        self,
+        work: UnitOfWork,
+        room_id: str,
+        entries: Sequence[Entry],
+        reader: str | None,
+        windows: Sequence[Window],
     ) -> frozenset[str]:
         """Return the ids of the reader's messages before these that some of these reply to."""
         here = {one.message.id for one in entries}
@@ -88,14 +101,26 @@ class DigestService:
         if reader is None or not targets:
             return frozenset()
         known = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=sorted(targets))
-        return frozenset(name for name, origin in known.items() if origin.sender_id == reader)
+        return frozenset(
+            name for name, was in known.items() if was.sender_id == reader and covers(windows, was.first, was.last)
+        )
 
-    async def _windows(self, work: UnitOfWork, viewer: Viewer | None, room_id: str) -> tuple[Window, ...]:
-        """Return the times whose messages the viewer may see."""
-        if viewer is None or viewer == Viewer("room", room_id):
-            return ALWAYS
-        view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=[room_id], now=self._clock.now())
-        return tuple(view.windows.get(room_id, NEVER))
+    async def _part(
+        self, work: UnitOfWork, room: Room, windows: Sequence[Window], since: datetime | None, reader: str | None
+    ) -> _Span:
+        """Return the span for a viewer who sees a part of the room. When it begins does not depend on the rest."""
+        after, before = 0, room.next_arrival
+        if since is None and reader is not None:
+            after = await read_up_to(work, tenant=self._tenant, room_id=room.room_id, user_id=reader)
+        if windows[-1].end < END:
+            end = windows[-1].end + timedelta(microseconds=1)
+            first = await work.messages.first_since(tenant=self._tenant, room_id=room.room_id, since=end)
+            before = before if first is None else first
+        entries = [one for one in await self._read(work, room, after, since, before) if is_seen(one.message, windows)]
+        if since is None and reader is None and entries:
+            begin = max(one.message.at for one in entries) - _DEFAULT_SPAN
+            entries = [one for one in entries if one.message.at >= begin]
+        return _Span(0, len(entries), entries)
 
     async def _span(self, work: UnitOfWork, room: Room, since: datetime | None, reader: str | None) -> _Span:
         after, begin = 0, since
@@ -106,15 +131,15 @@ class DigestService:
         if begin is not None:
             first = await work.messages.first_since(tenant=self._tenant, room_id=room.room_id, since=begin)
             after = room.next_arrival - 1 if first is None else first - 1
-        entries = await self._read(work, room, after, begin)
+        entries = await self._read(work, room, after, begin, room.next_arrival)
         missing = len(entries) == MAX_READ
         known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
         return _Span(after, max(known, len(entries)), entries)
 
-    async def _read(self, work: UnitOfWork, room: Room, after: int, since: datetime | None) -> list[Entry]:
-        """Return the newest messages above an arrival, in parts so that other requests are served."""
+    async def _read(self, work: UnitOfWork, room: Room, after: int, since: datetime | None, before: int) -> list[Entry]:
+        """Return the newest messages between two arrivals, in parts so that other requests are served."""
         parts: list[list[Entry]] = []
-        before, missing = room.next_arrival, MAX_READ
+        missing = MAX_READ
         while missing and before > after + 1:
             count = min(missing, _AT_ONCE, before - after - 1)
             part = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=count, before=before)
