@@ -202,7 +202,13 @@ class Lore:
     @cached_property
     def _digests(self) -> DigestService:
         shared = self._resources
-        return DigestService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, tokens=shared.tokens)
+        return DigestService(
+            tenant=self.tenant,
+            storage=shared.storage,
+            clock=shared.clock,
+            tokens=shared.tokens,
+            model=shared.model,
+        )
 
     @cached_property
     def _ingest_now(self) -> Ingest:
@@ -233,6 +239,7 @@ class Lore:
             due=shared.indexing.due,
             search=self._search,
             search_rooms=self._searching(RoomsSearch),
+            model=shared.model,
         )
 
     @cached_property

@@ -31,8 +31,8 @@ from roomlore.surfaces.http.paths import (
     AnyRoom,
     MessageId,
     PageLimit,
+    QueriedRoom,
     RoomId,
-    ShownQueriedRoom,
     ShownRoom,
     addressed,
 )
@@ -283,16 +283,19 @@ async def add_messages(
 
 
 @messages.get("/messages")
-async def list_messages(lore: Reader, room_id: ShownQueriedRoom, limit: PageLimit, after: After = 0) -> MessagePage:
-    """Return a room's messages in order of arrival."""
-    page = await lore.messages.page(room_id, after=after, limit=limit)
+async def list_messages(
+    lore: Reader, viewer: ShownTo, room_id: QueriedRoom, limit: PageLimit, after: After = 0
+) -> MessagePage:
+    """Return a room's messages in order of arrival: those that the viewer may see."""
+    page = await lore.messages.page(room_id, after=after, limit=limit, viewer=viewer)
     return MessagePage(messages=page, next=page[-1].arrival if len(page) == limit else None)
 
 
 @messages.get("/messages/{room_id:id}/{message_id:id}")
-async def get_message(lore: Reader, room_id: ShownRoom, message_id: MessageId) -> Entry:
-    """Return a message with its features and its place in the room's threads."""
-    return await lore.messages.get(room_id, message_id)
+async def get_message(lore: Reader, viewer: ShownTo, room_id: RoomId, message_id: MessageId) -> Entry:
+    """Return a message with its features and its place in the room's threads. For a viewer who may see a part of the
+    room, these follow from that part."""
+    return await lore.messages.get(room_id, message_id, viewer=viewer)
 
 
 @messages.patch(
