@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from roomlore.core.audience import ALWAYS, NEVER, Viewer, Window, check_viewer, covers
 from roomlore.core.digest.compose import Draft
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, unknown_room
+from roomlore.core.evolution.requests import Mode, check_mode
 from roomlore.core.models import Entry, Room
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
@@ -16,12 +17,15 @@ from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import titles_of
 from roomlore.services.digest.marks import check_reader, read_up_to, reader_named
+from roomlore.services.digest.writing import Writing, language_for
 
 DIGEST_TOKENS = 800
 FEWEST_TOKENS, MAX_TOKENS = 50, 100_000
 MAX_READ = 10_000
 _AT_ONCE = 1_000
 _DEFAULT_SPAN = timedelta(days=1)
+_TEXTS_READ = 200
+"""The messages whose language counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ class _Span:
 class DigestService:
     """The digests of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, tokens: TokenCounter) -> None:
+    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, tokens: TokenCounter, writing: Writing) -> None:
+        self._writing = writing
         self._tenant = tenant
         self._storage = storage
         self._clock = clock
@@ -50,8 +55,10 @@ class DigestService:
         for_user: str | None = None,
         max_tokens: int = DIGEST_TOKENS,
         viewer: str | None = None,
+        mode: Mode = "auto",
     ) -> Digest:
         """Return the digest of a room; arguments as in `Lore.digest`."""
+        writes = await self._writing.writes(check_mode(mode))
         if not isinstance(max_tokens, int) or not FEWEST_TOKENS <= max_tokens <= MAX_TOKENS:
             raise InvalidInput(
                 f"max_tokens is {max_tokens!r:.60}; it must be a whole number from {FEWEST_TOKENS} to {MAX_TOKENS}."
@@ -67,6 +74,7 @@ class DigestService:
             reader = await self._meant(work, room_id, reader, whom, windows)
             span = await self._span(work, room, begin, reader, windows)
             answered = await self._answered(work, room_id, span.entries, reader)
+            own = await self._own(work, room_id, reader) if writes else []
         draft = await asyncio.to_thread(
             Draft,
             room_id,
@@ -79,7 +87,22 @@ class DigestService:
             messages=span.messages,
         )
         titles = await self._titles(room, draft) if windows == ALWAYS else {}
-        return await asyncio.to_thread(draft.finished, titles)
+        if not writes or not draft.talks:
+            return await asyncio.to_thread(draft.finished, titles)
+        language = language_for(own, [one.message.text for one in span.entries[-_TEXTS_READ:]])
+        account = await self._writing.write(room_id, draft.talks, language=language, max_tokens=max_tokens)
+        made = await asyncio.to_thread(draft.finished, titles, account.written, model=account.model)
+        return replace(made, degraded=account.degraded)
+
+    async def _own(self, work: UnitOfWork, room_id: str, reader: str | None) -> list[str]:
+        """Return what the reader wrote last, which tells their language."""
+        here = {"tenant": self._tenant, "room_id": room_id}
+        last = 0 if reader is None else await work.rooms.last_spoken(**here, sender_id=reader)
+        if not last:
+            return []
+        after = max(0, last - _TEXTS_READ)
+        found = await work.messages.page(**here, after=after, limit=_TEXTS_READ, sender_id=reader)
+        return [message.text for message in found]
 
     async def _titles(self, room: Room, draft: Draft) -> Mapping[int, str]:
         """Return the titles of the threads that it shows as a whole. A viewer who may not see all of a room gets

@@ -11,8 +11,10 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from roomlore.core.context import Context, ContextOptions
+from roomlore.core.dates import moment
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
+from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Message, Room, StoredMessage, Thread
 from roomlore.core.records import from_record, parse_time, with_own_names
@@ -200,12 +202,16 @@ def read_time(name: str, text: str | None) -> datetime | None:
     read as `+`. Raises `InvalidInput`."""
     if text is None:
         return None
-    moment = parse_time(_UNCODED_PLUS.sub(r"\1+\2", text))
-    if moment is None:
+    told = parse_time(_plussed(text))
+    if told is None:
         raise InvalidInput(
             f"{name} is {text[:60]!r}; give a day or a time, such as 2024-05-01 or 2024-05-01T12:30:00Z."
         )
-    return moment
+    return told
+
+
+def _plussed(text: str) -> str:
+    return _UNCODED_PLUS.sub(r"\1+\2", text)
 
 
 messages = Router(tags=["messages"])
@@ -413,17 +419,31 @@ async def get_digest(
     lore: Reader,
     viewer: ShownTo,
     room_id: RoomId,
-    since: _Bound = None,
+    since: Annotated[
+        str | None,
+        Query(
+            max_length=200,
+            description="ISO 8601 or a Unix time, in UTC without a zone; or words: `yesterday`, `3 days ago`, `昨天`.",
+        ),
+    ] = None,
     for_user: Annotated[
         str | None,
         Query(
             max_length=MAX_ID_CHARS,
-            description="Whose digest: it begins after what this sender wrote or marked as read.",
+            description="Whose digest, by sender id or by a name that one person has: it begins after what they "
+            "wrote or marked as read.",
         ),
     ] = None,
     max_tokens: Annotated[
         int, Query(ge=FEWEST_TOKENS, le=MAX_TOKENS, description="Most tokens of the digest as text.")
     ] = DIGEST_TOKENS,
+    mode: Annotated[
+        Mode,
+        Query(
+            description="`offline`: the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one is "
+            "set up."
+        ),
+    ] = "auto",
     render: Annotated[Literal["prompt"] | None, Query(description="`prompt`: give the text for a model too.")] = None,
 ) -> ShownDigest:
     """Return what happened in a room, thread by thread: first what concerns the reader, then open questions, decisions,
@@ -431,11 +451,17 @@ async def get_digest(
 
     Without `since` and `for_user` it is of the last day in which something was said.
     """
-    made = await lore.digest(
-        room_id, since=read_time("since", since), for_user=for_user, max_tokens=max_tokens, viewer=viewer
-    )
     zone = lore.settings.search.zone
+    begin = _since(lore, since)
+    made = await lore.digest(room_id, since=begin, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode)
     return made_from(ShownDigest, made, rendered=made.to_prompt(zone=zone) if render else None)
+
+
+def _since(lore: Lore, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    zone = lore.settings.search.zone
+    return parse_time(_plussed(text)) or moment("since", text, now=lore.now(), zone=zone, edge="start")
 
 
 @rooms.post("/rooms/{room_id:id}/read", openapi_extra=bodies.documented(bodies.ReadRequest))

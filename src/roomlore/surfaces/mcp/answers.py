@@ -247,9 +247,14 @@ class RoomDigest(Arguments):
 
     room_id: Id
     for_user: Id | None = Field(
-        None, description="Whose digest, by sender id: it begins after what they wrote or marked as read."
+        None,
+        description="Whose digest, by sender id or name: it begins after what they wrote or marked as read.",
     )
-    since: datetime | None = Field(None, description="By default the last day in which something was said.")
+    since: str | None = Field(
+        None,
+        max_length=200,
+        description="A time, or words such as 'yesterday'; by default the last day in which something was said.",
+    )
     max_tokens: int = Field(800, ge=50, le=MAX_PROMPT_TOKENS)
 
 

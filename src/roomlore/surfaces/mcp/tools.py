@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp import types
 
+from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MemoryKind, Source, check_scope
 from roomlore.core.memory.writing import Edit, NewMemory
@@ -187,16 +188,19 @@ async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.Room
 
 
 async def digest(visitor: Visitor, wanted: answers.RoomDigest) -> answers.DigestBlock:
+    """Give the messages' own sentences: who asks is a model itself."""
+    zone, now = visitor.lore.settings.search.zone, visitor.lore.now()
     found = await visitor.lore.digest(
         wanted.room_id,
-        since=wanted.since,
+        since=moment("since", wanted.since, now=now, zone=zone, edge="start") if wanted.since else None,
         for_user=wanted.for_user,
         max_tokens=wanted.max_tokens,
         viewer=visitor.viewer,
+        mode="offline",
     )
     return answers.DigestBlock(
         room_id=found.room_id,
-        text=found.to_prompt(zone=visitor.lore.settings.search.zone),
+        text=found.to_prompt(zone=zone),
         messages=found.messages,
         left=found.left,
         tokens=found.tokens,
