@@ -28,6 +28,8 @@ _SHORTEST, _LONGEST = 8, 48
 _AROUND = 6
 _EACH = 9
 """Least tokens of a line with all that is around it, which bounds how many talks are looked at."""
+_LEAST = 6
+"""Tokens of the shortest line, such as `- ok [m1]`."""
 _MAX_LINES = 4
 _DECISIONS = 2
 """The decisions of a talk, the newest, that are shown beside its line if they fit."""
@@ -232,6 +234,8 @@ class _Page:
 
     def _begun(self, one: _Weighed, cap: int) -> _Row | None:
         """Return the talk with its first line; None if there is no room."""
+        if self._left < _LEAST:
+            return None
         best = sentences_of(one.talk, self._words.weights(one.talk), self._words.names)
         entry = _entry(one, self._lead(one, best, cap))
         tokens = self._cost(entry)
