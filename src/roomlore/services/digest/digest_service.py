@@ -15,7 +15,7 @@ from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.ports.titles import titles_of
+from roomlore.ports.titles import headings_of
 from roomlore.services.digest.marks import check_reader, read_up_to, reader_named
 from roomlore.services.digest.writing import Writing, language_for
 
@@ -108,7 +108,8 @@ class DigestService:
         """Return the titles of the threads that it shows as a whole. A viewer who may not see all of a room gets
         those made of what they see."""
         async with self._storage.reading() as work:
-            return await titles_of(work, room, draft.threads)
+            made = await headings_of(work, room, draft.threads)
+        return {thread: heading.title for thread, heading in made.items()}
 
     async def _meant(
         self, work: UnitOfWork, room_id: str, reader: str | None, viewer: Viewer | None, windows: Sequence[Window]

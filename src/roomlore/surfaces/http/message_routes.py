@@ -16,7 +16,7 @@ from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Message, Room, StoredMessage, Thread
+from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Heading, Message, Room, StoredMessage, Thread
 from roomlore.core.records import from_record, parse_time, with_own_names
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS
@@ -100,6 +100,20 @@ class ShownDigest(Digest):
     for."""
 
     rendered: Annotated[str | None, IF_ANY] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageHeading(Heading):
+    """The title and the state of the thread of a message."""
+
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadingList:
+    """Headings by message, without unknown messages."""
+
+    headings: Sequence[MessageHeading]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,6 +420,20 @@ async def list_threads(lore: Reader, room_id: ShownRoom, limit: PageLimit, after
     page = await lore.rooms.threads(room_id, after=after, limit=limit)
     threads = [made_from(ListedThread, thread, arrival=arrival) for arrival, thread in page]
     return ThreadPage(threads=threads, next=page[-1][0] if len(page) == limit else None)
+
+
+@rooms.get("/rooms/{room_id:id}/headings")
+async def get_headings(
+    lore: Reader,
+    room_id: ShownRoom,
+    message_id: Annotated[list[str], Query(description="A message; may be repeated, at most 500 times.")],
+) -> HeadingList:
+    """Return the title and the state of the threads of some messages, such as those of a search or a context.
+
+    A thread is `open` if a question in it has no answer, `answered` if every question has one, else `closed`.
+    """
+    made = await lore.rooms.headings(room_id, message_id)
+    return HeadingList(headings=[made_from(MessageHeading, heading, message_id=name) for name, heading in made.items()])
 
 
 @rooms.get("/rooms/{room_id:id}/threads/{message_id:id}")

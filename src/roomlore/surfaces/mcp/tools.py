@@ -112,7 +112,11 @@ def _search_hint(shown: Sequence[answers.FoundMemory], hits: Sequence[answers.Fo
 
 async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) -> answers.FoundMessages:
     found = await visitor.lore.messages.search(wanted.room_id, wanted.query, limit=wanted.limit, viewer=visitor.viewer)
-    hits = [answers.found_message(hit) for hit in found.hits]
+    by_room: dict[str, list[str]] = {}
+    for hit in found.hits:
+        by_room.setdefault(hit.message.room_id, []).append(hit.message.id)
+    titles = {room: await _threads(visitor, room, its) for room, its in by_room.items()}
+    hits = [answers.found_message(hit, titles[hit.message.room_id].get(hit.message.id)) for hit in found.hits]
     hint = None if hits else "Nothing fits: try other words."
     return answers.FoundMessages(messages=fitting(hits), degraded=found.degraded, hint=hint)
 
@@ -180,11 +184,18 @@ async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.Room
         room_id=found.room_id,
         message_id=found.message_id,
         strategy=found.strategy,
+        thread=answers.label((await _threads(visitor, found.room_id, [found.message_id])).get(found.message_id, "")),
         messages=shown,
         left_out=left_out or None,
         degraded=found.degraded,
         hint=None if shown else "Nothing said before matters for this message.",
     )
+
+
+async def _threads(visitor: Visitor, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+    """Return the titles of the threads of messages that the visitor sees."""
+    made = await visitor.lore.rooms.headings(room_id, message_ids, viewer=visitor.viewer)
+    return {name: heading.title for name, heading in made.items() if heading.title}
 
 
 async def digest(visitor: Visitor, wanted: answers.RoomDigest) -> answers.DigestBlock:
