@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.digest.compose import Draft
-from roomlore.core.digest.talks import TalkState, talks_of
+from roomlore.core.digest.talks import talks_of
 from roomlore.core.digest.wording import Words, shortened, title_of
 from roomlore.core.linking.candidates import ThreadCandidates
-from roomlore.core.models import Entry, Link, LinkKind, Role, StoredMessage
+from roomlore.core.models import Entry, Link, LinkKind, Role, StoredMessage, TalkState
 from roomlore.testing.builders import START
 
 COUNT = EncodingTokens().count

@@ -7,9 +7,8 @@ import pytest
 
 import roomlore
 from engines import ENGINES
-from roomlore.core.digest.talks import TalkState
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.models import Message, Role
+from roomlore.core.models import Heading, Message, Role, TalkState
 from roomlore.wiring import Lore
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -271,7 +270,15 @@ async def test_a_thread_has_one_title(lore: Lore) -> None:
     await lore.messages.add(said(ENGLISH) + said(CHINESE, room_id="other"))
     for room_id in ("team", "other"):
         listed = await lore.rooms.threads(room_id)
-        assert await lore.rooms.titles(room_id, [n for n, _ in listed]) == {n: one.title for n, one in listed}
+        ids = [one.thread_id for _, one in listed]
+        assert await lore.rooms.headings(room_id, [*ids, "nowhere"]) == {
+            one.thread_id: Heading(title=one.title, state=one.state) for _, one in listed
+        }
+        assert await lore.rooms.headings(room_id, ids, viewer=f"room:{room_id}")
+        assert await lore.rooms.headings(room_id, ids, viewer="user:eve") == {}
         named = {one.thread_id: one.title for _, one in listed}
         digest = await lore.digest(room_id, since=START)
         assert {entry.thread_id: entry.title for entry in digest.entries} == named
+        states = {one.thread_id: one.state for _, one in listed}
+        assert {entry.thread_id: entry.state for entry in digest.entries} == states
+        assert TalkState.OPEN in states.values()

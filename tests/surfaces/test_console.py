@@ -199,8 +199,8 @@ async def test_a_room_shows_its_threads_apart(http, lore, spoken):
     assert 'href="#m1"' in shown
     only = await page(http, "/console/thread?id=tea&message=m4", headers=spoken)
     assert "Who makes tea?" in only
-    titles = await lore.rooms.titles("tea", [1])
-    assert html.escape(titles[1]) in only.partition("<h1>")[2].partition("</h1>")[0]
+    made = await lore.rooms.headings("tea", ["m1"])
+    assert html.escape(made["m1"].title) in only.partition("<h1>")[2].partition("</h1>")[0]
 
 
 async def test_pages_of_a_room_hold_every_message_once(http, lore):

@@ -162,3 +162,65 @@ def test_the_command_line_counts_as_people_do(run):
 def test_threads_are_listed_by_title(run):
     assert "绿茶" in run("threads", "tea")
     assert all(one["title"] for one in json.loads(run("threads", "tea", "--json")))
+
+
+async def test_http_takes_words_names_and_a_mode(http, lore):
+    await lore.messages.add(messages())
+    asked = {"since": "2024-05-01T12:30+01:00", "for_user": "小波"}
+    answer = (await http.get("/rooms/tea/digest", params=asked)).json()
+    assert (answer["for_user"], answer["messages"]) == ("bob", 2)
+    for since in ("yesterday", "3 days ago", "昨天"):
+        assert (await http.get("/rooms/tea/digest", params={"since": since})).json()["messages"] == 0
+    assert (await http.get("/rooms/tea/digest", params={"mode": "offline"})).json()["messages"] == 4
+    assert (await http.get("/rooms/tea/digest", params={"mode": "fast"})).status_code == 422
+    refused = await http.get("/rooms/tea/digest", params={"mode": "llm"})
+    assert (refused.status_code, "'offline'" in refused.json()["detail"]) == (503, True)
+    assert (await http.get("/rooms/tea/digest", params={"for_user": "eve"})).status_code == 422
+
+
+async def test_mcp_takes_words_and_names(lore):
+    await lore.messages.add(messages())
+    async with on_a_port(create_mcp_app(lore)) as url, over_http(url) as client:
+        shown = await ask(client, "room_digest", room_id="tea", since="2024-05-01T12:30", for_user="小波")
+        assert shown["messages"] == 1
+        assert (await ask(client, "room_digest", room_id="tea", since="昨天"))["messages"] == 0
+        assert "Nobody in room" in await refusal(client, "room_digest", room_id="tea", for_user="eve")
+        assert "write one time" in await refusal(client, "room_digest", room_id="tea", since="soon")
+
+
+def test_the_command_line_says_if_a_model_is_missing(run):
+    assert "'offline'" in run("digest", "tea", "--mode", "llm", code=1)
+    assert "[m4]" in run("digest", "tea", "--mode", "offline")
+
+
+async def test_http_gives_the_headings_of_messages(http, connect, lore):
+    await lore.messages.add(messages())
+    made = await lore.rooms.headings("tea", ["m1", "m3"])
+    answer = await http.get("/rooms/tea/headings", params={"message_id": ["m1", "m3", "nowhere"]})
+    assert answer.json()["headings"] == [
+        {"message_id": name, "title": made[name].title, "state": made[name].state} for name in ("m1", "m3")
+    ]
+    assert (await http.get("/rooms/nowhere/headings", params={"message_id": "m1"})).status_code == 404
+    _, secret = await lore.keys.create("reader", scopes=["read"])
+    async with connect(key=secret) as client:
+        hidden = await client.get("/rooms/tea/headings", params={"message_id": "m1", "viewer": "user:eve"})
+        assert hidden.status_code == 404
+
+
+async def test_mcp_names_threads(lore):
+    await lore.messages.add(messages())
+    made = await lore.rooms.headings("tea", ["m3"])
+    async with on_a_port(create_mcp_app(lore)) as url, over_http(url) as client:
+        found = await ask(client, "search_messages", query="会议室", room_id="tea")
+        assert {one["message_id"]: one["thread"] for one in found["messages"]}["m3"] == made["m3"].title
+        shown = await ask(client, "room_context", room_id="tea", message_id="m3")
+        assert shown["thread"] == made["m3"].title
+
+
+def test_the_command_line_names_threads(run):
+    title = json.loads(run("threads", "tea", "--json"))[0]["title"]
+    assert f"thread: {title[:20]}" in run("search", "tea", "office", "tea")
+    assert f"thread: {title[:20]}" in run("context", "tea", "m1")
+    assert "m1" in run("search", "tea", "tea", "--since", "2024-04-30")
+    assert "Nothing in tea fits" in run("search", "tea", "tea", "--since", "yesterday")
+    assert all(one["state"] in ("open", "answered", "closed") for one in json.loads(run("threads", "tea", "--json")))

@@ -220,7 +220,7 @@ class EvaluationService:
 
     async def _is_told(self, room_id: str, one: Forbidden) -> bool:
         try:
-            made = await self._digest(room_id, viewer=one.viewer, max_tokens=10_000)
+            made = await self._digest(room_id, viewer=one.viewer, max_tokens=10_000, mode="offline")
         except NotFound:
             return False
         return any(_holds(line.text, one.text) for entry in made.entries for line in entry.lines)

@@ -17,6 +17,7 @@ from roomlore.settings.registry import backend_sections, backends_of
 from roomlore.settings.sections import (
     ContextSettings,
     DatabaseSettings,
+    DigestSettings,
     EvolutionSettings,
     LimitSettings,
     ModelSettings,
@@ -52,6 +53,7 @@ class Settings(BaseModel):
     sessions: SessionSettings
     language_models: ModelSettings
     evolution: EvolutionSettings
+    digests: DigestSettings
     work: WorkSettings
     replies: ReplySettings
     recall: RecallSettings
@@ -117,9 +119,12 @@ class Settings(BaseModel):
     def _check(self) -> None:
         """Raise `InvalidInput` if sections contradict each other."""
         registry = ModelRegistry.read(self.language_models.models, self.language_models.providers)
-        model = self.evolution.evolve_model
-        if model != EVOLVE_MODEL and registry.find(model) is None:
-            raise InvalidInput(f"evolve_model is {model!r:.80}, which is none of the models.")
+        for name, model in (
+            ("evolve_model", self.evolution.evolve_model),
+            ("digest_model", self.digests.digest_model),
+        ):
+            if model != EVOLVE_MODEL and registry.find(model) is None:
+                raise InvalidInput(f"{name} is {model!r:.80}, which is none of the models.")
         for kind in KINDS:
             name = self.named(kind)
             backend = backends_of(kind).get(name)

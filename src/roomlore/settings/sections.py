@@ -281,6 +281,22 @@ class EvolutionSettings(Section):
         return value.strip()
 
 
+class DigestSettings(Section):
+    """Digests of what happened in rooms."""
+
+    section: ClassVar[str] = "digests"
+    digest_model: str = setting(
+        EVOLVE_MODEL, "The model that writes digests, if one of its providers has a key.", form="a model's name"
+    )
+    digest_timeout_seconds: Number = setting(
+        30,
+        "Time that the model may take over a digest, in seconds; after it the digest is made of the messages' own "
+        "sentences.",
+        gt=0,
+        le=3600,
+    )
+
+
 class WorkSettings(Section):
     """Work that outlives its process."""
 

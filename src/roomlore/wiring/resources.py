@@ -26,6 +26,7 @@ from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.recall import Recall
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
+from roomlore.services.digest import Writing
 from roomlore.services.doctor import Readiness
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY, ExtractionService, RepliesDue, RepliesImported
@@ -50,6 +51,7 @@ from roomlore.wiring.work import (
     make_extraction,
     make_forgetter,
     make_retries,
+    make_writing,
     resume_left_work,
 )
 
@@ -176,6 +178,7 @@ class Resources(Common):
     imports_due: Due
     """The same for imported messages."""
     evolver: Evolver
+    writing: Writing
     searcher: Searcher
     readiness: Readiness
 
@@ -266,6 +269,7 @@ async def make_resources(
         else indexing.due,
         imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),
         evolver=evolutions.service,
+        writing=make_writing(common, models),
         searcher=make_memory_search(common, indexing),
         readiness=readiness,
     )

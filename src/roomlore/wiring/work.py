@@ -20,6 +20,7 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageExpiry
+from roomlore.services.digest import Writing, WritingOptions
 from roomlore.services.evolution import (
     EVOLUTION,
     Applying,
@@ -157,6 +158,17 @@ class Evolutions:
 
     service: EvolutionService
     schedule: Schedule
+
+
+def make_writing(common: Common, models: ModelService) -> Writing:
+    """Return what has a model write digests. No request is sent yet."""
+    settings = common.settings
+    options = WritingOptions(
+        model=settings.digests.digest_model,
+        timeout_seconds=settings.digests.digest_timeout_seconds,
+        zone=settings.search.zone,
+    )
+    return Writing(models=models, prompts=PackagedPrompts(), options=options)
 
 
 def make_evolutions(common: Common, durable: DurableWork, models: ModelService, prompts: Prompts) -> Evolutions:

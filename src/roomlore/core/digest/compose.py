@@ -10,6 +10,7 @@ from functools import cached_property
 from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
 from roomlore.core.digest.talks import Talk, is_asking, speaks_of_decision, talks_of
 from roomlore.core.digest.wording import Sentence, Words, sentences_of, span_of, title_of
+from roomlore.core.digest.written import Written, WrittenLine
 from roomlore.core.models import Entry
 from roomlore.core.summary.select import cut
 from roomlore.core.text import asks, fold
@@ -27,6 +28,8 @@ _SHORTEST, _LONGEST = 8, 48
 _AROUND = 6
 _EACH = 9
 """Least tokens of a line with all that is around it, which bounds how many talks are looked at."""
+_LEAST = 6
+"""Tokens of the shortest line, such as `- ok [m1]`."""
 _MAX_LINES = 4
 _DECISIONS = 2
 """The decisions of a talk, the newest, that are shown beside its line if they fit."""
@@ -122,12 +125,20 @@ class Draft:
         """The threads that it shows as a whole: one conversation has all their messages and no others."""
         return [row.one.talk.thread for row in self._rows if row.one.talk.thread in self._whole]
 
-    def finished(self, titles: Mapping[int, str]) -> Digest:
-        """Return the digest. `titles`: of threads; other conversations get one made of their messages."""
+    @property
+    def talks(self) -> dict[int, Talk]:
+        """The conversations that it shows, by their place in it."""
+        return {place: row.one.talk for place, row in enumerate(self._rows)}
+
+    def finished(
+        self, titles: Mapping[int, str], written: Mapping[int, Written] | None = None, *, model: str | None = None
+    ) -> Digest:
+        """Return the digest. `titles`: of threads; other conversations get one made of their messages. `written`: what
+        `model` wrote of the conversations at these places; the others are made of their own sentences."""
         known = {thread: title for thread, title in titles.items() if title and thread in self._whole}
-        shown = self._page.filled(self._rows, known)
-        tokens = self._page.tokens(shown)
-        return replace(self._made, entries=tuple(shown), left=self._weighed - len(shown), tokens=tokens)
+        shown = self._page.filled(self._rows, known, written or {})
+        left, tokens = self._weighed - len(shown), self._page.tokens(shown)
+        return replace(self._made, entries=tuple(shown), left=left, tokens=tokens, model=model if written else None)
 
 
 def _whole(talks: Sequence[Talk]) -> set[int]:
@@ -201,9 +212,14 @@ class _Page:
             found, key=lambda row: (_ORDER.index(row.one.why), -row.one.weight, row.entry.first_at, row.entry.thread_id)
         )
 
-    def filled(self, rows: Sequence[_Row], titles: Mapping[int, str]) -> list[DigestEntry]:
+    def filled(
+        self, rows: Sequence[_Row], titles: Mapping[int, str], written: Mapping[int, Written]
+    ) -> list[DigestEntry]:
         """Return the entries with headings and further lines."""
-        grown = [self._grown(row, titles.get(row.one.talk.thread)) for row in rows]
+        grown = [
+            self._rewritten(row, written.get(place)) or self._grown(row, titles.get(row.one.talk.thread))
+            for place, row in enumerate(rows)
+        ]
         while grown and self.tokens(grown) > self._max:
             grown.pop()
         return grown
@@ -218,6 +234,8 @@ class _Page:
 
     def _begun(self, one: _Weighed, cap: int) -> _Row | None:
         """Return the talk with its first line; None if there is no room."""
+        if self._left < _LEAST:
+            return None
         best = sentences_of(one.talk, self._words.weights(one.talk), self._words.names)
         entry = _entry(one, self._lead(one, best, cap))
         tokens = self._cost(entry)
@@ -287,6 +305,31 @@ class _Page:
             wanted -= 1
             grown = self._with_line(grown, self._line(one, sentence, _LONGEST))
         return grown
+
+    def _rewritten(self, row: _Row, written: Written | None) -> DigestEntry | None:
+        """Return the entry in a model's words, as much of it as there is room for; None if there is none."""
+        if written is None:
+            return None
+        title = written.title or title_of(row.one.talk, self._words, row.best)
+        lines = tuple(self._written_line(row.one.talk, line) for line in written.lines)
+        for full, count in [(True, n) for n in range(len(lines), 0, -1)] + [(False, 1)]:
+            more = replace(row.entry, title=title, lines=lines[:count], full=full)
+            if self._tried(row.entry, more) is more:
+                return more
+        return None
+
+    def _written_line(self, talk: Talk, line: WrittenLine) -> DigestLine:
+        cited = [entry for entry in talk.entries if entry.message.id in line.message_ids]
+        first = next(entry.message for entry in cited if entry.message.id == line.message_ids[0])
+        return DigestLine(
+            message_id=first.id,
+            sender_id=first.sender_id,
+            sender_name=first.sender_name,
+            sent_at=first.at,
+            text=line.text,
+            more=line.message_ids[1:],
+            decides=any(entry in talk.decisions for entry in cited),
+        )
 
     def _tried(self, entry: DigestEntry, more: DigestEntry) -> DigestEntry:
         extra = self._cost(more) - self._cost(entry)

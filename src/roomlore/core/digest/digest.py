@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
-from roomlore.core.digest.talks import TalkState
+from roomlore.core.models import TalkState
 from roomlore.core.prompt import neutral
 
 Why = Literal["waits", "mentions", "question", "decision", "talk"]

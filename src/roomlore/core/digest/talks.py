@@ -4,11 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from functools import cached_property
 
 from roomlore.core.evolution.offline.cues import agrees, sense_of
-from roomlore.core.models import Entry, MessageType, Role
+from roomlore.core.models import Entry, MessageType, Role, TalkState
 from roomlore.core.text import fold, thanks
 from roomlore.core.transcript import spoken_text
 
@@ -26,15 +25,6 @@ _DECISIONS: frozenset[str] = frozenset(("decision", "change", "cancellation"))
 _DECISION_CHARACTERS = 400
 _AGREEING = 4
 """The messages after a decision among which those that agree are looked for."""
-
-
-class TalkState(StrEnum):
-    """`open`: it holds a question without a later answer. `answered`: every question in it has one. `closed`: it asks
-    nothing."""
-
-    OPEN = "open"
-    ANSWERED = "answered"
-    CLOSED = "closed"
 
 
 @dataclass(frozen=True)
@@ -111,6 +101,19 @@ def talks_of(entries: Iterable[Entry]) -> list[Talk]:
     groups, answered = _grouped([entry for entry in entries if _is_said(entry)])
     found = [Talk(group[0].link.thread, part, answered) for group in groups for part in _stretches(tuple(group))]
     return sorted(found, key=lambda talk: talk.entries[0].message.arrival)
+
+
+def talk_of(entries: Sequence[Entry]) -> Talk:
+    """Return these entries of one thread, in order of arrival, as one talk."""
+    sender: dict[int, str] = {}
+    answered: set[int] = set()
+    for entry in entries:
+        candidates, own = entry.link.thread_candidates, entry.message.sender_id
+        for arrival, probability in zip(candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True):
+            if probability >= _ANSWERED and sender.get(arrival, own) != own:
+                answered.add(arrival)
+        sender[entry.message.arrival] = own
+    return Talk(entries[0].link.thread, tuple(entries), frozenset(answered))
 
 
 def _is_said(entry: Entry) -> bool:

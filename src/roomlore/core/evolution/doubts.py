@@ -119,6 +119,11 @@ class Doubts:
             return "" if quiet else case.of_delete()
         return case.of_merge() if len(memories) >= _COUNT_OF_MERGE else case.of_statement()
 
+    def of_account(self, text: str, evidence: Sequence[str]) -> str:
+        """Return the reason to doubt a sentence that tells what these messages say, '' if there is none."""
+        cited = [self._messages[handle] for handle in evidence if handle in self._messages]
+        return _Case(self.conversation.of(text), cited, (), self.conversation).of_account()
+
     @cached_property
     def _messages(self) -> Mapping[str, Cited]:
         found: dict[str, Cited] = {}
@@ -154,6 +159,9 @@ class _Case:
             or self._lost()
             or self._only_asked()
         )
+
+    def of_account(self) -> str:
+        return self._invented(trusted=()) or self._unmentioned() or self._denied()
 
     def of_merge(self) -> str:
         kept = next((memory.doubtful for memory in self.memories if memory.doubtful and not self.cited), "")

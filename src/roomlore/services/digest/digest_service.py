@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from roomlore.core.audience import ALWAYS, Viewer, Window, check_viewer, covers
 from roomlore.core.digest.compose import Draft
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput
+from roomlore.core.evolution.requests import Mode, check_mode
 from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.part import is_seen, linked_alone
 from roomlore.core.models import Entry, Room
@@ -16,19 +17,23 @@ from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.ports.titles import titles_of
+from roomlore.ports.titles import headings_of
 from roomlore.services.digest.marks import check_reader, read_up_to, reader_named
+from roomlore.services.digest.writing import Writing, language_for
 
 DIGEST_TOKENS = 800
 FEWEST_TOKENS, MAX_TOKENS = 50, 100_000
 MAX_READ = 10_000
 _AT_ONCE = 1_000
 _DEFAULT_SPAN = timedelta(days=1)
+_TEXTS_READ = 200
+"""The messages whose language counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The messages of a digest: `messages` with an arrival above `after`, of which `entries` are the newest."""
+    """The messages of a digest: `messages` with an arrival above `after`, of which `entries` are the newest. Of a part
+    of a room `after` is 0."""
 
     after: int
     messages: int
@@ -38,7 +43,17 @@ class _Span:
 class DigestService:
     """The digests of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, tokens: TokenCounter, model: LinkModel) -> None:
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        clock: Clock,
+        tokens: TokenCounter,
+        model: LinkModel,
+        writing: Writing,
+    ) -> None:
+        self._writing = writing
         self._tenant = tenant
         self._model = model
         self._storage = storage
@@ -53,8 +68,10 @@ class DigestService:
         for_user: str | None = None,
         max_tokens: int = DIGEST_TOKENS,
         viewer: str | None = None,
+        mode: Mode = "auto",
     ) -> Digest:
         """Return the digest of a room; arguments as in `Lore.digest`."""
+        writes = await self._writing.writes(check_mode(mode))
         if not isinstance(max_tokens, int) or not FEWEST_TOKENS <= max_tokens <= MAX_TOKENS:
             raise InvalidInput(
                 f"max_tokens is {max_tokens!r:.60}; it must be a whole number from {FEWEST_TOKENS} to {MAX_TOKENS}."
@@ -69,6 +86,7 @@ class DigestService:
             reader = await self._meant(work, room_id, reader, whom, windows)
             span = await self._span(work, room, begin, reader, windows)
             answered = await self._answered(work, room_id, span.entries, reader, windows)
+            own = await self._own(work, room_id, reader) if writes else []
         entries = span.entries
         if windows != ALWAYS:
             entries = await asyncio.to_thread(linked_alone, self._model, [one.message for one in entries])
@@ -84,13 +102,29 @@ class DigestService:
             messages=span.messages,
         )
         titles = await self._titles(room, draft) if windows == ALWAYS else {}
-        return await asyncio.to_thread(draft.finished, titles)
+        if not writes or not draft.talks:
+            return await asyncio.to_thread(draft.finished, titles)
+        language = language_for(own, [one.message.text for one in span.entries[-_TEXTS_READ:]])
+        account = await self._writing.write(room_id, draft.talks, language=language, max_tokens=max_tokens)
+        made = await asyncio.to_thread(draft.finished, titles, account.written, model=account.model)
+        return replace(made, degraded=account.degraded)
+
+    async def _own(self, work: UnitOfWork, room_id: str, reader: str | None) -> list[str]:
+        """Return what the reader wrote last, which tells their language."""
+        here = {"tenant": self._tenant, "room_id": room_id}
+        last = 0 if reader is None else await work.rooms.last_spoken(**here, sender_id=reader)
+        if not last:
+            return []
+        after = max(0, last - _TEXTS_READ)
+        found = await work.messages.page(**here, after=after, limit=_TEXTS_READ, sender_id=reader)
+        return [message.text for message in found]
 
     async def _titles(self, room: Room, draft: Draft) -> Mapping[int, str]:
         """Return the titles of the threads that it shows as a whole. A viewer who may not see all of a room gets
         those made of what they see."""
         async with self._storage.reading() as work:
-            return await titles_of(work, room, draft.threads)
+            made = await headings_of(work, room, draft.threads)
+        return {thread: heading.title for thread, heading in made.items()}
 
     async def _meant(
         self, work: UnitOfWork, room_id: str, reader: str | None, viewer: Viewer | None, windows: Sequence[Window]
@@ -132,7 +166,7 @@ class DigestService:
             after = room.next_arrival - 1 if first is None else first - 1
         entries = await self._read(work, room, after, begin, windows)
         if windows != ALWAYS:
-            return _Span(entries[0].message.arrival - 1 if entries else 0, len(entries), entries)
+            return _Span(0, len(entries), entries)
         missing = len(entries) == MAX_READ
         known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
         return _Span(after, max(known, len(entries)), entries)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from roomlore.core.dates import moment
 from roomlore.core.digest.digest import Digest, DigestEntry
+from roomlore.core.evolution.requests import Mode
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.jsonable import to_jsonable
@@ -48,6 +49,12 @@ def digest(
     viewer: Annotated[
         str | None, typer.Option(help="Show only what `room:<id>` or `user:<id>` may see; by default everything.")
     ] = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            help="`offline`: the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one is set up."
+        ),
+    ] = "auto",
     mark_read: Annotated[
         bool, typer.Option("--mark-read", help="Mark what is there as read by the person of --for.")
     ] = False,
@@ -64,7 +71,7 @@ def digest(
     async def work(lore: Lore) -> tuple[Digest, ZoneInfo]:
         zone = lore.settings.search.zone
         begin = None if since is None else moment("--since", since, now=lore.now(), zone=zone, edge="start")
-        made = await lore.digest(room, since=begin, for_user=reader, max_tokens=max_tokens, viewer=viewer)
+        made = await lore.digest(room, since=begin, for_user=reader, max_tokens=max_tokens, viewer=viewer, mode=mode)
         if mark_read and made.for_user is not None:
             await lore.rooms.mark_read(room, made.for_user)
         return made, zone
@@ -91,6 +98,8 @@ def _print(made: Digest, zone: ZoneInfo) -> None:
         for number, line in enumerate(_lines(entry, zone)):
             out.print(Padding(line, (0, 0, 0, _INDENT if number else 2), expand=False))
     out.print(Text(_footer(made), "dim"))
+    if made.degraded:
+        out.print(Text(f"Without a model: {show.inert(made.degraded, 240)}", "yellow"))
 
 
 def _lines(entry: DigestEntry, zone: ZoneInfo) -> Iterator[Text]:
@@ -110,4 +119,5 @@ def _footer(made: Digest) -> str:
     new = show.counted(made.messages, "new message")
     shown = show.counted(len(made.entries), "conversation")
     left = f", {made.left} left out; a larger --max-tokens shows more" if made.left else ""
-    return f"{new} · {shown} shown{left} · {made.tokens} tokens"
+    by = f" · by {show.inert(made.model, 60)}" if made.model else ""
+    return f"{new} · {shown} shown{left} · {made.tokens} tokens{by}"

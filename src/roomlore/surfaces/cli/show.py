@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roomlore.core.context import Context
-from roomlore.core.models import Candidate, Signals, StoredMessage
+from roomlore.core.models import Candidate, Heading, Signals, StoredMessage, TalkState
 
 PLAIN_WIDTH = 120
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
@@ -138,6 +138,11 @@ def verdict(tokens: int, window_tokens: int) -> str:
     """Return the saving of tokens compared with the plain window as text."""
     share = 1 - tokens / window_tokens
     return f"{share:.0%} saved" if share >= 0 else f"{-share:.0%} more"
+
+
+def heading(of: Heading) -> str:
+    """Return the title of a thread, with its state unless it is closed."""
+    return f"thread: {inert(of.title, 120)}{'' if of.state is TalkState.CLOSED else f' · {of.state}'}"
 
 
 def counted(count: int, what: str) -> str:

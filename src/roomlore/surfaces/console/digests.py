@@ -27,6 +27,16 @@ async def digest(page: Page) -> Response:
     reader, since = page.asked("for").strip() or None, page.asked("since").strip()
     now = page.lore.now()
     begin = moment("since", since, now=now, zone=page.zone, edge="start") if since else None
-    made = await page.lore.digest(room_id, since=begin, for_user=reader, max_tokens=_TOKENS, viewer=page.viewer)
+    by_model = page.asked("model") == "1"
+    made = await page.lore.digest(
+        room_id,
+        since=begin,
+        for_user=reader,
+        max_tokens=_TOKENS,
+        viewer=page.viewer,
+        mode="auto" if by_model else "offline",
+    )
     groups = [Group(why, tuple(its)) for why, its in groupby(made.entries, key=lambda entry: entry.why)]
-    return page.show("digest.html", room_id=room_id, digest=made, groups=groups, reader=reader or "", since=since)
+    return page.show(
+        "digest.html", room_id=room_id, digest=made, groups=groups, reader=reader or "", since=since, by_model=by_model
+    )

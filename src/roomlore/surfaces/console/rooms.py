@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, StoredMessage
+from roomlore.core.models import Entry, StoredMessage, TalkState
 from roomlore.surfaces.console.frame import LONGEST, Page
 from roomlore.surfaces.console.live import Live, told
 from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
@@ -214,9 +214,10 @@ async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
 
 
 async def _titled(page: Page, room_id: str, threads: Sequence[Strand]) -> list[Strand]:
-    """Return the threads with their titles."""
-    titles = await page.lore.rooms.titles(room_id, [one.look.number for one in threads])
-    return [replace(one, title=titles.get(one.look.number, "")) for one in threads]
+    """Return the threads with their titles and states."""
+    made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads])
+    named = ((one, made.get(one.message_id)) for one in threads)
+    return [replace(one, title=its.title, open=its.state is TalkState.OPEN) if its else one for one, its in named]
 
 
 async def _earlier(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from roomlore.core.models import Entry, MessageType
+from roomlore.core.models import Entry
 
 LANES = 6
 COLOURS = 8
@@ -97,16 +97,16 @@ def look_of(thread: int) -> Look:
 @dataclass(frozen=True, slots=True)
 class Strand:
     """A thread in the list beside its room. `message_id`: of one of its messages. `whole`: it began among the messages
-    that are shown, so `messages` is its number. `waits`: its last message is a question."""
+    that are shown, so `messages` is its number. `open`: a question in it has no answer."""
 
     look: Look
     people: tuple[str, ...]
     messages: int
     whole: bool
-    waits: bool
     message_id: str
     last: datetime
     title: str = ""
+    open: bool = False
 
 
 def strands(entries: Sequence[Entry]) -> list[Strand]:
@@ -126,7 +126,6 @@ def _strand(thread: int, its: Sequence[Entry]) -> Strand:
         people=tuple(names),
         messages=len(its),
         whole=first.arrival == thread,
-        waits=last.features.message_type is MessageType.QUESTION,
         message_id=last.message.id,
         last=last.message.at,
     )
