@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from roomlore.core.analysis import MessageAnalyzer
-from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
+from roomlore.core.audience import EvidenceRoom, Member, PastKind, RoomKind, RoomPeople
 from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.context import Context
 from roomlore.core.errors import (
@@ -121,6 +121,7 @@ __all__ = [
     "NewMemory",
     "NotFound",
     "OwnBackends",
+    "PastKind",
     "RecallArguments",
     "Recalled",
     "Recollection",

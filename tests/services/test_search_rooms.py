@@ -118,7 +118,7 @@ async def test_filters_times_and_conversations(lore: Lore) -> None:
 
 async def test_nothing_is_found_where_nothing_may_be_seen(lore: Lore) -> None:
     assert await found(lore, "room:team", "giraffe", mode="lexical") == set()
-    await lore.rooms.set_kind("square", None)
+    await lore.rooms.set_kind("square", None, since=at(0))
     assert await found(lore, "user:nobody") == set()
     with pytest.raises(InvalidInput, match="viewer"):
         await lore.messages.search(query="deploy", viewer="everybody")

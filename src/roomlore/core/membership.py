@@ -40,7 +40,7 @@ class TimedMove:
 
 def kind_learned(known: RoomKind | None, told: RoomKind | None) -> RoomKind | None:
     """Return the kind of a room after an export told one. An export never opens a room: what is known stays, unless it
-    is `public` and the export says otherwise."""
+    is `public` and the export says otherwise; then it counts for all times."""
     return told or known if known in (None, RoomKind.PUBLIC) else known
 
 

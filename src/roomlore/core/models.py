@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from roomlore.core.audience import RoomKind
+from roomlore.core.audience import PastKind, RoomKind
 from roomlore.core.linking.calibration import UNLINKED, Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandidates
 
@@ -186,7 +186,8 @@ class Room:
 
     `revision`: grows with every write to the room. `next_arrival`: the number the next message gets. `words`: how many
     indexed words its messages have in all. `settings`: the room's own settings. `linked`: the model that made its
-    links. `kind`: None if unknown, and then it counts as private.
+    links. `kind`: None if unknown, and then it counts as private. `past_kinds`: the kinds it had before, the first one
+    first.
     """
 
     tenant: str
@@ -200,6 +201,7 @@ class Room:
     settings: Mapping[str, Any] = field(default_factory=dict)
     linked: Linked = UNLINKED
     kind: RoomKind | None = None
+    past_kinds: tuple[PastKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

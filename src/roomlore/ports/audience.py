@@ -130,6 +130,7 @@ async def rooms_shown(work: UnitOfWork, *, tenant: str, viewer: Viewer | None, n
     own = await _own_room(work, tenant, viewer)
     people = people_of(viewer, own, now)
     found = {room.room_id: room for room in await work.rooms.used_last(tenant=tenant, limit=most + 1, public=True)}
+    found |= {room.room_id: room for room in await work.rooms.partly_public(tenant=tenant)}
     if people:
         its = await work.rooms.of_person(tenant=tenant, person_id=min(people))
         found |= {room.room_id: room for room in its}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from roomlore.core.audience import RoomKind, RoomPeople, RoomStamp, Stay
+from roomlore.core.audience import PastKind, RoomKind, RoomPeople, RoomStamp, Stay
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.corrections import Correction, CorrectionKind, Standing
@@ -167,8 +167,10 @@ class Rooms(Protocol):
     async def last_spoken(self, *, tenant: str, room_id: str, sender_id: str) -> int:
         """Return the arrival of the newest message that this sender wrote in the room, 0 if there is none."""
 
-    async def set_kind(self, *, tenant: str, room_id: str, kind: RoomKind | None) -> Room:
-        """Set the kind of a locked room, None for unknown, and raise its revision."""
+    async def set_kind(
+        self, *, tenant: str, room_id: str, kind: RoomKind | None, past: Sequence[PastKind] = ()
+    ) -> Room:
+        """Set the kind of a locked room, None for unknown, and those it had before, and raise its revision."""
 
     async def set_members(
         self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool
@@ -187,8 +189,11 @@ class Rooms(Protocol):
         the same of it."""
 
     async def used_last(self, *, tenant: str, limit: int, public: bool = False, offset: int = 0) -> list[Room]:
-        """Return rooms, or only public ones, those with the latest message first, then by id, after the first
-        `offset`."""
+        """Return rooms, or only those that were public at all times, those with the latest message first, then by id,
+        after the first `offset`."""
+
+    async def partly_public(self, *, tenant: str) -> list[Room]:
+        """Return the rooms that were public at some times and not at others, by id."""
 
     async def named_like(self, *, tenant: str, part: str, limit: int) -> list[Room]:
         """Return rooms whose id contains `part`, whatever its case in ASCII, those with the latest message first."""

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from roomlore.core.audience import RoomKind, RoomPeople, audience_of
+from roomlore.core.audience import BEGINNING, RoomKind, RoomPeople, audience_of, kinds_before
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.intake import Limits, as_stored, check
 from roomlore.core.membership import NOTHING_TOLD, Move, RoomFacts, kind_learned, moves_by_id, stays_learned
@@ -296,7 +296,9 @@ class ImportService:
             facts = replace(told.facts, members=None) if old else told.facts
             kind = kind_learned(room.kind, facts.kind)
             if kind != room.kind:
-                await work.rooms.set_kind(**named, kind=kind)
+                since = BEGINNING if room.kind else None
+                past = kinds_before(room.kind, room.past_kinds, kind, since, now)
+                await work.rooms.set_kind(**named, kind=kind, past=past)
             known = {person: presence.stays for person, presence in before.people.items()}
             names = await work.rooms.participants(**named) if told.moves else {}
             moves = [one for move, at in told.moves for one in moves_by_id(move, at, names)]

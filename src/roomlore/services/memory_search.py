@@ -152,7 +152,8 @@ def _seen(every: Sequence[NumberedMemory], seen: NDArray[np.bool_], view: View) 
     some = [every[place] for place in np.flatnonzero(seen).tolist()]
     _, replaced = unreplaced([one.memory for one in some])
     kept = [one for one in some if one.memory.memory_id not in replaced][:MAX_MEMORIES]
-    return [replace(one, memory=told(one.memory, view)) for one in kept]
+    ids = {one.memory.memory_id for one in some}
+    return [replace(one, memory=told(one.memory, view, ids)) for one in kept]
 
 
 class Meaning(Protocol):

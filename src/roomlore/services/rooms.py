@@ -17,6 +17,7 @@ from roomlore.core.audience import (
     check_members,
     check_room_kind,
     check_viewer,
+    kinds_before,
     removed,
 )
 from roomlore.core.context import ContextOptions, from_json
@@ -137,19 +138,24 @@ class RoomService:
             self._options.overridden(settings)
             return await work.rooms.configure(tenant=self._tenant, room_id=room_id, settings=settings)
 
-    async def set_kind(self, room_id: str, kind: RoomKind | str | None) -> Room:
+    async def set_kind(self, room_id: str, kind: RoomKind | str | None, *, since: datetime | None = None) -> Room:
         """Set who can see the room: 'direct' (one person and agents), 'private' (its members) or 'public' (everybody of
         the tenant); None is unknown, and counts as private.
 
-        The room is created if it is new. What was said before keeps the time at which it was said: a room that
-        becomes public makes public what was said in it. Raise `InvalidInput`, `StorageUnavailable`.
+        The kind counts for what is said from now on: a room that becomes public does not publish what was said in it
+        before. If the kind was unknown, it counts for as long as it was. `since`: the time from which the kind counts,
+        for a change of another time or to correct what was told. The room is created if it is new. Raise
+        `InvalidInput`, `StorageUnavailable`.
         """
-        wanted = check_room_kind(kind)
+        wanted, begin, now = check_room_kind(kind), check_moment(since, "since"), self._clock.now()
+        if begin is not None and begin > now:
+            raise InvalidInput(f"since is {begin.isoformat()}, which is to come; set the kind when it changes.")
         async with self._storage.writing() as work:
             room = await self._lock(work, room_id)
-            if room.kind == wanted:
+            past = kinds_before(room.kind, room.past_kinds, wanted, begin, now)
+            if (begin is None and room.kind == wanted) or (room.kind, room.past_kinds) == (wanted, past):
                 return room
-            return await work.rooms.set_kind(tenant=self._tenant, room_id=room_id, kind=wanted)
+            return await work.rooms.set_kind(tenant=self._tenant, room_id=room_id, kind=wanted, past=past)
 
     async def people(self, room_id: str) -> RoomPeople:
         """Return the people of a room, without agents: its members with their stays, and when each spoke. Raise

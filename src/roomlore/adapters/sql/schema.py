@@ -62,10 +62,12 @@ rooms = Table(
     Column("calibration", Text, nullable=False, server_default=""),
     Column("kind", Name, nullable=False, server_default=""),
     Column("members_told", Boolean, nullable=False, server_default=false()),
+    Column("past_kinds", Text, nullable=False, server_default=""),
     UniqueConstraint("tenant", "room_id"),
 )
 """`index_version`: the last version given to a task of the outbox, so that each is used once. `linked_by`, `link_walk`,
-`link_walked`, `calibration`: `core.linked.Linked`. `kind`: '' if unknown. `members_told`: all members are told."""
+`link_walked`, `calibration`: `core.linked.Linked`. `kind`: '' if unknown. `members_told`: all members are told.
+`past_kinds`: '' if it had no other kind, else JSON: each kind, and until when it was so."""
 Index("ix_rooms_linked_by", rooms.c.linked_by)
 
 messages = Table(

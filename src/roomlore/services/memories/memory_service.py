@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Unpack, get_args
 
 from roomlore.core.audience import Viewer, check_share, check_viewer, may_see, unreplaced
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import Forbidden, InvalidInput, NotFound
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
 from roomlore.core.intake import check_page
 from roomlore.core.memory.memory import (
@@ -39,7 +39,7 @@ from roomlore.core.memory.writing import (
     checked,
     scope_of,
 )
-from roomlore.core.visibility import SeenIn, Visibility, told
+from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -262,14 +262,37 @@ class MemoryService:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
         return seen[0]
 
-    async def check_shown(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ()) -> None:
+    async def check_shown(self, memory_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see this version of a memory and the one
-        in force, and `InvalidInput` as `check_cited` does for sources that the memory does not have. None may see
-        every memory."""
+        in force. None may see every memory."""
         if viewer is not None:
             await self.get(memory_id, viewer=viewer)
-            head = await self.head(memory_id, viewer=viewer)
-            await self.check_cited([one for one in citing if one not in head.sources], viewer)
+            await self.head(memory_id, viewer=viewer)
+
+    async def check_changeable(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ()) -> None:
+        """Raise `NotFound` as `check_shown` does, `Forbidden` if the memory was only shared with the viewer, who did
+        not hear all that it rests on, and `InvalidInput` as `check_cited` does for sources that the memory does not
+        have."""
+        if viewer is None:
+            return
+        await self.check_shown(memory_id, viewer)
+        head = await self._writer.head(memory_id)
+        async with self._storage.reading() as work:
+            whom, now = check_viewer(viewer), self._clock.now()
+            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=[head], now=now)
+        if not is_heard(head, view):
+            raise Forbidden(f"The memory {memory_id!r:.80} was only shared with {viewer:.80}, who may not change it.")
+        await self.check_cited([one for one in citing if one not in head.sources], viewer)
+
+    async def as_told(self, memories: Sequence[Memory], viewer: str | None) -> list[Memory]:
+        """Return memories as the viewer is told them, such as the answer to a change that they made: without what they
+        may not know of them. None is told everything."""
+        if viewer is None:
+            return list(memories)
+        whom, now = check_viewer(viewer), self._clock.now()
+        async with self._storage.reading() as work:
+            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=now)
+        return [told(memory, view) for memory in memories]
 
     async def check_cited(self, sources: Sequence[Source], viewer: str | None) -> None:
         """Raise `InvalidInput` if the viewer may not see one of these messages, as if it were not there. None may see
@@ -341,10 +364,23 @@ class MemoryService:
         return [memory for memory in seen if memory.memory_id not in replaced]
 
     async def _visible(self, memories: Sequence[Memory], viewer: str) -> list[Memory]:
-        whom = check_viewer(viewer)
+        whom, now = check_viewer(viewer), self._clock.now()
         async with self._storage.reading() as work:
-            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=self._clock.now())
-        return [told(memory, view) for memory in memories if may_see(memory, view)]
+            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=now)
+            seen = {one.memory_id: one for one in memories if may_see(one, view)}
+            others = {
+                name
+                for one in seen.values()
+                if not is_heard(one, view)
+                for name in (one.lineage_id, *one.parents)
+                if name not in seen
+            }
+            ids = set(seen)
+            if others:
+                before = await work.memories.by_id(tenant=self._tenant, memory_ids=sorted(others))
+                limits = await view_for(work, tenant=self._tenant, viewer=whom, memories=before, now=now)
+                ids |= {one.memory_id for one in before if may_see(one, limits)}
+        return [told(memory, view, ids) for memory in seen.values()]
 
     async def visible(self, viewer: str, *, scope: str | None = None) -> list[Visibility]:
         """Return every active memory that concerns the viewer, 'room:team' or 'user:anna', with the reasons why it is
@@ -390,7 +426,9 @@ class MemoryService:
         A memory that was merged into another has the versions until then: `head` returns what it became, and `blame`
         goes back over everything that was merged.
         """
-        known = await self.get(memory_id, viewer=viewer)
+        if viewer is not None:
+            await self.get(memory_id, viewer=viewer)
+        known = await self.get(memory_id)
         async with self._storage.reading() as work:
             every = await work.memories.lineage(tenant=self._tenant, lineage_id=known.lineage_id)
         return every if viewer is None else await self._visible(every, viewer)

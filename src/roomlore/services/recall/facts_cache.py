@@ -144,9 +144,11 @@ class RecallCache:
 def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], view: View, held_at: datetime | None) -> list[Memory]:
     """Return as many of the facts that a viewer may see as one that sees all would get, the last changed first. What
     has ended replaces what it replaced all the same."""
-    memories, _ = unreplaced([every[place] for place in np.flatnonzero(seen).tolist()])
+    some = [every[place] for place in np.flatnonzero(seen).tolist()]
+    memories, _ = unreplaced(some)
     held = [one for one in memories if held_at is None or one.holds(held_at)]
-    return [told(memory, view) for memory in held[:MAX_FACTS]]
+    ids = {one.memory_id for one in some}
+    return [told(memory, view, ids) for memory in held[:MAX_FACTS]]
 
 
 async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:

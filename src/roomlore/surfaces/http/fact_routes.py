@@ -27,7 +27,7 @@ from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Body, Bounds, Time, needs_one, read_json, validated
 from roomlore.surfaces.http.guard import Reader, ShownTo, Writer
-from roomlore.surfaces.http.memory_routes import STATUS, SeenMemory
+from roomlore.surfaces.http.memory_routes import STATUS, ChangeableMemory
 from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
 from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import request_of, values_of
@@ -221,7 +221,9 @@ async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[NewMem
     not added again. A viewer may cite the messages that it may see."""
     await lore.memories.check_cited([one for new in wanted for one in new.sources], viewer)
     done = await lore.memories.add_all(wanted)
-    return AddedFacts(facts=[made_from(AddedFact, one.memory, outcome=one.outcome) for one in done])
+    told = await lore.memories.as_told([one.memory for one in done], viewer)
+    facts = [made_from(AddedFact, memory, outcome=one.outcome) for memory, one in zip(told, done, strict=True)]
+    return AddedFacts(facts=facts)
 
 
 @facts.get("/facts")
@@ -265,14 +267,15 @@ async def change_fact(
 ) -> Memory:
     """Add a new version with its own id; the version before stays in the history."""
     wanted = values_of(Edit, change)
-    await lore.memories.check_shown(memory_id, viewer, citing=wanted.get("sources") or ())
-    return await lore.memories.update(memory_id, **wanted, expected=change.expected, reason=change.reason)
+    await lore.memories.check_changeable(memory_id, viewer, citing=wanted.get("sources") or ())
+    changed = await lore.memories.update(memory_id, **wanted, expected=change.expected, reason=change.reason)
+    return (await lore.memories.as_told([changed], viewer))[0]
 
 
 @facts.delete("/facts/{memory_id:id}", status_code=204)
 async def delete_fact(
     lore: Writer,
-    memory_id: SeenMemory,
+    memory_id: ChangeableMemory,
     reason: Reason = "",
     expected: Annotated[str | None, Query(description="The id of the version that you saw.")] = None,
 ) -> None:

@@ -371,13 +371,13 @@ def _period(since: datetime, now: datetime) -> str:
 memory_router = Router(prefix="/memory", tags=["memory"])
 
 
-async def seen_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) -> str:
-    """Return the id of a memory that the viewer may see: who may not see it may not change it."""
-    await lore.memories.check_shown(memory_id, viewer)
+async def changeable_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) -> str:
+    """Return the id of a memory that the viewer may change."""
+    await lore.memories.check_changeable(memory_id, viewer)
     return memory_id
 
 
-SeenMemory = Annotated[str, Depends(seen_memory)]
+ChangeableMemory = Annotated[str, Depends(changeable_memory)]
 
 _MAX_DAYS = 3_650
 STATUS = "active: what holds or will; ended: what holds no more; deprecated: what was deleted or merged."
@@ -502,13 +502,14 @@ async def blame_memory(lore: Admin, memory_id: MemoryId) -> MemoryOrigin:
 @memory_router.delete("/{memory_id:id}")
 async def delete_memory(
     lore: Writer,
-    memory_id: SeenMemory,
+    viewer: ShownTo,
+    memory_id: ChangeableMemory,
     reason: Reason = "",
     expected: Annotated[str | None, Query(description="The id of the version that you saw.")] = None,
 ) -> OneMemory:
     """Deprecate a memory: it stays in the history. Deleting it again changes nothing."""
     gone = await lore.memories.delete(memory_id, reason, expected=expected)
-    return one_memory(gone, lore)
+    return one_memory((await lore.memories.as_told([gone], viewer))[0], lore)
 
 
 class ReasonRequest(bodies.Body):
@@ -522,11 +523,13 @@ _REASON_BODY = bodies.documented(ReasonRequest, required=False)
 
 
 @memory_router.put("/{memory_id:id}/restore", openapi_extra=_REASON_BODY)
-async def restore_memory(lore: Writer, memory_id: SeenMemory, body: ReasonBody, reason: Reason = "") -> OneMemory:
+async def restore_memory(
+    lore: Writer, viewer: ShownTo, memory_id: ChangeableMemory, body: ReasonBody, reason: Reason = ""
+) -> OneMemory:
     """Bring a version back into force, in place of the version in force of that memory. `reason` may be in the query or
     in a body."""
     back = await lore.memories.restore(memory_id, reason or body.reason)
-    return one_memory(back, lore)
+    return one_memory((await lore.memories.as_told([back], viewer))[0], lore)
 
 
 class StrengthRequest(ReasonRequest):
@@ -541,12 +544,13 @@ class StrengthRequest(ReasonRequest):
 )
 async def set_strength(
     lore: Writer,
-    memory_id: SeenMemory,
+    viewer: ShownTo,
+    memory_id: ChangeableMemory,
     wanted: Annotated[StrengthRequest, Depends(bodies.body_of(StrengthRequest))],
 ) -> OneMemory:
     """Set the strength of a memory."""
     done = await lore.memories.strength(memory_id, wanted.strength, wanted.reason)
-    return one_memory(done, lore)
+    return one_memory((await lore.memories.as_told([done], viewer))[0], lore)
 
 
 @memory_router.post("/revert/{evolution_id:id}", openapi_extra=_REASON_BODY)
