@@ -14,8 +14,8 @@ from roomlore.core.context import Context, ContextOptions
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.linking.corrections import MAX_BY_CHARS, Correction
-from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Message, Room, StoredMessage, Thread
+from roomlore.core.linking.corrections import MAX_BY_CHARS
+from roomlore.core.models import AddReport, ContextUsageRecord, Correction, Entry, Message, Room, StoredMessage, Thread
 from roomlore.core.records import from_record, parse_time, with_own_names
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS
