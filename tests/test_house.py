@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 VAGUE = {"utils", "helpers", "manager", "base", "common", "misc"}
 SERVICES = (
-    *("messages", "context", "rooms", "keys", "imports", "tuning", "usage", "evaluation"),
+    *("messages", "links", "context", "rooms", "keys", "imports", "tuning", "usage", "evaluation"),
     *("index", "sessions", "models", "memories", "replies", "recall", "jobs", "privacy"),
 )
 

@@ -17,13 +17,13 @@ from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult
 from roomlore.core.experiments import UsageReport
 from roomlore.core.health import Finding
 from roomlore.core.integrity import VerifyProgress, VerifyReport
-from roomlore.core.linking.corrections import Correction
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Source
 from roomlore.core.memory.writing import FactImport, Keep, NewMemory, Remembered
 from roomlore.core.models import (
     AddReport,
     ApiKey,
     ContextUsageRecord,
+    Correction,
     Entry,
     Explanation,
     Heading,

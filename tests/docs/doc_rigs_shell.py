@@ -111,8 +111,9 @@ def contexts(page: Page):
     page.shell("roomlore --db chat.db serve")
     yield
     assert page.printed[1].startswith("user: [2026-05-08]")
-    assert '"rendered":[{"role":"user"' in page.printed[3]
-    assert page.printed[3].rstrip().endswith("@tea-bot 绿茶配杏仁饼干行吗？")
+    shell = page.printed[-1]
+    assert '"rendered":[{"role":"user"' in shell
+    assert shell.rstrip().endswith("@tea-bot 绿茶配杏仁饼干行吗？")
 
 
 @rig("docs/how-to/sessions.md")

@@ -159,6 +159,34 @@ class Link:
         return self.kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)
 
 
+class CorrectionKind(StrEnum):
+    """What a person said of a message: it answers another, it answers nothing; or that an earlier correction is taken
+    back."""
+
+    ANSWERS = "answers"
+    NOTHING = "nothing"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """An entry of the log of corrections of a room.
+
+    `number`: its place in the log of its room, from 1. `message_id`: the corrected message. `answers`: the message it
+    answers, None if it answers nothing or the correction is undone. `standing`: True if it is in force. `by`: who
+    corrected it.
+    """
+
+    room_id: str
+    number: int
+    message_id: str
+    kind: CorrectionKind
+    answers: str | None = None
+    standing: bool
+    by: str
+    at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A stored message with its features and its link."""

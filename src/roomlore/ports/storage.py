@@ -12,10 +12,12 @@ from typing import Any, Protocol
 from roomlore.core.audience import PastKind, RoomKind, RoomPeople, RoomStamp, Stay
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
-from roomlore.core.linking.corrections import Correction, CorrectionKind, Standing
+from roomlore.core.linking.corrections import Standing
 from roomlore.core.models import (
     ApiKey,
     ContextUsageRecord,
+    Correction,
+    CorrectionKind,
     Entry,
     Exchange,
     Link,

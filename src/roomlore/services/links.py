@@ -11,8 +11,6 @@ from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.corrections import (
     FOLLOWING,
     MAX_BY_CHARS,
-    Correction,
-    CorrectionKind,
     Past,
     Standing,
     check_answer,
@@ -21,7 +19,7 @@ from roomlore.core.linking.corrections import (
 )
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW
-from roomlore.core.models import Entry, Link, Room
+from roomlore.core.models import Correction, CorrectionKind, Entry, Link, Room
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 

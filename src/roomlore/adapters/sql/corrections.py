@@ -12,7 +12,8 @@ from roomlore.adapters.sql.engine import Row, Statement, among, in_locked_room, 
 from roomlore.adapters.sql.locks import LockedRoom, Repository
 from roomlore.adapters.sql.rows import escape, from_micros, numbers_text, to_micros, unescape, unescape_or_none
 from roomlore.core.linking.calibration import TEMPERATURES
-from roomlore.core.linking.corrections import Correction, CorrectionKind, Standing
+from roomlore.core.linking.corrections import Standing
+from roomlore.core.models import Correction, CorrectionKind
 
 _c, _m, _r = schema.link_corrections, schema.messages, schema.rooms
 _NEWEST_OF_ALL = 2**62

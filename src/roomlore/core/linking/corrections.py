@@ -3,8 +3,6 @@ messages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from enum import StrEnum
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.linking.calibration import in_units
@@ -15,34 +13,6 @@ from roomlore.core.models import Entry, Link, LinkKind, StoredMessage
 FOLLOWING = SIZE
 """So many messages after a corrected one are linked anew: no later one sees it in its window."""
 MAX_BY_CHARS = 200
-
-
-class CorrectionKind(StrEnum):
-    """What a person said of a message: it answers another, it answers nothing; or that an earlier correction is taken
-    back."""
-
-    ANSWERS = "answers"
-    NOTHING = "nothing"
-    UNDONE = "undone"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correction:
-    """An entry of the log of corrections of a room.
-
-    `number`: its place in the log of its room, from 1. `message_id`: the corrected message. `answers`: the message it
-    answers, None if it answers nothing or the correction is undone. `standing`: True if it is in force. `by`: who
-    corrected it.
-    """
-
-    room_id: str
-    number: int
-    message_id: str
-    kind: CorrectionKind
-    answers: str | None = None
-    standing: bool
-    by: str
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from rich.progress import (
 )
 
 from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable
-from roomlore.core.linking.corrections import CorrectionKind
+from roomlore.core.models import CorrectionKind
 from roomlore.core.records import CorrectedLink, ImportReport, to_line
 from roomlore.importers import FORMATS
 from roomlore.surfaces.cli import show

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.core.linking.corrections import Correction, CorrectionKind
-from roomlore.core.models import Entry, StoredMessage
+from roomlore.core.models import Correction, CorrectionKind, Entry, StoredMessage
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.jsonable import to_jsonable

@@ -16,8 +16,18 @@ from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.linking.corrections import MAX_BY_CHARS, Correction
-from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Heading, Message, Room, StoredMessage, Thread
+from roomlore.core.linking.corrections import MAX_BY_CHARS
+from roomlore.core.models import (
+    AddReport,
+    ContextUsageRecord,
+    Correction,
+    Entry,
+    Heading,
+    Message,
+    Room,
+    StoredMessage,
+    Thread,
+)
 from roomlore.core.records import from_record, parse_time, with_own_names
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS

@@ -6,8 +6,8 @@ import pytest
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.linking.calibration import Calibration, Linked
-from roomlore.core.linking.corrections import Correction, CorrectionKind, Standing
-from roomlore.core.models import LinkKind
+from roomlore.core.linking.corrections import Standing
+from roomlore.core.models import Correction, CorrectionKind, LinkKind
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, link
 from roomlore.testing.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, everything, fill
