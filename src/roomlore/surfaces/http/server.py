@@ -39,6 +39,8 @@ Phase = Literal["head", "body", "answer", "idle", "work"]
 
 BACKLOG = 128
 _BODY_BYTES_A_SECOND = 1_000
+_HEAD_BYTES = 65_536
+_LONG_HEAD = "The head of the request is too long."
 _OPEN_BODY_SECONDS = 5.0  # for paths without a key: a small form, such as that of the sign-in
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _TOLD_SECONDS = 60.0
@@ -68,12 +70,15 @@ class Bounded(asyncio.Protocol):
     connections: set["Bounded"]
     cycle: Any
     flow: Any
+    send_400_response: Callable[[str], None]
     timeout_keep_alive_task: asyncio.TimerHandle | None
 
     _phase: tuple[Phase, Any] = ("head", None)
     _since = 0.0
     _arrived = 0
     _unsent = 0
+    _head = 0
+    """Bytes of a head that is not whole yet. httptools, unlike h11, has no limit of its own."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -83,7 +88,14 @@ class Bounded(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._arrived += len(data)
+        before = self.cycle
         super().data_received(data)
+        if self.cycle is before and (before is None or before.response_complete):
+            self._head += len(data)
+            if self._head > _HEAD_BYTES and not self.transport.is_closing():
+                self.send_400_response(_LONG_HEAD)
+        else:
+            self._head = 0
 
     def look(self, now: float) -> None:
         """Close the connection if its client has been too slow."""
