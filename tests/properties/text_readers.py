@@ -24,7 +24,7 @@ from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
-from roomlore.core.evolution.offline import cues, future_days, reading, statements
+from roomlore.core.evolution.offline import cues, finding, future_days, reading
 from roomlore.core.linking import window
 from roomlore.core.memory import extraction, scoring, shortening, words_diff, writing
 from roomlore.core.memory import reading as memory_reading
@@ -149,7 +149,7 @@ READERS: dict[str, Reader] = {
     "core.evolution.similarity:says_the_same": lambda text: similarity.says_the_same(text, f"Anna {text}"),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
     "core.evolution.offline.reading:Wording.of": reading.Wording.of,
-    "core.evolution.offline.statements:parse_statement": lambda text: statements.parse_statement(
+    "core.evolution.offline.finding:parse_statement": lambda text: finding.parse_statement(
         f"Ann (2024-01-01): {text} [about {text}]"
     ),
     "core.evolution.offline.future_days:future_days": lambda text: list(future_days.future_days(text, _NOW.date())),
@@ -227,7 +227,7 @@ READERS: dict[str, Reader] = {
     "core.recall.words:Vocabulary.count": lambda text: words.Vocabulary().count(text),
     "core.recall.words:amount": words.amount,
     "core.transcript:Speakers.line": _speaker,
-    "core.transcript:said": lambda text: transcript.said(_message(text)),
+    "core.transcript:spoken_text": lambda text: transcript.spoken_text(_message(text)),
     "core.sessions.state:signed": lambda text: state.signed(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.state:verified": lambda text: state.verified(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.window:summary_line": lambda text: turns.summary_line(text, "en"),
