@@ -19,7 +19,7 @@ from roomlore.core import text as search_terms
 from roomlore.core.dates import chinese, time_spans
 from roomlore.core.digest import wording as digest_wording
 from roomlore.core.evaluation import Question
-from roomlore.core.evolution import answers, similarity, wording
+from roomlore.core.evolution import answers, similarity, together, wording
 from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
@@ -138,6 +138,10 @@ READERS: dict[str, Reader] = {
     "core.evolution.prompt:clean_line": guards.clean_line,
     "core.evolution.prompt:comparison_form": guards.comparison_form,
     "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
+    "core.evolution.together:taken_apart": lambda text: together.taken_apart(
+        f"{text}\n{text}", [together.Shown("Anna", "", f"c1 [x] Anna: {text}")] * 2, repair=lambda one: one
+    ),
+    "core.evolution.together:shown_together": lambda text: together.shown_together([together.Shown(text, text, text)]),
     "core.evolution.similarity:is_one_subject": lambda text: similarity.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
     "core.evolution.similarity:rests_on_the_same": lambda text: similarity.rests_on_the_same(
         f"{text} 7",

@@ -258,6 +258,12 @@ class EvolutionSettings(Section):
     evolve_people: bool = setting(
         True, "Evolve the facts of everyone who spoke, by the same schedule and model; off: groups alone."
     )
+    evolve_people_together: Whole = setting(
+        8,
+        "Most people of a room whom the model is asked about in one call, if they said little; 1: each alone.",
+        ge=1,
+        le=20,
+    )
     evolve_least: Whole = setting(10, "New messages from which a group evolves by the schedule.", ge=1, le=1_000_000)
     evolve_messages: Whole = setting(200, "Most new messages that an evolution reads.", ge=1, le=1000)
     evolve_memories: Whole = setting(50, "Most memories that an evolution is shown.", ge=1, le=200)

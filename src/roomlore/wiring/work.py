@@ -25,6 +25,7 @@ from roomlore.services.evolution import (
     EVOLUTION,
     Applying,
     Asking,
+    AskingTogether,
     EvolutionLeases,
     EvolutionOptions,
     EvolutionService,
@@ -182,19 +183,17 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         most_memories=options.memories,
         zone=options.zone,
     )
+    asking = Asking(models=models, prompts=prompts, clock=common.clock, options=options)
+    applying = Applying(
+        storage=common.storage, reading=reading, clock=common.clock, ids=common.ids, options=options, repair=repaired
+    )
     service = EvolutionService(
         storage=common.storage,
         durable=durable,
         reading=reading,
-        asking=Asking(models=models, prompts=prompts, clock=common.clock, options=options),
-        applying=Applying(
-            storage=common.storage,
-            reading=reading,
-            clock=common.clock,
-            ids=common.ids,
-            options=options,
-            repair=repaired,
-        ),
+        asking=asking,
+        applying=applying,
+        together=AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
         leases=EvolutionLeases(storage=common.storage, clock=common.clock, lease_seconds=options.lease_seconds),
         clock=common.clock,
         ids=common.ids,
@@ -211,6 +210,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         times=times,
         least=options.least,
         people=_people_evolve(settings, models),
+        together=settings.evolution.evolve_people_together,
     )
     if common.background and times:
         common.jobs.handle(EVOLUTION, schedule.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
