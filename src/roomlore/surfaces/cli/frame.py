@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
 from roomlore.core.models import DEFAULT_TENANT
+from roomlore.surfaces.cli.language import translated
 
 if TYPE_CHECKING:
     from roomlore.settings import Settings
@@ -116,7 +117,7 @@ class Group(TyperGroup):
             self._in_plain_words(error)
             raise
         except RoomloreError as error:
-            sys.stderr.write(f"roomlore: {error}\n")
+            sys.stderr.write(f"roomlore: {translated(str(error))}\n")
             raise typer.Exit(1) from error
 
     def _in_plain_words(self, error: Any) -> None:
