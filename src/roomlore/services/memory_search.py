@@ -114,7 +114,8 @@ class MemorySearchCache:
         return ready
 
     async def _current(self, work: UnitOfWork, cached: _Cached, tenant: str, scope: str) -> Ready:
-        """The stamp is read first: a change in between is read again next time."""
+        """Return the memories of a scope as they are now. The stamp is read first, so a change in between is read the
+        next time."""
         known = await work.memories.scope(tenant=tenant, scope=scope)
         stamp = (known.created_at, known.changes) if known else None
         now = self._clock.now()

@@ -173,7 +173,7 @@ def make_writing(common: Common, models: ModelService) -> Writing:
 
 
 def make_evolutions(common: Common, durable: DurableWork, models: ModelService, prompts: Prompts) -> Evolutions:
-    """Nothing is read yet."""
+    """Return the evolutions and their schedule. Nothing is read yet."""
     settings = common.settings
     options = evolution_options(settings)
     reading = Reading(

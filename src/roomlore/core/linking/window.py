@@ -217,7 +217,7 @@ class _Names:
         self.highest = 1
 
     def find(self, name: str) -> int:
-        """-2 for a stranger: a number nobody has."""
+        """Return the number of a name; -2, which nobody has, for an unknown one."""
         return self._slots.get(name, -2)
 
     def take(self, name: str) -> int:
@@ -311,7 +311,7 @@ class RoomWindow:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> "RoomWindow":
-        """The window after these entries, in order of arrival; only the last `SIZE` matter."""
+        """Return the window after these entries, in order of arrival; only the last `SIZE` matter."""
         window = cls()
         for entry in list(entries)[-SIZE:]:
             window.push(entry)
@@ -329,7 +329,7 @@ class RoomWindow:
         return next((slot.entry for slot in reversed(self._slots) if _of_root(slot, root_id)), None)
 
     def thread_candidates_of(self, arrival: int) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Arrivals of the messages after this one that may share its thread, and how likely each does."""
+        """Return the arrivals of the later messages that may share its thread, and the probability of each."""
         first = self.end - SIZE
         row = first + int(self.arrival[first : self.end].searchsorted(arrival))
         if row == self.end or self.arrival[row] != arrival or self.place[row] == _NEVER:
@@ -337,7 +337,7 @@ class RoomWindow:
         return self.arrival[row + 1 : self.end], self.kin[row, row + 1 : self.end]
 
     def read(self, message: StoredMessage, features: MessageFeatures) -> Reading:
-        """Reads a message, once for linking it and pushing it."""
+        """Read a message, once for linking it and pushing it."""
         if self._last is None or self._last[0] is not message or self._last[1] is not features:
             self._last = (message, features, read(message, features))
         return self._last[2]
@@ -383,20 +383,20 @@ class RoomWindow:
         return float(np.add.reduce(self.across[newest])) * count / (2 * other * latin + count)
 
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
-        """The rows that use each of these words, words nobody used left out; the rarity of each of those words, and of
-        all words together."""
+        """Return the rows that use each of these words, without words that nobody used; the rarity of each of those
+        words, and of all words together."""
         found = [uses for word in known if (uses := self._uses.get(word))]
         rarities = [_RARITY[uses.bit_count()] for uses in found]
         return found, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(found))
 
     def unpack(self, marks: Iterable[int]) -> Flags:
-        """Sets of rows as flags: a line for each, a column for each of the newest `SIZE` rows."""
+        """Return sets of rows as flags: a line for each, a column for each of the newest `SIZE` rows."""
         first, width = self.end - SIZE, SIZE // 8
         packed = b"".join([(rows >> first).to_bytes(width, "little") for rows in marks])
         return np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little").view(np.bool_).reshape(-1, SIZE)
 
     def push(self, entry: Entry) -> None:
-        """Takes in the next entry of the room and lets go of the oldest one if there are more than `SIZE`."""
+        """Add the next entry of the room, and drop the oldest one if there are more than `SIZE`."""
         if len(self._slots) == SIZE:
             self._evict()
         message = entry.message
@@ -413,7 +413,7 @@ class RoomWindow:
             self.within += 1
 
     def _pass(self, row: int) -> None:
-        """Lets go of what is not known of a row beyond reach once the window is rebuilt."""
+        """Drop the data of a row that a rebuilt window would not have either."""
         partner = int(self.people[PARTNER, row])
         if partner >= 0:
             _unmark(self.answered, partner, 1 << row)
@@ -524,7 +524,7 @@ class RoomWindow:
             self._note_parent(row, me, entry.link.parent, entry.link.parent_probability)
 
     def _known(self, row: int, thread_candidates: ThreadCandidates) -> tuple[Places, Floats]:
-        """The rows of those thread candidates that have one, and their shares."""
+        """Return the rows of those thread candidates that have one, and their probabilities."""
         arrivals, shares = thread_candidates.arrivals, thread_candidates.probabilities.astype(np.float32)
         before = self.arrival[row - SIZE : row]
         where = before.searchsorted(arrivals)
@@ -544,7 +544,7 @@ class RoomWindow:
         self.facts[CONTINUED if sender == me else ANSWERED, at] += probability
 
     def _make_room(self) -> None:
-        """Moves the newest rows to the front, step by step where numpy would otherwise copy them twice."""
+        """Move the newest rows to the front, step by step where numpy would otherwise copy them twice."""
         size, moved, kept = SIZE, self.end - SIZE, slice(self.end - SIZE, self.end)
         for rows in (self.arrival, self.thread, self.place, self.at, self.latest, self.gaps, self.speakers):
             rows[:size] = rows[kept]
