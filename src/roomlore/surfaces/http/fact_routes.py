@@ -220,7 +220,7 @@ _CHANGED = bodies.described(bodies.inlined(FactChange.model_json_schema()))
 async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[NewMemory], Depends(facts_of)]) -> AddedFacts:
     """Add one fact, or `{"facts": [...]}`, in one transaction. A fact that exists, by its id or in the same words, is
     not added again. A viewer may cite the messages that it may see."""
-    await lore.memories.check_cited([one for new in wanted for one in new.sources], viewer)
+    await lore.memories.check_new(wanted, viewer)
     done = await lore.memories.add_all(wanted)
     told = await lore.memories.as_told([one.memory for one in done], viewer)
     facts = [made_from(AddedFact, memory, outcome=one.outcome) for memory, one in zip(told, done, strict=True)]

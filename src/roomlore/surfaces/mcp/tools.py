@@ -249,8 +249,8 @@ def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
 async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
     given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": visitor.whose(wanted.scope)}
     sources = [Source(wanted.room_id or "", message_id) for message_id in wanted.message_ids]
-    await visitor.lore.memories.check_cited(sources, visitor.viewer)
     new = NewMemory(**given, sources=sources)
+    await visitor.lore.memories.check_new([new], visitor.viewer)
     done = (await visitor.lore.memories.add_all([new]))[0]
     memory = answers.details(*await visitor.lore.memories.as_told([done.memory], visitor.viewer))
     if done.outcome == "added":
