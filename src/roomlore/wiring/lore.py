@@ -198,6 +198,7 @@ class Lore:
             messages=self.messages,
             memories=self.memories,
             digest=self.digest,
+            contexts=self.context,
         )
 
     @cached_property

@@ -12,6 +12,7 @@ from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.inspection import SqlUpkeep
+from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.evolution.requests import Rules
 from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.ports.backends import DURABLE, DurableBackend
@@ -20,7 +21,7 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageExpiry
-from roomlore.services.digest import Writing, WritingOptions
+from roomlore.services.digest import DIGEST, DigestService, NightlyDigests, NightlyOptions, Writing, WritingOptions
 from roomlore.services.evolution import (
     EVOLUTION,
     Applying,
@@ -170,6 +171,39 @@ def make_writing(common: Common, models: ModelService) -> Writing:
         zone=settings.search.zone,
     )
     return Writing(models=models, prompts=PackagedPrompts(), options=options)
+
+
+def make_nightly(common: Common, durable: DurableWork, writing: Writing) -> NightlyDigests:
+    """Return the digests that are sent by a schedule. Nothing is read yet."""
+    settings = common.settings.digests
+    rooms = frozenset(name for one in settings.digest_rooms.split(",") if (name := one.strip()))
+    webhook = (
+        HttpWebhook(
+            settings.digest_webhook,
+            secret=settings.digest_webhook_secret,
+            private=settings.digest_webhook_private,
+            timeout_seconds=settings.digest_webhook_seconds,
+            clock=common.clock,
+        )
+        if settings.digest_webhook
+        else None
+    )
+    times = Cron(settings.digest_schedule, common.settings.search.zone) if settings.digest_schedule else None
+    nightly = NightlyDigests(
+        storage=common.storage,
+        durable=durable,
+        clock=common.clock,
+        times=times,
+        webhook=webhook,
+        digests=lambda tenant: DigestService(
+            tenant=tenant, storage=common.storage, clock=common.clock, tokens=common.tokens, writing=writing
+        ),
+        options=NightlyOptions(rooms=rooms, least=settings.digest_least, max_tokens=settings.digest_tokens),
+    )
+    durable.define(DIGEST, counted(DIGEST, nightly.work, clock=common.clock, telemetry=common.telemetry))
+    if common.background and times:
+        common.jobs.handle(DIGEST, nightly.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
+    return nightly
 
 
 def make_evolutions(common: Common, durable: DurableWork, models: ModelService, prompts: Prompts) -> Evolutions:

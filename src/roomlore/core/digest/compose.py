@@ -31,8 +31,8 @@ _EACH = 9
 _LEAST = 6
 """Tokens of the shortest line, such as `- ok [m1]`."""
 _MAX_LINES = 4
-_DECISIONS = 2
-"""The decisions of a talk, the newest, that are shown beside its line if they fit."""
+_DECISIONS = 1
+"""The decisions of a talk, the newest, that are shown beside its line before other talks get more."""
 _MESSAGES_A_LINE = 6
 """A talk is shown in one more line for this many messages."""
 _TOO_LONG = 0.6
@@ -294,8 +294,9 @@ class _Page:
         entry = replace(row.entry, title=title or title_of(one.talk, self._words, best))
         grown = self._tried(entry, replace(entry, full=True))
         shown = {line.message_id for line in entry.lines}
-        wanted = min(_MAX_LINES, 1 + len(one.talk.entries) // _MESSAGES_A_LINE) - len(shown)
-        keys = {entry.message.arrival for entry in one.key}
+        decided = shown | {entry.message.id for entry in one.talk.decisions}
+        wanted = min(_MAX_LINES, max(1 + len(one.talk.entries) // _MESSAGES_A_LINE, len(decided))) - len(shown)
+        keys = {entry.message.arrival for entry in (*one.key, *one.talk.decisions)}
         for sentence in sorted(best, key=lambda one: one.entry.message.arrival not in keys) if grown.full else ():
             if wanted <= 0:
                 break

@@ -23,6 +23,8 @@ _OPENING = 1.15
 _SHORT = 3.0
 _FEW = 20
 """Among fewer talks no word counts as common."""
+_TELLING = 0.25
+"""The least worth of a decision that names a talk, beside the most telling sentence."""
 _TITLE = 60
 _TITLE_WORDS = 3
 _LEADING_NAME = re.compile(r"\A@?(?P<name>[^\s:：,，]{1,40})[:：,，]\s*(?=\S)")
@@ -113,11 +115,12 @@ def title_of(talk: Talk, words: Words, best: Sequence[Sentence] | None = None) -
     return f"{sentence} ({tail})" if tail else sentence
 
 
-def _deciding(talk: Talk, best: Iterable[Sentence]) -> Sentence | None:
-    """Return the sentence that says what the talk decided last."""
+def _deciding(talk: Talk, best: Sequence[Sentence]) -> Sentence | None:
+    """Return the sentence that says what the talk decided last; None for one that tells too little, such as "let's do
+    it"."""
     if not talk.decisions:
         return None
-    its = [one for one in best if one.entry is talk.decisions[-1]]
+    its = [one for one in best if one.entry is talk.decisions[-1] and one.worth >= _TELLING * best[0].worth]
     return min(its, key=lambda one: not speaks_of_decision(one.text), default=None)
 
 

@@ -29,7 +29,8 @@ def evaluate(
     questions: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines with `question`, `room_id` or `viewer`, and `answers` (ids) or `words` of an answer.",
+            help="JSON lines with `question`, `room_id` or `viewer`, `answers` (ids) or `words` of an answer, and "
+            "perhaps the `message_id` that asks it.",
             exists=True,
             dir_okay=False,
         ),
@@ -131,6 +132,9 @@ def _words(found: Evaluation) -> Iterator[Text]:
     if found.asked:
         shares = ", ".join(f"{rank}: {share}" for rank, share in found.asked.recall.items())
         yield Text(f"questions answered within the first {shares}; {found.asked.ms:.0f} ms a search")
+        if found.asked.contexts.cases:
+            held, tokens = found.asked.contexts, found.asked.context_tokens
+            yield Text(f"contexts of the messages that ask hold an answer: {held}; {tokens:.0f} tokens on average")
         for question in found.asked.missed:
             yield Text(f"  missed: {show.inert(question, 120)}", "yellow")
     if found.forbidden:
