@@ -38,7 +38,9 @@ def rooms(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", he
     if as_json:
         show.as_json(to_jsonable(found))
         return
-    shape = show.table("room", "messages", "last message", "own settings", right=("messages",), fixed=("last message",))
+    shape = show.table(
+        "room", "name", "messages", "last message", "own settings", right=("messages",), fixed=("last message",)
+    )
     show.console().print(show.rows(shape, map(_room_line, found)))
 
 
@@ -51,7 +53,21 @@ async def _all_rooms(lore: Lore) -> list[Room]:
 
 def _room_line(room: Room) -> list[str]:
     own = ", ".join(f"{name}={value}" for name, value in room.settings.items())
-    return [show.inert(room.room_id), str(room.messages), show.clock(room.last_sent_at), own]
+    return [show.inert(room.room_id), show.inert(room.name, 40), str(room.messages), show.clock(room.last_sent_at), own]
+
+
+def rename(
+    ctx: typer.Context,
+    room: Annotated[str, typer.Argument(help="The room's id.")],
+    name: Annotated[str, typer.Argument(help="What it is called from now on; '' for no name.")],
+) -> None:
+    """Name a room; its id stays. Imports name rooms that have no name."""
+
+    async def work(lore: Lore) -> Room:
+        return await lore.rooms.rename(room, name)
+
+    renamed = frame_of(ctx).run(work)
+    typer.echo(f"{show.inert(renamed.room_id)}: {show.inert(renamed.name) or '(no name)'}")
 
 
 def threads(

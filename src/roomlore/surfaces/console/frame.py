@@ -266,6 +266,10 @@ class Page:
         """The first part of the address inside the console."""
         return self.request.url.path.removeprefix(ROOT).strip("/").partition("/")[0]
 
+    def _called(self, room_id: str) -> str:
+        """Return the name of a room that is used, else its id."""
+        return next((room.title for room in self.rooms_beside if room.room_id == room_id), room_id)
+
     def _shared(self, token: str) -> dict[str, Any]:
         spoken = self.tongue
         zone, now = self.zone, self.request.app.state.lore.now()
@@ -284,6 +288,7 @@ class Page:
             "clock": partial(clock, zone=zone),
             "ago": partial(ago, now=now, zone=zone, tongue=spoken),
             "rooms_beside": self.rooms_beside,
+            "called": self._called,
             "here_room": self.asked(
                 "here" if self.section == "side" else "id" if self.section in _OF_A_ROOM else "room"
             ),
