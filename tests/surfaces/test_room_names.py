@@ -121,3 +121,23 @@ async def test_a_name_goes_with_the_person_it_names():
         await lore.rooms.rename("tea", "王敏的茶会")
         await lore.privacy.forget("u7")
         assert "王敏" not in (await lore.rooms.get("tea")).name
+
+
+@pytest.mark.parametrize(("language", "wanted"), [("en", "Sticker: <bdi>🦊</bdi>"), ("zh", "表情: <bdi>🦊</bdi>")])
+async def test_a_message_without_words_says_what_it_holds(http, make_message, language, wanted):
+    told = {"caption": "🦊", "media_type": "sticker"}
+    batch = [make_message(1, text=" ", metadata=told), make_message(2, text="", metadata={"x": 1})]
+    await http.post("/messages", json={"messages": batch})
+    text = await page(http, "/console/room?id=tea", language=language)
+    assert wanted in text
+    assert {"en": "(no text)", "zh": "（没有文字）"}[language] in text
+    assert wanted in await page(http, "/console/person?id=ann", language=language)
+
+
+async def test_the_likelier_a_link_the_thicker_its_line(http, make_message):
+    batch = [make_message(1), make_message(2, reply_to="m1"), make_message(3, reply_to="m2")]
+    await http.post("/messages", json={"messages": batch})
+    text = await page(http, "/console/room?id=tea")
+    assert 'class="lane last c1 w4"' in text
+    assert 'class="lane middle c1 w4"' in text
+    assert text.count('data-width="4"') == 2

@@ -38,10 +38,10 @@ def rooms(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", he
     if as_json:
         show.as_json(to_jsonable(found))
         return
-    shape = show.table(
-        "room", "name", "messages", "last message", "own settings", right=("messages",), fixed=("last message",)
-    )
-    show.console().print(show.rows(shape, map(_room_line, found)))
+    named = any(room.name for room in found)
+    columns = ("room", *(["name"] if named else []), "messages", "last message", "own settings")
+    shape = show.table(*columns, right=("messages",), fixed=("last message",))
+    show.console().print(show.rows(shape, (_room_line(room, named=named) for room in found)))
 
 
 async def _all_rooms(lore: Lore) -> list[Room]:
@@ -51,9 +51,10 @@ async def _all_rooms(lore: Lore) -> list[Room]:
     return found
 
 
-def _room_line(room: Room) -> list[str]:
+def _room_line(room: Room, *, named: bool) -> list[str]:
     own = ", ".join(f"{name}={value}" for name, value in room.settings.items())
-    return [show.inert(room.room_id), show.inert(room.name, 40), str(room.messages), show.clock(room.last_sent_at), own]
+    called = [show.inert(room.name, 40)] if named else []
+    return [show.inert(room.room_id), *called, str(room.messages), show.clock(room.last_sent_at), own]
 
 
 def rename(
