@@ -64,6 +64,7 @@ async def fill(lore: Lore, who: Figure) -> None:
     await lore.links.correct(ROOM, "ben-4", answers="ben-1", by=who.name)
     await lore.links.correct(ROOM, "ben-10", answers=None, by=who.user_id)
     await lore.links.correct(ROOM, f"{who.user_id}-9", answers="ben-1")
+    await lore.rooms.rename(ROOM, f"{who.name} and Ben")
     await _remember(lore, who)
     await lore.sessions.create_session(
         who.user_id,

@@ -28,8 +28,8 @@ p h1 h2 h3 aside dialog kbd
 ul ol li span b strong bdi time table thead tbody tr th td code pre blockquote label details summary dl dt dd
 meter progress select option textarea ins del br svg polyline line rect"""
 ATTRIBUTES = """href src rel type name value content charset lang class id for action method role tabindex datetime dir
-title data-zone data-thread data-last data-live data-since data-older data-one data-close data-beside autofocus
-scope min max maxlength required placeholder autocomplete hidden open selected checked data-theme media http-equiv defer
+title data-zone data-thread data-last data-live data-since data-older data-one data-close data-beside data-width
+autofocus scope min max maxlength required placeholder autocomplete hidden open selected checked data-theme media http-equiv defer
 viewbox points x1 x2 y1 y2
 preserveaspectratio x y width height rx step rows minlength pattern list cols inputmode spellcheck size"""
 ADDRESSES = ("href", "src", "action", "hx-get", "data-live", "data-since", "data-older")

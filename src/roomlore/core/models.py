@@ -215,7 +215,7 @@ class Room:
     `revision`: grows with every write to the room. `next_arrival`: the number the next message gets. `words`: how many
     indexed words its messages have in all. `settings`: the room's own settings. `linked`: the model that made its
     links. `kind`: None if unknown, and then it counts as private. `past_kinds`: the kinds it had before, the first one
-    first.
+    first. `name`: as its platform calls it or somebody named it, '' if nobody said.
     """
 
     tenant: str
@@ -230,6 +230,12 @@ class Room:
     linked: Linked = UNLINKED
     kind: RoomKind | None = None
     past_kinds: tuple[PastKind, ...] = ()
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name, else the id."""
+        return self.name or self.room_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

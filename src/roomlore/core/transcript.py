@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal
 
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Candidate, Message, Role, StoredMessage
@@ -19,6 +20,34 @@ _SPLITS_A_NAME = re.compile(r"[\s:：<>\[\]]+")
 _NAME_CHARACTERS = 64
 _INDENT = "  "
 _PARENTHESES = re.compile("[()（）]")
+
+
+Attachment = Literal["sticker", "picture", "voice", "video", "file", ""]
+_ATTACHMENTS: Sequence[tuple[Attachment, re.Pattern[str]]] = (
+    ("sticker", re.compile(r"sticker|emoji|表情|贴纸|\.(tgs|webp)$", re.IGNORECASE)),
+    ("picture", re.compile(r"photo|image|picture|图片|照片|\.(jpe?g|png|gif|heic|bmp)$", re.IGNORECASE)),
+    ("voice", re.compile(r"voice|audio|语音|\.(ogg|opus|mp3|m4a|amr|wav)$", re.IGNORECASE)),
+    ("video", re.compile(r"video|animation|视频|\.(mp4|mov|webm|avi)$", re.IGNORECASE)),
+)
+_TELLING = ("media_type", "type", "mime_type", "photo", "file", "caption")
+_MOST_TOLD = 200
+
+
+def attachment(message: Message) -> tuple[Attachment, str]:
+    """Return what a message without words holds, as its export says: of what kind it is, and its caption or name; ('',
+    '') if nothing says so."""
+    about = message.metadata
+    listed = about.get("attachments")
+    first = listed[0] if isinstance(listed, list) and listed else None
+    named = first.get("name") if isinstance(first, dict) else first
+    told = [about.get(key) for key in _TELLING] + [named]
+    words = [one[:_MOST_TOLD] for one in told if isinstance(one, str) and one.strip()]
+    caption = about.get("caption") if isinstance(about.get("caption"), str) else named
+    shown = caption[:_MOST_TOLD].strip() if isinstance(caption, str) else ""
+    for kind, sign in _ATTACHMENTS:
+        if any(sign.search(one) for one in words):
+            return kind, shown
+    return ("file" if words else ""), shown
 
 
 def text_or_caption(message: Message) -> str:

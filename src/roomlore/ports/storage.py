@@ -174,6 +174,9 @@ class Rooms(Protocol):
     ) -> Room:
         """Set the kind of a locked room, None for unknown, and those it had before, and raise its revision."""
 
+    async def rename(self, *, tenant: str, room_id: str, name: str) -> Room:
+        """Name a locked room, '' for no name, and raise its revision."""
+
     async def set_members(
         self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool
     ) -> None:
@@ -198,7 +201,8 @@ class Rooms(Protocol):
         """Return the rooms that were public at some times and not at others, by id."""
 
     async def named_like(self, *, tenant: str, part: str, limit: int) -> list[Room]:
-        """Return rooms whose id contains `part`, whatever its case in ASCII, those with the latest message first."""
+        """Return rooms whose id or name contains `part`, whatever its case in ASCII, those with the latest message
+        first."""
 
     async def speakers(
         self, *, tenant: str, part: str, room_ids: Collection[str] | None, limit: int, offset: int = 0

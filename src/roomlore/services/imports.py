@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 from roomlore.core.audience import BEGINNING, RoomKind, RoomPeople, audience_of, kinds_before
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.intake import Limits, as_stored, check
+from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
 from roomlore.core.membership import NOTHING_TOLD, Move, RoomFacts, kind_learned, moves_by_id, stays_learned
 from roomlore.core.models import AddReport, Entry, Message
 from roomlore.core.records import Bad, CorrectedLink, ImportReport, Item, Parsed, Position
@@ -299,6 +299,8 @@ class ImportService:
                 since = BEGINNING if room.kind else None
                 past = kinds_before(room.kind, room.past_kinds, kind, since, now)
                 await work.rooms.set_kind(**named, kind=kind, past=past)
+            if facts.name and not room.name:
+                await work.rooms.rename(**named, name=" ".join(facts.name.split())[:MAX_ROOM_NAME])
             known = {person: presence.stays for person, presence in before.people.items()}
             names = await work.rooms.participants(**named) if told.moves else {}
             moves = [one for move, at in told.moves for one in moves_by_id(move, at, names)]

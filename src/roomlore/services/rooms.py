@@ -22,7 +22,7 @@ from roomlore.core.audience import (
 )
 from roomlore.core.context import ContextOptions, from_json
 from roomlore.core.errors import InvalidInput, NotFound, unknown_room
-from roomlore.core.intake import MAX_ID_CHARS, check_page
+from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
 from roomlore.ports.audience import check_sees_all_of, sees_all_of, view_for
@@ -177,6 +177,17 @@ class RoomService:
             if (begin is None and room.kind == wanted) or (room.kind, room.past_kinds) == (wanted, past):
                 return room
             return await work.rooms.set_kind(tenant=self._tenant, room_id=room_id, kind=wanted, past=past)
+
+    async def rename(self, room_id: str, name: str) -> Room:
+        """Name a room, '' for no name. Imports name rooms that have none. Raise `InvalidInput`, `NotFound`,
+        `StorageUnavailable`."""
+        wanted = check_room_name(name)
+        async with self._storage.writing() as work:
+            await self._find(work, room_id)
+            room = await self._lock(work, room_id)
+            if room.name == wanted:
+                return room
+            return await work.rooms.rename(tenant=self._tenant, room_id=room_id, name=wanted)
 
     async def people(self, room_id: str) -> RoomPeople:
         """Return the people of a room, without agents: its members with their stays, and when each spoke. Raise

@@ -89,7 +89,7 @@ _CONFIGURE = Statement(
 )
 _LATEST_FIRST = (func.coalesce(_rooms.c.last_sent_at, literal_column("-9223372036854775808")).desc(), _rooms.c.room_id)
 _USED_LAST = Statement(lambda: _used_last())
-_NAMED_LIKE = Statement(lambda: _used_last().where(_like(_rooms.c.room_id)))
+_NAMED_LIKE = Statement(lambda: _used_last().where(or_(_like(_rooms.c.room_id), _like(_rooms.c.room_name))))
 _SPEAKERS = Statement(lambda: _speakers())
 _SPEAKERS_AMONG = Statement(
     lambda: _speakers(_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
@@ -172,6 +172,14 @@ _SET_KIND = Statement(
         update(_rooms)
         .where(_named)
         .values(kind=bindparam("new_kind"), past_kinds=bindparam("past"), revision=_rooms.c.revision + 1)
+        .returning(*ROOM.columns)
+    )
+)
+_RENAME = Statement(
+    lambda: (
+        update(_rooms)
+        .where(_named)
+        .values(room_name=bindparam("new_name"), revision=_rooms.c.revision + 1)
         .returning(*ROOM.columns)
     )
 )
@@ -283,6 +291,11 @@ class SqlRooms(Repository):
         named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
         told = {"new_kind": kind.value if kind else "", "past": past_kinds_text(past)}
         return ROOM.read((await self._sql.fetch(_SET_KIND, **told, **named))[0])
+
+    async def rename(self, *, tenant: str, room_id: str, name: str) -> Room:
+        held = self._locks.held(tenant, room_id)
+        named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
+        return ROOM.read((await self._sql.fetch(_RENAME, new_name=escape(name), **named))[0])
 
     async def set_members(
         self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool

@@ -63,6 +63,7 @@ rooms = Table(
     Column("kind", Name, nullable=False, server_default=""),
     Column("members_told", Boolean, nullable=False, server_default=false()),
     Column("past_kinds", Text, nullable=False, server_default=""),
+    Column("room_name", Text, nullable=False, server_default=""),
     UniqueConstraint("tenant", "room_id"),
 )
 """`index_version`: the last version given to a task of the outbox, so that each is used once. `linked_by`, `link_walk`,

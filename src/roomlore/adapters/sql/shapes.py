@@ -76,6 +76,7 @@ LINKED = Codec(
 ROOM = Codec(
     Room,
     schema.rooms,
+    columns={"name": _r.room_name},
     parts={"linked": LINKED},
     forms={
         "kind": Form(None, lambda kind: RoomKind(kind) if kind else None),

@@ -23,7 +23,7 @@ _DROPPED = ("context_usage_records", "watermarks", "rooms_due", "leases", "impor
 _REDACTED: Mapping[str, tuple[str, ...]] = {
     "sessions": ("user_id", "enterprise_id", "patient_id", "agent_key", "state"),
     "checkpoints": ("summary",),
-    "rooms": ("settings",),
+    "rooms": ("settings", "room_name"),
     "api_keys": ("name",),
     "link_corrections": ("corrected_by",),
 }
@@ -47,6 +47,8 @@ _NAMES = frozenset(
 """Columns with ids, which are case sensitive."""
 _LABELS = frozenset({"name", "corrected_by"})
 """Columns with names in the caller's own words."""
+_ROOM_NAMES = frozenset({"room_name"})
+"""Columns with names of rooms: a chat of two often has the name of the other, and then it goes whole."""
 _STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
 
 
@@ -373,9 +375,10 @@ class RowEraser:
     async def _redact(self, person: Person, table: str, row: StoredRow, told: Sequence[str]) -> None:
         traces = person.traces
         names = [column for column in told if column in _NAMES or column in _LABELS]
-        texts = [column for column in told if column not in names]
+        called = [column for column in told if column in _ROOM_NAMES]
+        texts = [column for column in told if column not in (*names, *called)]
         async with self._storage.writing() as work:
-            for columns, redact in ((names, traces.redact_name), (texts, traces.redact)):
+            for columns, redact in ((names, traces.redact_name), (texts, traces.redact), (called, lambda _: "")):
                 if columns:
                     await work.maintenance.redact_row(
                         tenant=person.tenant,
@@ -470,6 +473,8 @@ def _tells_in(column: str, row: StoredRow, person: Person, *, words: bool) -> bo
     traces, texts = person.traces, row.texts.get(column, ())
     if column in _NAMES or column == "memory":
         return any(map(traces.named_in, texts))
+    if column in _ROOM_NAMES:
+        return any(map(traces.names_them, texts))
     if column in _LABELS:
         return any(map(traces.in_label, texts))
     return any(map(traces.mentioned if words else traces.tells, texts))

@@ -37,8 +37,10 @@ def rooms(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", he
     if as_json:
         show.as_json(to_jsonable(found))
         return
-    shape = show.table("room", "messages", "last message", "own settings", right=("messages",), fixed=("last message",))
-    show.console().print(show.rows(shape, map(_room_line, found)))
+    named = any(room.name for room in found)
+    columns = ("room", *(["name"] if named else []), "messages", "last message", "own settings")
+    shape = show.table(*columns, right=("messages",), fixed=("last message",))
+    show.console().print(show.rows(shape, (_room_line(room, named=named) for room in found)))
 
 
 async def _all_rooms(lore: Lore) -> list[Room]:
@@ -48,9 +50,24 @@ async def _all_rooms(lore: Lore) -> list[Room]:
     return found
 
 
-def _room_line(room: Room) -> list[str]:
+def _room_line(room: Room, *, named: bool) -> list[str]:
     own = ", ".join(f"{name}={value}" for name, value in room.settings.items())
-    return [show.inert(room.room_id), str(room.messages), show.clock(room.last_sent_at), own]
+    called = [show.inert(room.name, 40)] if named else []
+    return [show.inert(room.room_id), *called, str(room.messages), show.clock(room.last_sent_at), own]
+
+
+def rename(
+    ctx: typer.Context,
+    room: Annotated[str, typer.Argument(help="The room's id.")],
+    name: Annotated[str, typer.Argument(help="What it is called from now on; '' for no name.")],
+) -> None:
+    """Name a room; its id stays. Imports name rooms that have no name."""
+
+    async def work(lore: Lore) -> Room:
+        return await lore.rooms.rename(room, name)
+
+    renamed = frame_of(ctx).run(work)
+    typer.echo(f"{show.inert(renamed.room_id)}: {show.inert(renamed.name) or '(no name)'}")
 
 
 def threads(

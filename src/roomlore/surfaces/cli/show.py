@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from roomlore.core.context import Context
 from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
+from roomlore.core.transcript import attachment
 
 PLAIN_WIDTH = 120
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
@@ -169,13 +170,10 @@ def reason(told: str, *, wide: bool) -> str:
 
 def said(message: StoredMessage, longest: int = 160) -> str:
     """Return the text of a message in one line; of one without words what it holds."""
-    return inert(message.text, longest) or f"({attached(message.metadata)})"
-
-
-def attached(metadata: Mapping[str, Any]) -> str:
-    """Return what a message without words holds, as its export says."""
-    caption = metadata.get("caption")
-    return inert(caption, 80) if isinstance(caption, str) and caption.strip() else "no text"
+    if message.text.strip():
+        return inert(message.text, longest)
+    kind, told = attachment(message)
+    return f"({': '.join(part for part in (kind or 'no text', inert(told, 80)) if part)})"
 
 
 def _five(signals: Signals | None) -> list[str]:

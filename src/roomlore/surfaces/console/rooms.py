@@ -132,7 +132,18 @@ def _short(entry: Entry, longest: int) -> Entry:
     message = entry.message
     if len(message.text) <= longest and not message.metadata:
         return entry
-    return replace(entry, message=replace(message, text=message.text[: longest + 1], metadata={}))
+    told = (
+        {} if message.text.strip() else {key: _brief(value) for key, value in message.metadata.items() if key in _TOLD}
+    )
+    return replace(entry, message=replace(message, text=message.text[: longest + 1], metadata=told))
+
+
+_TOLD = ("caption", "media_type", "type", "mime_type", "photo", "file", "attachments")
+"""What is kept of a message without words: what it holds."""
+
+
+def _brief(value: object) -> object:
+    return value[:_SHORTEST] if isinstance(value, str) else value[:1] if isinstance(value, list) else None
 
 
 def _longest(limit: int) -> int:

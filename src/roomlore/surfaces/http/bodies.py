@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from starlette.requests import ClientDisconnect, Request
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.intake import MAX_ID_CHARS, MAX_ROOM_NAME
 from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import Role
 from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT, parse_time
@@ -400,6 +400,12 @@ class ReadRequest(Body):
     message_id: str | None = Field(
         None, max_length=MAX_ID_CHARS, description="The last message that was read; by default the newest."
     )
+
+
+class RoomRequest(Body):
+    """A change of a room."""
+
+    name: str = Field(max_length=MAX_ROOM_NAME, description="What it is called from now on; empty for no name.")
 
 
 class EditRequest(Body):

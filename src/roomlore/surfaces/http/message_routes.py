@@ -473,6 +473,16 @@ async def get_room(lore: Reader, room_id: ShownRoom) -> Room:
     return await lore.rooms.get(room_id)
 
 
+@rooms.patch("/rooms/{room_id:id}", openapi_extra=bodies.documented(bodies.RoomRequest))
+async def rename_room(
+    lore: Writer,
+    room_id: ShownRoom,
+    change: Annotated[bodies.RoomRequest, Depends(bodies.body_of(bodies.RoomRequest))],
+) -> Room:
+    """Name a room; its id stays."""
+    return await lore.rooms.rename(room_id, change.name)
+
+
 @rooms.get("/rooms/{room_id:id}/threads")
 async def list_threads(lore: Reader, room_id: ShownRoom, limit: PageLimit, after: After = 0) -> ThreadPage:
     """Return the room's threads in the order in which they began."""

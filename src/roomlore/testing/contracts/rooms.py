@@ -18,6 +18,21 @@ from roomlore.testing.contracts.texts import ROOM, TENANT, digest, erase, fill
 
 
 class RoomsContract:
+    async def test_a_room_has_a_name(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            before = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            room = await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="茶会 \x00 Tea")
+        assert (before.name, room.name, room.revision) == ("", "茶会 \x00 Tea", before.revision + 1)
+        assert (before.title, room.title) == (ROOM, "茶会 \x00 Tea")
+        async with storage.reading() as work:
+            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+            for part in ("茶会", "tea", ROOM):
+                assert await work.rooms.named_like(tenant=TENANT, part=part, limit=5) == [room]
+            assert await work.rooms.named_like(tenant="other", part="tea", limit=5) == []
+        async with storage.writing() as work:
+            with pytest.raises(InvalidInput, match="Lock the room"):
+                await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="")
+
     async def test_an_unknown_room_is_none(self, storage: Storage) -> None:
         async with storage.reading() as work:
             assert await work.rooms.find(tenant=TENANT, room_id=ROOM) is None

@@ -12,7 +12,7 @@ CREATE TABLE rooms (
   messages BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   last_sent_at BIGINT,
-  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL, linked_by TEXT DEFAULT '' NOT NULL, link_walk TEXT DEFAULT '' NOT NULL, link_walked BIGINT DEFAULT '0' NOT NULL, calibration TEXT DEFAULT '' NOT NULL, kind TEXT DEFAULT '' NOT NULL, members_told BOOLEAN DEFAULT 0 NOT NULL, past_kinds TEXT DEFAULT '' NOT NULL,
+  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL, linked_by TEXT DEFAULT '' NOT NULL, link_walk TEXT DEFAULT '' NOT NULL, link_walked BIGINT DEFAULT '0' NOT NULL, calibration TEXT DEFAULT '' NOT NULL, kind TEXT DEFAULT '' NOT NULL, members_told BOOLEAN DEFAULT 0 NOT NULL, past_kinds TEXT DEFAULT '' NOT NULL, room_name TEXT DEFAULT '' NOT NULL,
   CONSTRAINT pk_rooms PRIMARY KEY (room_key),
   CONSTRAINT uq_rooms_tenant_room_id UNIQUE (tenant, room_id)
 );
@@ -514,4 +514,4 @@ CREATE TABLE link_corrections (
 
 CREATE UNIQUE INDEX ix_link_corrections_number ON link_corrections (room_key, number);
 
-INSERT INTO alembic_version (version_num) VALUES ('0017');
+INSERT INTO alembic_version (version_num) VALUES ('0018');

@@ -52,7 +52,8 @@
         else {
           const [first, last] = spans.get(thread);
           const part = thread !== own ? "pass" : first === last ? "only" : place === first ? "first" : place === last ? "last" : "middle";
-          cell.className = `lane ${part} c${thread % COLOURS}`;
+          const width = part === "middle" || part === "last" ? ` w${row.dataset.width}` : "";
+          cell.className = `lane ${part} c${thread % COLOURS}${width}`;
           if (part !== "pass") {
             const shape = document.createElement("b");
             shape.textContent = SHAPES[thread % SHAPES.length];
