@@ -10,7 +10,6 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.digest.digest import Digest, DigestEntry
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import show
@@ -18,6 +17,7 @@ from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
 
 if TYPE_CHECKING:
+    from roomlore.core.digest.digest import Digest, DigestEntry
     from roomlore.wiring import Lore
 
 _GROUPS = {

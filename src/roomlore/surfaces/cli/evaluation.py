@@ -11,12 +11,12 @@ import typer
 from rich.text import Text
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evaluation import Evaluation, RoomScore, Share
 from roomlore.surfaces.cli import evaluation_page, show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
 
 if TYPE_CHECKING:
+    from roomlore.core.evaluation import Evaluation, RoomScore, Share
     from roomlore.wiring import Lore
 
 

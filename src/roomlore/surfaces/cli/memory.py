@@ -14,7 +14,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.dates import TimeSpan, time_spans
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
@@ -26,6 +25,7 @@ from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
 from roomlore.surfaces.plain import plain
 
 if TYPE_CHECKING:
+    from roomlore.core.dates import TimeSpan
     from roomlore.wiring import Lore
 
 Edge = Literal["start", "end"]
@@ -44,6 +44,8 @@ def moment(name: str, words: str, *, now: datetime, zone: ZoneInfo, edge: Edge, 
         return told
     if words.strip().casefold() in _NOW:
         return now
+    from roomlore.core.dates.spans import time_spans
+
     spans = time_spans(words, now=now, zone=zone)
     if len(spans) != 1:
         raise InvalidInput(

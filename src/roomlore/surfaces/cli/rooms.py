@@ -13,12 +13,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.context import Context
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, Room, StoredMessage, Thread
 from roomlore.core.records import parse_time
-from roomlore.core.search.hits import SearchAnswer, SearchHit
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
@@ -26,6 +23,9 @@ from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.surfaces.plain import plain
 
 if TYPE_CHECKING:
+    from roomlore.core.context import Context
+    from roomlore.core.models import Entry, Room, StoredMessage, Thread
+    from roomlore.core.search.hits import SearchAnswer, SearchHit
     from roomlore.settings import Row, Settings
     from roomlore.wiring import Lore
 
