@@ -16,7 +16,8 @@ import roomlore
 from roomlore.core import analysis, intake, json_values, mentions, prompt, safety, subjects, transcript
 from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
-from roomlore.core.dates import chinese, time_spans
+from roomlore.core.dates import chinese
+from roomlore.core.dates.spans import time_spans
 from roomlore.core.digest import wording as digest_wording
 from roomlore.core.evaluation import Question
 from roomlore.core.evolution import answers, similarity, together, wording

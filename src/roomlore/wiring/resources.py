@@ -223,7 +223,7 @@ async def make_resources(
     retries = make_retries(common, durable, models)
     evolutions = make_evolutions(common, durable, models, make_prompts(common))
     writing = make_writing(common, models)
-    nightly = make_nightly(common, durable, writing)
+    nightly = make_nightly(common, durable, writing, model)
     if background:
         resume_left_work(common, url, engine)
     replies = make_replies(common, models)

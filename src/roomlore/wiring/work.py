@@ -14,6 +14,7 @@ from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.inspection import SqlUpkeep
 from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.evolution.requests import Rules
+from roomlore.core.linking.model import LinkModel
 from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
@@ -173,7 +174,7 @@ def make_writing(common: Common, models: ModelService) -> Writing:
     return Writing(models=models, prompts=PackagedPrompts(), options=options)
 
 
-def make_nightly(common: Common, durable: DurableWork, writing: Writing) -> NightlyDigests:
+def make_nightly(common: Common, durable: DurableWork, writing: Writing, model: LinkModel) -> NightlyDigests:
     """Return the digests that are sent by a schedule. Nothing is read yet."""
     settings = common.settings.digests
     rooms = frozenset(name for one in settings.digest_rooms.split(",") if (name := one.strip()))
@@ -196,7 +197,12 @@ def make_nightly(common: Common, durable: DurableWork, writing: Writing) -> Nigh
         times=times,
         webhook=webhook,
         digests=lambda tenant: DigestService(
-            tenant=tenant, storage=common.storage, clock=common.clock, tokens=common.tokens, writing=writing
+            tenant=tenant,
+            storage=common.storage,
+            clock=common.clock,
+            tokens=common.tokens,
+            model=model,
+            writing=writing,
         ),
         options=NightlyOptions(rooms=rooms, least=settings.digest_least, max_tokens=settings.digest_tokens),
     )

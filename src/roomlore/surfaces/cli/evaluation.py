@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,16 +12,13 @@ import typer
 from rich.text import Text
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evaluation import Evaluation, RoomScore, Share, caution
+from roomlore.core.evaluation import Evaluation, QuestionScore, RoomScore, Share, caution
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
-from html import escape
-
-from roomlore.core.evaluation import QuestionScore
 
 
 def evaluate(

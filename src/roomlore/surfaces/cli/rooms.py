@@ -13,11 +13,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.context import Context
-from roomlore.core.dates import FAR_PAST, TimeSpan, moment
+from roomlore.core.dates import FAR_PAST, TimeSpan
+from roomlore.core.dates.moments import moment
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, Heading, Room, StoredMessage, Thread
-from roomlore.core.search.hits import SearchAnswer, SearchHit
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
@@ -25,6 +23,9 @@ from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.context import Context
+    from roomlore.core.models import Entry, Heading, Room, StoredMessage, Thread
+    from roomlore.core.search.hits import SearchAnswer, SearchHit
     from roomlore.settings import Row, Settings
     from roomlore.wiring import Lore
 
