@@ -8,9 +8,8 @@ import sys
 import pytest
 import typer
 
-from roomlore.settings import interface_language
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.cli.language import _errors, _words, into_chinese
+from roomlore.surfaces.cli.language import _errors, _words, interface_language, into_chinese
 
 HAN = re.compile("[\u4e00-\u9fff]")
 

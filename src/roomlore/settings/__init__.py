@@ -17,7 +17,7 @@ from roomlore.settings.model import (
     row,
 )
 from roomlore.settings.sections import WEIGHTS
-from roomlore.settings.sources import CONFIG_FILE, PREFIX, interface_language
+from roomlore.settings.sources import CONFIG_FILE, PREFIX
 
 __all__ = [
     "CONFIG_FILE",
@@ -29,7 +29,6 @@ __all__ = [
     "all_sections",
     "context_options",
     "explain",
-    "interface_language",
     "known_fields",
     "range_of",
     "row",

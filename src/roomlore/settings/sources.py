@@ -25,8 +25,7 @@ CONFIG_FILE = "roomlore.yaml"
 CONFIG_VARIABLE = "ROOMLORE_CONFIG"
 PREFIX = "MEMORY_"
 SECTION = "memory"
-LANGUAGE_VARIABLE = "MEMORY_LANGUAGE"
-_LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
+_LANGUAGE = "MEMORY_LANGUAGE"  # of the command line, which reads it before any setting
 Found = dict[str, tuple[Any, str]]
 """Values with their sources, by the names of settings."""
 
@@ -172,15 +171,9 @@ def from_environment(variables: Iterable[str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def interface_language() -> Literal["en", "zh"]:
-    """Return the language for the help and errors of the command line: that of MEMORY_LANGUAGE, else of the locale."""
-    found = from_environment((LANGUAGE_VARIABLE, *_LOCALES))
-    return "zh" if next(iter(found.values()), "").lower().startswith("zh") else "en"
-
-
 def unknown_names(known: Iterable[str], retired: Iterable[str]) -> Iterable[str]:
     """Return the environment variables with the prefix that name no setting."""
-    names = {LANGUAGE_VARIABLE, *(f"{PREFIX}{name.upper()}" for name in (*known, *retired))}
+    names = {_LANGUAGE, *(f"{PREFIX}{name.upper()}" for name in (*known, *retired))}
     return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in names)  # noqa: TID251
 
 

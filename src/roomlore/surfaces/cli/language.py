@@ -4,15 +4,14 @@ Everything else that a command prints is in English, so that programs and docume
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from typer import rich_utils
-
-from roomlore.settings import interface_language
 
 _PANELS = {
     "ARGUMENTS_PANEL_TITLE": "参数",
@@ -22,8 +21,15 @@ _PANELS = {
     "DEFAULT_STRING": "[默认：{}]",
     "REQUIRED_LONG_STRING": "[必填]",
 }
+_VARIABLES = ("MEMORY_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _OWN_HELP = "显示帮助后退出。"
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
+
+
+def interface_language() -> Literal["en", "zh"]:
+    """Return the language for help and errors: that of MEMORY_LANGUAGE, else of the locale."""
+    given = (os.environ.get(name, "").strip() for name in _VARIABLES)  # noqa: TID251 - help loads no settings
+    return "zh" if next(filter(None, given), "").lower().startswith("zh") else "en"
 
 
 def translate_help(command: Any) -> None:
