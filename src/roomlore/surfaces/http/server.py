@@ -291,7 +291,10 @@ async def check_reachable(settings: Settings, lore: Lore) -> None:
 @contextmanager
 def _frozen_modules() -> Iterator[None]:
     """Exclude loaded modules from garbage collection: a full collection takes a twentieth of a second or more, in which
-    no request is served."""
+    no request is served. A program that froze its own objects keeps them frozen, since all are thawed together."""
+    if gc.get_freeze_count():
+        yield
+        return
     gc.collect()
     gc.freeze()
     try:
