@@ -46,8 +46,26 @@ _JOKE = re.compile(
     r"|开玩笑|開玩笑|逗你|狗头|狗頭|说着玩|說著玩|闹着玩|做梦|做夢|笑死|骗你的|騙你的|才怪|要是.{1,20}就好了"
     r"|\[doge\]|\[微笑\]|要是我说了算|恨不得"
 )
-_LAUGH = re.compile(r"\b(?:lol|lmao|rofl|(?:ha){2,}h?|(?:he){2,})\b|[哈嘿]{2,}|2333|hhh|[😂🤣😜😝😹]")
+_LAUGH = re.compile(
+    r"\b(?:laugh(?:ed|ing)? out loud|made me laugh|lol|lmao|rofl|(?:ha){2,}h?|(?:he){2,})\b"
+    r"|[哈嘿]{2,}|2333|hhh|[😂🤣😜😝😹]"
+)
 _COUNT_OF_MERGE = 2
+_DAY_PARTS = (("早中晚", "3"), ("早晚", "2"))
+_GOES_ON = re.compile(r"^[哈嘿嗯噢哦,，\s]*(?:那我|我也|我就|me too|same|and i\b|then i\b|also|i['’]ll then)")
+"""What goes on from the message before it."""
+_INITIAL = re.compile(r"\b[A-Z][a-z]+ [A-Z](?=\.|\b)")
+_CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d)(?![\d:])")
+_UNIT = re.compile(r"\d ?([a-z]{2,12}|[\u4e00-\u9fff])")
+_ONLY_IF = re.compile(
+    r"不[^，。,不]{1,10}(?:的)?(?:一律|一概|都|就|概|統統|统统)?不|(?:没|沒|无|無)[^，。,]{1,8}(?:的)?(?:一律|一概|都|就)?不"
+    r"|\b(?:no|not|nobody|none|never|cannot|[a-z]+n['’]t)\b[^.,;]{1,40}\b(?:without|unless)\b"
+)
+"""Two denials that demand something: who has none is not let in."""
+_NOT_NOW = re.compile(r"\b(?:not|never|[a-z]+n['’]t)\b[^.,;]{0,30}\bnow\b")
+_ASKED_IF = re.compile(
+    r"\b(?:asked|asks|wonder(?:s|ed|ing)?) (?:if|whether)\b|问(?:是不是|能不能|要不要|有没有)|問(?:是不是|能不能)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +79,8 @@ class Cited:
 
     @property
     def hours(self) -> Iterator[Detail]:
-        """Yield the hours that its numbers may mean: 8 in the evening is 20."""
+        """Yield the numbers that its words may mean: 8 in the evening is 20, and 早中晚 is three times."""
+        yield from (Detail("number", count) for parts, count in _DAY_PARTS if parts in self.text)
         found = {one.value for one in self.wording.details if one.kind == "number"}
         small = [int(one) for one in found if one.isdigit() and len(one) <= 2]
         if "half" in found or _QUARTER.search(self.text):
@@ -113,8 +132,11 @@ class Doubts:
         `evidence`: the handles of the messages that count. `quiet`: a delete may rest on silence.
         """
         cited = [self._messages[handle] for handle in evidence if handle in self._messages]
+        handles = list(self._messages)
+        before = [self._messages[handles[handles.index(one) - 1]] for one in evidence if one in handles[1:]]
         memories = [memory for handle in operation.handles if (memory := found(handle, self.offered))]
-        case = _Case(self.conversation.of(operation.statement), cited, memories, self.conversation)
+        others = [one for one in self.offered.values() if one not in memories]
+        case = _Case(self.conversation.of(operation.statement), cited, memories, self.conversation, before, others)
         if operation.kind == "delete":
             return "" if quiet else case.of_delete()
         return case.of_merge() if len(memories) >= _COUNT_OF_MERGE else case.of_statement()
@@ -139,12 +161,15 @@ class Doubts:
 
 @dataclass(frozen=True)
 class _Case:
-    """One operation: the statement, the cited messages, and the memories that it replaces."""
+    """One operation: the statement, the cited messages, and the memories that it replaces. `before`: the messages right
+    before the cited ones. `others`: the memories that it leaves alone."""
 
     statement: Wording
     cited: Sequence[Cited]
     memories: Sequence[Memory]
     conversation: Conversation
+    before: Sequence[Cited] = ()
+    others: Sequence[Memory] = ()
 
     def of_statement(self) -> str:
         old = self._old
@@ -154,6 +179,7 @@ class _Case:
             self._invented(trusted=self._trusted)
             or self._joke()
             or self._unmentioned()
+            or self._of_another()
             or self._elsewhere()
             or self._denied()
             or self._lost()
@@ -198,6 +224,8 @@ class _Case:
     def _said_details(self) -> frozenset[Detail]:
         counted = {len(self.cited), len({one.name for one in self.cited})}
         told = {detail for one in self.cited for detail in (*one.wording.details, *one.hours)}
+        if any(_GOES_ON.match(fold(one.text)) for one in self.cited):
+            told |= {detail for one in self.before for detail in one.wording.details if detail.kind == "day"}
         dated = {part for found in _DATED.finditer(self.statement.text) for part in _DIGITS.findall(found[0])}
         if _MONTH_NAME.search(self.statement.text):
             dated |= {one.value for one in self.statement.details if one.kind == "number"}
@@ -240,17 +268,35 @@ class _Case:
         if not self._old or not self._comparable(self._old[0]) or any(map(says_change, self._texts)):
             return ""
         about, new = self._old[0].distinctive, self.statement.distinctive - self._old[0].distinctive
+        kept = about & self.statement.distinctive or about
         if about <= self.statement.distinctive and self._old[0].details <= self.statement.details:
             return ""
         shared = {word for one in self._heard for word in one.distinctive & new}
-        if any(one.distinctive & about for one in self._heard) or len(shared) > 1:
+        if any(one.distinctive & kept for one in self._heard) or len(shared) > 1 or self._same_unit():
+            return ""
+        if any(one.details & self._old[0].details & self.statement.details for one in self._heard):
             return ""
         return "No cited message speaks of what the memory is about." if about & self.statement.distinctive else ""
+
+    def _same_unit(self) -> bool:
+        """Return True if a message has a new number of the statement with the unit that the memory has."""
+        units = set(_UNIT.findall(fold(self.statement.text))) & set(_UNIT.findall(fold(self._old[0].text)))
+        said = {unit for one in self._texts for unit in _UNIT.findall(fold(one))}
+        return bool(units & said and self._new & self._said_details)
+
+    def _of_another(self) -> str:
+        """Return the reason if the cited messages name not the person of the memory, but that of another memory."""
+        mine = {name for one in self.memories if (name := _person(one.statement))}
+        theirs = {name for one in self.others if (name := _person(one.statement))} - mine
+        if not mine or any(name in one.text or name in one.name for one in self.cited for name in mine):
+            return ""
+        named = next((name for one in self.cited for name in sorted(theirs) if name in one.text), "")
+        return f"A cited message speaks of {named!r}, not of the person of the memory." if named else ""
 
     def _about(self) -> list[str]:
         """Return the clauses of the cited messages that share words with the statement or the memory."""
         words = self.statement.words.union(*(one.words for one in self._old))
-        clauses = (self.conversation.of(part) for one in self.cited for part in _clauses(one.text))
+        clauses = (self.conversation.of(part) for one in self.cited for part in _answered(_clauses(one.text)))
         return [clause.text for clause in clauses if clause.words & words]
 
     def _denied(self) -> str:
@@ -264,10 +310,11 @@ class _Case:
         denies = bool(self.statement.negations or adverse(self.statement.text) - warned)
         affirms = not forbids(self.statement.text)
         denied = any(forbids(one.text) for one in self._old)
-        replaced = self._new & self._said_details
-        if denies and not denied and not any(forbids(one) or says_change(one) for one in self._texts):
+        replaced = any(one.kind != "name" for one in self._new & self._said_details)
+        told = [_ONLY_IF.sub(" ", fold(one)) for one in self._texts]
+        if denies and not denied and not any(forbids(one) or says_change(one) for one in told):
             return "It denies or forbids something, and no cited message does."
-        if affirms and not replaced and all(map(forbids, clauses)) and not any(map(says_change, clauses)):
+        if affirms and not replaced and all(map(forbids, clauses)) and not any(map(_changes, clauses)):
             return "The cited messages deny or forbid it."
         if denied and affirms and not any(says_change(one) or not forbids(one) for one in clauses):
             return "The memory denies or forbids it, and no cited message allows it."
@@ -287,7 +334,15 @@ class _Case:
         folded = [fold(one) for one in self._texts]
         if any(_JOKE.search(one) for one in folded) or (folded and all(_LAUGH.search(one) for one in folded)):
             return "The cited messages may be a joke."
+        if any(_LAUGH.search(fold(one.text)) and self._is_taken_up(one) for one in self.before):
+            return "The cited messages take up what may be a joke."
         return ""
+
+    def _is_taken_up(self, before: Cited) -> bool:
+        """Return True if the statement and a cited message repeat a word of it that no memory has."""
+        said = self.conversation.of(before.text).distinctive & self.statement.distinctive
+        known = frozenset[str]().union(*(one.distinctive for one in self._old))
+        return any(one.distinctive & (said - known) for one in self._heard)
 
     def _only_asked(self) -> str:
         """Return the reason if it states something new where the cited messages only ask."""
@@ -303,16 +358,23 @@ class _Case:
             return ""
         if not is_related(old, self.statement):
             return "It speaks of something else than the memory that it replaces."
-        if self._new & self._said_details:
+        if self._new & self._said_details or self._says_hour(old):
             return ""
         return loss_reason(old, self.statement, self._said, merged=self.statement.details != old.details)
+
+    def _says_hour(self, old: Wording) -> bool:
+        """Return True if the statement has one full hour in place of a time of the memory, and a message says it."""
+        new, before = _CLOCK.findall(self.statement.text), _CLOCK.findall(old.text)
+        if len(new) != 1 or len(before) != 1 or new == before or new[0][1] != "00":
+            return False
+        return Detail("number", new[0][0].lstrip("0")) in self._said_details
 
     def _left_out(self) -> str:
         """Return the reason if a merge leaves out a person, or what one of its memories says."""
         tongue = language(self.statement.text)
         changed = any(map(says_change, self._texts))
         for memory in self._old:
-            for name in (*(one.value for one in memory.named), *new_names(memory.text)):
+            for name in (*(one.value for one in memory.named), *new_names(memory.text), *_INITIAL.findall(memory.text)):
                 if fold(name) not in fold(self.statement.text) and language(memory.text) == tongue:
                     return f"It leaves out the name {name!r} of a memory."
             if changed or language(memory.text) != tongue:
@@ -328,6 +390,30 @@ class _Case:
 
 
 _CLAUSE = re.compile(rf" +(?=[{HAN}])|[,;:.!?，；：。！？、]\s*|\bbut\b|但是?|不过")
+
+
+def _answered(clauses: Sequence[str]) -> Iterator[str]:
+    """Yield the clauses; a question that somebody asked together with the answer that follows."""
+    asked = ""
+    for clause in clauses:
+        if _ASKED_IF.search(fold(clause)):
+            asked = clause
+            continue
+        yield f"{asked} {clause}" if asked else clause
+        asked = ""
+    if asked:
+        yield asked
+
+
+def _changes(clause: str) -> bool:
+    """Return True if a clause says that something changed, not only that it is not so now."""
+    return says_change(_NOT_NOW.sub(" ", fold(clause)))
+
+
+def _person(statement: str) -> str:
+    """Return the name that a statement begins with, '' if its grammar shows none."""
+    noted = re.match(r"([^\s（(，,]{2,12})[（(]", statement)
+    return noted[1] if noted else next((name for name in new_names(statement) if statement.startswith(name)), "")
 
 
 def _clauses(text: str) -> list[str]:

@@ -58,7 +58,7 @@ def _copied_part(operation: Operation) -> tuple[str, tuple[str, ...]]:
     )
 
 
-_BOT = r"(?:@?\w{0,20}(?:bot|assistant|agent)\b|\bai\b|机器人|機器人|小助手|助手|助理|管家)"
+_BOT = r"(?:@?\w{0,20}(?:bot|assistant|agent)\b|\bai\b|(?:ai|智能)?(?:机器人|機器人|小助手|助手|助理|管家))"
 _CHANGE = r"(?:forget|delete|erase|remove|clear|wipe|reset|drop|purge|overwrite|rewrite|replace|change|update|edit)"
 _CHANGE_ZH = (
     "(?:删除|删掉|删了|清空|清除|清掉|抹掉|忘掉|忘记|忘了|重置|覆盖|改写|修改|更新|刪除|刪掉|忘記|覆蓋|改成|改为)"

@@ -51,6 +51,10 @@ _DAY = re.compile(
     r"|(?:周|週|星期|礼拜"
     r"|禮拜)(?P<zh>[一二三四五六日天末](?:[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家]))*)(?![次年间間回遍])"
 )
+_WEEK_OF_DAY = re.compile(
+    r"[上下这這本]{1,2}[个個]?(?=周|週|星期|礼拜|禮拜)"
+    r"|\b(?:next|last|this)(?= (?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+)
 _SHORT_DAY = re.compile(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun", "weekend")
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (*_DAYS[:7], "sun", "weekend"), strict=True))
@@ -62,6 +66,8 @@ _UNITS = {"万": 10_000, "萬": 10_000, "千": 1000, "k": 1000}
 _NUMERALS = {**{digit: at for at, digit in enumerate("零一二三四五六七八九")}, "〇": 0, "两": 2, "兩": 2}
 _POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
 _NUMERAL = f"[{''.join(_NUMERALS)}{''.join(_POWERS)}]"
+_PER_ONE = re.compile(rf"(?<!{_NUMERAL})(?P<price>{_NUMERAL}{{1,8}})(?=一[斤个個件只次盒箱张張位人杯瓶份米晚天节節])")
+"""A price: 二十二一斤 is 22 for one pound."""
 _CHINESE = re.compile(
     # Sixteen: a longer run is not a number, and each run is read once, even in hostile messages.
     rf"(?<!{_NUMERAL})(?P<amount>[一二两兩三四五六七八九][十百千万萬]{_NUMERAL}{{0,14}})(?!{_NUMERAL})"
@@ -177,7 +183,7 @@ def without_details(text: str, names: Names) -> str:
     for name in names.within(text):
         text = text.replace(name, " ")
     rest = fold(text)
-    for pattern in (_DAY, _CHINESE, _DIGITS, _WORD, _ONE):
+    for pattern in (_WEEK_OF_DAY, _DAY, _CHINESE, _DIGITS, _WORD, _ONE):
         rest = pattern.sub(" ", rest)
     return rest
 
@@ -251,6 +257,9 @@ def _counted(text: str) -> frozenset[Detail]:
     numbers = {str(_MONTHS.index(month[:3].lower()) + 1) for month in _MONTH.findall(text)}
     numbers |= {part for run in _DIGITS.findall(rest) for part in _parts(run)}
     numbers |= {_ENGLISH[word] for word in _WORD.findall(rest)}
+    prices = [found["price"] for found in _PER_ONE.finditer(rest)]
+    numbers |= {str(_value(price)) for price in prices}
+    rest = _PER_ONE.sub(" ", rest) if prices else rest
     numbers |= {_chinese_number(found) for found in _CHINESE.finditer(rest)}
     told = {Detail("number", one) for one in numbers - {"0", "1"}}
     return frozenset(told | {Detail("day", day) for day in days})
