@@ -100,7 +100,7 @@ async def search(lore: roomlore.Lore, case: Case) -> list[Judged]:
 
 async def summaries(lore: roomlore.Lore, case: Case) -> list[Judged]:
     """Judge the stored summary of a chat, by a model if the case has its answer."""
-    said = [summary.Said(message["sender"], message["text"]) for message in case["messages"]]
+    said = [summary.SpeakerText(message["sender"], message["text"]) for message in case["messages"]]
     count = EncodingTokens().count
     text = summary.extract("", said, max_tokens=SUMMARY_TOKENS, count=count)
     if "model_summary" in case:
@@ -123,9 +123,10 @@ JUDGES: dict[str, Judge] = {
     "evolution": evolution,
     "extraction": extraction,
     "offline_weeks": offline_weeks,
+    "offline_weeks_apart": offline_weeks,
     "recall": recall,
     "search": search,
     "summaries": summaries,
 }
-_WITHOUT_MEANING = frozenset(("evolution", "extraction", "offline_weeks", "summaries"))
+_WITHOUT_MEANING = frozenset(("evolution", "extraction", "offline_weeks", "offline_weeks_apart", "summaries"))
 """They use no embeddings."""

@@ -15,6 +15,7 @@ from roomlore import Message, Role, Settings
 from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, Offer
 from roomlore.core.memory.reading import INJECTED_NAME, without_times
 from roomlore.core.providers import SUMMARY_MODEL
+from roomlore.core.text import terms
 
 _BLOCK = re.compile(r"<conversation>\n(.*)\n</conversation>", re.DOTALL)
 
@@ -61,9 +62,17 @@ async def extraction(_: roomlore.Lore, case: Case) -> list[Judged]:
     said = [one for one in case["messages"] if one["role"] == "user"]
     return [
         *(_verdict("fact shown to the model", has(shown, fact["words"]), fact["say"]) for fact in case["facts"]),
-        *(_verdict("fact told in the next reply", fact["say"] in model.told, fact["say"]) for fact in case["facts"]),
+        *(
+            _verdict("fact told in the next reply", _tells(model.told, fact["say"]), fact["say"])
+            for fact in case["facts"]
+        ),
         *(_verdict("message read once, with its day", _once(shown, one), one["text"]) for one in said),
     ]
+
+
+def _tells(told: str, fact: str) -> bool:
+    """Return True if a line has all content words, numbers and names of a fact: a long note is shortened."""
+    return any(set(terms(fact)) <= set(terms(line)) for line in told.splitlines())
 
 
 def _once(shown: str, one: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from statistics import fmean
 from bench.recall_data import Question, RoomOfFacts, rooms_of, say
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.mentions import sounds_like_agent
-from roomlore.core.recall.options import RecallOptions, Recollection, Said
+from roomlore.core.recall.options import ConversationMessage, RecallOptions, Recollection
 from roomlore.core.recall.ranking import FactSet, recollect
 from roomlore.core.recall.words import topic_of
 
@@ -28,7 +28,7 @@ WAYS = {"re-ranked": RecallOptions(sticky=False), "sticky": RecallOptions()}
 class Call:
     """`said`: the session so far; the last one is answered. `remembered`: how many of the room's facts there are."""
 
-    said: Sequence[Said]
+    said: Sequence[ConversationMessage]
     remembered: int
     gold: frozenset[str] = frozenset()
 
@@ -122,7 +122,7 @@ def calls_of(room: RoomOfFacts) -> Iterator[Call]:
     asked = questions_by_session(room)
     remembered = 0
     for number, session in enumerate([*sessions_of(room).values(), []]):
-        said: list[Said] = []
+        said: list[ConversationMessage] = []
         for one, gold in with_questions(session, asked[number]):
             said.append(one)
             if one.role == "user":
@@ -130,7 +130,9 @@ def calls_of(room: RoomOfFacts) -> Iterator[Call]:
         remembered += len(session)
 
 
-def with_questions(session: Sequence[Said], questions: Sequence[Question]) -> Iterator[tuple[Said, frozenset[str]]]:
+def with_questions(
+    session: Sequence[ConversationMessage], questions: Sequence[Question]
+) -> Iterator[tuple[ConversationMessage, frozenset[str]]]:
     """The session with the questions spread evenly between what people say."""
     people = sum(one.role == "user" for one in session)
     due = [((place + 1) * people // (len(questions) + 1), one) for place, one in enumerate(questions)]
@@ -139,11 +141,11 @@ def with_questions(session: Sequence[Said], questions: Sequence[Question]) -> It
         if one.role == "user":
             while due and due[0][0] <= spoken:
                 question = due.pop(0)[1]
-                yield Said("user", question.text), question.gold
+                yield ConversationMessage("user", question.text), question.gold
             spoken += 1
         yield one, frozenset()
     for _, question in due:
-        yield Said("user", question.text), question.gold
+        yield ConversationMessage("user", question.text), question.gold
 
 
 def questions_by_session(room: RoomOfFacts) -> Mapping[int, list[Question]]:
@@ -157,12 +159,14 @@ def questions_by_session(room: RoomOfFacts) -> Mapping[int, list[Question]]:
     return found
 
 
-def sessions_of(room: RoomOfFacts) -> dict[str, list[Said]]:
+def sessions_of(room: RoomOfFacts) -> dict[str, list[ConversationMessage]]:
     """Empty where the messages do not say which session they are of."""
-    found: dict[str, list[Said]] = {}
+    found: dict[str, list[ConversationMessage]] = {}
     for row in room.messages:
         if "session" not in row.get("metadata", {}):
             return {}
         bot = row["role"] == "assistant" or sounds_like_agent(row["sender_id"])
-        found.setdefault(row["metadata"]["session"], []).append(Said("assistant" if bot else "user", row["text"]))
+        found.setdefault(row["metadata"]["session"], []).append(
+            ConversationMessage("assistant" if bot else "user", row["text"])
+        )
     return found

@@ -13,7 +13,7 @@ from bench.chatter import chat
 from bench.recall_data import fact, say
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.memory.memory import Memory
-from roomlore.core.recall.options import RecallOptions, Said
+from roomlore.core.recall.options import ConversationMessage, RecallOptions
 from roomlore.core.recall.ranking import FactSet, recollect
 from roomlore.core.recall.words import Topic, topic_of
 
@@ -28,7 +28,7 @@ def report() -> None:
     count = EncodingTokens().count
     texts = [message.text for message in chat("speed", MANY, 5)]
     memories = [fact(str(n), text, confidence=n % 10 / 10, place=n) for n, text in enumerate(texts)]
-    topics = [topic_of([Said("user", text)], 3) for text in texts[:: MANY // ROUNDS]]
+    topics = [topic_of([ConversationMessage("user", text)], 3) for text in texts[:: MANY // ROUNDS]]
     print("\n| recalling | median | |\n|---|---|---|")
     cold = timed(lambda turn: recollect(FactSet(memories[:FEW], count=count), topics[turn], _OPTIONS, count=count))
     print(f"| {FEW} facts, nothing made ready | {cold * 1e3:.2f} ms | |")

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from bench.summary_baselines import BASELINES, Maker, lines_of
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.summary import Said, extract
+from roomlore.core.summary import SpeakerText, extract
 from roomlore.core.text import sentences, words
 
 THRESHOLD = 0.75
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 class Spoken(NamedTuple):
     id: str
-    said: Said
+    said: SpeakerText
     tokens: int
 
 
@@ -109,7 +109,7 @@ def rooms_of(folder: Path, suffix: str, count: Callable[[Sequence[str]], list[in
     rows = read(folder / "messages.jsonl")
     sizes = count([f"{row['sender_id']}: {row['text']}" for row in rows])
     for row, tokens in zip(rows, sizes, strict=True):
-        spoken[row["room_id"]].append(Spoken(row["id"], Said(row["sender_id"], row["text"]), tokens))
+        spoken[row["room_id"]].append(Spoken(row["id"], SpeakerText(row["sender_id"], row["text"]), tokens))
     gold = {row["qid"]: frozenset(row["gold"]) for row in read(folder / f"gold{suffix}.jsonl")}
     asked: dict[str, list[Question]] = defaultdict(list)
     for row in read(folder / f"queries{suffix}.jsonl"):
@@ -148,7 +148,7 @@ def last_turns(since: Sequence[Spoken], window: int) -> int:
     return stay
 
 
-def extracted(previous: str, said: Sequence[Said], before: Sequence[Said], budget: int) -> str:
+def extracted(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     return extract(previous, said, max_tokens=budget, count=EncodingTokens().count)
 
 
@@ -157,7 +157,7 @@ MAKERS: dict[str, Maker] = {"extract": extracted, **BASELINES}
 
 def milliseconds(rooms: Sequence[Room], budget: int) -> float:
     """Median processor time of a summary of 12,000 tokens of new turns upon an earlier summary."""
-    took, summary, said, tokens = list[float](), "", list[Said](), 0
+    took, summary, said, tokens = list[float](), "", list[SpeakerText](), 0
     for one in (one for room in rooms for one in room.spoken):
         said.append(one.said)
         tokens += one.tokens

@@ -8,11 +8,11 @@ from math import log
 import numpy as np
 
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.summary import Said
+from roomlore.core.summary import SpeakerText
 from roomlore.core.text import sentences, words
 
 # (earlier summary, said since, everything said before that, tokens) -> summary
-Maker = Callable[[str, Sequence[Said], Sequence[Said], int], str]
+Maker = Callable[[str, Sequence[SpeakerText], Sequence[SpeakerText], int], str]
 Line = tuple[str, str]
 SEED = 7
 MOST = 3_000
@@ -24,7 +24,7 @@ def lines_of(summary: str) -> list[Line]:
     return [(speaker, text) if colon else ("", speaker) for speaker, colon, text in found]
 
 
-def pieces(said: Iterable[Said]) -> list[Line]:
+def pieces(said: Iterable[SpeakerText]) -> list[Line]:
     return [(one.speaker, sentence) for one in said for sentence in sentences(one.text)]
 
 
@@ -63,31 +63,31 @@ def filled(given: Sequence[Line], order: Iterable[int], budget: int) -> str:
     return rendered([given[each] for each in chosen])
 
 
-def first(previous: str, said: Sequence[Said], before: Sequence[Said], budget: int) -> str:
+def first(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """The first sentences of the whole history."""
     given = pieces([*before, *said])[:MOST]
     return filled(given, range(len(given)), budget)
 
 
-def last(previous: str, said: Sequence[Said], before: Sequence[Said], budget: int) -> str:
+def last(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """The last sentences before the window, over as many rounds as fit."""
     given = pieces([*before, *said])[-MOST:]
     return filled(given, reversed(range(len(given))), budget)
 
 
-def drawn(previous: str, said: Sequence[Said], before: Sequence[Said], budget: int) -> str:
+def drawn(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """Sentences drawn evenly from the whole history."""
     given = pieces([*before, *said])
     return filled(given, random.Random(SEED).sample(range(len(given)), len(given)), budget)
 
 
-def central(previous: str, said: Sequence[Said], before: Sequence[Said], budget: int) -> str:
+def central(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """LexRank over the earlier summary and what was said since (Erkan and Radev 2004, continuous form)."""
     given = [*earlier(previous), *pieces(said)][-MOST:]
     return filled(given, ranked(lexrank([words(text) for _, text in given])), budget)
 
 
-def rare(previous: str, said: Sequence[Said], before: Sequence[Said], budget: int) -> str:
+def rare(previous: str, said: Sequence[SpeakerText], before: Sequence[SpeakerText], budget: int) -> str:
     """Mean of term frequency times inverse sentence frequency, over the same."""
     given = [*earlier(previous), *pieces(said)][-MOST:]
     return filled(given, ranked(tf_isf([words(text) for _, text in given])), budget)

@@ -21,7 +21,7 @@ SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Tongue:
-    """What is said and remembered in one language."""
+    """The messages and memories of one language."""
 
     says: str
     people: Sequence[str]
@@ -132,7 +132,7 @@ async def remember(lore: Lore, statements: Sequence[str], *, scope: str = "group
 
 
 async def active(lore: Lore, scope: str = "group:g") -> list[str]:
-    """What is remembered, the oldest lineage first."""
+    """Return the active memories, the oldest lineage first."""
     found = await lore.memories.page(scope)
     return [memory.statement for memory in sorted(found, key=lambda one: (one.created_at, one.memory_id))]
 

@@ -24,7 +24,7 @@ PATIENT = 60.0
 
 @dataclass(frozen=True)
 class Tongue:
-    """What is said in one language. `mark`: how the model says that nothing is worth keeping."""
+    """The messages of one language. `mark`: how the model says that nothing is worth keeping."""
 
     asks: str
     replies: str
@@ -102,7 +102,7 @@ async def memories(lore: Lore, agent: str = "bot") -> list[Memory]:
 
 
 async def records(lore: Lore, agent: str = "bot") -> list[Evolution]:
-    """What made the agent's memories, or found nothing, in the order of the messages."""
+    """Return the records of the agent's extractions, also of those that found nothing, in the order of the messages."""
     async with lore.storage.reading() as work:
         found = await work.memories.evolutions(tenant=lore.tenant, scope=f"agent:{agent}", before=None, limit=1000)
     return sorted(found, key=lambda record: (record.room_id, record.last_arrival, record.evolution_id))
@@ -115,12 +115,12 @@ async def mark(lore: Lore, room: str = "r", agent: str = "bot") -> int | None:
 
 
 def conversations(server: ModelServer) -> list[str]:
-    """What the model was given to read, request by request."""
+    """Return the text that the model was given to read, request by request."""
     return [conversation(asked) for asked in server.requests]
 
 
 def conversation(asked: Asked) -> str:
-    """What it was given to read, without the times."""
+    """Return the text that it was given to read, without the times."""
     return without_times(with_times(asked))
 
 

@@ -61,6 +61,10 @@ CHINESE = Figure(
 async def fill(lore: Lore, who: Figure) -> None:
     """Everything that can hold something of the person."""
     await lore.messages.add(_messages(who))
+    await lore.links.correct(ROOM, "ben-4", answers="ben-1", by=who.name)
+    await lore.links.correct(ROOM, "ben-10", answers=None, by=who.user_id)
+    await lore.links.correct(ROOM, f"{who.user_id}-9", answers="ben-1")
+    await lore.rooms.rename(ROOM, f"{who.name} and Ben")
     await _remember(lore, who)
     await lore.sessions.create_session(
         who.user_id,
@@ -156,7 +160,7 @@ async def everything(lore: Lore) -> dict[str, list[Any]]:
 
 
 async def replays(lore: Lore) -> bool:
-    """Whether the log of every scope gives the tables back."""
+    """Return True if the log of every scope gives the tables back."""
     async with lore.storage.reading() as work:
         scopes = await work.memories.scopes(tenant=lore.tenant, after=None, limit=1_000)
         stored = [memory for _, memory in await work.maintenance.versions(tenant=lore.tenant, after=0, limit=10_000)]
@@ -167,7 +171,7 @@ async def replays(lore: Lore) -> bool:
 
 
 def in_files(folder: Path, who: Figure) -> list[tuple[str, str]]:
-    """Where in the bytes of which file something of the person stands, as it is or as JSON spells it."""
+    """Return the places in files where something of the person stands, as it is or as JSON spells it."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return [(path.name, trace) for path in files for trace, form in _forms(who) if form in path.read_bytes()]
 
@@ -179,7 +183,7 @@ def _forms(who: Figure) -> Iterator[tuple[str, bytes]]:
 
 
 def in_postgres(url: str, who: Figure) -> list[tuple[str, str]]:
-    """Where in which row of which table of any schema something of the person stands. A row as text doubles its
+    """Return the rows, of all tables of all schemas, where something of the person stands. A row as text doubles its
     backslashes."""
     found = []
     with psycopg.connect(make_url(url).render_as_string(hide_password=False)) as connection:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.memory.memory import Memory, MemoryKind
-from roomlore.core.recall.options import RecallOptions, Recollection, Said
+from roomlore.core.recall.options import ConversationMessage, RecallOptions, Recollection
 from roomlore.core.recall.ranking import FactSet, recollect
 from roomlore.core.recall.words import topic_of
 
@@ -34,8 +34,8 @@ def facts(*statements: str) -> FactSet:
     return FactSet([fact(number, statement) for number, statement in enumerate(statements)], count=count)
 
 
-def said(*texts: str) -> list[Said]:
-    return [Said("user", text) for text in texts]
+def said(*texts: str) -> list[ConversationMessage]:
+    return [ConversationMessage("user", text) for text in texts]
 
 
 def recall(

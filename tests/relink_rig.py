@@ -60,7 +60,7 @@ def told(number: int, **more: object) -> Message:
 
 
 async def relinked(lore: roomlore.Lore) -> int:
-    """How many messages were linked anew."""
+    """Return the number of messages that were linked anew."""
     return max([step.done async for step in lore.index.relink()], default=0)
 
 
@@ -68,7 +68,8 @@ Stored = tuple[dict[str, Entry], Calibration]
 
 
 async def stored(lore: roomlore.Lore, room_id: str = ROOM) -> Stored:
-    """What became of the messages that are left, by their ids, with arrivals as if no other message had been there."""
+    """Return the messages that are left, by id, with arrivals as if no other message had been there, and the
+    calibration."""
     async with lore.storage.reading() as work:
         room = await work.rooms.find(tenant=lore.tenant, room_id=room_id)
         entries = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=100_000)
@@ -96,7 +97,7 @@ def _placed(entry: Entry, places: dict[int, int]) -> Entry:
 
 
 async def fresh(messages: Sequence[Message]) -> Stored:
-    """What a new store makes of these messages."""
+    """Return the messages and the calibration that a new store has of these messages."""
     async with roomlore.open("sqlite://", background=False) as lore:
         await lore.messages.add(messages)
         return await stored(lore)

@@ -42,7 +42,7 @@ async def gathered(lore: roomlore.Lore, message: Message, **more: Any) -> list[R
 
 
 async def until_broken(events: AsyncIterator[ReplyEvent]) -> tuple[list[ReplyEvent], Exception | None]:
-    """What came before the error, and the error."""
+    """Return the events before the error, and the error."""
     seen: list[ReplyEvent] = []
     try:
         async for event in events:

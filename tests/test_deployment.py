@@ -45,7 +45,7 @@ def image_environment() -> dict[str, str]:
 
 
 def example() -> dict[str, str]:
-    """What the example sets, commented variables too."""
+    """Return the settings of the example, commented variables too."""
     return dict(re.findall(r"^#?([A-Z][A-Z0-9_]*)=(.*)$", EXAMPLE, re.MULTILINE))
 
 

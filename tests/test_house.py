@@ -10,20 +10,25 @@ from functools import cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
 from statistics import median
+from typing import get_type_hints
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 
 import roomlore
+from roomlore.core.memory.writing import Edit, MemoryChanges, MemoryFields, NewMemory
+from roomlore.core.recall.options import OverriddenRecall, RecallArguments, RecallOverrides, RecallRequest
+from roomlore.services.replies.request import ReplyArguments, ReplyRequest
 from roomlore.sync import SyncLore
 from roomlore.wiring import Lore
+from roomlore.wiring.resources import Own, OwnBackends
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 VAGUE = {"utils", "helpers", "manager", "base", "common", "misc"}
 SERVICES = (
-    *("messages", "context", "rooms", "keys", "imports", "tuning", "usage", "evaluation"),
+    *("messages", "links", "context", "rooms", "keys", "imports", "tuning", "usage", "evaluation"),
     *("index", "sessions", "models", "memories", "replies", "recall", "jobs", "privacy"),
 )
 
@@ -72,6 +77,22 @@ def test_no_modules_import_each_other():
     modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     needed = {name: imported_when_loaded(path, set(modules)) - {name} for name, path in modules.items()}
     assert len(list(TopologicalSorter(needed).static_order())) == len(modules)
+
+
+ARGUMENTS = [
+    (MemoryFields, NewMemory, {"scope", "statement"}),
+    (MemoryChanges, Edit, set()),
+    (OwnBackends, Own, set()),
+    (RecallArguments, RecallRequest, set()),
+    (RecallOverrides, OverriddenRecall, set()),
+    (ReplyArguments, ReplyRequest, {"message"}),
+]
+
+
+@pytest.mark.parametrize(("arguments", "values", "beside"), ARGUMENTS, ids=lambda one: getattr(one, "__name__", ""))
+def test_named_arguments_are_the_fields_of_their_dataclass(arguments, values, beside):
+    kinds, hints = get_type_hints(arguments), get_type_hints(values)
+    assert kinds == {name: hints[name] for name in hints if name not in beside}
 
 
 def test_nothing_is_left_to_do():

@@ -68,7 +68,7 @@ async def end(process: Process) -> None:
 
 
 async def answer_kept(url: str, model: str) -> bool:
-    """Whether durable work on this database has written down an answer of the model."""
+    """Return True if durable work on this database has stored an answer of the model."""
     return await asyncio.to_thread(_answer_kept, url, model)
 
 

@@ -1,4 +1,4 @@
-"""What the models of `roomlore.core.far` learn from: questions asked later, and messages that need nothing far."""
+"""Training data for the models of `roomlore.core.far`: questions asked later, and messages that need nothing far."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

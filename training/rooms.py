@@ -358,7 +358,7 @@ def with_agent(room: LabelledRoom, rng: np.random.Generator) -> LabelledRoom:
 
 @dataclass(frozen=True, slots=True)
 class _AgentStyle:
-    """How people of one room address the agent, and what the platform says of its answers."""
+    """The ways in which people of one room address the agent, and the platform marks its answers."""
 
     replied: float
     mentioned: float

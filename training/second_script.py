@@ -60,7 +60,7 @@ _LEAD = re.compile(r"@?[^\s:,]{2,30}\s?[:,]+\s+")
 
 @dataclass(frozen=True, slots=True)
 class _Manner:
-    """How two scripts meet in one room, as shares: of people who rather write the second one, of talks that are in
+    """The shares of two scripts in one room: of people who rather write the second one, of talks that are in
     their first speaker's script (the others in either), of lines in their speaker's own script whatever the talk's, of
     lines that switch, of short ones that do, of words that both languages write in Latin letters."""
 

@@ -40,7 +40,7 @@ ROUNDS = (
     Round(1, 80, 40, 9, 0.15),
 )
 SCRIPTS = ("foreign", "kin_foreign", "habit_foreign")
-"""How the names of the features of scripts begin: all are 0 in a room of one script."""
+"""The prefix of the names of script features: all are 0 in a room of one script."""
 SCRIPT_ROUNDS = (Round(2, 80, 40, 6, 0.0), Round(2, 80, 40, 8, 0.0))
 QUICK = (Round(8, 48, 24, 3, 0.0), Round(4, 64, 32, 3, 0.0), Round(1, 80, 40, 6, 0.12))
 """To try an idea in two minutes."""

@@ -56,7 +56,7 @@ class _Slow:
     async def summarise(self, *, previous: str, conversation: str, language: Language, max_tokens: int) -> str:
         if self.meanwhile:
             await self.meanwhile()
-        said = [summary.Said(*line.partition(": ")[::2]) for line in conversation.splitlines()]
+        said = [summary.SpeakerText(*line.partition(": ")[::2]) for line in conversation.splitlines()]
         return summary.extract(previous, said, max_tokens=max_tokens, count=EncodingTokens().count)
 
     async def close(self) -> None: ...

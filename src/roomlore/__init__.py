@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from roomlore.core.analysis import MessageAnalyzer
-from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
+from roomlore.core.audience import EvidenceRoom, Member, PastKind, RoomKind, RoomPeople
 from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.context import Context
 from roomlore.core.errors import (
@@ -31,12 +31,14 @@ from roomlore.core.errors import (
     VectorsUnavailable,
 )
 from roomlore.core.memory.memory import Change, Memory, MemoryAnswer, MemoryHit, MemoryKind, MemoryStatus, Source
-from roomlore.core.memory.writing import FactImport, NewMemory, Remembered
+from roomlore.core.memory.writing import FactImport, MemoryChanges, MemoryFields, NewMemory, Remembered
 from roomlore.core.models import (
     AddReport,
     ApiKey,
     Candidate,
     ContextUsageRecord,
+    Correction,
+    CorrectionKind,
     Entry,
     Link,
     LinkKind,
@@ -51,7 +53,7 @@ from roomlore.core.models import (
     Thread,
 )
 from roomlore.core.privacy.redaction import ForgetReport, Left
-from roomlore.core.recall.options import Recalled, Recollection, Said
+from roomlore.core.recall.options import ConversationMessage, RecallArguments, Recalled, Recollection
 from roomlore.core.recall.rendering import with_memory
 from roomlore.core.replies.reply import (
     Reply,
@@ -72,7 +74,7 @@ if TYPE_CHECKING:
     from roomlore.services.replies import CallTool, ReplyArguments
     from roomlore.settings import Settings
     from roomlore.sync import SyncLore, connect_sync, open_sync
-    from roomlore.wiring import Lore
+    from roomlore.wiring import Lore, OwnBackends
     from roomlore.wiring import connect_lore as connect
     from roomlore.wiring import open_lore as open  # noqa: A004 - `roomlore.open` reads as it should
 
@@ -89,6 +91,9 @@ __all__ = [
     "Conflict",
     "Context",
     "ContextUsageRecord",
+    "ConversationMessage",
+    "Correction",
+    "CorrectionKind",
     "EmbeddingModel",
     "Entry",
     "EvidenceRoom",
@@ -107,6 +112,8 @@ __all__ = [
     "Member",
     "Memory",
     "MemoryAnswer",
+    "MemoryChanges",
+    "MemoryFields",
     "MemoryHit",
     "MemoryKind",
     "MemoryStatus",
@@ -117,6 +124,9 @@ __all__ = [
     "ModelUnavailable",
     "NewMemory",
     "NotFound",
+    "OwnBackends",
+    "PastKind",
+    "RecallArguments",
     "Recalled",
     "Recollection",
     "Remembered",
@@ -131,7 +141,6 @@ __all__ = [
     "RoomKind",
     "RoomPeople",
     "RoomloreError",
-    "Said",
     "SearchAnswer",
     "SearchHit",
     "Session",
@@ -168,6 +177,7 @@ _FIRST_USED = {
     "IndexStatus": "services.indexing:IndexStatus",
     "Job": "services.jobs:Job",
     "Lore": "wiring:Lore",
+    "OwnBackends": "wiring:OwnBackends",
     "ReplyArguments": "services.replies:ReplyArguments",
     "Settings": "settings:Settings",
     "SyncLore": "sync:SyncLore",

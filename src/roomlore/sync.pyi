@@ -23,6 +23,7 @@ from roomlore.core.models import (
     AddReport,
     ApiKey,
     ContextUsageRecord,
+    Correction,
     Entry,
     Explanation,
     Heading,
@@ -32,7 +33,7 @@ from roomlore.core.models import (
     Thread,
 )
 from roomlore.core.privacy.redaction import ForgetReport
-from roomlore.core.recall.options import Recollection, Said
+from roomlore.core.recall.options import ConversationMessage, Recollection
 from roomlore.core.records import ImportReport
 from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, ToolDone, ToolResult, ToolsWanted
 from roomlore.core.search.hits import SearchAnswer
@@ -46,7 +47,7 @@ from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts.strategies import Strategy
 from roomlore.services.indexing.index_service import IndexProgress, IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.services.models import ModelStanding, ModelTrial
+from roomlore.services.models import ModelStatus, ModelTrial
 from roomlore.settings.model import Settings
 from roomlore.wiring.lore import Lore
 
@@ -57,8 +58,10 @@ class SyncMessageService:
     def add(
         self, messages: Message | Sequence[Message], *, on_conflict: Literal["raise", "report"] = "raise"
     ) -> AddReport: ...
-    def get(self, room_id: str, message_id: str) -> Entry: ...
-    def page(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[StoredMessage]: ...
+    def get(self, room_id: str, message_id: str, *, viewer: str | None = None) -> Entry: ...
+    def page(
+        self, room_id: str, *, after: int = 0, limit: int = 100, viewer: str | None = None
+    ) -> list[StoredMessage]: ...
     def search(
         self,
         room_id: str | None = None,
@@ -84,6 +87,15 @@ class SyncMessageService:
     ) -> StoredMessage: ...
     def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
     def export(self, room_id: str | None = None) -> Iterator[StoredMessage]: ...
+
+@type_check_only
+class SyncLinkService:
+    def correct(
+        self, room_id: str, message_id: str, *, answers: str | None, by: str = "caller", at: datetime | None = None
+    ) -> Entry: ...
+    def undo(self, room_id: str, message_id: str, *, by: str = "caller") -> Entry: ...
+    def corrections(self, room_id: str, *, before: int | None = None, limit: int = 100) -> list[Correction]: ...
+    def in_force(self, *, after: tuple[str, int] = ..., limit: int = 100) -> list[Correction]: ...
 
 @type_check_only
 class SyncIndexingService:
@@ -211,17 +223,21 @@ class SyncMemoryService:
         scope: str,
         statement: str,
         *,
-        kind: MemoryKind = MemoryKind.FACT,
-        confidence: float | None = None,
-        category: str = "",
+        kind: MemoryKind = ...,
+        confidence: float | None = ...,
+        category: str = ...,
         tags: Sequence[str] = ...,
-        owner: str = "",
+        owner: str = ...,
         said_by: Sequence[str] = ...,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
+        valid_from: datetime | None = ...,
+        valid_until: datetime | None = ...,
         sources: Sequence[Source] = ...,
         evidence: Sequence[EvidenceRoom] = ...,
-        memory_id: str | None = None,
+        memory_id: str | None = ...,
+        created_at: datetime | None = ...,
+        updated_at: datetime | None = ...,
+        made_by: str = ...,
+        reason: str = ...,
     ) -> Memory: ...
     def add_all(
         self, memories: Sequence[NewMemory], *, on_conflict: Literal["raise", "report"] = "raise"
@@ -230,17 +246,17 @@ class SyncMemoryService:
         self,
         memory_id: str,
         *,
-        statement: str | None = None,
-        confidence: float | Keep | None = Keep.KEEP,
-        category: str | None = None,
-        tags: Sequence[str] | None = None,
-        owner: str | None = None,
-        said_by: Sequence[str] | None = None,
-        valid_from: datetime | Keep | None = Keep.KEEP,
-        valid_until: datetime | Keep | None = Keep.KEEP,
-        sources: Sequence[Source] | None = None,
         expected: str | None = None,
         reason: str = "",
+        statement: str | None = ...,
+        confidence: float | Keep | None = ...,
+        category: str | None = ...,
+        tags: Sequence[str] | None = ...,
+        owner: str | None = ...,
+        said_by: Sequence[str] | None = ...,
+        valid_from: datetime | Keep | None = ...,
+        valid_until: datetime | Keep | None = ...,
+        sources: Sequence[Source] | None = ...,
     ) -> Memory: ...
     def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory: ...
     def import_facts(
@@ -252,8 +268,11 @@ class SyncMemoryService:
         dry_run: bool = False,
     ) -> FactImport: ...
     def head(self, memory_id: str, *, viewer: str | None = None) -> Memory: ...
-    def check_shown(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ...) -> None: ...
+    def check_shown(self, memory_id: str, viewer: str | None) -> None: ...
+    def check_changeable(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ...) -> None: ...
+    def as_told(self, memories: Sequence[Memory], viewer: str | None) -> list[Memory]: ...
     def check_cited(self, sources: Sequence[Source], viewer: str | None) -> None: ...
+    def check_new(self, memories: Sequence[NewMemory], viewer: str | None) -> None: ...
     def count(
         self,
         scope: str,
@@ -316,39 +335,39 @@ class SyncRecallService:
     def build(
         self,
         scopes: Sequence[str],
-        messages: Sequence[Said | Message | Mapping[str, Any]],
+        messages: Sequence[ConversationMessage | Message | Mapping[str, Any]],
         *,
-        max_tokens: int | None = None,
-        max_context_turns: int | None = None,
-        similarity_weight: float | None = None,
-        confidence_weight: float | None = None,
-        similarity: Literal["tfidf", "embedding", "hybrid"] | None = None,
+        max_tokens: int | None = ...,
+        max_context_turns: int | None = ...,
+        similarity_weight: float | None = ...,
+        confidence_weight: float | None = ...,
+        similarity: Literal["tfidf", "embedding", "hybrid"] | None = ...,
         kinds: Sequence[MemoryKind] = ...,
-        conversation_id: str | None = None,
-        previous: Sequence[str] | None = None,
-        include_ended: bool = False,
-        viewer: str | None = None,
+        conversation_id: str | None = ...,
+        previous: Sequence[str] | None = ...,
+        include_ended: bool = ...,
+        viewer: str | None = ...,
     ) -> Recollection: ...
     def memory_prompt(
         self,
         scopes: Sequence[str],
-        messages: Sequence[Said | Message | Mapping[str, Any]],
+        messages: Sequence[ConversationMessage | Message | Mapping[str, Any]],
         *,
-        max_tokens: int | None = None,
-        max_context_turns: int | None = None,
-        similarity_weight: float | None = None,
-        confidence_weight: float | None = None,
-        similarity: Literal["tfidf", "embedding", "hybrid"] | None = None,
+        max_tokens: int | None = ...,
+        max_context_turns: int | None = ...,
+        similarity_weight: float | None = ...,
+        confidence_weight: float | None = ...,
+        similarity: Literal["tfidf", "embedding", "hybrid"] | None = ...,
         kinds: Sequence[MemoryKind] = ...,
-        conversation_id: str | None = None,
-        previous: Sequence[str] | None = None,
-        include_ended: bool = False,
-        viewer: str | None = None,
+        conversation_id: str | None = ...,
+        previous: Sequence[str] | None = ...,
+        include_ended: bool = ...,
+        viewer: str | None = ...,
     ) -> str: ...
 
 @type_check_only
 class SyncModelService:
-    def list_available_models(self, *, internal: bool = False) -> list[ModelStanding]: ...
+    def list_available_models(self, *, internal: bool = False) -> list[ModelStatus]: ...
     def can_ask(self, model_id: str) -> bool: ...
     def has_provider(self, model_id: str) -> bool: ...
     def test(self, model_id: str | None = None) -> list[ModelTrial]: ...
@@ -419,6 +438,7 @@ class SyncReplyService:
         options: Mapping[str, Any] | None = ...,
         shown: Sequence[str] = ...,
     ) -> Reply: ...
+    def model(self, model_id: str | None = None) -> str: ...
     def find(self, room_id: str, message_id: str, *, agent_id: str = "assistant") -> Reply | None: ...
 
 @type_check_only
@@ -441,7 +461,8 @@ class SyncRoomService:
     def thread(self, room_id: str, message_id: str, *, limit: int = 100) -> list[Entry]: ...
     def settings(self, room_id: str) -> dict[str, tuple[Any, str]]: ...
     def configure(self, room_id: str, changes: Mapping[str, Any]) -> Room: ...
-    def set_kind(self, room_id: str, kind: RoomKind | str | None) -> Room: ...
+    def set_kind(self, room_id: str, kind: RoomKind | str | None, *, since: datetime | None = None) -> Room: ...
+    def rename(self, room_id: str, name: str) -> Room: ...
     def people(self, room_id: str) -> RoomPeople: ...
     def set_members(self, room_id: str, members: Sequence[Member | str]) -> RoomPeople: ...
     def add_members(self, room_id: str, members: Sequence[Member | str]) -> RoomPeople: ...
@@ -495,6 +516,7 @@ class SyncEvaluationService:
 class SyncLore:
     tenant: str
     messages: SyncMessageService
+    links: SyncLinkService
     index: SyncIndexingService
     context: SyncContextService
     usage: SyncUsageService
@@ -540,13 +562,13 @@ def connect_sync(
     tenant: str = "default",
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    embedder: Embedder | None = ...,
+    summarizer: Summarizer | None = ...,
+    vectors: VectorIndex | None = ...,
+    durable: DurableWork | None = ...,
+    chat: ChatClient | None = ...,
+    cache: SessionCache | None = ...,
+    strategies: Mapping[str, Strategy] | None = ...,
 ) -> SyncLore: ...
 @contextmanager
 def open_sync(
@@ -555,11 +577,11 @@ def open_sync(
     tenant: str = "default",
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    embedder: Embedder | None = ...,
+    summarizer: Summarizer | None = ...,
+    vectors: VectorIndex | None = ...,
+    durable: DurableWork | None = ...,
+    chat: ChatClient | None = ...,
+    cache: SessionCache | None = ...,
+    strategies: Mapping[str, Strategy] | None = ...,
 ) -> Iterator[SyncLore]: ...

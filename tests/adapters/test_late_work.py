@@ -77,7 +77,7 @@ async def test_used_it_works_where_it_should(notebook, kind):
 
 @pytest.mark.parametrize("kind", ["dbos", "here"])
 async def test_looking_only_and_then_working(notebook, kind):
-    """What was handed in meanwhile is kept, and done."""
+    """Work that is handed in meanwhile is kept, and done."""
     late = notebook.late(kind, working=False)
     assert await late.page() == []
     assert await hand_in(late, "a")

@@ -1,4 +1,4 @@
-"""What is particular about the model on this machine: it is the model it claims to be, and keeps nobody waiting."""
+"""The model on this machine: it is the model it claims to be, and keeps nobody waiting."""
 
 import asyncio
 import sys

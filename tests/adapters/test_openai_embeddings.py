@@ -1,4 +1,4 @@
-"""What is particular about embeddings from a server: what is sent, and that no answer can do harm."""
+"""Embeddings from a server: the request that is sent, and that no answer can do harm."""
 
 import json
 import logging

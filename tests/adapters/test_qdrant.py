@@ -1,4 +1,4 @@
-"""What the Qdrant adapter does beyond the contract of vector indexes: names, generations, a server that fails."""
+"""The Qdrant adapter beyond the contract of vector indexes: names, generations, a server that fails."""
 
 import asyncio
 import time

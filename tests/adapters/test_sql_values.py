@@ -1,4 +1,4 @@
-"""What is stored comes back, whatever it was."""
+"""Stored values come back as they were."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""What the bench of recall measures, on a chat whose answers can be worked out by hand."""
+"""The figures of the recall bench, on a chat whose answers can be worked out by hand."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What the bench of summaries measures, on conversations whose answer can be worked out by hand."""
+"""The figures of the summary bench, on conversations whose answer can be worked out by hand."""
 
 import json
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What people come to the console for, counted in clicks; and a room that stays open."""
+"""The jobs that people come to the console for, counted in clicks; and a room that stays open."""
 
 import pytest
 from playwright.async_api import Page
@@ -87,6 +87,44 @@ async def test_a_context_is_beside_the_room_in_one_click_and_goes_away_by_a_key(
         await page.keyboard.press("Escape")
         await beside.wait_for(state="hidden")
         assert await page.locator("#rail").is_visible()
+
+
+@pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
+@pytest.mark.parametrize("language", ["en-GB", "zh-CN"])
+async def test_a_link_is_corrected_in_two_clicks_and_the_room_follows(scripted, language):
+    names = {
+        "en-GB": ("Its context", "It answers this", "corrected", "Undo the correction", "It answers none of these"),
+        "zh-CN": ("上下文", "回复的是这条", "已更正", "撤销更正", "没有回复其中任何一条"),
+    }
+    context, this, corrected, undo, nothing = names[language]
+    async with (
+        serving() as (address, lore),
+        browsing() as browser,
+        looking(browser, width=1440, language=language, java_script_enabled=scripted) as page,
+    ):
+        await page.goto(f"{address}/console/room?id=tea")
+        hand = Hand(page)
+        await page.locator("#m7").hover()
+        await hand.click(context, inside="#m7")
+        inside = "#beside-room" if scripted else "main"
+        chosen = page.locator(f"{inside} .weighed li").filter(has=page.get_by_role("button", name=this)).first
+        words = await chosen.locator(".text").inner_text()
+        await hand.click(this, role="button", inside=inside)
+        await page.locator(inside).get_by_role("button", name=undo).wait_for()
+        assert hand.clicks == 2
+        (one,) = await lore.links.corrections("tea")
+        answered = (await lore.messages.get("tea", one.answers)).message
+        assert (answered.text, one.by) == (words, "console")
+        if scripted:
+            await page.locator("#m7 .quote").get_by_text(corrected).wait_for()
+            assert await page.locator("#m7").get_attribute("data-thread") == str(
+                (await lore.messages.get("tea", one.message_id)).link.thread
+            )
+        await page.locator(inside).get_by_role("button", name=undo).click()
+        await page.locator(inside).get_by_role("button", name=undo).wait_for(state="detached")
+        await page.locator(inside).get_by_role("button", name=nothing).click()
+        await page.locator(inside).get_by_role("button", name=undo).wait_for()
+        assert [one.kind for one in await lore.links.corrections("tea")] == ["nothing", "undone", "answers"]
 
 
 async def test_what_is_known_of_a_person_is_two_clicks_away():

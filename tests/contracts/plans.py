@@ -1,4 +1,4 @@
-"""How an engine means to run a statement."""
+"""The plan by which an engine runs a statement."""
 
 import re
 import sqlite3

@@ -1,4 +1,4 @@
-"""What people see who look with SQL: the views, and how empty a deleted message is."""
+"""Reading the store with SQL: the views, and how empty a deleted message is."""
 
 import json
 import re

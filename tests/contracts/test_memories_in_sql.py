@@ -1,4 +1,4 @@
-"""What only SQL can get wrong about memories: which index is walked, who waits for whom, and what the tables refuse."""
+"""Memories in SQL: which index is used, who waits for whom, and what the tables refuse."""
 
 import asyncio
 import re

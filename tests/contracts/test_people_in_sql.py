@@ -1,4 +1,4 @@
-"""How what a person said is compared with what others said, in SQL."""
+"""Texts of a person compared with those of others, in SQL."""
 
 import asyncio
 

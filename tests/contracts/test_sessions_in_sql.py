@@ -1,4 +1,4 @@
-"""What only SQL can get wrong about sessions: which index is walked, and who waits for whom."""
+"""Sessions in SQL: which index is used, and who waits for whom."""
 
 import asyncio
 import re

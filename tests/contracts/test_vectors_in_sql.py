@@ -226,7 +226,7 @@ async def test_a_search_that_is_cancelled_while_loading_harms_nobody(shared_url)
 
 
 def _kill_a_writer(url: str) -> int:
-    """How many batches a writer, killed in the middle, said it had put."""
+    """Return the number of batches that a writer, killed in the middle, said it had put."""
     writer = subprocess.Popen([sys.executable, "-c", _WRITER, url], stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     with writer.stdout as said:

@@ -267,7 +267,7 @@ async def test_lost_words_are_put_back_by_reading_the_messages_anew(filled):
     await damage(filled, "DELETE FROM message_words WHERE arrival = 2")
     async with filled.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        messages = await work.messages.plain(tenant=TENANT, room_id=ROOM, arrivals=[1, 2, 3])
+        messages = await work.messages.messages_by_arrival(tenant=TENANT, room_id=ROOM, arrivals=[1, 2, 3])
         await work.messages.reword(tenant=TENANT, room_id=ROOM, messages=messages)
     assert (await verify(filled)).counts == {"room counters": 1}
     await damage(filled, "UPDATE rooms SET words = (SELECT sum(length) FROM message_words)")

@@ -1,4 +1,4 @@
-"""How a check reads the messages of a room: a page at a time, however long and however many; and a room that goes."""
+"""Checks read the messages of a room a page at a time, however long and however many; and a room that goes."""
 
 from collections.abc import Sequence
 

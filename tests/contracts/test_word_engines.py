@@ -148,7 +148,7 @@ async def test_rewording_replaces_whatever_was_indexed(engines):
 
 
 def _sound(url: str) -> list[str]:
-    """What SQLite has to say of its own index."""
+    """Return the result of SQLite's own checks of the index and of the file."""
     with sqlite3.connect(make_url(url).database) as connection:
         connection.execute("INSERT INTO message_index (message_index) VALUES ('integrity-check')")
         return [row[0] for row in connection.execute("PRAGMA integrity_check")]

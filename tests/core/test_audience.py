@@ -1,4 +1,4 @@
-"""Who may know what: audiences, windows of presence, and the decision."""
+"""Audiences, windows of presence, and the decision who may know what."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,6 +16,7 @@ from roomlore.core.audience import (
     EvidenceRoom,
     EvidenceTable,
     Member,
+    PastKind,
     Presence,
     RoomKind,
     RoomPeople,
@@ -27,7 +28,9 @@ from roomlore.core.audience import (
     check_room_kind,
     check_share,
     check_viewer,
+    covers,
     evidence_of,
+    kinds_before,
     may_see,
     next_change,
     people_of,
@@ -238,8 +241,13 @@ everybody = st.dictionaries(st.sampled_from(PEOPLE), presences, max_size=3)
 kinds = st.none() | st.sampled_from(list(RoomKind))
 
 
+pasts = st.lists(st.tuples(times, kinds), max_size=2, unique_by=lambda one: one[0]).map(
+    lambda found: tuple(PastKind(kind, until) for until, kind in sorted(found, key=lambda one: one[0]))
+)
+
+
 def room_named(name: str) -> st.SearchStrategy[RoomPeople]:
-    return st.builds(RoomPeople, st.just(name), kinds, st.booleans(), everybody)
+    return st.builds(RoomPeople, st.just(name), kinds, st.booleans(), everybody, pasts)
 
 
 rooms = st.tuples(*map(room_named, "abc"))
@@ -295,11 +303,42 @@ def test_everybody_of_the_audience_was_there(rooms: tuple[RoomPeople, ...], fact
     people = audience_of(own, NOW)
     for one in fact.evidence:
         room = by_name[one.room_id]
-        if room is own or room.kind is RoomKind.PUBLIC:
+        if room is own or all(kind_at(room, at) is RoomKind.PUBLIC for at in (one.first, one.last)):
             continue
         assert people
         for person in people:
             assert any(its.start <= one.first and one.last <= its.end for its in windows_of(room, [person]))
+
+
+def kind_at(room: RoomPeople, at: datetime) -> RoomKind | None:
+    return next((one.kind for one in room.past_kinds if at < one.until), room.kind)
+
+
+@given(room_named("a"), times)
+def test_what_is_said_while_a_room_is_public_is_heard_by_all(room: RoomPeople, at: datetime) -> None:
+    public = kind_at(room, at) is RoomKind.PUBLIC
+    assert covers(windows_of(room, None), at, at) is public
+    assert covers(windows_of(room, ["somebody"]), at, at) is public
+
+
+@given(kinds, pasts, kinds, maybe, times)
+def test_a_kind_that_is_told_changes_no_other_time(
+    kind: RoomKind | None, past: tuple[PastKind, ...], told: RoomKind | None, since: datetime | None, now: datetime
+) -> None:
+    before = RoomPeople("a", kind, past_kinds=past)
+    after = RoomPeople("a", told, past_kinds=kinds_before(kind, past, told, since, now))
+    begin = since or (now if kind else past[-1].until if past else BEGINNING)
+    for at in map(day, (-1, 0, 0.5, 3, 6.5, 9, 12, 40)):
+        assert kind_at(after, at) is (told if at >= begin else kind_at(before, at))
+    untils = [one.until for one in after.past_kinds]
+    assert untils == sorted(set(untils))
+
+
+def test_a_room_of_two_that_becomes_a_group_keeps_apart_what_was_said_in_each() -> None:
+    people = {"ann": Presence(spoke=Window(day(1), day(6))), "bo": Presence((Stay(day(5), day(5)),))}
+    room = RoomPeople("a", RoomKind.PRIVATE, True, people, (PastKind(RoomKind.DIRECT, day(4)),))
+    assert windows_of(room, ["ann"]) == (Window(BEGINNING, day(6)),)
+    assert windows_of(room, ["ann", "bo"]) == (Window(day(5), day(6)),)
 
 
 @given(presences, times)

@@ -1,4 +1,4 @@
-"""What a room's replies have shown, and the temperature that follows."""
+"""Replies of a room, and the temperature that follows from them."""
 
 import numpy as np
 import pytest

@@ -12,7 +12,7 @@ CASES = list(cases())
 
 
 def expected(objects):
-    """What the objects ask for, by their fields alone."""
+    """Return the operations that the objects ask for, by their fields alone."""
     return [
         (
             one["action"],

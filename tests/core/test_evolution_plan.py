@@ -1,4 +1,4 @@
-"""What of a model's answer is done, and why the rest is not."""
+"""Applying a model's answer: the part that is done, and the reasons for refusing the rest."""
 
 from collections import Counter
 from dataclasses import replace
@@ -67,7 +67,7 @@ def planned(memories, *operations, similar=None, rules=None, rejected=(), taken=
 
 
 def after(memories, done):
-    """What is in force once the plan is applied, by the rules of the log."""
+    """Return the memories in force once the plan is applied, by the rules of the log."""
     rows = Rows(
         VersionRow(None, one.memory_id, one.lineage_id, one.version, one.status, True, None, newest=one.version)
         for one in memories

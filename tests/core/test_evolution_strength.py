@@ -1,4 +1,4 @@
-"""How strong a memory is."""
+"""The strength of a memory."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What a message needs of the room's past, and how what is found joins its thread."""
+"""Messages that need the room's past, and how hits join their thread."""
 
 import time
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""How bad it is what a look finds."""
+"""The severity of findings."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the linker reads in a message must not depend on the language it is written in."""
+"""The linker reads the same in a message, whatever language it is written in."""
 
 from datetime import UTC, datetime
 

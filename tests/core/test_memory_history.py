@@ -1,4 +1,4 @@
-"""What was in force at a time, what changed, what a memory goes back to, and taking an evolution back."""
+"""The past of memories: in force at a time, changes between two times, restoring, and reverting an evolution."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -31,12 +31,12 @@ class Evolving(Story):
         return self.changes[number:]
 
     def _keep(self, made: Change) -> Change:
-        """What says nothing was redacted, and does not come back: that is another test's."""
+        """Keep a change whose statement is not empty: another test covers redaction."""
         told = made.memory.statement or "空"
         return super()._keep(replace(made, memory=replace(made.memory, statement=told)))
 
     def _any(self) -> Memory | None:
-        """What is not in force is not touched."""
+        """Return a memory that is in force, None if there is none."""
         found = active(self.versions)
         return self.rng.choice(found) if found else None
 

@@ -1,4 +1,4 @@
-"""What may be remembered, and what adding it comes to."""
+"""Adding a memory: accepted input, and the outcome."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What anybody wrote cannot pass for a part of a prompt, wherever it is put into one."""
+"""Text of people cannot pass for a part of a prompt, wherever it is put into one."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""Where a block of memory stands among OpenAI-style messages."""
+"""The place of a memory block among OpenAI-style messages."""
 
 import copy
 

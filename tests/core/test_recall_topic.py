@@ -1,17 +1,17 @@
-"""What of a conversation facts are recalled for."""
+"""The part of a conversation that facts are recalled for."""
 
-from roomlore.core.recall.options import Said
+from roomlore.core.recall.options import ConversationMessage as Line
 from roomlore.core.recall.words import topic_of
 
 TALK = [
-    Said("system", "You are a bot."),
-    Said("user", "one"),
-    Said("assistant", "calling", has_tool_calls=True),
-    Said("tool", "result"),
-    Said("assistant", "first answer"),
-    Said("user", "two"),
-    Said("assistant", "second answer"),
-    Said("user", "three"),
+    Line("system", "You are a bot."),
+    Line("user", "one"),
+    Line("assistant", "calling", has_tool_calls=True),
+    Line("tool", "result"),
+    Line("assistant", "first answer"),
+    Line("user", "two"),
+    Line("assistant", "second answer"),
+    Line("user", "three"),
 ]
 
 
@@ -29,7 +29,7 @@ def test_only_the_last_turns_count_and_older_ones_less():
 
 
 def test_an_answer_after_the_last_question_counts():
-    assert parts([*TALK, Said("assistant", "third answer")], 1) == [("three", 1.0), ("third answer", 0.5)]
+    assert parts([*TALK, Line("assistant", "third answer")], 1) == [("three", 1.0), ("third answer", 0.5)]
 
 
 def test_without_turns_there_is_no_topic():
@@ -38,8 +38,8 @@ def test_without_turns_there_is_no_topic():
 
 
 def test_blocks_that_were_injected_say_nothing():
-    messages = [Said("user", "<memory>\n- likes Docker\n</memory>"), Said("user", "<memory>x</memory> 怎么写测试？")]
+    messages = [Line("user", "<memory>\n- likes Docker\n</memory>"), Line("user", "<memory>x</memory> 怎么写测试？")]
     assert parts(messages, 3) == [("怎么写测试？", 1.0)]
     header = "Why does #include <memory> give no unique_ptr?"
-    assert parts([Said("user", f"<MEMORY_context>x</Memory_Context>{header}")], 3) == [(header, 1.0)]
-    assert parts([Said("assistant", "[MEMORY_CHECKPOINT] so far"), Said("user", "hi")], 3) == [("hi", 1.0)]
+    assert parts([Line("user", f"<MEMORY_context>x</Memory_Context>{header}")], 3) == [(header, 1.0)]
+    assert parts([Line("assistant", "[MEMORY_CHECKPOINT] so far"), Line("user", "hi")], 3) == [("hi", 1.0)]

@@ -36,7 +36,7 @@ def match(messages: list[dict], stored: list[Message] = (), **more):
 
 
 def reply_to(found, text: str) -> list[Message]:
-    """What the room has after the request was answered."""
+    """Return the room's messages after the request was answered."""
     return [
         *found.new,
         found.asked,

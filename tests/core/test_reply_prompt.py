@@ -50,7 +50,7 @@ def texts(messages: Sequence[Any]) -> list[str]:
 
 
 def exact(messages: Sequence[Any], tools: Sequence[Any] = ()) -> int:
-    """What the issue asks for, reckoned apart from the code: texts exactly, 4 for each message."""
+    """Count tokens as the issue asks, apart from the code: texts exactly, 4 for each message."""
     total = ANSWER_TOKENS + sum(MESSAGE_TOKENS + sum(count([m["content"] or ""])) for m in messages)
     for message in messages:
         total += count([message["name"]])[0] if "name" in message else 0

@@ -1,4 +1,4 @@
-"""What a batch of messages lacks, and which turn each belongs to."""
+"""Completing a batch of messages: missing fields, and the turn of each."""
 
 from datetime import UTC, datetime
 from itertools import count

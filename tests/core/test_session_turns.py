@@ -60,7 +60,7 @@ def test_every_message_is_in_one_turn_and_none_changes_place(plan):
 
 @given(st.lists(words, max_size=30), st.integers(0, 30))
 def test_more_messages_only_add_to_turns(plan, first):
-    """What is shown does not jump about as a conversation goes on."""
+    """Shown turns keep their messages as a conversation goes on."""
     messages = talk(" ".join(plan))
     before, after = turns_of(messages[:first]), turns_of(messages)
     for early, late in zip(before, after, strict=False):

@@ -1,4 +1,4 @@
-"""What of a conversation is shown: the hard guard, thresholds, and never a message between summary and turns."""
+"""The window of a conversation: the hard limit, thresholds, and no message lost between summary and turns."""
 
 import re
 from itertools import chain

@@ -10,7 +10,7 @@ import pytest
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
-from roomlore.core.summary import Said, accepted, extract
+from roomlore.core.summary import SpeakerText, accepted, extract
 
 count = EncodingTokens().count
 
@@ -36,8 +36,8 @@ CHINESE = (
 )
 
 
-def round_of(number: int, chatter: Sequence[str]) -> list[Said]:
-    return [Said("User" if n % 2 else "Assistant", f"{chatter[n % 8]} ({number}.{n})") for n in range(60)]
+def round_of(number: int, chatter: Sequence[str]) -> list[SpeakerText]:
+    return [SpeakerText("User" if n % 2 else "Assistant", f"{chatter[n % 8]} ({number}.{n})") for n in range(60)]
 
 
 def tokens(text: str) -> int:
@@ -57,7 +57,7 @@ def test_what_does_harm_when_forgotten_lives_through_twenty_rounds(chatter, fact
     for number in range(20):
         said = round_of(number, chatter)
         if number == 0:
-            said[31] = Said("User", fact)
+            said[31] = SpeakerText("User", fact)
         summary = extract(summary, said, max_tokens=budget, count=count)
         assert tokens(summary) <= budget
     assert key in summary
@@ -65,7 +65,7 @@ def test_what_does_harm_when_forgotten_lives_through_twenty_rounds(chatter, fact
 
 @pytest.mark.parametrize("chatter", [ENGLISH, CHINESE])
 def test_facts_are_taken_before_greetings_and_praise(chatter):
-    said = [Said("Ann", text) for text in chatter]
+    said = [SpeakerText("Ann", text) for text in chatter]
     summary = extract("", said, max_tokens=64, count=count)
     assert "Leeds" in summary or "成都" in summary
     assert "Morning" not in summary
@@ -87,7 +87,7 @@ def test_facts_are_taken_before_greetings_and_praise(chatter):
     ],
 )
 def test_where_all_whole_sentences_fit_nothing_is_cut_off(budget, text):
-    assert extract("", [Said("User", text)], max_tokens=budget, count=count) == f"User: {text}"
+    assert extract("", [SpeakerText("User", text)], max_tokens=budget, count=count) == f"User: {text}"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_where_all_whole_sentences_fit_nothing_is_cut_off(budget, text):
     ],
 )
 def test_room_that_is_left_goes_to_whole_sentences_the_best_first(best, second):
-    said = [Said("User", best), Said("User", second)]
+    said = [SpeakerText("User", best), SpeakerText("User", second)]
     whole = tokens(f"User: {best} {second}")
     both = [extract("", said, max_tokens=budget, count=count) for budget in range(whole - 4, whole + 1)]
     assert all(best in summary for summary in both)
@@ -122,7 +122,7 @@ def test_room_that_is_left_goes_to_whole_sentences_the_best_first(best, second):
 )
 def test_what_a_sentence_must_not_lose_stays_in_it_at_any_budget(text, needed):
     for budget in range(12, 60):
-        summary = extract("", [Said("", text)], max_tokens=budget, count=count)
+        summary = extract("", [SpeakerText("", text)], max_tokens=budget, count=count)
         assert needed in summary or text.startswith(summary)
 
 
@@ -130,7 +130,7 @@ def test_what_a_sentence_must_not_lose_stays_in_it_at_any_budget(text, needed):
 def test_a_colon_is_no_place_to_cut_at(text):
     cut_off = text.replace("：", ":").split(":")
     for budget in range(4, 30):
-        summary = extract("", [Said("", text)], max_tokens=budget, count=count)
+        summary = extract("", [SpeakerText("", text)], max_tokens=budget, count=count)
         assert not summary.endswith((f"{cut_off[0]}.", f"{cut_off[0]}。"))
         assert text.startswith(summary)
 
@@ -150,7 +150,7 @@ def test_a_colon_is_no_place_to_cut_at(text):
 def test_a_correction_counts_for_more_than_what_it_corrects(plain, correction):
     room = max(tokens(plain), tokens(correction)) + 2
     for said in ([plain, correction], [correction, plain]):
-        assert correction in extract("", [Said("", text) for text in said], max_tokens=room, count=count)
+        assert correction in extract("", [SpeakerText("", text) for text in said], max_tokens=room, count=count)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_correction_counts_for_more_than_what_it_corrects(plain, correction):
     ],
 )
 def test_facts_are_taken_before_fragments_that_say_nothing(fragments, facts):
-    said = [Said("", text) for pair in zip(fragments, [*facts, ""], strict=True) for text in pair]
+    said = [SpeakerText("", text) for pair in zip(fragments, [*facts, ""], strict=True) for text in pair]
     room = tokens(" ".join(facts)) + 3
     summary = extract("", said, max_tokens=room, count=count)
     assert all(fact in summary for fact in facts)
@@ -185,9 +185,9 @@ def test_facts_are_taken_before_fragments_that_say_nothing(fragments, facts):
     ],
 )
 def test_quotations_and_brackets_are_closed_where_they_are_opened(text, opened, closed):
-    said = [Said("User", text)]
+    said = [SpeakerText("User", text)]
     assert extract("", said, max_tokens=512, count=count) == f"User: {text}"
-    chatter = [Said("User", line) for line in ENGLISH[3:]]
+    chatter = [SpeakerText("User", line) for line in ENGLISH[3:]]
     for budget in range(20, 90, 3):
         summary = extract("", [*said, *chatter], max_tokens=budget, count=count)
         assert (opened in summary) == (closed in summary)
@@ -197,15 +197,15 @@ def test_quotations_and_brackets_are_closed_where_they_are_opened(text, opened, 
     "text", ["I paid 5 (or was it 6. We left. Ann said so.", "他说“我去昆明。我们走了三天。安娜知道。"]
 )
 def test_a_quotation_that_never_ends_holds_nothing_together(text):
-    assert extract("", [Said("", text)], max_tokens=10, count=count) in text
-    assert extract("", [Said("", text)], max_tokens=100, count=count).count("走了") == text.count("走了")
+    assert extract("", [SpeakerText("", text)], max_tokens=10, count=count) in text
+    assert extract("", [SpeakerText("", text)], max_tokens=100, count=count).count("走了") == text.count("走了")
 
 
 def test_every_process_makes_the_same_summary():
     program = """
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.summary import Said, extract
-said = [Said("User", f"I saw bird {n % 7}, cow {n % 5} and fox {n % 3} in town {n}.") for n in range(200)]
+from roomlore.core.summary import SpeakerText, extract
+said = [SpeakerText("User", f"I saw bird {n % 7}, cow {n % 5} and fox {n % 3} in town {n}.") for n in range(200)]
 print(extract("", said, max_tokens=200, count=EncodingTokens().count))
 """
     told = {
@@ -220,11 +220,11 @@ print(extract("", said, max_tokens=200, count=EncodingTokens().count))
 
 def test_sentences_stand_in_order_of_time_under_their_speakers():
     said = [
-        Said("Ann", "I was born in Porto in 1990."),
-        Said("Bo", "My brother Karl works at a bank in Leeds."),
-        Said("Bo", "We married in June 2015."),
-        Said("小李", "我去年在成都买了一套房子。"),
-        Said("小李", "我喜欢打羽毛球。"),
+        SpeakerText("Ann", "I was born in Porto in 1990."),
+        SpeakerText("Bo", "My brother Karl works at a bank in Leeds."),
+        SpeakerText("Bo", "We married in June 2015."),
+        SpeakerText("小李", "我去年在成都买了一套房子。"),
+        SpeakerText("小李", "我喜欢打羽毛球。"),
     ]
     assert extract("", said, max_tokens=512, count=count) == (
         "Ann: I was born in Porto in 1990.\n"
@@ -234,14 +234,14 @@ def test_sentences_stand_in_order_of_time_under_their_speakers():
 
 
 def test_an_own_summary_comes_back_as_it_was_where_nothing_is_said_since():
-    once = extract("", [Said("User", text) for text in (*ENGLISH, *CHINESE)], max_tokens=120, count=count)
+    once = extract("", [SpeakerText("User", text) for text in (*ENGLISH, *CHINESE)], max_tokens=120, count=count)
     assert extract(once, [], max_tokens=120, count=count) == once
 
 
 def test_old_sentences_stay_and_go_on_merit():
     old = "User: I am a nurse and work at Saint Mary hospital in Leeds since 2014. It was nice to talk."
     jobs = ("baker", "pilot", "carpenter", "lawyer", "singer", "plumber", "teacher", "farmer", "dentist", "tailor")
-    said = [Said("User", f"I met a {job} in town {n}{n}{n} last week.") for n, job in enumerate(jobs)]
+    said = [SpeakerText("User", f"I met a {job} in town {n}{n}{n} last week.") for n, job in enumerate(jobs)]
     summary = extract(old, said, max_tokens=90, count=count)
     assert summary.startswith("User: I am a nurse and work at Saint Mary hospital in Leeds since 2014. I met a")
     assert "nice to talk" not in summary
@@ -258,7 +258,7 @@ def test_old_sentences_stay_and_go_on_merit():
     ],
 )
 def test_a_model_s_prose_is_read_as_a_summary_too(prose, key):
-    summary = extract(prose, [Said("User", text) for text in (*ENGLISH, *CHINESE)], max_tokens=150, count=count)
+    summary = extract(prose, [SpeakerText("User", text) for text in (*ENGLISH, *CHINESE)], max_tokens=150, count=count)
     assert key in summary
 
 
@@ -266,7 +266,10 @@ def test_a_long_answer_gives_few_sentences_and_no_code():
     answer = "Certainly! Here is how.\n```python\nprint('secret_handshake')\n```\n" + "\n".join(
         f"{n}. Consider step {n} of the general method, as it improves things." for n in range(40)
     )
-    said = [Said("User", "I run a bakery in Leeds and my oven broke on Monday."), Said("Assistant", answer)]
+    said = [
+        SpeakerText("User", "I run a bakery in Leeds and my oven broke on Monday."),
+        SpeakerText("Assistant", answer),
+    ]
     summary = extract("", said, max_tokens=64, count=count)
     assert "bakery in Leeds" in summary
     assert "secret_handshake" not in summary
@@ -281,38 +284,38 @@ def test_a_long_answer_gives_few_sentences_and_no_code():
 )
 def test_a_condition_is_never_cut_off(sentence, kept):
     for budget in range(12, 40):
-        summary = extract("", [Said("", sentence)], max_tokens=budget, count=count)
+        summary = extract("", [SpeakerText("", sentence)], max_tokens=budget, count=count)
         assert kept in summary or len(summary) < len(kept)
 
 
 def test_where_no_sentence_fits_the_beginning_is_cut_between_characters():
     family = "👨‍👩‍👧"
-    assert extract("", [Said("", family * 50)], max_tokens=40, count=count).count(family) >= 1
-    assert extract("", [Said("User", "pneumonoultramicroscopic" * 30)], max_tokens=6, count=count).startswith(
+    assert extract("", [SpeakerText("", family * 50)], max_tokens=40, count=count).count(family) >= 1
+    assert extract("", [SpeakerText("User", "pneumonoultramicroscopic" * 30)], max_tokens=6, count=count).startswith(
         "User: pn"
     )
 
 
 def test_blank_texts_give_nothing():
-    assert extract(" \n", [Said("Ann", ""), Said("", "\t\n ")], max_tokens=100, count=count) == ""
+    assert extract(" \n", [SpeakerText("Ann", ""), SpeakerText("", "\t\n ")], max_tokens=100, count=count) == ""
 
 
 @pytest.mark.parametrize("text", ["ok", "👍", "```\nx = 1\n```", "...", "的"])
 def test_whatever_was_said_something_is_told(text):
-    assert extract("", [Said("Ann", text)], max_tokens=50, count=count)
+    assert extract("", [SpeakerText("Ann", text)], max_tokens=50, count=count)
 
 
 HOSTILE = {
-    "a mebibyte without a space": [Said("User", "x" * (1 << 20))],
-    "a mebibyte of Chinese": [Said("用户", "汉" * (1 << 19))],
-    "a mebibyte of prose": [Said("User", " ".join(ENGLISH) * 2300)],
-    "a mebibyte of commas": [Said("User", "a, " * (1 << 18))],
-    "a mebibyte of marks": [Said("User", "a" + "\u0301" * (1 << 20))],
-    "ten thousand characters": [Said(f"u{n % 7}", "好x!字？\n"[n % 6]) for n in range(10_000)],
-    "ten thousand sentences": [Said(f"u{n % 7}", f"I saw {n} birds in town {n * 7}.") for n in range(10_000)],
-    "brackets that never close": [Said("User", "(a. “b。 " * 20_000)] * 5,
-    "phone numbers": [Said("User", "123 " * (1 << 18)), Said("User", "1" * (1 << 20))],
-    "a lone surrogate": [Said("\ud800", "I live in \udfff Leeds.\x00 Yes\x85no\u2028so: ")],
+    "a mebibyte without a space": [SpeakerText("User", "x" * (1 << 20))],
+    "a mebibyte of Chinese": [SpeakerText("用户", "汉" * (1 << 19))],
+    "a mebibyte of prose": [SpeakerText("User", " ".join(ENGLISH) * 2300)],
+    "a mebibyte of commas": [SpeakerText("User", "a, " * (1 << 18))],
+    "a mebibyte of marks": [SpeakerText("User", "a" + "\u0301" * (1 << 20))],
+    "ten thousand characters": [SpeakerText(f"u{n % 7}", "好x!字？\n"[n % 6]) for n in range(10_000)],
+    "ten thousand sentences": [SpeakerText(f"u{n % 7}", f"I saw {n} birds in town {n * 7}.") for n in range(10_000)],
+    "brackets that never close": [SpeakerText("User", "(a. “b。 " * 20_000)] * 5,
+    "phone numbers": [SpeakerText("User", "123 " * (1 << 18)), SpeakerText("User", "1" * (1 << 20))],
+    "a lone surrogate": [SpeakerText("\ud800", "I live in \udfff Leeds.\x00 Yes\x85no\u2028so: ")],
 }
 
 
@@ -328,7 +331,7 @@ def test_hostile_input_ends_quickly(name):
 
 def test_eight_times_the_messages_take_no_more_than_linear_time():
     def seconds(size: int) -> float:
-        said = [Said("User", " ".join(ENGLISH) * 20)] * size
+        said = [SpeakerText("User", " ".join(ENGLISH) * 20)] * size
         started = time.thread_time()
         extract("", said, max_tokens=512, count=count)
         return time.thread_time() - started

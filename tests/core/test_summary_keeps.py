@@ -1,12 +1,12 @@
-"""What a summary must not lose, and what a model answered in place of one."""
+"""Facts that a summary must not lose, and answers of a model that are no summary."""
 
 import pytest
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
-from roomlore.core.summary import Said, accepted, completed, echoes, extract
+from roomlore.core.summary import SpeakerText, accepted, completed, echoes, extract
 from roomlore.core.summary.corrections import GONE, corrected
-from roomlore.core.summary.stakes import DECISION, SAFETY, stake
+from roomlore.core.summary.importance import DECISION, SAFETY, importance
 
 count = EncodingTokens().count
 CHATTER = [
@@ -27,14 +27,14 @@ NEEDED = [
 
 @pytest.mark.parametrize("place", [0, 149, 299])
 def test_what_must_not_be_lost_survives_much_talk(place):
-    said = [Said("Ann", text) for text in CHATTER]
-    said[place:place] = [Said("Dr Wu", text) for text in NEEDED]
+    said = [SpeakerText("Ann", text) for text in CHATTER]
+    said[place:place] = [SpeakerText("Dr Wu", text) for text in NEEDED]
     summary = extract("", said, max_tokens=512, count=count)
     assert [text for text in NEEDED if text not in summary] == []
 
 
 def test_it_is_added_to_a_model_summary_that_drops_it():
-    said = [Said("Ann", text) for text in (*NEEDED, *CHATTER[:20])]
+    said = [SpeakerText("Ann", text) for text in (*NEEDED, *CHATTER[:20])]
     full = completed("They talked about food.", "", said, max_tokens=512, count=count)
     assert full.startswith("They talked about food.\nAnn: ")
     assert [text for text in NEEDED if text not in full] == []
@@ -42,19 +42,21 @@ def test_it_is_added_to_a_model_summary_that_drops_it():
 
 
 def test_what_a_model_says_in_other_words_is_not_added_again():
-    said = [Said("Ann", "My dad is allergic to penicillin.")]
+    said = [SpeakerText("Ann", "My dad is allergic to penicillin.")]
     summary = "Her dad has a penicillin allergy."
     assert completed(summary, "", said, max_tokens=512, count=count) == summary
 
 
 def test_what_the_earlier_summary_held_is_added_too():
-    full = completed("They talked.", "Ann: I am allergic to nuts.", [Said("Bo", "hello")], max_tokens=99, count=count)
+    full = completed(
+        "They talked.", "Ann: I am allergic to nuts.", [SpeakerText("Bo", "hello")], max_tokens=99, count=count
+    )
     assert full == "They talked.\nAnn: I am allergic to nuts."
 
 
 def test_a_summary_without_room_gives_way_to_what_must_not_be_lost():
     talk = " ".join(f"They talked about place {at} for a while." for at in range(60))
-    full = completed(talk, "", [Said("Ann", NEEDED[0])], max_tokens=64, count=count)
+    full = completed(talk, "", [SpeakerText("Ann", NEEDED[0])], max_tokens=64, count=count)
     assert NEEDED[0] in full
     assert count([full])[0] <= 64
 
@@ -123,9 +125,58 @@ def test_values_of_other_subjects_stay(first, second):
     assert corrected([first, second]).texts == [first, second]
 
 
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        (["Mia: Court 4 again this week", "Desk: court 4 is flooded, you get court 7"], f"{GONE} again this week"),
+        (["Tom: draft due 8 May", "Ann: could we push it to 12 May?", "Tom: ok, 12 May"], f"draft due {GONE}"),
+        (["物业: 本周三停水", "业主: 能改到周五吗", "物业: 行 周五"], f"{GONE}停水"),
+        (
+            ["Ann: Bob drives the minibus", "Bob: sorry I can't, sprained my ankle", "Eve: I'll cover for him"],
+            f"{GONE} drives the minibus",
+        ),
+        (["队长: 周日守门小李上", "小李: 发烧了 去不了", "小王: 我替他"], f"周日守门{GONE}上"),
+        (
+            ["Ann: games at my place on Saturday", "Eve: come to my place, it is bigger", "Ann: ok, Saturday at Eve's"],
+            f"games at {GONE} on Saturday",
+        ),
+        (["Kim: Mr Li can have water now", "Doc: wait, he is not to have any water until the scan"], ""),
+        (["护士: 3床可以喝水了", "医生: 等等 3床先别喝水 检查完再说"], ""),
+    ],
+)
+def test_what_was_replaced_is_left_out(told, left):
+    speakers, texts = zip(*(line.split(": ", 1) for line in told), strict=True)
+    found = corrected(texts, speakers)
+    assert found.texts == [left, *texts[1:]]
+    assert found.corrections == {len(told) - 1}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ["物业: 本周三停水", "业主: 周五聚餐行吗", "李: 好 周五"],
+        ["Ann: games at my place on Saturday", "Eve: ok Saturday at Ann's place"],
+        ["Ann: Bob drives the minibus", "Bob: I can't wait", "Eve: I'll cover the cake in chocolate"],
+        ["王: 在我家打牌 周六", "李: 周六我去超市", "王: 好 周六李家的超市"],
+        ["Ann: she can have peanuts again, the test was clear", "Bo: no milk for Mia though"],
+        ["妈: 孩子可以吃鸡蛋了", "爸: 等等 先别关灯"],
+    ],
+)
+def test_what_nothing_replaces_stays(told):
+    speakers, texts = zip(*(line.split(": ", 1) for line in told), strict=True)
+    assert corrected(texts, speakers).texts == list(texts)
+
+
+def test_a_person_of_an_earlier_summary_is_replaced_but_not_the_label():
+    said = [SpeakerText("Bob", "sorry I can't, sprained my ankle"), SpeakerText("Eve", "I'll cover for him")]
+    text = extract("Bob: The minibus is blue.\nAnn: Bob drives the minibus.", said, max_tokens=200, count=count)
+    assert "Bob: The minibus is blue." in text
+    assert f"Ann: {GONE} drives the minibus." in text
+
+
 def test_weights():
-    assert stake("don't use the lift, someone got stuck") == SAFETY
-    assert stake("12床的地西泮停掉 立刻停") == SAFETY
-    assert stake("从下周起周二店休") == DECISION
-    assert stake("I love pasta") == 0
-    assert stake("is she allergic to nuts?") == 0
+    assert importance("don't use the lift, someone got stuck") == SAFETY
+    assert importance("12床的地西泮停掉 立刻停") == SAFETY
+    assert importance("从下周起周二店休") == DECISION
+    assert importance("I love pasta") == 0
+    assert importance("is she allergic to nuts?") == 0

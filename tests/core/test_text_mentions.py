@@ -1,4 +1,4 @@
-"""Who is named in a text."""
+"""People named in a text."""
 
 import pytest
 from hypothesis import given

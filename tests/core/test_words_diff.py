@@ -1,4 +1,4 @@
-"""What became of a statement, word by word."""
+"""The difference between two statements, word by word."""
 
 import time
 from itertools import pairwise

@@ -1,5 +1,6 @@
 """In the place of python where a page starts its bot: leads it to a stand-in, and ends it when that is over."""
 
+import contextlib
 import os
 import runpy
 import signal
@@ -7,18 +8,21 @@ import sys
 import threading
 import urllib.request
 import warnings
+from pathlib import Path
 
 OVER = os.environ["STAND_IN"] + "/over"
-DISCORD = "DISCORD_TOKEN" in os.environ
+TEXT = Path(sys.argv[1]).read_text(encoding="utf-8")
+DISCORD = "import discord" in TEXT
+TERMINATED = "SIGTERM" in TEXT
 """That bot sees to SIGTERM itself, so it gets this one, with Ctrl-C ignored as by a shell that starts it in the
-background; the other has a server that sees to both."""
+background; the others are stopped with Ctrl-C."""
 
 
 def end_when_over() -> None:
     try:
         urllib.request.urlopen(OVER, timeout=500).close()
     finally:
-        os.kill(os.getpid(), signal.SIGTERM if DISCORD else signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM if TERMINATED else signal.SIGINT)
 
 
 def lead_to_stand_in() -> None:
@@ -33,7 +37,9 @@ def lead_to_stand_in() -> None:
 if __name__ == "__main__":
     if DISCORD:
         lead_to_stand_in()
+    if TERMINATED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_when_over, daemon=True).start()
     sys.path.insert(0, "")
-    runpy.run_path(sys.argv[1], run_name="__main__")
+    with contextlib.suppress(KeyboardInterrupt):
+        runpy.run_path(sys.argv[1], run_name="__main__")

@@ -14,7 +14,7 @@ DONE = {"run", "saved", "parsed", "compared", "checked", "shown"}
 
 
 def follow_page(path: str, place: Path, commands: Commands, fixture: Callable[[str], Any]) -> list[str]:
-    """What was done with each block. Raises at the first that is not as the page tells."""
+    """Run each block, and return what was done with it. Raise at the first that is not as the page says."""
     page = Page(path, place, commands, fixture)
     try:
         with rig_of(page):

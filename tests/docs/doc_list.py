@@ -62,6 +62,8 @@ CHECKED = [
     Listed("docs/how-to/one-container.zh.md", "docker build", DOCKER),
     Listed("docs/how-to/one-container.zh.md", "docker compose", DOCKER),
     Listed("docs/how-to/production.md", "git clone", DOCKER),
+    Listed("docs/how-to/production.zh.md", "git clone", DOCKER),
+    Listed("docs/how-to/production.zh.md", "git pull", DOCKER),
     Listed("docs/how-to/production.md", "docker build", DOCKER),
     Listed("docs/how-to/production.md", "git pull", DOCKER),
 ]

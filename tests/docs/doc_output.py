@@ -1,4 +1,4 @@
-"""Whether a block of text shows what was printed. Ids, times and durations may be others."""
+"""Compare a block of text with printed output. Ids, times and durations may be others."""
 
 import re
 
@@ -13,7 +13,7 @@ _ANY = re.compile("|".join(f"({pattern})" for pattern in _WILD))
 
 
 def pattern_of(line: str) -> str:
-    """What a printed line must match; spaces count as one, since columns are as wide as what stands in them."""
+    """Return the pattern of a printed line; spaces count as one, since columns are as wide as their content."""
     found, at = "", 0
     for wild in _ANY.finditer(line):
         found += _literal(line[at : wild.start()]) + list(_WILD.values())[wild.lastindex - 1]

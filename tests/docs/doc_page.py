@@ -105,7 +105,7 @@ class Page:
         (self.folder / name).write_text(text, encoding="utf-8")
 
     def shell(self, commands: str, place: str = "the rig") -> str:
-        """What these print, in a terminal beside the reader's; anything but success fails."""
+        """Return the output of these commands, run in a terminal beside the reader's; raise unless they succeed."""
         done = subprocess.run(
             ["bash", "-c", commands],
             cwd=self.folder,
@@ -128,7 +128,7 @@ class Page:
         return lore
 
     def wait(self, awaited: Any) -> Any:
-        """What it gives, on the page's own loop."""
+        """Return the awaited result, on the page's own loop."""
         return self._runner.run(_result(awaited))
 
     def close(self) -> None:

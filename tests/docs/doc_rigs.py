@@ -1,4 +1,4 @@
-"""What the readers of a page bring along: a model, a database server, an export. One rig a page, at real ports."""
+"""Things that a page's readers bring along: a model, a database server, an export. One rig a page, at real ports."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

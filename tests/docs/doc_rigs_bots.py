@@ -1,17 +1,22 @@
 """Rigs of the pages that bring roomlore to bots and frameworks."""
 
+import contextlib
 import re
 from collections import Counter
 
 import doc_lark
+import doc_slack
 import doc_telegram
+import doc_wecom
 from doc_discord import ANN, BOT, CHANNEL, GUILD, LI, MESSAGE_CONTENT, Discord, message, reply
 from doc_lark import Lark
 from doc_page import Page
 from doc_rigs import rig
 from doc_rigs_shell import at_openai
-from doc_stand_in import beside, start_bot
+from doc_slack import Slack
+from doc_stand_in import beside, start_bots
 from doc_telegram import Telegram
+from doc_wecom import WeCom
 
 import roomlore
 from roomlore.testing.model_server import Asked, Says, serve_models
@@ -22,7 +27,7 @@ TEA = [
     "li: 好，那我带绿茶",
     "wang: @tea-bot 绿茶配杏仁饼干行吗？",
 ]
-"""What is said of tea, but for the times."""
+"""The lines about tea, without the times."""
 
 
 @rig("docs/how-to/openai-chat.md")
@@ -75,14 +80,14 @@ def _said(asked: Asked) -> list[tuple[str, str]]:
 
 
 def _spoken(said: list[tuple[str, str]]) -> list[str]:
-    """What people said as the model reads it, without the times and the notes between."""
+    """Return people's lines as the model reads them, without the times and the notes between."""
     lines = (line for role, text in said if role == "user" for line in text.splitlines())
     found = (re.fullmatch(r"(?:\[\d\d:\d\d\] )?(\w+(?: \([^)]*\))?: .*)", line) for line in lines)
     return [re.sub(r" \d\d:\d\d(?=\))", "", line[1]) for line in found if line]
 
 
 def _counts(asked: Asked) -> Says:
-    """How many messages it was shown, and a tea, in two pieces."""
+    """Return the number of messages shown, and a tea, in two pieces."""
     return Says(pieces=[f"({len(asked.body['messages'])} ", "条) 绿茶。"])
 
 
@@ -91,7 +96,7 @@ def discord(page: Page):
     stand_in = Discord(_tea_in_discord)
     with serve_models(_counts) as server, beside(stand_in):
         at_openai(page, server.url)
-        start_bot(page, stand_in, "bot.py")
+        start_bots(page, {"bot.py": stand_in})
         yield
     assert stand_in.identified["token"] == "..."
     assert stand_in.identified["intents"] & MESSAGE_CONTENT
@@ -131,7 +136,7 @@ def lark(page: Page):
     stand_in = Lark(_tea_in_lark, f"http://127.0.0.1:{page.port}/lark")
     with serve_models(_counts) as server, beside(stand_in):
         at_openai(page, server.url)
-        start_bot(page, stand_in, "lark_bot.py")
+        start_bots(page, {"lark_bot.py": stand_in})
         page.instead["https://open.feishu.cn"] = stand_in.url
         yield
     assert stand_in.tokens == 1
@@ -184,24 +189,103 @@ async def _tea_in_lark(there: Lark) -> None:
     assert await there.tell(says, **late) == 200
 
 
-@rig("docs/how-to/telegram.md")
-def telegram(page: Page):
-    stand_in = Telegram(_tea_in_telegram)
-    with serve_models(_counts) as server, beside(stand_in):
+@rig("docs/how-to/small-bots.md")
+def small_bots(page: Page):
+    at_port = f"http://127.0.0.1:{page.port}"
+    bots = {
+        "discord_bot.py": Discord(_short_tea_in_discord),
+        "lark_bot.py": Lark(_short_tea_in_lark, f"{at_port}/lark"),
+        "slack_bot.py": Slack(_tea_in_slack),
+        "telegram_bot.py": Telegram(_tea_in_telegram),
+        "wecom_bot.py": WeCom(_tea_in_wecom, f"{at_port}/wecom"),
+    }
+    with serve_models(_counts) as server, contextlib.ExitStack() as all_of_them:
+        for stand_in in bots.values():
+            all_of_them.enter_context(beside(stand_in))
         at_openai(page, server.url)
-        start_bot(page, stand_in, "telegram_bot.py")
-        page.instead["https://api.telegram.org"] = stand_in.url
+        start_bots(page, bots)
+        page.environment |= {
+            f"{name.removesuffix('_bot.py').upper()}_URL": stand_in.url for name, stand_in in bots.items()
+        } | {"PORT": str(page.port), "WECOM_AES_KEY": doc_wecom.AES_KEY}
         yield
-    asked, again, alone = map(_said, server.requests)
-    assert "喝什么茶？乌龙？" in str(asked)
-    assert ("assistant", "(2 条) 绿茶。") in again
-    assert "乌龙" not in str(alone), "what was said in the group stays there"
-    with roomlore.open_sync(f"sqlite:///{page.folder}/telegram.db") as lore:
-        stored = {one.id: one for one in lore.messages.page("1234")}
-        answer = lore.replies.find("1234", "3", agent_id="user900")
-    assert [stored[one].sender_id for one in ("1", "2", "3", "4")] == ["user1", "user2", "user2", "user1"]
-    assert (stored["3"].reply_to, stored["4"].reply_to) == ("2", answer.reply_id)
-    assert stored["2"].text == "喝什么茶？乌龙？"
+    places = {path.name: path.parent for path in page.folder.rglob("*_bot.py")}
+    lines = {name: (place / name).read_text(encoding="utf-8").split("\n") for name, place in places.items()}
+    shown = (page.folder / "bot.py").read_text(encoding="utf-8")
+    assert shown.split("\n") == lines["discord_bot.py"], "the page shows another"
+    assert {name: sum(map(bool, text)) for name, text in lines.items() if sum(map(bool, text)) > 40} == {}
+    assert lines.keys() == bots.keys()
+    for platform, room, agent, (text, third, fourth) in (
+        ("discord", CHANNEL, BOT, ("喝什么茶？乌龙？", "105", "106")),
+        ("lark", doc_lark.CHAT, doc_lark.BOT, ("@李雷 周五喝什么茶？", "om_3", "om_4")),
+        ("slack", doc_slack.CHANNEL, doc_slack.BOT, ("喝什么茶？乌龙？", doc_slack.ts(3), doc_slack.ts(4))),
+        ("telegram", "1234", "user900", ("喝什么茶？乌龙？", "3", "4")),
+    ):
+        with roomlore.open_sync(f"sqlite:///{places[f'{platform}_bot.py'] / 'bot.db'}") as lore:
+            stored = {one.id: one for one in lore.messages.page(room)}
+            answer = lore.replies.find(room, third, agent_id=agent)
+        assert text in [one.text for one in stored.values()], platform
+        assert "7319" not in str(stored), platform
+        assert answer.reply_id in (stored[fourth].reply_to, stored[fourth].root_id), platform
+    assert "乌龙" not in str(_said(server.requests[-3])), "what was said in a group stays there"
+    with roomlore.open_sync(f"sqlite:///{places['wecom_bot.py'] / 'bot.db'}") as lore:
+        assert [one.text for one in lore.messages.page("wecom:ann")][::2] == ["which tea?", "为什么？"]
+
+
+async def _short_tea_in_discord(there: Discord) -> None:
+    first = message("101", ANN, "which tea for Friday?")
+    await there.tell("MESSAGE_CREATE", **first)
+    await there.tell("MESSAGE_CREATE", **message("102", LI, "红茶？"))
+    edited = message("102", LI, "喝什么茶？乌龙？", edited_timestamp="2026-06-01T09:50:00+00:00")
+    await there.tell("MESSAGE_UPDATE", **edited)
+    await there.tell("MESSAGE_CREATE", **message("104", ANN, "my door code is 7319"))
+    await there.tell("MESSAGE_DELETE", id="104", channel_id=CHANNEL, guild_id=GUILD)
+    await there.tell("MESSAGE_DELETE", id="99", channel_id=CHANNEL, guild_id=GUILD)
+    await there.tell("MESSAGE_CREATE", **reply("105", LI, f"<@{BOT}> 选哪个好？", edited))
+    answered = await there.until_answered("105")
+    await there.tell("MESSAGE_CREATE", **message("107", LI, f"<@{BOT}> 谢谢"))
+    await there.until_answered("107")  # by now the bot knows the id of the answer before
+    await there.tell("MESSAGE_CREATE", **reply("106", ANN, f"<@{BOT}> why?", answered))
+    await there.until_answered("106")
+
+
+async def _short_tea_in_lark(there: Lark) -> None:
+    says, said = "im.message.receive_v1", doc_lark.message
+    first = said("om_1", "ou_ann", {"text": "@_user_1 周五喝什么茶？"}, mentions=[doc_lark.mention(1, "ou_li", "李雷")])
+    assert await there.tell_plainly(says, token="guessed", **first) == 401
+    assert await there.tell_plainly(says, **first) == 200
+    assert await there.tell_plainly(says, **said("om_2", "ou_li", {"text": "my door code is 7319"})) == 200
+    for recalled in ("om_2", "om_9"):
+        assert await there.tell_plainly("im.message.recalled_v1", message_id=recalled, chat_id=doc_lark.CHAT) == 200
+    to_bot = [doc_lark.mention(1, doc_lark.BOT, "茶")]
+    third = said("om_3", "ou_li", {"text": "@_user_1 绿茶？"}, parent_id="om_1", mentions=to_bot)
+    assert await there.tell_plainly(says, **third) == 200
+    answer = await there.until_answered("om_3")
+    thanks = said("om_5", "ou_li", {"text": "@_user_1 谢谢"}, mentions=to_bot)
+    assert await there.tell_plainly(says, **thanks) == 200
+    await there.until_answered("om_5")  # by now the bot knows the id of the answer before
+    fourth = said("om_4", "ou_ann", {"text": "@_user_1 为什么？"}, parent_id=answer["message_id"], mentions=to_bot)
+    assert await there.tell_plainly(says, **fourth) == 200
+    await there.until_answered("om_4")
+
+
+async def _tea_in_slack(there: Slack) -> None:
+    said, ann, li = doc_slack.said, doc_slack.ANN, doc_slack.LI
+    await there.tell(said(1, ann, "which tea for Friday?"))
+    await there.tell(said(2, li, "红茶？"))
+    now = {"ts": doc_slack.ts(2), "text": "喝什么茶？乌龙？", "edited": {"user": li, "ts": doc_slack.ts(5)}}
+    await there.tell({"type": "message", "subtype": "message_changed", "channel": doc_slack.CHANNEL, "message": now})
+    await there.tell(said(6, ann, "my door code is 7319"))
+    gone = {"type": "message", "subtype": "message_deleted", "channel": doc_slack.CHANNEL}
+    for number in (6, 99):
+        await there.tell({**gone, "deleted_ts": doc_slack.ts(number)})
+    await there.disconnect()
+    await there.tell(said(3, li, f"<@{doc_slack.BOT}> 选哪个好？"))
+    answer = await there.until_answered()
+    await there.tell(said(8, li, f"<@{doc_slack.BOT}> 谢谢"))
+    await there.until_answered(count=2)  # by now the bot knows the id of the answer before
+    await there.tell(said(7, doc_slack.BOT, answer["text"], bot_id="B1"))
+    await there.tell(said(4, ann, f"<@{doc_slack.BOT}> why?", thread_ts=answer["ts"]))
+    await there.until_answered(answer["ts"])
 
 
 async def _tea_in_telegram(there: Telegram) -> None:
@@ -218,3 +302,14 @@ async def _tea_in_telegram(there: Telegram) -> None:
     await there.until_answered(4)
     await there.tell(message=said(5, ann, "hello", {"id": 1, "type": "private"}))
     await there.until_answered(5)
+
+
+async def _tea_in_wecom(there: WeCom) -> None:
+    assert await there.verify() == (200, "echo-7")
+    assert (await there.verify(signed=False))[0] == 401
+    assert await there.tell(1, doc_wecom.ANN, "my door code is 7319", signed=False) == 401
+    assert await there.tell(2, doc_wecom.ANN, "which tea?") == 200
+    await there.until_said(1)
+    assert await there.tell(3, doc_wecom.ANN, "为什么？") == 200
+    await there.until_said(2)
+    assert [said["touser"] for said in there.said.values()] == [doc_wecom.ANN] * 2

@@ -24,7 +24,7 @@ def short_memories(page: Page):
     assert page.printed[1].endswith(" True\n")
 
 
-@rig("docs/how-to/forget.md")
+@rig("docs/how-to/forget.md", "docs/how-to/forget.zh.md")
 def forget(page: Page):
     lore = page.open("chat.db")
     page.wait(said(lore, "tea", "Green tea, please", "sure", senders=("u-1842", "bob")))
@@ -55,7 +55,7 @@ def models(page: Page):
 
 @rig("docs/how-to/moving-from-mem0.md")
 def moving_from_mem0(page: Page):
-    """Where mem0 is imported, this client stands for it, but for the platform's, which tells nobody of its use."""
+    """Replace the module mem0 by roomlore's clients, except for the platform's client, whose telemetry is off."""
     page.environment |= {"MEMORY_DATABASE_URL": "sqlite:///memories.db", "MEM0_TELEMETRY": "False"}
     with pytest.MonkeyPatch.context() as patching, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -196,7 +196,7 @@ def chat_at(url: str) -> dict:
 
 
 def shown_memory(page: Page, server) -> str:
-    """What a model is told of somebody and of her room."""
+    """Return the prompt with facts about somebody and about her room."""
     lore = page.open("told.db", **chat_at(server.url))
     page.wait(lore.memories.add("user:a1", "Drinks green tea only"))
     page.wait(lore.memories.add("group:tea", "Meets for tea on Fridays"))

@@ -66,7 +66,7 @@ def first_page(page: Page, group: str, instead: dict[str, str]):
     assert "乌龙茶。Oolong." in told
 
 
-@rig("docs/how-to/production.md", "docs/how-to/verify.md")
+@rig("docs/how-to/production.md", "docs/how-to/production.zh.md", "docs/how-to/verify.md")
 def database(page: Page):
     page.open()
     yield
@@ -86,6 +86,14 @@ def facts(page: Page):
     assert page.printed[-1] == "1 ('user:anna',) [('results[1]', 'it has no memory')]\n"
 
 
+@rig("docs/how-to/memory.zh.md")
+def memory_in_chinese(page: Page):
+    lore = page.open()
+    page.wait(said(lore, "茶友群", "周五的点心谁来买？"))
+    page.shell("roomlore serve")
+    yield
+
+
 @rig("docs/how-to/search.md")
 def search(page: Page):
     lore = page.open()
@@ -98,13 +106,14 @@ def search(page: Page):
     assert "biscuits" in page.printed[1]
 
 
-@rig("docs/how-to/contexts.md")
+@rig("docs/how-to/contexts.md", "docs/how-to/contexts.zh.md")
 def contexts(page: Page):
     page.shell("roomlore --db chat.db serve")
     yield
     assert page.printed[1].startswith("user: [2026-05-08]")
-    assert '"rendered":[{"role":"user"' in page.printed[3]
-    assert page.printed[3].rstrip().endswith("@tea-bot 绿茶配杏仁饼干行吗？")
+    shell = page.printed[-1]
+    assert '"rendered":[{"role":"user"' in shell
+    assert shell.rstrip().endswith("@tea-bot 绿茶配杏仁饼干行吗？")
 
 
 @rig("docs/how-to/sessions.md")
@@ -155,7 +164,7 @@ def over_http(page: Page):
     yield
 
 
-@rig("docs/reference/importers.md")
+@rig("docs/reference/importers.md", "docs/reference/importers.zh.md")
 def importers(page: Page):
     page.file("result.json", TELEGRAM)
     yield

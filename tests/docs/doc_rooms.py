@@ -1,4 +1,4 @@
-"""What readers of the documentation have of their own: a chat's export, a room that talks, what is known of people."""
+"""Data of the documentation's readers: a chat's export, a room that talks, facts about people."""
 
 import json
 

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +14,9 @@ from doc_page import Page
 
 _SECONDS = 200
 _BOT = """#!/bin/sh
-if [ "$1" = "{program}" ]; then exec {python} {runner} "$@"; fi
+case "$1" in
+{programs}
+esac
 exec {python} "$@"
 """
 
@@ -82,8 +84,10 @@ def beside(stand_in: StandIn) -> Iterator[None]:
         loop.close()
 
 
-def start_bot(page: Page, stand_in: StandIn, program: str) -> None:
-    """`python PROGRAM` in the page starts it as it stands, and ends it with a signal once all has happened."""
-    page.environment["STAND_IN"] = stand_in.url
-    runner = Path(__file__).with_name("doc_bot.py")
-    page.program("python", _BOT.format(program=program, python=sys.executable, runner=runner))
+def start_bots(page: Page, stand_ins: Mapping[str, StandIn]) -> None:
+    """`python PROGRAM` in the page starts each as it stands, and ends it with a signal once all has happened."""
+    runner = f"{sys.executable} {Path(__file__).with_name('doc_bot.py')}"
+    programs = "\n".join(
+        f'{program}) STAND_IN={stand_in.url} exec {runner} "$@" ;;' for program, stand_in in stand_ins.items()
+    )
+    page.program("python", _BOT.format(programs=programs, python=sys.executable))

@@ -1,5 +1,4 @@
-"""What the bot of docs/how-to/discord.md does at its end, with messages that come twice, and with an answer that
-fails."""
+"""The bot of docs/how-to/discord.md: closing, messages that come twice, and an answer that fails."""
 
 import asyncio
 import contextlib

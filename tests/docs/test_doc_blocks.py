@@ -1,4 +1,4 @@
-"""What follows the documentation passes nothing over, and would notice a page that is wrong."""
+"""The runner of the documentation passes nothing over, and would notice a page that is wrong."""
 
 import sqlite3
 import subprocess

@@ -1,4 +1,4 @@
-"""What the bot of docs/how-to/lark.md does at its end, with events that come twice, and with an answer that fails."""
+"""The bot of docs/how-to/lark.md: closing, events that come twice, and an answer that fails."""
 
 import asyncio
 from collections import Counter

@@ -69,7 +69,7 @@ async def until(condition: Callable[[], Awaitable[bool] | bool], *, seconds: flo
 
 
 async def all_done(work: DurableWork, count: int, *, seconds: float = 60) -> float:
-    """How long it took."""
+    """Return the duration."""
 
     async def done() -> bool:
         return len(await work.page(status="done", limit=count + 1)) >= count

@@ -143,7 +143,7 @@ async def busy(url: str) -> AsyncIterator[None]:
 
 @pytest.mark.parametrize("url", ["sqlite_url"], indirect=True)
 async def test_durable_work_that_was_killed_after_the_model_answered_does_not_ask_again(lore, url, server, workers):
-    """What came of it cannot be stored, since another process writes; the answer is kept all the same."""
+    """The result cannot be stored, since another process writes; the answer is kept all the same."""
     server.default = Says(text=QUICK.text, after=1)
     await talk(lore, CHINESE, range(1, 8))
     process = await start(workers, "begin")

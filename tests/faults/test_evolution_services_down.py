@@ -25,7 +25,7 @@ AFTER = [CHINESE.better[0], CHINESE.new[0]]
 BEFORE = [CHINESE.known[0]]
 PATIENCE_SECONDS = 120
 LEASE_SECONDS = 12
-"""What holds a group's evolution cannot be given back to a server that is down: the next one waits for its end."""
+"""A lease on a group cannot be given back to a server that is down: the next evolution waits for its end."""
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ async def test_killed_after_the_model_answered(lore, sqlite_url, server, workers
 
 
 async def test_killed_between_replies(lore, server, workers):
-    """What counts lies in the messages: nothing is lost, and nothing is read or made twice."""
+    """All state is in the messages: nothing is lost, and nothing is read or made twice."""
     for first in (1, 5):
         process = await start(workers, first=first, count=4)
         await kill(process)

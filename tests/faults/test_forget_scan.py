@@ -105,8 +105,8 @@ class CutAfter(FaultyStorage):
 
 
 UNFINISHED = {"log and tables", "message vectors"}
-"""What a check may find while a forgetting is broken off: the log is rewritten before the table of memories, and the
-vectors of a room that goes are gone before its messages."""
+"""Faults that a check may find while a forgetting is broken off: the log is rewritten before the table of memories, and
+the vectors of a room that goes are gone before its messages."""
 
 
 @pytest.mark.parametrize("indexed", [False, True], ids=["words alone", "vectors too"])
@@ -142,7 +142,7 @@ async def _looks_unfinished(lore: Lore, at: int) -> None:
 
 
 async def _forgotten(lore: Lore, commits: int) -> bool:
-    """Whether it came to its end before it was cut."""
+    """Return True if it finished before it was cut."""
     try:
         await forgetting(lore, CutAfter(lore._resources.storage, commits))
     except StorageUnavailable:

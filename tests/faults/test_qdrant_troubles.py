@@ -59,7 +59,7 @@ async def whole(lore: roomlore.Lore, qdrant: QdrantStandIn, messages: int, room:
 
 
 def searches(qdrant: QdrantStandIn) -> int:
-    """How many it was asked for."""
+    """Return the number of searches that it was asked for."""
     return sum(line.endswith("/points/query/batch") for line in qdrant.requests)
 
 

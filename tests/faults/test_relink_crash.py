@@ -21,7 +21,7 @@ def url(request) -> str:
 
 
 async def killed_after(url: str, seconds: float) -> bool:
-    """Whether it was killed before it was done; it is killed so long after its first pieces."""
+    """Return True if it was killed before it was done. `seconds`: the time after its first pieces."""
     process = await ForkedProcess.start(RELINKER, url)
     await process.stdout.readline()
     await asyncio.sleep(seconds)

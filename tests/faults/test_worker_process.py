@@ -78,7 +78,7 @@ async def says(process: ForkedProcess, text: str) -> str:
 
 
 async def end(process: ForkedProcess, number: signal.Signals = signal.SIGTERM) -> str:
-    """What it says when it is told to end."""
+    """Return the output of the worker when it is told to end."""
     process.send_signal(number)
     told, _ = await asyncio.wait_for(process.communicate(), LONG)
     assert process.returncode == 0
@@ -110,7 +110,7 @@ async def asked(server: ModelServer, count: int) -> None:
 
 @pytest.mark.parametrize(("url", "number"), [("sqlite", signal.SIGTERM), ("postgres", signal.SIGINT)], indirect=["url"])
 async def test_told_to_end_it_leaves_the_rest_to_the_next(url, server, programs, number):
-    """What the model had answered is not asked again: no answer was paid for twice."""
+    """An answer of the model is not asked for again: none was paid for twice."""
     async with roomlore.open(url, background=False) as lore:
         await fill(lore)
         first, _ = await programs.worker()

@@ -19,7 +19,7 @@ INFERRED = "Is allergic to peanuts"
 
 
 def signatures(kind: type) -> dict[str, list[str]]:
-    """What each verb takes, without types and defaults; what it takes by any name is called 'more'."""
+    """Return the parameters of each verb, without types and defaults; 'more' stands for any other name."""
     found = {}
     for verb in VERBS:
         given = inspect.signature(getattr(kind, verb)).parameters.values()
@@ -48,7 +48,7 @@ def shape(value: Any, name: str = "") -> Any:
 
 
 def play(memory: Any) -> dict[str, Any]:
-    """What each call answered, as shapes; of an error that there was one."""
+    """Return the answer of each call, as shapes; an error only as such."""
     answers: dict[str, Any] = {}
 
     def call(step: str, verb: Callable[..., Any], *given: Any, **named: Any) -> Any:

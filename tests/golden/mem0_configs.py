@@ -67,7 +67,7 @@ CONFIGS = {
     ),
     "openai-key": _one("llm", "openai", model="gpt-4o-mini", api_key="k", **_COUNT),
     "openai-elsewhere": _one("llm", "openai", model="qwen", api_key="k", openai_base_url="http://here:8000/v1"),
-    "azure": _one("llm", "azure_openai", model="gpt-5-mini", azure_kwargs=AZURE, **_COUNT),
+    "azure": _one("llm", "azure_openai", model="gpt-5.4-mini", azure_kwargs=AZURE, **_COUNT),
     "anthropic": _one("llm", "anthropic", model="claude-sonnet-4-6", api_key="k", **_COUNT),
     "groq": _one("llm", "groq", model="llama-3.3-70b-versatile", api_key="k", **_COUNT),
     "litellm": _one("llm", "litellm", model="anthropic/claude-sonnet-4-6", api_key="k", temperature=0.2),

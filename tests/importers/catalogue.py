@@ -85,6 +85,8 @@ def described(item: Item) -> dict:
     moves = [f"{'+' if move.came else '-'}{move.person}{' (name)' if move.by_name else ''}" for move in item.moves]
     deletes = {"deletes": item.deletes} if item.deletes else {}
     room = {"kind": item.room.kind, "members": list(item.room.members or ())} if item.room else {}
+    if item.room and item.room.name:
+        room["name"] = item.room.name
     return (
         to_record(item.message)
         | edited

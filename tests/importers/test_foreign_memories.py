@@ -1,4 +1,4 @@
-"""What other systems remember: DeerFlow's memory.json and mem0's export, whole, damaged and again."""
+"""Memories of other systems: DeerFlow's memory.json and mem0's export, whole, damaged and again."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What the samples do not show: encodings, zones, odd values, errors, one case a test."""
+"""Cases that the samples do not have: encodings, zones, odd values, errors, one case a test."""
 
 import json
 import shutil

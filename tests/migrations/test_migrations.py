@@ -85,7 +85,7 @@ def test_a_new_sqlite_database_is_what_the_migrations_leave():
 
 
 def _rows(make) -> dict[str, list[tuple]]:
-    """What is in the tables of a SQLite database made so, where anything is."""
+    """Return the rows of each table that has some, in a SQLite database made by these migrations."""
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
         make(connection)

@@ -88,7 +88,7 @@ def _index(connection: Connection, key: int, entries: list[Entry]) -> None:
 
 
 def _sql(url: str, *statements: str) -> list[tuple]:
-    """What the last of these statements gives."""
+    """Return the rows of the last of these statements."""
     engine = _engine(url)
     with engine.begin() as connection:
         for statement in statements:

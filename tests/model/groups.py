@@ -102,7 +102,7 @@ _MORNING = datetime(2026, 3, 3, 8, tzinfo=UTC)
 
 
 def day_of(language: str, day: int) -> list[Message]:
-    """What is said on a day, from 0, a message every ten minutes."""
+    """Return the messages of a day, counted from 0, one every ten minutes."""
     start = _MORNING + timedelta(days=day)
     return [
         Message(

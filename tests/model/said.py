@@ -1,4 +1,4 @@
-"""What the tests of a real model share: how it is configured, and how what it says is shown."""
+"""Configuration of a real model for its tests, and how its answers are shown."""
 
 import sys
 from dataclasses import dataclass

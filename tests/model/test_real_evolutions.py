@@ -1,4 +1,4 @@
-"""What a group comes to be, by a real model over three days: what holds whatever it says."""
+"""Group memory made by a real model over three days: properties that hold whatever it says."""
 
 import math
 
@@ -48,7 +48,7 @@ async def _check(lore: roomlore.Lore, before: dict[str, str], result: EvolutionR
 
 
 def _check_order(result: EvolutionResult, record: Evolution, order: str) -> None:
-    """What the chat calls m1 is no memory, whatever the model makes of it."""
+    """Check that no message with the instruction became a memory, whatever the model made of it."""
     refused = {one.line for one in result.rejected}
     for operation in read_answer(record.raw_answer).operations:
         if any(handle in order for handle in operation.handles):

@@ -28,7 +28,7 @@ def _messages(talk: list[tuple[str, str]]) -> list[roomlore.Message]:
 
 
 async def _record(lore: roomlore.Lore, agent: str, seconds: float) -> Evolution:
-    """What came of the extraction, once the background has done it."""
+    """Return the record of the extraction, once the background has done it."""
     last = (await lore.messages.page(ROOM))[-1].arrival
     async with asyncio.timeout(seconds + 60):
         while True:

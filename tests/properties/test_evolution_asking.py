@@ -1,4 +1,4 @@
-"""What a model is shown: whatever was written, each thing is one line behind its own handle."""
+"""The prompt of a model: whatever was written, each thing is one line behind its own handle."""
 
 import re
 from dataclasses import replace

@@ -127,7 +127,7 @@ class EvolutionMachine(RuleBasedStateMachine):
 
     @rule(given=operations, meanwhile=st.lists(deeds, max_size=2))
     def evolve(self, given: Given, meanwhile: list[Deed]) -> None:
-        """What happens while the model thinks is stale when it answers."""
+        """Evolve while others change the memories, so that the model's answer is stale."""
 
         async def others() -> None:
             for one in meanwhile:
@@ -178,7 +178,7 @@ class EvolutionMachine(RuleBasedStateMachine):
 
     @rule(place=places, forced=st.booleans())
     def apply_what_was_thought(self, place: int, forced: bool) -> None:
-        """Where anything was changed since it conflicts. `forced`: as if nobody had looked at the numbers."""
+        """Apply an old plan, which conflicts with later changes. `forced`: as if nobody had looked at the numbers."""
         if not self.plans:
             return
         made, name = self.plans.pop(place % len(self.plans))
@@ -254,7 +254,7 @@ class EvolutionMachine(RuleBasedStateMachine):
         assert self.told.changes == before
 
     def attempt(self, work: Awaitable[Any]) -> Any:
-        """What came of it, None where it was refused: then nothing was changed, unless others did."""
+        """Return the result, or None if it was refused: then nothing was changed, unless others did."""
         self.rig.clock.advance(1)
         try:
             return self.runner.run(self.tried(work))

@@ -130,7 +130,7 @@ class ExtractionMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """What a process remembers beside the database is gone."""
+        """Forget all that a process holds beside the database."""
         self.service = ExtractionService(
             storage=self.lore.storage, durable=self.held, summaries=self.summaries, jobs=self.held, clock=self.clock,
             telemetry=self.held, every=self.every, zone=UTC,
@@ -258,7 +258,7 @@ class ExtractionMachine(RuleBasedStateMachine):
         self.runner.close()
 
     def _finish(self) -> None:
-        """What is due is done in the end, whatever happened before."""
+        """Do the due work in the end, whatever happened before."""
         self.sweep()
         while self.held.waiting:
             assert len(self.held.done) < MAX_PIECES
@@ -298,7 +298,7 @@ class ExtractionMachine(RuleBasedStateMachine):
 
 
 def _read(made: list[Evolution]) -> Counter[str]:
-    """How often a model read each question."""
+    """Return the number of times that a model read each question."""
     return Counter(question for record in made for question in re.findall("«[0-9]+»", record.raw_answer))
 
 

@@ -98,7 +98,7 @@ class Held:
 
 @dataclass
 class Truth:
-    """What was said, in order of arrival, and what is in force."""
+    """The messages in order of arrival, and the checkpoint in force."""
 
     said: list[Said] = field(default_factory=list)
     boundary: int = 0

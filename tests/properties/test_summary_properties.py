@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
-from roomlore.core.summary import Said, accepted, completed, extract
+from roomlore.core.summary import SpeakerText, accepted, completed, extract
 from roomlore.core.summary.select import sentence_parts
 
 count = EncodingTokens().count
@@ -44,7 +44,7 @@ PIECES = (
     ": ",
 )
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
-SAID = st.lists(st.builds(Said, st.sampled_from(["User", "用户", "Ann: B", "", "🧑🏽‍🚀"]), TEXTS), max_size=8)
+SAID = st.lists(st.builds(SpeakerText, st.sampled_from(["User", "用户", "Ann: B", "", "🧑🏽‍🚀"]), TEXTS), max_size=8)
 
 
 def characters(text: str) -> set[str]:
@@ -53,7 +53,7 @@ def characters(text: str) -> set[str]:
 
 @settings(max_examples=80)
 @given(TEXTS, SAID, st.integers(0, 80))
-def test_a_summary_keeps_its_budget_and_its_characters(previous: str, said: list[Said], budget: int) -> None:
+def test_a_summary_keeps_its_budget_and_its_characters(previous: str, said: list[SpeakerText], budget: int) -> None:
     summary = extract(previous, said, max_tokens=budget, count=count)
     assert count([summary])[0] <= budget
     assert summary == extract(previous, said, max_tokens=budget, count=count)
@@ -64,13 +64,13 @@ def test_a_summary_keeps_its_budget_and_its_characters(previous: str, said: list
 
 @settings(max_examples=50)
 @given(SAID, st.integers(100, 300))
-def test_something_is_told_where_something_was_said(said: list[Said], budget: int) -> None:
+def test_something_is_told_where_something_was_said(said: list[SpeakerText], budget: int) -> None:
     assert bool(extract("", said, max_tokens=budget, count=count)) == any(one.text.strip() for one in said)
 
 
 @settings(max_examples=50)
 @given(TEXTS, st.lists(SAID, min_size=1, max_size=4), st.integers(10, 60))
-def test_a_summary_of_a_summary_keeps_its_budget(previous: str, rounds: list[list[Said]], budget: int) -> None:
+def test_a_summary_of_a_summary_keeps_its_budget(previous: str, rounds: list[list[SpeakerText]], budget: int) -> None:
     for said in rounds:
         previous = extract(previous, said, max_tokens=budget, count=count)
         assert count([previous])[0] <= budget
@@ -97,7 +97,7 @@ def test_a_completed_summary_keeps_its_budget(answer: str, texts: list[str], bud
         summary = accepted(answer, max_tokens=budget, count=count)
     except BadModelOutput:
         return
-    said = [Said("Ann", text) for text in texts]
+    said = [SpeakerText("Ann", text) for text in texts]
     full = completed(summary, "", said, max_tokens=budget, count=count)
     assert count([full])[0] <= budget
     assert full == completed(summary, "", said, max_tokens=budget, count=count)

@@ -16,17 +16,18 @@ import roomlore
 from roomlore.core import analysis, intake, json_values, mentions, prompt, safety, subjects, transcript
 from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
-from roomlore.core.dates import chinese, time_spans
+from roomlore.core.dates import chinese
+from roomlore.core.dates.spans import time_spans
 from roomlore.core.digest import wording as digest_wording
 from roomlore.core.evaluation import Question
-from roomlore.core.evolution import answers, sameness, wording
+from roomlore.core.evolution import answers, similarity, together, wording
 from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
-from roomlore.core.evolution.offline import coming, cues, reading, statements
+from roomlore.core.evolution.offline import cues, finding, future_days, reading
 from roomlore.core.linking import window
-from roomlore.core.memory import extraction, scoring, words_diff, writing
+from roomlore.core.memory import extraction, scoring, shortening, words_diff, writing
 from roomlore.core.memory import reading as memory_reading
 from roomlore.core.memory import scoring as memory_asking
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
@@ -34,14 +35,14 @@ from roomlore.core.privacy import redaction as privacy_messages
 from roomlore.core.privacy import traces
 from roomlore.core.raw_payloads import give_back
 from roomlore.core.recall import rendering, words
-from roomlore.core.recall.options import Said as RecallSaid
+from roomlore.core.recall.options import ConversationMessage
 from roomlore.core.search import lexical, query
 from roomlore.core.search.facts import facts_of
 from roomlore.core.search.hits import FactRows
 from roomlore.core.sessions import state
 from roomlore.core.sessions import window as turns
 from roomlore.core.summary import answers as summary_answers
-from roomlore.core.summary import corrections, select, sentences, stakes
+from roomlore.core.summary import corrections, importance, select, sentences
 from roomlore.core.summary import sentences as summary_quotes
 from roomlore.importers import export_files, irc, json_stream, wechat_csv, whatsapp
 from roomlore.importers.formats import open_import
@@ -138,16 +139,29 @@ READERS: dict[str, Reader] = {
     "core.evolution.prompt:clean_line": guards.clean_line,
     "core.evolution.prompt:comparison_form": guards.comparison_form,
     "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
-    "core.evolution.sameness:is_one_subject": lambda text: sameness.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
-    "core.evolution.sameness:sameness": lambda text: sameness.sameness(text, f"Anna {text}"),
-    "core.evolution.sameness:says_the_same": lambda text: sameness.says_the_same(text, f"Anna {text}"),
+    "core.evolution.together:taken_apart": lambda text: together.taken_apart(
+        f"{text}\n{text}", [together.Shown("Anna", "", f"c1 [x] Anna: {text}")] * 2, repair=lambda one: one
+    ),
+    "core.evolution.together:shown_together": lambda text: together.shown_together([together.Shown(text, text, text)]),
+    "core.evolution.similarity:is_one_subject": lambda text: similarity.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
+    "core.evolution.similarity:rests_on_the_same": lambda text: similarity.rests_on_the_same(
+        f"{text} 7",
+        [similarity.Utterance(text, f"{text} 7")],
+        f"Anna 7 {text}",
+        [similarity.Utterance("Bo", f"7 {text}")],
+    ),
+    "core.evolution.similarity:similarity": lambda text: similarity.similarity(text, f"Anna {text}"),
+    "core.evolution.similarity:says_the_same": lambda text: similarity.says_the_same(text, f"Anna {text}"),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
     "core.evolution.offline.reading:Wording.of": reading.Wording.of,
-    "core.evolution.offline.statements:parse_statement": lambda text: statements.parse_statement(
+    "core.evolution.offline.finding:parse_statement": lambda text: finding.parse_statement(
         f"Ann (2024-01-01): {text} [about {text}]"
     ),
-    "core.evolution.offline.coming:coming_days": lambda text: list(coming.coming_days(text, _NOW.date())),
+    "core.evolution.offline.future_days:future_days": lambda text: list(future_days.future_days(text, _NOW.date())),
     "core.evolution.offline.cues:agrees": cues.agrees,
+    "core.evolution.offline.cues:acknowledges": cues.acknowledges,
+    "core.evolution.offline.cues:is_statement": cues.is_statement,
+    "core.evolution.offline.cues:words_beside": lambda text: cues.words_beside(text, "change"),
     "core.evolution.offline.cues:laughs": cues.laughs,
     "core.evolution.offline.cues:sense_of": cues.sense_of,
     "core.evolution.offline.cues:times_in": cues.times_in,
@@ -177,6 +191,7 @@ READERS: dict[str, Reader] = {
     "core.memory.scoring:read_question": lambda text: memory_asking.read_question(text, of_group=True),
     "core.memory.extraction:fallback": extraction.fallback,
     "core.memory.reading:without_times": memory_reading.without_times,
+    "core.memory.shortening:shortened": lambda text: shortening.shortened(text, 100),
     "core.memory.extraction:kept": lambda text: extraction.kept(f"enough of it {text}", instructions="Write a summary"),
     "core.memory.writing:is_longer": lambda text: writing.is_longer(text, 4_000),
     "core.memory.writing:normal": writing.normal,
@@ -216,11 +231,11 @@ READERS: dict[str, Reader] = {
     "core.prompt:is_label": prompt.is_label,
     "core.prompt:neutral": lambda text: prompt.neutral(f"{text}<memory\n{text}System:"),
     "core.recall.rendering:line_of": lambda text: rendering.line_of(text, text),
-    "core.recall.words:topic_of": lambda text: words.topic_of([RecallSaid("user", text)], 3),
+    "core.recall.words:topic_of": lambda text: words.topic_of([ConversationMessage("user", text)], 3),
     "core.recall.words:Vocabulary.count": lambda text: words.Vocabulary().count(text),
     "core.recall.words:amount": words.amount,
     "core.transcript:Speakers.line": _speaker,
-    "core.transcript:said": lambda text: transcript.said(_message(text)),
+    "core.transcript:spoken_text": lambda text: transcript.spoken_text(_message(text)),
     "core.sessions.state:signed": lambda text: state.signed(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.state:verified": lambda text: state.verified(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.window:summary_line": lambda text: turns.summary_line(text, "en"),
@@ -236,26 +251,26 @@ READERS: dict[str, Reader] = {
     ),
     "core.summary.answers:shortened": lambda text: summary_answers.shortened(text, len(text) // 9, _count),
     "core.summary.answers:completed": lambda text: summary_answers.completed(
-        "enough of it", text, [sentences.Said("Anna", text)], max_tokens=200, count=_count
+        "enough of it", text, [sentences.SpeakerText("Anna", text)], max_tokens=200, count=_count
     ),
-    "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"]),
-    "core.summary.stakes:stake": stakes.stake,
+    "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"], [text, "Ann"]),
+    "core.summary.importance:importance": importance.importance,
     "core.summary.answers:says_nothing": summary_answers.says_nothing,
-    "core.summary.stakes:Coverage.add": lambda text: stakes.Coverage([text], [text]).add(text),
+    "core.summary.importance:Coverage.add": lambda text: importance.Coverage([text], [text]).add(text),
     "core.summary.select:sentence_parts": select.sentence_parts,
     "core.summary.select:extract": lambda text: select.extract(
-        text, [sentences.Said("Anna", text)], max_tokens=200, count=_count
+        text, [sentences.SpeakerText("Anna", text)], max_tokens=200, count=_count
     ),
     "core.summary.sentences:closed": sentences.closed,
     "core.summary.sentences:readings": sentences.readings,
     "core.summary.sentences:worth": sentences.worth,
     "core.summary.select:cut": lambda text: select.cut(text, len(text) // 9, _count),
     "core.summary.select:cut_at_sentence": lambda text: select.cut_at_sentence(text, len(text) // 9, _count),
-    "core.summary.sentences:torn": lambda text: summary_quotes.torn(text[1:], text),
+    "core.summary.sentences:is_fragment": lambda text: summary_quotes.is_fragment(text[1:], text),
     "core.summary.sentences:unsplit": summary_quotes.unsplit,
     "core.summary.sentences:label_of": sentences.label_of,
     "core.summary.sentences:prose": sentences.prose,
-    "core.summary.sentences:units": lambda text: sentences.units(text, [sentences.Said("Anna", text)]),
+    "core.summary.sentences:units": lambda text: sentences.units(text, [sentences.SpeakerText("Anna", text)]),
     "core.safety:forbids": safety.forbids,
     "core.safety:is_declared": safety.is_declared,
     "core.safety:is_grave": safety.is_grave,

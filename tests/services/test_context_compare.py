@@ -1,4 +1,4 @@
-"""What each strategy takes and leaves, side by side, without leaving a trace."""
+"""Strategies compared side by side: the messages that each takes and leaves, without leaving a trace."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What `lore.context` promises: strategies, fallback, time-out, records, feedback, experiments."""
+"""The promises of `lore.context`: strategies, fallback, time-out, records, feedback, experiments."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

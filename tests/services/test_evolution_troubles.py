@@ -316,7 +316,7 @@ async def test_work_that_failed_is_tried_again_and_done_once(caplog):
 
 
 async def test_an_answer_is_paid_for_once_where_it_cannot_be_stored_at_first(sqlite_url, monkeypatch):
-    """What is stored at last is what the model said at first."""
+    """An answer is stored at last as the model gave it at first."""
     said, failures = CHINESE, [1]
     add = EvolutionRecords.add_evolution
 

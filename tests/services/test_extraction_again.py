@@ -29,7 +29,7 @@ from roomlore.testing.model_server import Fails, ModelServer, Says
 
 @pytest.fixture(params=["process", "dbos"])
 def kept_by(request, sqlite_url) -> dict:
-    """What keeps the work."""
+    """Return the settings of an engine that keeps the work."""
     return {"url": sqlite_url, "durable_work": request.param}
 
 

@@ -1,4 +1,4 @@
-"""What a model is given to read: nothing roomlore put there, and every quotation as its author's. Seen in the very
+"""The text that a model is given to read: none of roomlore's, and every quotation as its author's. Seen in the very
 request that the server received."""
 
 import time
@@ -60,7 +60,7 @@ WHERE = [
     "summary in English", "fallback", "inside a message", "quoted", "a quoted checkpoint", "a card",
 ]  # fmt: skip
 BESIDE = ("inside a message", "quoted", "two blocks", "a quoted checkpoint", "a card")
-"""Where the sender says something too."""
+"""Texts in which the sender says something too."""
 
 
 @both
@@ -107,7 +107,7 @@ async def test_words_that_only_look_like_it_are_the_senders_own(text):
 
 
 async def lines(*messages: Message) -> list[str]:
-    """What a model reads of these and a reply after each."""
+    """Return the lines that a model reads of these messages and of a reply after each."""
     async with ModelServer(default=ENGLISH.summary) as server, opened(server, extract_every=20) as lore:
         await lore.messages.add([reply(n, "。") for n in range(1, 20)])
         await lore.messages.add([*messages, reply(99, "。")])

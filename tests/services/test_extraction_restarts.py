@@ -25,7 +25,7 @@ from roomlore.testing.model_server import ModelServer, Says
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch) -> None:
-    """What a closed store left in this process alone is found again in a moment."""
+    """Look again after a moment for work that a closed store left in this process alone."""
     monkeypatch.setattr("roomlore.services.extraction.extraction_service._LOOK_AGAIN_SECONDS", 0.1)
     monkeypatch.setattr("roomlore.wiring.work._SWEEP_SECONDS", 0.1)
 

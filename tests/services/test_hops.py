@@ -1,4 +1,4 @@
-"""What one call sends to a thread and back is counted: on a busy processor each such hop costs more than the work."""
+"""Hops from the event loop to a thread, counted for each call: on a busy processor each costs more than the work."""
 
 import asyncio
 

@@ -64,6 +64,7 @@ async def test_an_import_never_opens_a_room_but_closes_one(lore, tmp_path):
     await lore.rooms.set_kind("plans", "public")
     closed = await lore.imports.run(slack(tmp_path / "private"))
     assert closed.kinds == {"plans": RoomKind.PRIVATE}
+    assert (await lore.rooms.get("plans")).past_kinds == (), "it never was public"
 
 
 async def test_members_of_an_old_export_do_not_replace_newer_ones(lore, tmp_path):

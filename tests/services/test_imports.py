@@ -1,4 +1,4 @@
-"""What `lore.imports` promises: nothing good is lost, nothing is added twice, a broken-off import goes on."""
+"""The promises of `lore.imports`: nothing good is lost, nothing is added twice, a broken-off import goes on."""
 
 import json
 from pathlib import Path

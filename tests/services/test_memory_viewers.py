@@ -1,4 +1,4 @@
-"""What is said among few stays among few: recall, search and replies for a viewer."""
+"""Memories from a small room stay there: recall, search and replies for a viewer."""
 
 from datetime import timedelta
 
@@ -80,6 +80,8 @@ async def test_a_room_that_changes_changes_what_is_known_at_once(lore):
     assert await known(lore, "room:team") == {"team", "square"}
     assert await known(lore, "user:eve") == {"square"}, "she joined after it was said"
     await lore.rooms.set_kind("team", "public")
+    assert await known(lore, "user:eve") == {"square"}, "it was private when it was said"
+    await lore.rooms.set_kind("team", "public", since=START)
     assert await known(lore, "user:eve") == {"team", "square"}
     await lore.rooms.set_kind("old", "direct")
     await lore.rooms.set_members("old", ["ann"])
@@ -222,6 +224,21 @@ async def test_the_same_words_said_elsewhere_do_not_keep_a_memory_away(lore):
     assert (await lore.memories.update(said.memory_id, statement="Ann rests 安在休息")).version == 3
 
 
+async def test_what_is_said_for_all_takes_the_place_of_what_fewer_were_told_and_tells_nothing_of_it(lore):
+    told = {"confidence": 0.9, "category": "health", "tags": ["pinned"]}
+    alone = await lore.memories.add("user:ann", FACTS["dm"], sources=[Source("dm", "dm-ann")], **told)
+    open_ = await lore.memories.add("user:ann", f"  {FACTS['dm'].upper()}")
+    for viewer in (None, "room:team", "room:dm", "user:ann"):
+        assert await lore.memories.page("user:ann", viewer=viewer) == [open_], viewer
+    assert (open_.version, open_.parents, open_.sources, open_.confidence, open_.tags) == (1, (), (), None, ())
+    assert await lore.memories.head(alone.memory_id) == open_
+    changed = await lore.memories.update(alone.memory_id, statement="Ann is fine 安没事")
+    assert (changed.lineage_id, changed.version) == (open_.lineage_id, 2)
+    await lore.memories.delete(alone.memory_id)
+    assert await lore.memories.page("user:ann") == []
+    assert (await lore.privacy.verify()).faults == ()
+
+
 async def test_a_change_that_rests_on_what_others_did_not_hear_leaves_them_what_they_know(lore):
     await remember(lore, "team")
     (before,) = await lore.memories.page("user:ann")
@@ -256,3 +273,54 @@ async def test_a_viewer_is_not_told_with_which_other_rooms_a_memory_was_shared()
             assert {one.shared_with for one in shown} == {("room:team",)}
         everything = await lore.memories.head(known)
         assert everything.shared_with == ("room:secret-board", "room:team")
+
+
+async def test_a_shared_memory_tells_what_it_says_and_not_where_it_comes_from():
+    people = {"dm": "ann", "team": "ann bo", "secret-board": "ann eve"}
+    async with audience_rig.heard_in(people, direct="dm") as lore:
+        first = await audience_rig.remember(lore, "wants another job 想换工作", "secret-board")
+        sources = [Source(room, f"{room}-ann") for room in ("secret-board", "dm")]
+        known = (await lore.memories.update(first, statement="quits 辞职", sources=sources, reason="eve")).memory_id
+        await lore.memories.share(known, "room:team")
+        asked = {"viewer": "room:team"}
+        shown = [
+            await lore.memories.get(known, **asked),
+            await lore.memories.head(known, **asked),
+            *await lore.memories.page("user:ann", **asked),
+            *await lore.memories.history(known, **asked),
+            *(hit.memory for hit in (await lore.memories.search("user:ann", "quits", threshold=0, **asked)).hits),
+            *(one.memory for one in (await lore.recall.build(["user:ann"], ASKED, **asked)).facts),
+            *await lore.memories.as_told([await lore.memories.get(known)], "room:team"),
+        ]
+        assert len(shown) == 7
+        for word in ("secret-board", "dm-ann", "eve'", first):
+            assert word not in str(shown)
+        assert {(one.version, one.parents, one.lineage_id, one.evidence, one.sources) for one in shown} == {
+            (1, (), known, (), ())
+        }
+        whole = await lore.memories.get(known)
+        assert (whole.parents, [one.room_id for one in whole.evidence]) == ((first,), ["dm", "secret-board"])
+
+
+async def test_a_shared_version_replaces_the_one_that_was_heard_for_those_it_is_shared_with(lore):
+    await remember(lore, "team")
+    (before,) = await lore.memories.page("user:ann")
+    private = [*before.sources, Source("dm", "dm-ann")]
+    after = await lore.memories.update(before.memory_id, statement="Ann eats no nuts 不吃坚果", sources=private)
+    await lore.memories.share(after.memory_id, "room:team")
+    (shown,) = await lore.memories.page("user:ann", viewer="room:team")
+    assert (shown.statement, shown.parents) == ("Ann eats no nuts 不吃坚果", (before.memory_id,))
+    assert [one.room_id for one in shown.evidence] == ["team"]
+    assert (await lore.memories.get(after.memory_id, viewer="room:team")).parents == (before.memory_id,)
+
+
+async def test_whoever_a_memory_is_only_shared_with_may_not_change_it(lore):
+    await remember(lore, "dm")
+    (fact,) = await lore.memories.page("user:ann")
+    await lore.memories.share(fact.memory_id, "room:team")
+    with pytest.raises(Forbidden, match="only shared"):
+        await lore.memories.check_changeable(fact.memory_id, "room:team")
+    for viewer in ("user:ann", "room:dm", None):
+        await lore.memories.check_changeable(fact.memory_id, viewer)
+    with pytest.raises(NotFound):
+        await lore.memories.check_changeable(fact.memory_id, "room:square")

@@ -1,4 +1,4 @@
-"""What `lore.messages` promises: batches, duplicates, conflicts, edits, deletes, late replies, bad input."""
+"""The promises of `lore.messages`: batches, duplicates, conflicts, edits, deletes, late replies, bad input."""
 
 import asyncio
 import time
@@ -293,7 +293,7 @@ async def test_export_gives_every_room_in_order_and_can_be_added_elsewhere(lore)
 
 
 async def share_of_the_loop(work: Coroutine[Any, Any, object]) -> float:
-    """How much of the processor time that some work takes is spent on the event loop's thread."""
+    """Return the share of some work's processor time that is spent on the event loop's thread."""
     loop, all_threads = time.thread_time(), time.process_time()
     await work
     return (time.thread_time() - loop) / (time.process_time() - all_threads)

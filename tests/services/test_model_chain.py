@@ -16,7 +16,7 @@ from roomlore.core.chat import ChatAnswer, ChatRequest, ModelRegistry, ToolCall,
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.providers import EVOLVE_MODEL, SHIPPED, SUMMARY_MODEL
 from roomlore.services.models import ModelService
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.testing import FrozenClock
 from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Script, Sends
 
@@ -58,7 +58,7 @@ class Chain:
 
     @property
     def counts(self) -> list[int]:
-        """How often each provider was asked."""
+        """Return the number of requests to each provider."""
         return [len(server.requests) for server in self.servers]
 
     async def complete(self, request: ChatRequest | None = None, **more) -> ChatAnswer:
@@ -528,7 +528,7 @@ async def test_models_are_shown_without_internal_ones_and_never_a_key(chain):
     assert [(one.model_id, one.internal, one.usable) for one in every] == [
         ("memory-summary-model", True, False), ("memory-evolve-model", True, False), ("m", False, True),
     ]  # fmt: skip
-    assert "sk-second-2" not in json.dumps(plain(every))
+    assert "sk-second-2" not in json.dumps(to_jsonable(every))
 
 
 async def test_a_test_asks_each_provider_and_says_what_came_back(chain):

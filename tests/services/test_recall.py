@@ -13,7 +13,7 @@ from recall_facts import count, fact
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus
-from roomlore.core.recall.options import Recollection, Said
+from roomlore.core.recall.options import ConversationMessage, Recollection
 from roomlore.core.search.hits import Vectors
 from roomlore.services.recall import RecallCache
 from roomlore.testing.coordination import FrozenClock
@@ -92,7 +92,7 @@ async def test_kinds_are_chosen(ann):
 FORMS = {
     "mapping": [{"role": "user", "content": "pytest"}],
     "parts": [{"role": "user", "content": [{"type": "text", "text": "pytest"}, {"type": "image_url"}]}],
-    "said": [Said("user", "pytest")],
+    "said": [ConversationMessage("user", "pytest")],
     "message": [roomlore.Message(id="1", room_id="r", sender_id="ann", text="pytest")],
 }
 
@@ -142,8 +142,8 @@ BAD = [
     ({"kinds": None}, "kinds"),
     ({"conversation_id": "c" * 513}, "conversation_id"),
     ({"messages": [{"role": ["user"], "content": ""}]}, "role"),
-    ({"messages": [Said("human", "tea")]}, "role"),
-    ({"messages": [Said("user", None)]}, "text"),
+    ({"messages": [ConversationMessage("human", "tea")]}, "role"),
+    ({"messages": [ConversationMessage("user", None)]}, "text"),
 ]
 
 

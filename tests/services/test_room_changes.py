@@ -67,24 +67,80 @@ async def test_somebody_leaves_and_comes_back(lore, clock):
     assert await seen(lore, "user:bo") == {again}
 
 
-async def test_a_room_becomes_public_and_private_again(lore, clock):
+async def test_a_room_that_becomes_public_does_not_publish_what_was_said_before(lore, clock):
     club, team = await said(lore, clock, "club"), await said(lore, clock, "team")
     await lore.rooms.set_kind("club", "public")
-    assert await seen(lore, "room:new") == {club}
-    assert await seen(lore, "room:club") == {club}
+    opened = await said(lore, clock, "club")
+    assert await seen(lore, "room:new") == {opened}
+    assert await seen(lore, "user:eve") == {opened}
+    assert await seen(lore, "user:bo") == {club, team, opened}, "who heard it still knows it"
+    assert await seen(lore, "room:club") == {club, opened}
+
+
+async def test_a_room_that_becomes_private_does_not_withdraw_what_was_said_before(lore, clock):
+    club, team = await said(lore, clock, "club"), await said(lore, clock, "team")
+    await lore.rooms.set_kind("club", "public")
+    opened = await said(lore, clock, "club")
     await lore.rooms.set_kind("club", "private")
+    closed = await said(lore, clock, "club")
+    assert await seen(lore, "room:new") == {opened}
+    assert await seen(lore, "room:team") == {club, team, opened, closed}
+    await lore.rooms.set_kind("club", "public")
+    assert await seen(lore, "room:new") == {opened}
+    assert [one.kind for one in (await lore.rooms.get("club")).past_kinds] == ["private", "public", "private"]
+
+
+async def test_a_kind_is_corrected_for_a_time_before(lore, clock):
+    first, second = await said(lore, clock, "club"), await said(lore, clock, "club")
+    await lore.rooms.set_kind("club", "public", since=START + 1.5 * HOUR)
+    assert await seen(lore, "room:new") == {second}
+    await lore.rooms.set_kind("club", "public", since=START)
+    assert await seen(lore, "room:new") == {first, second}
+    await lore.rooms.set_kind("club", "private", since=START)
     assert await seen(lore, "room:new") == set()
-    assert await seen(lore, "room:club") == {club, team}
+    assert (await lore.rooms.get("club")).past_kinds == ()
+    with pytest.raises(InvalidInput, match="to come"):
+        await lore.rooms.set_kind("club", "public", since=lore.now() + HOUR)
+
+
+async def test_what_was_said_publicly_is_not_replaced_by_what_was_said_since(lore, clock):
+    await lore.rooms.set_kind("club", "public", since=START)
+    for name, text in (("open", "Ann moves to 巴黎"), ("closed", "Ann moves to Lyon 里昂")):
+        if name == "closed":
+            await lore.rooms.set_kind("club", "private")
+        await lore.messages.add(Message(id=name, room_id="club", sender_id="ann", text=text, sent_at=lore.now()))
+        clock.advance(1)
+    sources = [Source("club", "open")]
+    old = await lore.memories.add("user:ann", "moves to 巴黎", sources=sources)
+    both = [*sources, Source("club", "closed")]
+    await lore.memories.update(old.memory_id, statement="moves to Lyon 里昂", sources=both)
+    assert await seen(lore, "room:new") == {"moves to 巴黎"}
+    assert await seen(lore, "user:bo") == {"moves to Lyon 里昂"}
+
+
+async def test_a_search_finds_only_what_was_said_while_the_room_was_public(lore, clock):
+    for number, kind in enumerate(("private", "public", "private", "public")):
+        await lore.rooms.set_kind("club", kind)
+        text, at = f"the lantern 灯笼 {number}", lore.now()
+        await lore.messages.add(Message(id=f"l{number}", room_id="club", sender_id="ann", text=text, sent_at=at))
+        clock.advance(60)
+    for viewer, numbers in (("user:eve", "13"), ("room:new", "13"), ("user:bo", "0123")):
+        hits = (await lore.messages.search(query="灯笼 lantern", viewer=viewer)).hits
+        assert {hit.message.id for hit in hits} == {f"l{one}" for one in numbers}, viewer
+    await lore.rooms.set_kind("club", "private")
+    hits = (await lore.messages.search(query="灯笼 lantern", viewer="user:eve")).hits
+    assert {hit.message.id for hit in hits} == {"l1", "l3"}
 
 
 async def test_an_unknown_kind_becomes_known(lore, clock):
     club = await said(lore, clock, "club")
-    await lore.rooms.set_kind("new", "private")
-    assert await seen(lore, "room:new") == set()
-    await lore.rooms.set_kind("new", "direct")
-    assert await seen(lore, "room:new") == {club}
-    await lore.rooms.set_kind("new", "public")
-    assert await seen(lore, "room:new") == set()
+    hello = await said(lore, clock, "new")
+    assert await seen(lore, "room:team") == {club}
+    for kind, here in (("private", {hello}), ("direct", {club, hello}), ("public", {hello})):
+        await lore.rooms.set_kind("new", None, since=START)
+        await lore.rooms.set_kind("new", kind)
+        assert await seen(lore, "room:new") == here
+    assert await seen(lore, "room:team") == {club, hello}, "it was public all the time"
 
 
 async def test_all_members_are_told(lore, clock):

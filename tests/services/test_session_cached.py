@@ -1,4 +1,4 @@
-"""What stands in the cache follows every change, and a cache that fails is tried by one call at a time."""
+"""The cache of sessions follows every change, and one that fails is tried by one call at a time."""
 
 import asyncio
 import json

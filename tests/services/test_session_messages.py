@@ -1,4 +1,4 @@
-"""What `lore.sessions.add_messages` promises: one transaction, turns, and a session where there was none."""
+"""The promises of `lore.sessions.add_messages`: one transaction, turns, and a session if there was none."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What used to make a conversation unreadable, or one conversation's trouble another's."""
+"""Faults that used to make a conversation unreadable, or to spread from one conversation to another."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ async def tools(rig: Rig, first: int, count: int) -> None:
 
 
 async def summarised(rig: Rig, rooms: int) -> int:
-    """How many of these rooms have a checkpoint."""
+    """Return the number of these rooms that have a checkpoint."""
     return sum([bool(await rig.sessions.checkpoints(f"r{number}")) for number in range(rooms)])
 
 

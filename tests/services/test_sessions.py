@@ -1,4 +1,4 @@
-"""What `lore.sessions` promises of turns, contexts and state, on each store where they could differ."""
+"""The promises of `lore.sessions` for turns, contexts and state, on each store where they could differ."""
 
 import asyncio
 import json

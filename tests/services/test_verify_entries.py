@@ -73,7 +73,7 @@ async def entries(lore: roomlore.Lore) -> list[Change]:
 
 
 def checked(log: list[Change]) -> list[Fault]:
-    """What is wrong with the entries themselves."""
+    """Return the faults of the log entries themselves."""
     check = ScopeCheck(SCOPE)
     for change in log:
         check.add_change(change)

@@ -51,7 +51,7 @@ def site(tmp_path_factory) -> Path:
 
 @dataclass
 class Seen(HTMLParser):
-    """What is of interest in a page: what it loads, where its links lead, the ids it has, how often a tag comes."""
+    """The checked parts of a page: what it loads, where its links lead, its ids, how often each tag comes."""
 
     loads: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ def pages(site) -> dict[str, Seen]:
 
 
 def place(page: str) -> str:
-    """Where the site has a page of docs/."""
+    """Return the path that the site has for a page of docs/."""
     stem = page.removesuffix(".md").removesuffix("README").removesuffix("index").rstrip("/")
     return posixpath.join(stem, "index.html")
 

@@ -93,7 +93,7 @@ async def over_http(url: str, *, key: str | None = None, mode: str = "auto", pat
 
 
 async def ask(client: Client, tool: str, **arguments) -> dict:
-    """What a tool answers; the text says the same as the data."""
+    """Return the answer of a tool; check that its text says the same as its data."""
     answer = await client.call_tool(tool, arguments)
     assert not answer.is_error, answer.content[0].text
     assert [json.loads(part.text) for part in answer.content] == [answer.structured_content]

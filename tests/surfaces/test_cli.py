@@ -1,5 +1,6 @@
 """The command line: every command, what it prints for people and for programs, and what it says to bad input."""
 
+import io
 import json
 import os
 import re
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 from typer.testing import CliRunner
 
 import roomlore
@@ -100,21 +103,14 @@ def test_context_for_people(chat):
     assert "bob: 绿茶!" in shown
     assert "→ Green or black?" in shown
     assert "1 message, 4 tokens; the last 1 message would have cost 4: 0% saved" in shown
-    assert shown.splitlines()[2].split() == [
-        "sent",
-        "sender",
-        "text",
-        "score",
-        "reply",
-        "user",
-        "time",
-        "@",
-        "words",
-        "reason",
-    ]
+    (line,) = [line for line in shown.splitlines() if "→" in line]
+    assert line.split()[:4] == ["12:00", "█████", "1.00", "Ann"]
+    assert line.rstrip().endswith("directly answered (platform reply)")
     assert max(map(len, shown.splitlines())) <= show.PLAIN_WIDTH
     assert "\x1b" not in shown
     explained = chat("context", "tea", "m2", "--explain").stdout
+    assert explained.splitlines()[2].split() == ["reply", "user", "time", "@", "words"]
+    assert "0.00  0.00 directly answered" in " ".join(explained.splitlines()[3].split(" "))
     assert "answers    m1 (platform, probability 1.00)" in explained
 
 
@@ -134,15 +130,45 @@ def test_context_as_a_prompt(chat):
     assert "leave out --json" in chat("context", "tea", "m2", "--prompt", "--json", code=2).stderr
 
 
-def test_a_long_chinese_text_is_folded_not_cut(run):
-    text = "这是一句没有空格的很长的话" * 12
-    Path("long.jsonl").write_text("".join(json.dumps(said(f"m{n}", "长", "小雪", n, text)) + "\n" for n in (1, 2)))
+SAYINGS = {
+    "zh": "这是一句没有空格的很长的话，",
+    "en": "a long sentence that goes on ",
+    "both": "部署 the 服务 again 👩‍👩‍👧 ",
+}
+
+
+@pytest.mark.parametrize("language", SAYINGS)
+@pytest.mark.parametrize("strategy", ["threaded", "weighted", "recent"])
+def test_a_message_takes_a_line_of_80_columns(run, monkeypatch, language, strategy):
+    monkeypatch.setattr(show, "PLAIN_WIDTH", 80)
+    rows = [said(f"m{n}", "长", f"person-{n % 2}", n, SAYINGS[language] * 8, sender_name="王" * 9) for n in range(6)]
+    Path("long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     run("import", "long.jsonl")
-    shown = run("context", "长", "m2", "--strategy", "recent").stdout
-    table, _, title = shown.partition("thread: ")
-    assert "…" not in table
-    assert table.count("句") >= 24
-    assert title
+    head, place, *shown, spent = run("context", "长", "m5", "--strategy", strategy).stdout.splitlines()[1:]
+    shown = [line for line in (head, place, *shown) if re.match(r"(\d\d-\d\d )?\d\d:\d\d ", line)]
+    assert len(shown) >= 2
+    assert max(map(cell_len, [*shown, spent])) <= 80
+    assert all("…" in line and "王" in line for line in shown)
+    for command in (("threads", "长"), ("threads", "长", "--thread", "m0")):
+        printed = run(*command).stdout.splitlines()
+        assert max(map(cell_len, printed)) <= 80
+        assert len(printed) <= 7
+
+
+def test_signals_are_shown_where_there_is_room(chat, monkeypatch):
+    assert "reply user time" in " ".join(chat("context", "tea", "m2", "--explain").stdout.split())
+    monkeypatch.setattr(show, "PLAIN_WIDTH", show.WIDE - 1)
+    told = chat("context", "tea", "m2", "--explain").stdout
+    assert "reply user time" not in " ".join(told.split())
+    assert "A terminal of 100 columns shows the five signals too." in told
+
+
+@pytest.mark.parametrize(
+    ("share", "wanted"), [(0, "     "), (0.02, "▏    "), (0.5, "██▌  "), (1, "█████"), (9, "█████")]
+)
+def test_a_bar_has_five_columns(share, wanted):
+    assert show.bar(share, Console(file=io.TextIOWrapper(io.BytesIO(), "utf-8"))).plain == wanted
+    assert cell_len(show.bar(share, Console(file=io.TextIOWrapper(io.BytesIO(), "ascii"))).plain) == 5
 
 
 def test_nothing_to_show_says_so(chat):
@@ -188,7 +214,7 @@ def test_rooms_and_threads(chat):
     assert "Green or black?" in chat("threads", "tea").stdout
     thread = chat("threads", "tea", "--thread", "m2").stdout
     assert "begins" in thread
-    assert "platform 1.00" in thread
+    assert thread.splitlines()[1].split() == ["05-01", "12:01", "bob", "绿茶!", "platform", "m2"]
     assert [row["message"]["id"] for row in json.loads(chat("threads", "tea", "--thread", "m1", "--json").stdout)] == [
         "m1",
         "m2",
@@ -299,7 +325,7 @@ def test_tune_from_labels(run):
 
 
 def demo_tokens() -> int:
-    """What the contexts of all messages of people in the demo room take together, one by one."""
+    """Return the tokens of the contexts of all messages of people in the demo room, one by one."""
     with roomlore.open_sync("sqlite://") as lore:
         lore.imports.run(demo_path())
         asked = [m.id for m in lore.messages.page(DEMO_ROOM, limit=200) if m.role is roomlore.Role.USER]
@@ -310,10 +336,11 @@ def test_the_demo_shows_three_contexts_and_what_next():
     result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 0, result.output
     assert result.stdout.count("would have cost") == len(DEMO_QUESTIONS) == 3
-    assert "The whole room, 124 messages of people" in result.stdout
-    figures = re.search(r"([\d,]+) tokens in the place of 30,564 for the last 20: \d+% (saved|more)", result.stdout)
+    assert "Over all 124 messages of people in the room:" in result.stdout
+    figures = re.search(r"([\d,]+) tokens; the last 20: 30,564 \(\d+% (saved|more)\)", result.stdout)
     assert int(figures[1].replace(",", "")) == demo_tokens()
-    assert "9 of the 9 messages that a platform reply answers are in its context" in result.stdout
+    assert "what a platform reply answers is in 9 of 9 contexts; in the last 20: 7" in result.stdout
+    assert len(result.stdout.splitlines()) < 60
     assert " serve" in result.stdout
     assert " import PATH" in result.stdout
     assert list(Path().iterdir()) == []

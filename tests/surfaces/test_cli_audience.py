@@ -53,6 +53,17 @@ def test_a_wrong_kind_names_the_kinds(run, imported):
     assert "None" not in told
 
 
+def test_a_kind_counts_from_now_or_from_a_time_before(run, imported):
+    for kind in ("private", "public"):
+        run("audience", "团队", "--kind", kind)
+    past = json.loads(run("audience", "团队", "--json"))["past_kinds"]
+    assert [one["kind"] for one in past] == ["private"]
+    run("audience", "团队", "--kind", "public", "--since", "2020-01-01")
+    past = json.loads(run("audience", "团队", "--json"))["past_kinds"]
+    assert [one["until"][:4] for one in past] == ["2020"]
+    assert "--kind" in run("audience", "团队", "--since", "2020-01-01", code=1)
+
+
 def test_a_mistyped_room_or_database_is_not_made(run, tmp_path):
     assert "no database" in run("audience", "team", "--member", "ann", code=1)
     assert not (tmp_path / "chat.db").exists()

@@ -97,7 +97,8 @@ def test_what_goes_wrong_is_one_sentence(monkeypatch):
         assert "is not UTF-8: byte 0" in run(code=1, given=b"\xff").stderr
     monkeypatch.delenv("MEMORY_MODELS")
     assert run("?", code=1).stderr == (
-        "roomlore: There is no model to reply; name one under `models:` in roomlore.yaml, or in MEMORY_MODELS.\n"
+        "roomlore: There is no model to reply; name one under `models:` in the section `memory:` of roomlore.yaml, or "
+        "in MEMORY_MODELS.\n"
     )
 
 
@@ -118,7 +119,7 @@ class Terminal:
         os.write(self._end, text.encode())
 
     def until(self, words: str) -> str:
-        """What was shown up to these words, from where the last call ended."""
+        """Return the output up to these words, from where the last call ended."""
         ends = time.monotonic() + SECONDS
         while words not in self.told:
             assert time.monotonic() < ends, self.told

@@ -327,7 +327,8 @@ def test_ctrl_c_leaves_the_vectors_of_an_import_for_later(embeddings, run):
 def test_the_demo_searches_and_keeps_its_chat_where_told(run):
     shown = run("demo").stdout
     assert shown.count("by words alone (lexical)") == 2
-    assert f"  this chat       roomlore --db chat.db search {DEMO_ROOM} who paid for lunch" in shown
+    assert f"  roomlore --db chat.db search {DEMO_ROOM} who paid for lunch" in shown
+    assert "demo  " not in shown, "the chat is kept already"
     assert "129 messages" in run("demo").stdout
     assert ids(run("search", DEMO_ROOM, "who paid for lunch", "--json"))
 

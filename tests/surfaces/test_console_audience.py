@@ -1,4 +1,4 @@
-"""Who may see what, on the console's pages: locks, the rooms of a memory, and a room's own view."""
+"""The audience on the console's pages: locks, the rooms of a memory, and a room's own view."""
 
 import pytest
 from console_rig import asking, page

@@ -1,4 +1,4 @@
-"""What a page of the console costs the database does not grow with what is stored."""
+"""The cost of a console page for the database does not grow with the stored data."""
 
 import sqlite3
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class Unhurried(sqlite3.Connection):
 
 @dataclass(slots=True)
 class Work:
-    """What every SQLite connection of this process did: statements, and steps of its virtual machine in fifties."""
+    """Count the work of this process's SQLite connections: statements, and steps of its virtual machine in fifties."""
 
     statements: int = 0
     steps: int = 0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import roomlore
 from roomlore import Message, Settings
-from roomlore.core.measured import Reading
+from roomlore.core.counter_readings import CounterReading
 from roomlore.surfaces.console import health
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value
@@ -34,18 +34,18 @@ async def page(http, path: str = "/console/health", language: str = "en") -> str
     return answer.text
 
 
-def reading(minutes: float, number: float) -> Reading:
+def reading(minutes: float, number: float) -> CounterReading:
     """All counters at `number`, a tenth of what was timed below the first bound."""
     counters = dict.fromkeys(COUNTERS, (number,))
     at = BEGIN + timedelta(minutes=minutes)
-    return Reading(at, counters | dict.fromkeys(HISTOGRAMS, (number / 10, number, number)))
+    return CounterReading(at, counters | dict.fromkeys(HISTOGRAMS, (number / 10, number, number)))
 
 
 @pytest.mark.parametrize("language", SPOKEN)
 async def test_what_was_measured_is_drawn_and_told_in_numbers(http, lore, app, language):
     watch: Watch = app.state.watch
     before = (await watch.look(lore))[-1]
-    watch._readings = (Reading(before.at - timedelta(minutes=2), before.counters),)
+    watch._readings = (CounterReading(before.at - timedelta(minutes=2), before.counters),)
     await lore.messages.add([Message(id=f"m{n}", room_id="茶", sender_id="ann", text=f"喝茶 {n}") for n in range(12)])
     await lore.context.build("茶")
     await http.get("/nothing")

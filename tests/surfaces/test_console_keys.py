@@ -1,4 +1,4 @@
-"""What an API key sees on the console's pages: with the scope `write` alone nothing that is stored; and that no refusal
+"""The console's pages for an API key: with the scope `write` alone nothing stored is shown; and no refusal
 is written as Python writes its values."""
 
 import html
@@ -174,7 +174,7 @@ async def test_a_form_sent_with_such_a_key_shows_nothing_either(language):
 
 
 def needing(scope: str) -> list[tuple[str, dict[str, str]]]:
-    """What may not be sent without this scope, by whoever has the other."""
+    """Return the forms that need this scope."""
     if scope == "read":
         return [(path, fields) for path, fields in SENDS if any(part in path for part in SHOWS_ON_ASKING)]
     return [
@@ -185,7 +185,7 @@ def needing(scope: str) -> list[tuple[str, dict[str, str]]]:
 
 
 async def kept(lore) -> list:
-    """What those forms would change."""
+    """Return the stored data that those forms would change."""
     jobs = [job for kind in ("evolution", "summary") for job in await lore.jobs.page(kind=kind)]
     session = await lore.sessions.get_session("tea")
     logs = [await lore.memories.changes(scope) for scope in ("user:anna", "group:tea")]

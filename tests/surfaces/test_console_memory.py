@@ -1,4 +1,4 @@
-"""What is remembered, on the console's pages: looking, going back in time, and changes that are asked back first."""
+"""Memories on the console's pages: looking, going back in time, and changes that are asked back first."""
 
 import asyncio
 import html

@@ -1,4 +1,4 @@
-"""What `roomlore doctor` finds is said in every language of the console: a finding without Chinese fails here."""
+"""The findings of `roomlore doctor` in every language of the console: a finding without Chinese fails here."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What a context took from long ago is shown with its reason, by every surface."""
+"""Messages of a context from long ago are shown with their reason, by every surface."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a key without the scope admin learns over HTTP and MCP of what its viewer may not see: by writing too."""
+"""Requests with a key without the scope admin, over HTTP and MCP, tell nothing its viewer may not see: writing too."""
 
 import httpx
 import pytest
@@ -9,6 +9,11 @@ from roomlore.surfaces.http import create_app
 from roomlore.testing import START
 
 SECRET = "wants another job"
+NUTS = {
+    "scope": "user:ann",
+    "statement": "allergic to nuts",
+    "sources": [{"room_id": "team", "message_id": "team-ann"}],
+}
 TEAM = {"viewer": "room:team"}
 
 
@@ -159,3 +164,53 @@ async def test_what_counts_over_all_rooms_is_for_administrators(lore, http, meth
     answer = await http.request(method, path)
     assert answer.status_code == 403
     assert "lacks the scope admin" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PATCH", "/facts/{id}", {"tags": ["food"]}),
+        ("PUT", "/memory/{id}/strength", {"strength": 0.5}),
+        ("PUT", "/memory/{id}/restore", None),
+        ("DELETE", "/memory/{id}", None),
+        ("POST", "/facts", NUTS),
+    ],
+)
+async def test_the_answer_to_a_change_tells_no_other_room(lore, http, method, path, body):
+    nuts = await remember(lore, "allergic to nuts", "team")
+    await lore.memories.share(nuts, "room:secret-board")
+    answer = await http.request(method, path.format(id=nuts), params=TEAM, json=body)
+    assert answer.status_code == 200, answer.text
+    assert "secret-board" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PATCH", "/facts/{id}", {"statement": "x"}),
+        ("PATCH", "/facts/{id}", {"statement": "fond of tea"}),
+        ("DELETE", "/facts/{id}", None),
+        ("PUT", "/memory/{id}/strength", {"strength": 0.5}),
+    ],
+)
+async def test_what_was_only_shared_is_not_changed_and_confirms_no_guess(lore, http, method, path, body):
+    hidden = await remember(lore, "fond of tea", "dm")
+    shared = await remember(lore, SECRET, "dm")
+    await lore.memories.share(shared, "room:team")
+    answer = await http.request(method, path.format(id=shared), params=TEAM, json=body)
+    assert answer.status_code == 403
+    assert hidden not in answer.text
+
+
+@pytest.mark.parametrize("guess", ["allergic to nuts", "something else"])
+async def test_an_id_that_was_seen_once_does_not_tell_what_the_memory_says_now(lore, http, guess):
+    known = await remember(lore, "allergic to nuts", "dm")
+    await lore.memories.share(known, "room:team")
+    assert (await http.get(f"/facts/{known}", params=TEAM)).status_code == 200
+    await lore.memories.unshare(known, "room:team")
+    now = (await lore.memories.update(known, statement=SECRET)).memory_id
+    fact = {"memory_id": known, "scope": "user:ann", "statement": guess, "sources": []}
+    answer = await http.post("/facts", json=fact, params=TEAM)
+    assert answer.status_code == 409
+    assert SECRET not in answer.text
+    assert now not in answer.text

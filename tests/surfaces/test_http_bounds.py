@@ -1,4 +1,4 @@
-"""What a body may hold: bytes, values and levels, counted while it streams in, by what the path needs."""
+"""Bounds of a body: bytes, values and levels, counted while it streams in, by what the path needs."""
 
 import asyncio
 import gc

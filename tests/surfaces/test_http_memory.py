@@ -1,4 +1,4 @@
-"""What is remembered, over HTTP: evolutions, lists, search, the past, and going back."""
+"""Memories over HTTP: evolutions, lists, search, the past, and going back."""
 
 import asyncio
 from datetime import datetime, timedelta

@@ -75,7 +75,7 @@ def kinds(messages: list[BaseMessage]) -> list[str]:
 
 
 def bare(messages: list[BaseMessage]) -> list[tuple[str, Any]]:
-    """What a provider's prompt is made from."""
+    """Return the type and the content of each message, as a provider's prompt is made from them."""
     return [(message.type, message.content) for message in messages]
 
 

@@ -693,7 +693,7 @@ READ = {
 
 
 def warned_of(config):
-    """What is opened, and what was warned of."""
+    """Return the configuration as read, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         opening = read_config(config, None)

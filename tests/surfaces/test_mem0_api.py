@@ -185,3 +185,9 @@ def test_filters_that_would_never_end_are_refused():
         alternatives({"AND": [{"OR": [{"user_id": "a"}, {"agent_id": "b"}]}] * 40})
     with pytest.raises(InvalidInput, match="two values"):
         alternatives({"user_id": "a", "AND": [{"user_id": "b"}]})
+
+
+def test_calls_beside_memories_are_refused_with_a_reason(client):
+    for call in (client.users, lambda: client.batch_delete([{"memory_id": "a"}])):
+        with pytest.raises(Exception, match="calls on memories only"):
+            call()

@@ -1,4 +1,4 @@
-"""What is remembered, as the library and the command line show it."""
+"""Memories as the library and the command line show them."""
 
 import asyncio
 import json

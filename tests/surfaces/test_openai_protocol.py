@@ -283,9 +283,10 @@ async def test_a_request_that_cannot_be_answered_is_refused_and_nothing_is_store
 
 
 async def test_an_unknown_model_is_named_with_those_there_are():
-    async with chatting() as (_, _lore, client):
+    async with chatting() as (_, lore, client):
         with pytest.raises(openai.NotFoundError, match="there are chat"):
-            await ask(client, user("?"), model="gpt-4o")
+            await ask(client, user("?"), model="gpt-4o", user="ann")
+        assert await lore.rooms.page() == []
 
 
 async def test_results_for_calls_that_nobody_made_are_refused():

@@ -1,4 +1,4 @@
-"""What programs that use roomlore as a library are shown for a viewer: mem0's clients, a session of the OpenAI Agents
+"""Programs that use roomlore as a library for a viewer: mem0's clients, a session of the OpenAI Agents
 SDK, and sessions with their summaries."""
 
 import pytest
@@ -52,6 +52,25 @@ async def test_such_a_client_changes_no_hidden_memory(lore):
             await change
     await memory.delete_all(user_id="ann")
     assert [one.statement for one in await lore.memories.page("user:ann")] == [SECRET]
+
+
+async def test_a_history_for_a_viewer_tells_neither_earlier_words_nor_how_much_changed(lore):
+    first = await remember(lore, SECRET, "dm")
+    await remember(lore, f"{SECRET} soon", "dm")
+    second = await lore.memories.update(first, statement="Ann moves 搬家")
+    await lore.memories.share(second.memory_id, "room:team")
+    rows = await AsyncMemory(lore=lore, viewer="room:team").history(second.memory_id)
+    assert (rows[0]["event"], rows[0]["old_memory"], rows[0]["new_memory"]) == ("ADD", None, "Ann moves 搬家")
+    assert [row["id"] for row in rows] == [f"{second.memory_id}#{place}" for place in range(1, len(rows) + 1)]
+    assert SECRET not in str(rows)
+    assert SECRET in str(await AsyncMemory(lore=lore, viewer="user:ann").history(second.memory_id))
+
+
+async def test_what_was_only_shared_is_not_deleted_with_the_rest(lore):
+    first = await remember(lore, SECRET, "dm")
+    await lore.memories.share(first, "room:team")
+    await AsyncMemory(lore=lore, viewer="room:team").delete_all(user_id="ann")
+    assert (await lore.memories.get(first)).status == "active"
 
 
 async def test_a_filter_by_an_agent_alone_shows_a_viewer_nothing_of_other_users(lore):

@@ -38,6 +38,7 @@ class Window:
     end: datetime
 
 
+_MICROSECOND = timedelta(microseconds=1)
 ALWAYS = (Window(BEGINNING, END),)
 NEVER: tuple[Window, ...] = ()
 
@@ -79,13 +80,23 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True)
+class PastKind:
+    """A kind that a room had until a time, None for unknown."""
+
+    kind: RoomKind | None
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RoomPeople:
-    """The people of a room, without agents. `kind`: None if unknown. `complete`: the platform told all members."""
+    """The people of a room, without agents. `kind`: None if unknown. `complete`: the platform told all members.
+    `past_kinds`: the kinds it had before, the first one first."""
 
     room_id: str
     kind: RoomKind | None = None
     complete: bool = False
     people: Mapping[str, Presence] = field(default_factory=dict)
+    past_kinds: tuple[PastKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +227,32 @@ def removed(known: Stays, people: Collection[str], at: datetime) -> dict[str, tu
     return found
 
 
+def kinds_before(
+    kind: RoomKind | None,
+    past: Sequence[PastKind],
+    wanted: RoomKind | None,
+    since: datetime | None,
+    now: datetime,
+) -> tuple[PastKind, ...]:
+    """Return the past kinds of a room that is `wanted` since a time. `kind`, `past`: what was known of it before.
+
+    Without `since` it is so from now on; if its kind was unknown, for as long as it was.
+    """
+    if kind is None and since is None:
+        begin = past[-1].until if past else BEGINNING
+    else:
+        begin = now if since is None else since
+    kept: list[PastKind] = []
+    start = BEGINNING
+    for one in (*past, PastKind(kind, END)):
+        if start < begin:
+            kept.append(PastKind(one.kind, min(one.until, begin)))
+        start = one.until
+    while kept and kept[-1].kind is wanted:
+        kept.pop()
+    return tuple(kept)
+
+
 def audience_of(room: RoomPeople, now: datetime) -> frozenset[str] | None:
     """Return the people who see what is shown in the room now; None if they are not all known.
 
@@ -227,17 +264,36 @@ def audience_of(room: RoomPeople, now: datetime) -> frozenset[str] | None:
 
 
 def windows_of(room: RoomPeople, people: Collection[str] | None) -> tuple[Window, ...]:
-    """Return when all these people were in the room; None stands for people who are not known."""
-    if room.kind is RoomKind.PUBLIC:
-        return ALWAYS
-    if not people or not all(person in room.people for person in people):
-        return NEVER
+    """Return when all these people heard what was said in the room: while they were in it, and while it was public.
+    None stands for people who are not known."""
+    public = public_windows(room)
+    if public == ALWAYS or not people or not all(person in room.people for person in people):
+        return public
     windows: tuple[Window, ...] = ALWAYS
     for person in people:
-        windows = _both(windows, _presence(room, person))
+        heard = _presence(room, person)
+        windows = _both(windows, _joined(sorted((*heard, *public))) if public else heard)
         if not windows:
             break
     return windows
+
+
+def public_windows(room: RoomPeople) -> tuple[Window, ...]:
+    """Return when the room was public: what was said then, everybody of the tenant heard."""
+    return _windows_as(RoomKind.PUBLIC, room)
+
+
+def _windows_as(kind: RoomKind, room: RoomPeople) -> tuple[Window, ...]:
+    """Return when the room was of that kind. What is said at the moment of a change counts to the kind after it."""
+    if not room.past_kinds:
+        return ALWAYS if room.kind is kind else NEVER
+    found: list[Window] = []
+    start = BEGINNING
+    for one in room.past_kinds:
+        if one.kind is kind:
+            found.append(Window(start, one.until - _MICROSECOND))
+        start = one.until
+    return (*found, Window(start, END)) if room.kind is kind else tuple(found)
 
 
 def people_of(viewer: Viewer, own: RoomPeople | None, now: datetime) -> frozenset[str] | None:
@@ -320,7 +376,6 @@ class EvidenceTable:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _NO_TIME = (1, 0)
 
 
@@ -367,13 +422,12 @@ def _presence(room: RoomPeople, person: str) -> tuple[Window, ...]:
     presence = room.people.get(person)
     if presence is None:
         return NEVER
-    if room.kind is RoomKind.DIRECT and not any(stay.left_at for stay in presence.stays):
-        return ALWAYS
-    if not presence.stays:
-        return (presence.spoke,) if presence.spoke else NEVER
-    if len(presence.stays) == 1:
-        return (_window(presence.stays[0], presence.spoke),)
-    return _joined(sorted(_window(stay, presence.spoke) for stay in presence.stays))
+    spoke = (presence.spoke,) if presence.spoke else NEVER
+    there = tuple(_window(stay, presence.spoke) for stay in presence.stays) or spoke
+    if not any(stay.left_at for stay in presence.stays):
+        alone = _windows_as(RoomKind.DIRECT, room)
+        there += tuple(one for one in alone if any(known.start <= one.end for known in there))
+    return there if len(there) == 1 else _joined(sorted(there))
 
 
 def _window(stay: Stay, spoke: Window | None) -> Window:

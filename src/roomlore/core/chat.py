@@ -12,6 +12,8 @@ from roomlore.core.providers import KNOWN_PROVIDERS, SHIPPED, Provider
 ChatMessage = Mapping[str, Any]
 """A message of OpenAI's protocol: role, content, and for tools tool_calls or tool_call_id."""
 
+NO_MODELS = "none; name some under `models:` in the section `memory:` of roomlore.yaml, or in MEMORY_MODELS"
+
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
 
@@ -204,7 +206,7 @@ class ModelRegistry:
         """Return the entry. Raises `NotFound` that names the known models."""
         entry = self._entries.get(model_id)
         if entry is None:
-            names = ", ".join(e.model_id for e in self.list_available_models()) or "none; name some under `models:`"
+            names = ", ".join(e.model_id for e in self.list_available_models()) or NO_MODELS
             raise NotFound(f"There is no model {model_id!r:.80}; there are {names}.")
         return entry
 
@@ -311,9 +313,9 @@ def _offer(what: str, form: Any, known: Mapping[str, Provider]) -> Offer:
 def _mapping(what: str, form: Any, fields: Sequence[str], example: str) -> Mapping[str, Any]:
     if not isinstance(form, Mapping):
         raise InvalidInput(f"{what} must be a mapping, such as {example}.")
-    strangers = sorted(str(name) for name in form if name not in fields)
-    if strangers:
-        raise InvalidInput(f"{what} has no field {strangers[0]!r:.60}; there are {', '.join(fields)}.")
+    unknown = sorted(str(name) for name in form if name not in fields)
+    if unknown:
+        raise InvalidInput(f"{what} has no field {unknown[0]!r:.60}; there are {', '.join(fields)}.")
     return form
 
 

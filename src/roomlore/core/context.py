@@ -285,14 +285,14 @@ def choose_threaded(
 
 
 def answered(entry: Entry, ids: Mapping[int, str]) -> str | None:
-    """Return the id of the message that this one answers, if the platform says so or it is likely enough.
+    """Return the id of the message that this one answers, if a person or the platform says so or it is likely enough.
 
     `ids`: those of the messages around it, by arrival.
     """
     link = entry.link
-    likely = link.kind is LinkKind.PLATFORM or link.parent_probability >= ANSWERS_FROM
+    likely = link.is_certain or link.parent_probability >= ANSWERS_FROM
     guessed = ids.get(link.parent or 0) if likely and link.kind is not LinkKind.NEW else None
-    return entry.message.reply_to or guessed
+    return guessed if link.kind is LinkKind.CORRECTED else entry.message.reply_to or guessed
 
 
 def _ids(entries: Iterable[Entry]) -> dict[int, str]:
@@ -326,6 +326,8 @@ def _thread_reason(target: Entry, message: StoredMessage, chance: float) -> str:
     link = target.link
     if message.arrival == link.parent and link.kind is LinkKind.PLATFORM:
         return "directly answered (platform reply)"
+    if message.arrival == link.parent and link.kind is LinkKind.CORRECTED:
+        return "directly answered (corrected by a person)"
     if message.arrival == link.parent and link.kind is LinkKind.GUESS:
         return f"direct parent, {link.parent_probability:.2f} likely"
     if same_root(target.message, message):

@@ -263,7 +263,7 @@ def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
     A platform link to the thread counts in either case.
     """
     threaded, chances, reasons = link.thread_candidates.by_arrival(), {}, {}
-    told = link.kind is LinkKind.PLATFORM
+    told = link.is_certain
     for arrival, values in evidence_signs(link, earlier).items():
         answering, mate = needed * _chance(EVIDENCE_WEIGHTS, values), threaded.get(arrival, 0.0)
         talking = mate if told else (1 - needed) * mate

@@ -64,6 +64,16 @@ def _utc(at: datetime) -> datetime:
 _MAX = 2**63 - 1
 
 
+MAX_ROOM_NAME = 200
+
+
+def check_room_name(name: str) -> str:
+    """Return the name of a room without space around it. Raises `InvalidInput`."""
+    if not isinstance(name, str) or len(name.strip()) > MAX_ROOM_NAME:
+        raise InvalidInput(f"name is {name!r:.60}; it is a text of at most {MAX_ROOM_NAME} characters.")
+    return " ".join(name.split())
+
+
 def check_page(*, limit: int, after: int = 0) -> None:
     """Raise `InvalidInput` unless `limit` is a whole number from 1 and `after` one from 0, neither above 2**63 - 1."""
     for name, value, least in (("limit", limit, 1), ("after", after, 0)):

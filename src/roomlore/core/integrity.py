@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Literal
 
+from roomlore.core.memory.log import is_followed
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope
 from roomlore.core.privacy.traces import has_mark
 
@@ -212,7 +213,7 @@ def _makes(change: Change, head: str | None) -> bool:
     """Return True if the action makes such a version."""
     memory = change.memory
     if memory.version == 1 and memory.memory_id == memory.lineage_id:
-        return change.action is Action.CREATE and set(change.closes) <= set(memory.parents)
+        return change.action is Action.CREATE and all(is_followed(change, closed) for closed in change.closes)
     follows = change.closes == memory.parents[: len(change.closes)] and head in change.closes
     return follows and change.action is (Action.MERGE if len(change.closes) > 1 else Action.UPDATE)
 
@@ -292,7 +293,7 @@ class ScopeCheck:
             self._merged.pop(memory.lineage_id, None)
         for memory_id in change.closes:
             other = self._replayed.get(memory_id)
-            if other and other.lineage_id != memory.lineage_id and memory_id in memory.parents:
+            if other and other.lineage_id != memory.lineage_id and is_followed(change, memory_id):
                 self._merged[other.lineage_id] = memory.lineage_id
 
     def skip_change(self, number: int, why: str) -> None:
@@ -320,17 +321,17 @@ class ScopeCheck:
         self._replayed.pop(memory_id, None)
         self._find("unreadable", f"memory {memory_id}", why)
 
-    def strangers(self) -> list[str]:
+    def unknown_parents(self) -> list[str]:
         """Return the parents that are not in this scope, to be looked up elsewhere."""
         return sorted(self._parents.keys() - self._rows)
 
     def finish(self, scope: Scope, *, elsewhere: frozenset[str] = frozenset()) -> list[Fault]:
-        """Return all faults. `scope`: its row. `elsewhere`: those of the `strangers` that another scope has."""
+        """Return all faults. `scope`: its row. `elsewhere`: those of the `unknown_parents` that another scope has."""
         for memory_id in self._replayed:
             self._find("log and tables", f"memory {memory_id}", "The log has it, the table does not.")
         for lineage_id, lineage in self._lineages.items():
             self._check_lineage(lineage_id, lineage)
-        for parent in self.strangers():
+        for parent in self.unknown_parents():
             if parent not in elsewhere:
                 self._find("parents", f"memory {self._parents[parent]}", f"Its parent {parent} is not there.")
         self._count("changes", scope.changes, self._last)

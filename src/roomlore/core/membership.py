@@ -10,11 +10,13 @@ from roomlore.core.audience import Member, RoomKind, Stay, Stays, all_members
 @dataclass(frozen=True, slots=True)
 class RoomFacts:
     """The kind and members of a room by an export. `kind`: None if it does not say. `members`: all people who are in
-    it, None if the export does not list them. `since`: when they came, in a chat whose people never change."""
+    it, None if the export does not list them. `since`: when they came, in a chat whose people never change. `name`:
+    what the platform calls it, '' if the export does not say."""
 
     kind: RoomKind | None = None
     members: tuple[str, ...] | None = None
     since: datetime | None = None
+    name: str = ""
 
 
 NOTHING_TOLD = RoomFacts()
@@ -40,7 +42,7 @@ class TimedMove:
 
 def kind_learned(known: RoomKind | None, told: RoomKind | None) -> RoomKind | None:
     """Return the kind of a room after an export told one. An export never opens a room: what is known stays, unless it
-    is `public` and the export says otherwise."""
+    is `public` and the export says otherwise; then it counts for all times."""
     return told or known if known in (None, RoomKind.PUBLIC) else known
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from roomlore.core.audience import RoomKind
+from roomlore.core.audience import PastKind, RoomKind
 from roomlore.core.linking.calibration import UNLINKED, Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandidates
 
@@ -127,11 +127,13 @@ class MessageFeatures:
 
 
 class LinkKind(StrEnum):
-    """The origin of a link: stated by the platform, guessed by the model, or the start of something new."""
+    """The origin of a link: stated by the platform, guessed by the model, the start of something new by the model's
+    guess, or corrected by a person, who said what the message answers or that it answers nothing."""
 
     PLATFORM = "platform"
     GUESS = "guess"
     NEW = "new"
+    CORRECTED = "corrected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +141,9 @@ class Link:
     """The place of a message among the earlier ones of its room.
 
     `parent`: arrival of the likeliest earlier message it answers (kept even if `kind` is NEW, if there was any
-    candidate). `parent_probability`, `new_probability`: in [0, 1]. `thread`: arrival of the first message of the
-    thread. `thread_candidates`: the earlier messages likely to share its thread.
+    candidate; None if a person said that it answers nothing). `parent_probability`, `new_probability`: in [0, 1].
+    `thread`: arrival of the first message of the thread. `thread_candidates`: the earlier messages likely to share its
+    thread.
     """
 
     kind: LinkKind
@@ -149,6 +152,39 @@ class Link:
     parent_probability: float = 0.0
     new_probability: float = 1.0
     thread_candidates: ThreadCandidates = NO_THREAD_CANDIDATES
+
+    @property
+    def is_certain(self) -> bool:
+        """True if the platform or a person states it."""
+        return self.kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)
+
+
+class CorrectionKind(StrEnum):
+    """What a person said of a message: it answers another, it answers nothing; or that an earlier correction is taken
+    back."""
+
+    ANSWERS = "answers"
+    NOTHING = "nothing"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """An entry of the log of corrections of a room.
+
+    `number`: its place in the log of its room, from 1. `message_id`: the corrected message. `answers`: the message it
+    answers, None if it answers nothing or the correction is undone. `standing`: True if it is in force. `by`: who
+    corrected it.
+    """
+
+    room_id: str
+    number: int
+    message_id: str
+    kind: CorrectionKind
+    answers: str | None = None
+    standing: bool
+    by: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +214,8 @@ class Room:
 
     `revision`: grows with every write to the room. `next_arrival`: the number the next message gets. `words`: how many
     indexed words its messages have in all. `settings`: the room's own settings. `linked`: the model that made its
-    links. `kind`: None if unknown, and then it counts as private.
+    links. `kind`: None if unknown, and then it counts as private. `past_kinds`: the kinds it had before, the first one
+    first. `name`: as its platform calls it or somebody named it, '' if nobody said.
     """
 
     tenant: str
@@ -192,6 +229,13 @@ class Room:
     settings: Mapping[str, Any] = field(default_factory=dict)
     linked: Linked = UNLINKED
     kind: RoomKind | None = None
+    past_kinds: tuple[PastKind, ...] = ()
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name, else the id."""
+        return self.name or self.room_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,20 @@ Position: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class CorrectedLink:
+    """What a person said that a message answers, in an export. `answers`: the id of that message, None for nothing."""
+
+    answers: str | None
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed:
     """A message from an export. `sent_at` is None if the export gives no readable time.
 
     `room`: what the export says of its room here. `moves`: who came or went with this message. `deletes`: the id of an
-    earlier message of the room that was recalled with this one.
+    earlier message of the room that was recalled with this one. `corrected`: the correction of its link.
     """
 
     message: Message
@@ -32,6 +41,7 @@ class Parsed:
     room: RoomFacts | None = None
     moves: tuple[Move, ...] = ()
     deletes: str | None = None
+    corrected: CorrectedLink | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +134,31 @@ def _written_form(name: str, value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def to_line(message: Message) -> bytes:
-    """Return the record as one line of UTF-8 JSON with its line feed."""
-    return json_line(to_record(message))
+_CORRECTED = "corrected_link"
+
+
+def to_line(message: Message, corrected: CorrectedLink | None = None) -> bytes:
+    """Return the record as one line of UTF-8 JSON with its line feed, with the correction of its link if there is
+    one."""
+    record = to_record(message)
+    if corrected is not None:
+        record[_CORRECTED] = {"answers": corrected.answers, "by": corrected.by, "at": _iso(corrected.at)}
+    return json_line(record)
+
+
+def split_correction(record: Mapping[str, Any]) -> tuple[Mapping[str, Any], CorrectedLink | None]:
+    """Return the record of a message as `to_record` gives it, and the correction that `to_line` put beside it. Raises
+    `InvalidInput`."""
+    if _CORRECTED not in record:
+        return record, None
+    rest = {name: value for name, value in record.items() if name != _CORRECTED}
+    said = record[_CORRECTED]
+    if not isinstance(said, Mapping) or set(said) != {"answers", "by", "at"}:
+        raise _wrong(_CORRECTED, said, "an object with answers, by and at")
+    at = _time(said, "at")
+    if at is None:
+        raise _wrong("at", said["at"], "ISO 8601 text or a Unix time")
+    return rest, CorrectedLink(_optional_name(said, "answers"), _name(said, "by"), at)
 
 
 def from_record(record: Mapping[str, Any]) -> Record:

@@ -16,7 +16,7 @@ from dataclasses import astuple, dataclass, field, fields
 from functools import cached_property, lru_cache
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, Signals, StoredMessage
+from roomlore.core.models import Entry, LinkKind, Signals, StoredMessage
 from roomlore.core.text import fold, rarity
 
 SIGNALS = tuple(signal.name for signal in fields(Signals))
@@ -96,18 +96,25 @@ class RoomView:
 
     @cached_property
     def hops(self) -> dict[str, int]:
-        """Message id to the length of the shortest path of platform replies from the target, up to `MAX_HOPS`.
+        """Message id to the length of the shortest path of platform replies from the target, up to `MAX_HOPS`. A
+        corrected link counts as a reply, in place of the platform's.
 
         Replies are followed in both directions, so the other replies to the target's parent are 2 hops away. A message
         that is only known as the target of a reply is a step like any other.
         """
         beside: dict[str, set[str]] = {}
         for entry in (self.target, *self.known.values()):
-            child, parent = entry.message.id, entry.message.reply_to
+            child, parent = entry.message.id, self._parent(entry)
             if parent and parent != child:
                 beside.setdefault(child, set()).add(parent)
                 beside.setdefault(parent, set()).add(child)
         return _distances(self.target.message.id, beside)
+
+    def _parent(self, entry: Entry) -> str | None:
+        if entry.link.kind is not LinkKind.CORRECTED:
+            return entry.message.reply_to
+        answered = self.known.get(entry.link.parent or 0)
+        return answered.message.id if answered else None
 
     @cached_property
     def own_rarity(self) -> float:

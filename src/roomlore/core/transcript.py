@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal
 
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Candidate, Message, Role, StoredMessage
@@ -21,15 +22,43 @@ _INDENT = "  "
 _PARENTHESES = re.compile("[()（）]")
 
 
-def words(message: Message) -> str:
+Attachment = Literal["sticker", "picture", "voice", "video", "file", ""]
+_ATTACHMENTS: Sequence[tuple[Attachment, re.Pattern[str]]] = (
+    ("sticker", re.compile(r"sticker|emoji|表情|贴纸|\.(tgs|webp)$", re.IGNORECASE)),
+    ("picture", re.compile(r"photo|image|picture|图片|照片|\.(jpe?g|png|gif|heic|bmp)$", re.IGNORECASE)),
+    ("voice", re.compile(r"voice|audio|语音|\.(ogg|opus|mp3|m4a|amr|wav)$", re.IGNORECASE)),
+    ("video", re.compile(r"video|animation|视频|\.(mp4|mov|webm|avi)$", re.IGNORECASE)),
+)
+_TELLING = ("media_type", "type", "mime_type", "photo", "file", "caption")
+_MOST_TOLD = 200
+
+
+def attachment(message: Message) -> tuple[Attachment, str]:
+    """Return what a message without words holds, as its export says: of what kind it is, and its caption or name; ('',
+    '') if nothing says so."""
+    about = message.metadata
+    listed = about.get("attachments")
+    first = listed[0] if isinstance(listed, list) and listed else None
+    named = first.get("name") if isinstance(first, dict) else first
+    told = [about.get(key) for key in _TELLING] + [named]
+    words = [one[:_MOST_TOLD] for one in told if isinstance(one, str) and one.strip()]
+    caption = about.get("caption") if isinstance(about.get("caption"), str) else named
+    shown = caption[:_MOST_TOLD].strip() if isinstance(caption, str) else ""
+    for kind, sign in _ATTACHMENTS:
+        if any(sign.search(one) for one in words):
+            return kind, shown
+    return ("file" if words else ""), shown
+
+
+def text_or_caption(message: Message) -> str:
     """Return the text, else a picture's caption."""
     caption = message.metadata.get("caption")
     return message.text if message.text.strip() or not isinstance(caption, str) else caption
 
 
-def said(message: Message) -> str:
+def spoken_text(message: Message) -> str:
     """Return the text, else a picture's caption; '' if it has neither, or only what roomlore wrote."""
-    text = words(message)
+    text = text_or_caption(message)
     return "" if text is message.text and not own_words(message) else text
 
 
@@ -189,10 +218,10 @@ def local(at: datetime | None, zone: tzinfo) -> datetime | None:
 
 def language_of(shown: Sequence[Message], query: Message | None) -> Language:
     """Return the language of the message to answer, or if it has no word, of those before it."""
-    asked = words(query) if query else ""
+    asked = text_or_caption(query) if query else ""
     if any(letter.isalpha() for letter in asked):
         return language(asked)
-    return language("\n".join(words(message) for message in shown[-_LAST_TEXTS:]))
+    return language("\n".join(text_or_caption(message) for message in shown[-_LAST_TEXTS:]))
 
 
 class Transcript:
@@ -269,7 +298,7 @@ class Transcript:
         return self._phrases.answer.format(f"{name}{day} {_clock(answered.at)}".rstrip())
 
     def _text(self, message: Message) -> str:
-        return words(message).strip() or self._phrases.no_text
+        return text_or_caption(message).strip() or self._phrases.no_text
 
     def _bracketed(self, told: Iterable[str]) -> str:
         return f"[{self._phrases.between.join(told)}]"
@@ -279,7 +308,7 @@ def _speaks(message: Message) -> bool:
     """Return True for a text or a picture: no tool call or result, and nothing that roomlore wrote."""
     if message.role is Role.TOOL:
         return False
-    return bool(said(message).strip()) or not (message.has_tool_calls or message.text.strip())
+    return bool(spoken_text(message).strip()) or not (message.has_tool_calls or message.text.strip())
 
 
 def _counted(forms: tuple[str, str], number: int) -> str:

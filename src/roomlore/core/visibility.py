@@ -1,16 +1,16 @@
 """Why a memory is shown to a viewer or not, for the people who look after a store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from roomlore.core.audience import EVERYONE, NEVER, EvidenceRoom, RoomKind, View, Viewer, covers, may_see, unreplaced
+from roomlore.core.audience import EVERYONE, NEVER, EvidenceRoom, View, Viewer, Window, covers, may_see, unreplaced
 from roomlore.core.memory.memory import Memory
 
 ReasonKind = Literal["added", "shared", "here", "public", "heard", "unheard", "replaced"]
 """`added`: by a caller, who did not say where it was heard, so it is for all. `shared`: with the viewer or everyone.
-`here`: said in the viewer's room. `public`: said in a public room. `heard`: the viewer's whole audience was there.
-`unheard`: not all of them are known to have been there. `replaced`: the viewer is shown a later version."""
+`here`: said in the viewer's room. `public`: said in a room while it was public. `heard`: the viewer's whole audience
+was there. `unheard`: not all of them are known to have been there. `replaced`: the viewer is shown a later version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,48 +42,80 @@ class SeenIn:
     hidden_in: int = 0
 
 
-Kinds = Mapping[str, RoomKind | None]
+Public = Mapping[str, tuple[Window, ...]]
+"""When each of some rooms was public."""
 
 
-def visibilities(memories: Sequence[Memory], viewer: Viewer, view: View, kinds: Kinds) -> list[Visibility]:
-    """Return each of the memories with the reasons. `kinds`: of the rooms of their evidence."""
+def visibilities(memories: Sequence[Memory], viewer: Viewer, view: View, public: Public) -> list[Visibility]:
+    """Return each of the memories with the reasons. `public`: of the rooms of their evidence."""
     _, replaced = unreplaced([memory for memory in memories if may_see(memory, view)])
-    return [_visibility(memory, viewer, view, kinds, replaced) for memory in memories]
+    return [_visibility(memory, viewer, view, public, replaced) for memory in memories]
 
 
-def _visibility(memory: Memory, viewer: Viewer, view: View, kinds: Kinds, replaced: frozenset[str]) -> Visibility:
-    reasons = tuple(_reasons(memory, viewer, view, kinds))
+def _visibility(memory: Memory, viewer: Viewer, view: View, public: Public, replaced: frozenset[str]) -> Visibility:
+    reasons = tuple(_reasons(memory, viewer, view, public))
     if memory.memory_id in replaced:
         return Visibility(memory, False, (*reasons, Reason("replaced")))
     return Visibility(memory, may_see(memory, view), reasons)
 
 
-def _reasons(memory: Memory, viewer: Viewer, view: View, kinds: Kinds) -> Iterable[Reason]:
+def _reasons(memory: Memory, viewer: Viewer, view: View, public: Public) -> Iterable[Reason]:
     shares = [target for target in memory.shared_with if target in view.shares]
     if shares:
         return [Reason("shared", target=target) for target in shares]
     if not memory.evidence:
         return [Reason("added")]
-    return [Reason(_reason(one, viewer, view, kinds), one) for one in memory.evidence]
+    return [Reason(_reason(one, viewer, view, public), one) for one in memory.evidence]
 
 
-def _reason(one: EvidenceRoom, viewer: Viewer, view: View, kinds: Kinds) -> ReasonKind:
+def _reason(one: EvidenceRoom, viewer: Viewer, view: View, public: Public) -> ReasonKind:
     if viewer.kind == "room" and viewer.id == one.room_id:
         return "here"
-    if kinds.get(one.room_id) is RoomKind.PUBLIC:
+    if covers(public.get(one.room_id, NEVER), one.first, one.last):
         return "public"
-    return "heard" if covers(view.windows.get(one.room_id, NEVER), one.first, one.last) else "unheard"
+    return "heard" if _heard(one, view) else "unheard"
 
 
-def told(memory: Memory, view: View) -> Memory:
-    """Return a memory that may be shown, without the other rooms that it was shared with."""
-    if view.shares.issuperset(memory.shared_with):
-        return memory
-    return replace(memory, shared_with=tuple(target for target in memory.shared_with if target in view.shares))
+def is_heard(memory: Memory, view: View) -> bool:
+    """Return True if the viewer heard all evidence of the memory, so that it needs no share."""
+    return all(_heard(one, view) for one in memory.evidence)
 
 
-def is_for_all(memory: Memory, kinds: Kinds) -> bool:
+def _heard(one: EvidenceRoom, view: View) -> bool:
+    return covers(view.windows.get(one.room_id, NEVER), one.first, one.last)
+
+
+def told(memory: Memory, view: View, seen: Collection[str] = ()) -> Memory:
+    """Return a memory that may be shown as the viewer is told it. `seen`: the ids of other versions that it may be
+    shown.
+
+    It does not name the other rooms that it was shared with. If it is shown by a share alone, the share is of what the
+    version says: where and by whom that was said, why, and the versions before stay untold.
+    """
+    shared = tuple(target for target in memory.shared_with if target in view.shares)
+    if is_heard(memory, view):
+        return memory if shared == memory.shared_with else replace(memory, shared_with=shared)
+    evidence = tuple(one for one in memory.evidence if _heard(one, view))
+    heard = {one.room_id for one in evidence}
+    alone = memory.lineage_id not in seen
+    return replace(
+        memory,
+        shared_with=shared,
+        evidence=evidence,
+        sources=tuple(one for one in memory.sources if one.room_id in heard),
+        parents=tuple(name for name in memory.parents if name in seen),
+        said_by=(),
+        change_summary="",
+        evolution_id=None,
+        doubtful="",
+        lineage_id=memory.memory_id if alone else memory.lineage_id,
+        version=1 if alone else memory.version,
+        created_at=memory.updated_at if alone else memory.created_at,
+    )
+
+
+def is_for_all(memory: Memory, public: Public) -> bool:
     """Return True if every viewer may be shown the memory."""
     if EVERYONE in memory.shared_with:
         return True
-    return all(kinds.get(one.room_id) is RoomKind.PUBLIC for one in memory.evidence)
+    return all(covers(public.get(one.room_id, NEVER), one.first, one.last) for one in memory.evidence)

@@ -11,7 +11,7 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id, excerpt
 from roomlore.importers.json_stream import Event, JsonPath, Layout, Walker, place_of, walking
-from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, role, words
+from roomlore.importers.shapes import first_name, joined, kept, name, named, obj, objects, role, words
 
 _HIDDEN = ("user_editable_context", "model_editable_context")
 _LAYOUT = Layout(
@@ -105,10 +105,10 @@ def _items(talk: _Conversation, source: Source, options: Options) -> Iterator[It
     own = first_name(talk.facts.get("conversation_id"), talk.facts.get("id"))
     room = own or f"{source.stem}-{talk.number}"
     for path in _paths(talk):
-        yield from _along(path, talk.nodes, room, options)
+        yield from _along(path, talk.nodes, room, options, talk.facts.get("title", ""))
 
 
-def _along(path: list[str], nodes: _Nodes, room: str, options: Options) -> Iterator[Parsed]:
+def _along(path: list[str], nodes: _Nodes, room: str, options: Options, title: str) -> Iterator[Parsed]:
     """Yield the messages of a path. Each replies to the one before it; a question and the answer without tool calls
     share a turn."""
     parent: str | None = None
@@ -120,7 +120,9 @@ def _along(path: list[str], nodes: _Nodes, room: str, options: Options) -> Itera
         answers = message.role is Role.ASSISTANT and not message.has_tool_calls
         asked = message.id if message.role is Role.USER else asked
         turn = asked if answers or message.role is Role.USER else None
-        yield Parsed(replace(message, reply_to=parent, turn_id=turn), {}, room=_ALONE)
+        yield Parsed(
+            replace(message, reply_to=parent, turn_id=turn), {}, room=named(_ALONE, "" if options.room_id else title)
+        )
         parent, asked = message.id, None if answers else asked
 
 

@@ -19,7 +19,7 @@ from roomlore.importers.json_stream import (
     read_json_lines,
     read_members,
 )
-from roomlore.importers.shapes import RECALL_NOTICE, first_name, id_at, kept, name, obj, words
+from roomlore.importers.shapes import RECALL_NOTICE, first_name, id_at, kept, name, named, obj, words
 
 _SYSTEM, _RECALL = 80, 81
 _LABELS = {
@@ -105,7 +105,9 @@ def _parsed(member: Member, facts: Facts, source: Source, options: Options) -> I
         reply_to=name(said.get("replyToMessageId")) or None,
         metadata=kept(metadata),
     )
-    return Parsed(message, member.position, room=None if options.room_id else _room_facts(facts))
+    return Parsed(
+        message, member.position, room=None if options.room_id else named(_room_facts(facts), facts.get("name", ""))
+    )
 
 
 def room_of(facts: Facts) -> str:

@@ -10,7 +10,7 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import Event, Facts, Layout, Member, read_members
-from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
+from roomlore.importers.shapes import first_name, joined, kept, name, named, obj, objects, words
 
 _SPOKEN = ("", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23")
 _KINDS = {
@@ -36,8 +36,8 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 def _note(event: Event, facts: Facts) -> None:
     if event.kind == "scalar" and event.path == ("channel", "id"):
         facts["channel"] = name(event.value)
-    elif event.kind == "scalar" and event.path == ("channel", "type"):
-        facts["type"] = name(event.value)
+    elif event.kind == "scalar" and event.path in (("channel", "type"), ("channel", "name")):
+        facts[event.path[1]] = name(event.value)
 
 
 def _parsed(member: Member, source: Source, options: Options) -> Item:
@@ -62,7 +62,7 @@ def _parsed(member: Member, source: Source, options: Options) -> Item:
         message,
         member.position,
         edited_at=parse_time(said.get("timestampEdited")),
-        room=RoomFacts(kind) if kind else None,
+        room=named(RoomFacts(kind) if kind else None, "" if options.room_id else member.facts.get("name", "")),
         moves=_moves(said, message),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
-from roomlore.core.records import ROOM_NAMES, Item, Parsed, Position, from_record, parse_time
+from roomlore.core.records import ROOM_NAMES, Item, Parsed, Position, from_record, parse_time, split_correction
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import Member, read_json_lines
 from roomlore.importers.shapes import first_name, joined, local_time, name, obj, role, storable
@@ -100,7 +100,7 @@ def is_message(value: dict[str, Any]) -> bool:
 def is_own(value: dict[str, Any]) -> bool:
     """Return True if the line is one of roomlore's own export."""
     try:
-        from_record(value)
+        from_record(split_correction(value)[0])
     except InvalidInput:
         return False
     return True
@@ -141,13 +141,14 @@ def _item(member: Member, source: Source, options: Options) -> Item:
 def _exact(member: Member, options: Options) -> Parsed | None:
     """Return a line of roomlore's own export exactly as it was."""
     try:
-        record = from_record(member.value)
+        told, corrected = split_correction(member.value)
+        record = from_record(told)
     except InvalidInput:
         return None
     if record.message.sent_at is None and member.value.get("sent_at"):
         return None
     message = replace(record.message, room_id=options.room_id) if options.room_id else record.message
-    return Parsed(message, member.position, record.edited_at, record.sent_at_estimated)
+    return Parsed(message, member.position, record.edited_at, record.sent_at_estimated, corrected=corrected)
 
 
 def _room(fields: Fields, source: Source, options: Options) -> str:

@@ -5,9 +5,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from roomlore.core.membership import NOTHING_TOLD, RoomFacts
 from roomlore.core.models import Role
 from roomlore.core.records import MAX_METADATA_DEPTH, Item, Position, parse_time
 from roomlore.importers.export_files import derived_id
@@ -71,6 +73,13 @@ def in_zone(moment: datetime, zone: tzinfo) -> datetime | None:
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError:
         return None
+
+
+def named(room: RoomFacts | None, called: str, room_id: str = "") -> RoomFacts | None:
+    """Return what an export says of a room, with what the platform calls it, unless that is its id."""
+    if not called or called == room_id:
+        return room
+    return replace(room or NOTHING_TOLD, name=called)
 
 
 def joined(parts: Iterable[object], separator: str = " ") -> str:

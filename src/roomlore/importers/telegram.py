@@ -11,7 +11,7 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import Event, Facts, JsonPath, Layout, Member, read_members
-from roomlore.importers.shapes import first_name, joined, kept, local_time, name, obj, objects, words
+from roomlore.importers.shapes import first_name, joined, kept, local_time, name, named, obj, objects, words
 
 _SERVICE_FACTS = ("title", "members", "inviter", "new_title", "message_id", "emoticon", "duration_seconds")
 _MEDIA_FACTS = ("media_type", "mime_type", "file", "photo", "forwarded_from", "saved_from", "via_bot", "author")
@@ -55,16 +55,16 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 def _note(event: Event, facts: Facts) -> None:
     """Keep the id and the type of the open chat, and whose export it is."""
     if event.kind == "enter" and (event.path == () or event.path[-2:-1] == ("list",)):
-        for key in ("chat", "type"):
+        for key in ("chat", "type", "name"):
             facts.pop(key, None)
     elif event.kind == "scalar" and event.path == ("personal_information", "user_id"):
         facts["owner"] = f"user{name(event.value)}"
     elif event.kind == "scalar" and _is_of_chat(event.path):
-        facts["chat" if event.path[-1] == "id" else "type"] = name(event.value)
+        facts["chat" if event.path[-1] == "id" else str(event.path[-1])] = name(event.value)
 
 
 def _is_of_chat(path: JsonPath) -> bool:
-    return path[-1:] in (("id",), ("type",)) and (len(path) == 1 or path[-3:-2] == ("list",))
+    return path[-1:] in (("id",), ("type",), ("name",)) and (len(path) == 1 or path[-3:-2] == ("list",))
 
 
 def _parsed(member: Member, source: Source, options: Options) -> Item:
@@ -92,7 +92,7 @@ def _parsed(member: Member, source: Source, options: Options) -> Item:
         message,
         member.position,
         edited_at=_time(said, "edited", options),
-        room=None if prefix else _room(member.facts),
+        room=None if prefix else named(_room(member.facts), "" if options.room_id else member.facts.get("name", "")),
         moves=() if prefix or not service else _moves(said, message),
     )
 

@@ -201,8 +201,8 @@ class Maintenance(Protocol):
         no separate index."""
 
     async def orphan_rows(self, *, tenant: str, after: OrphanRow | None, limit: int) -> list[OrphanRow]:
-        """Return rows of features and of words without a message, ascending by table, room and arrival, above
-        `after`."""
+        """Return rows of features, corrected links and words without a message, ascending by table, room and arrival,
+        above `after`."""
 
     async def marks_ahead(self, *, tenant: str) -> list[MarkAhead]:
         """Return the watermarks beyond the end of their room, by room and name."""

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from roomlore.core.audience import RoomKind, RoomPeople, RoomStamp, Stay
+from roomlore.core.audience import PastKind, RoomKind, RoomPeople, RoomStamp, Stay
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
+from roomlore.core.linking.corrections import Standing
 from roomlore.core.models import (
     ApiKey,
     ContextUsageRecord,
+    Correction,
+    CorrectionKind,
     Entry,
     Exchange,
     Link,
@@ -166,8 +169,13 @@ class Rooms(Protocol):
     async def last_spoken(self, *, tenant: str, room_id: str, sender_id: str) -> int:
         """Return the arrival of the newest message that this sender wrote in the room, 0 if there is none."""
 
-    async def set_kind(self, *, tenant: str, room_id: str, kind: RoomKind | None) -> Room:
-        """Set the kind of a locked room, None for unknown, and raise its revision."""
+    async def set_kind(
+        self, *, tenant: str, room_id: str, kind: RoomKind | None, past: Sequence[PastKind] = ()
+    ) -> Room:
+        """Set the kind of a locked room, None for unknown, and those it had before, and raise its revision."""
+
+    async def rename(self, *, tenant: str, room_id: str, name: str) -> Room:
+        """Name a locked room, '' for no name, and raise its revision."""
 
     async def set_members(
         self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool
@@ -186,11 +194,15 @@ class Rooms(Protocol):
         the same of it."""
 
     async def used_last(self, *, tenant: str, limit: int, public: bool = False, offset: int = 0) -> list[Room]:
-        """Return rooms, or only public ones, those with the latest message first, then by id, after the first
-        `offset`."""
+        """Return rooms, or only those that were public at all times, those with the latest message first, then by id,
+        after the first `offset`."""
+
+    async def partly_public(self, *, tenant: str) -> list[Room]:
+        """Return the rooms that were public at some times and not at others, by id."""
 
     async def named_like(self, *, tenant: str, part: str, limit: int) -> list[Room]:
-        """Return rooms whose id contains `part`, whatever its case in ASCII, those with the latest message first."""
+        """Return rooms whose id or name contains `part`, whatever its case in ASCII, those with the latest message
+        first."""
 
     async def speakers(
         self, *, tenant: str, part: str, room_ids: Collection[str] | None, limit: int, offset: int = 0
@@ -226,7 +238,7 @@ class Messages(Protocol):
 
     async def by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[Entry]: ...
 
-    async def plain(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
+    async def messages_by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
         """Return the messages at these arrivals without features and links, in order of arrival."""
 
     async def edited(self, *, tenant: str, room_id: str) -> dict[int, datetime]:
@@ -348,9 +360,46 @@ class Messages(Protocol):
     async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
         """Empty these messages and hide them; id and arrival stay taken."""
 
-    async def relink(self, *, tenant: str, room_id: str, links: Mapping[int, Link]) -> Room:
+    async def relink(
+        self, *, tenant: str, room_id: str, links: Mapping[int, Link], linked: Linked | None = None
+    ) -> Room:
         """Give the entries at these arrivals new links. If a link's thread changed, all descendants (by parent, linked,
-        in the old thread) move to the new thread with it."""
+        in the old thread) move to the new thread with it. `linked` as in `append`."""
+
+
+class Corrections(Protocol):
+    """The log of the links that people corrected. It ends for a message when that is erased."""
+
+    async def add(
+        self,
+        *,
+        tenant: str,
+        room_id: str,
+        arrival: int,
+        kind: CorrectionKind,
+        standing: Standing | None,
+        by: str,
+        at: datetime,
+    ) -> int:
+        """Append an entry for the message with this arrival to the log of a locked room, in place of the one in force
+        for that message. `standing`: None if that one is taken back. Return the number of the entry."""
+
+    async def standing(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> dict[int, Standing]:
+        """Return the corrections in force of these messages, by arrival."""
+
+    async def hear(
+        self, *, tenant: str, room_id: str, model: str, errors: Mapping[int, Sequence[int]], arrivals: Sequence[int]
+    ) -> None:
+        """Record for the corrections in force of these messages of a locked room what they added to the calibration of
+        this link model; nothing for those without `errors`."""
+
+    async def page(self, *, tenant: str, room_id: str, before: int | None, limit: int) -> list[Correction]:
+        """Return the newest `limit` entries of the log with a number below `before`, newest first; empty for an unknown
+        room. `answers` is None where the message that was answered is erased."""
+
+    async def in_force(self, *, tenant: str, after: tuple[str, int], limit: int) -> list[Correction]:
+        """Return corrections in force of all rooms, ascending by room and number, those after this room id and number.
+        ('', 0) begins."""
 
 
 class Usage(Protocol):
@@ -492,6 +541,8 @@ class UnitOfWork(Protocol):
     def rooms(self) -> Rooms: ...
     @property
     def messages(self) -> Messages: ...
+    @property
+    def corrections(self) -> Corrections: ...
     @property
     def sessions(self) -> Sessions: ...
     @property

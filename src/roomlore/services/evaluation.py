@@ -172,7 +172,7 @@ class EvaluationService:
             chosen = await asyncio.to_thread(
                 context_without_reply, entry, before, room=room, people=people, model=self._model, most=self._most
             )
-            taken = await work.messages.plain(tenant=tenant, room_id=room_id, arrivals=chosen)
+            taken = await work.messages.messages_by_arrival(tenant=tenant, room_id=room_id, arrivals=chosen)
         window = [one.message for one in before[-WINDOW_MESSAGES:]]
         return _Case(
             found=entry.link.parent in chosen,

@@ -3,18 +3,19 @@
 import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from roomlore.core.audience import RoomKind, RoomPeople, audience_of
-from roomlore.core.errors import InvalidInput
-from roomlore.core.intake import Limits, as_stored, check
+from roomlore.core.audience import BEGINNING, RoomKind, RoomPeople, audience_of, kinds_before
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
 from roomlore.core.membership import NOTHING_TOLD, Move, RoomFacts, kind_learned, moves_by_id, stays_learned
-from roomlore.core.models import AddReport, Message
-from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
+from roomlore.core.models import AddReport, Entry, Message
+from roomlore.core.records import Bad, CorrectedLink, ImportReport, Item, Parsed, Position
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage
 
@@ -95,8 +96,16 @@ class MessageStore(Protocol):
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
 
 
+class LinkCorrections(Protocol):
+    """The part that corrects links."""
+
+    async def correct(
+        self, room_id: str, message_id: str, *, answers: str | None, by: str, at: datetime | None
+    ) -> Entry: ...
+
+
 @dataclass(slots=True)
-class _Told:
+class _RoomTally:
     """The kind and the moves in a room, as far as the export is read. `newest`: when the last of its messages was
     sent."""
 
@@ -121,7 +130,7 @@ class _Tally:
     bad_count: int = 0
     conflicts: list[str] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
-    rooms: dict[str, _Told] = field(default_factory=dict)
+    rooms: dict[str, _RoomTally] = field(default_factory=dict)
     found: dict[str, RoomPeople] = field(default_factory=dict)
 
     @property
@@ -139,7 +148,7 @@ class _Tally:
         parsed = [item for item in batch if isinstance(item, Parsed) and item.message.room_id in rooms]
         before = {room_id for room_id, told in self.rooms.items() if told.facts != NOTHING_TOLD}
         for item in parsed:
-            self.rooms.setdefault(item.message.room_id, _Told()).take(item)
+            self.rooms.setdefault(item.message.room_id, _RoomTally()).take(item)
         return [name for name, told in self.rooms.items() if told.facts != NOTHING_TOLD and name not in before]
 
     def moves(self) -> list[list[Any]]:
@@ -153,7 +162,7 @@ class _Tally:
     def remember(self, moves: Iterable[Sequence[Any]]) -> None:
         """Take in what `moves` returned before an import broke off."""
         for room_id, person, came, by_name, at in moves:
-            told = self.rooms.setdefault(room_id, _Told())
+            told = self.rooms.setdefault(room_id, _RoomTally())
             told.moves.append((Move(person, came, by_name), datetime.fromisoformat(at)))
 
     def take(self, messages: Sequence[Message], report: AddReport) -> None:
@@ -172,6 +181,7 @@ class ImportService:
         tenant: str,
         storage: Storage,
         messages: MessageStore,
+        links: LinkCorrections,
         clock: Clock,
         limits: Limits,
         find_exports: FindExports,
@@ -181,6 +191,7 @@ class ImportService:
         self._tenant = tenant
         self._storage = storage
         self._messages = messages
+        self._links = links
         self._clock = clock
         self._limits = limits
         self._find = find_exports
@@ -256,11 +267,20 @@ class ImportService:
             for item in batch:
                 if isinstance(item, Parsed) and item.deletes:
                     await self._messages.delete(item.message.room_id, item.deletes)
+                if isinstance(item, Parsed) and item.corrected is not None:
+                    await self._correct(item, item.corrected)
             for room_id in tally.listen(batch, {message.room_id for message in messages}):
                 await self._learn(room_id, tally)
             await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})
             if progress is not None:
                 progress(export.source.bytes_read, export.source.total_bytes, tally.read)
+
+    async def _correct(self, item: Parsed, said: CorrectedLink) -> None:
+        """Correct a link as in the store that the message comes from. A message that is not here any more has none, and
+        neither has one whose answered message is not."""
+        message = item.message
+        with suppress(NotFound, InvalidInput):
+            await self._links.correct(message.room_id, message.id, answers=said.answers, by=said.by, at=said.at)
 
     async def _learn(self, room_id: str, tally: _Tally) -> None:
         """Store what the export told of a room: its kind, who came and went, and all members unless the room has newer
@@ -276,7 +296,11 @@ class ImportService:
             facts = replace(told.facts, members=None) if old else told.facts
             kind = kind_learned(room.kind, facts.kind)
             if kind != room.kind:
-                await work.rooms.set_kind(**named, kind=kind)
+                since = BEGINNING if room.kind else None
+                past = kinds_before(room.kind, room.past_kinds, kind, since, now)
+                await work.rooms.set_kind(**named, kind=kind, past=past)
+            if facts.name and not room.name:
+                await work.rooms.rename(**named, name=" ".join(facts.name.split())[:MAX_ROOM_NAME])
             known = {person: presence.stays for person, presence in before.people.items()}
             names = await work.rooms.participants(**named) if told.moves else {}
             moves = [one for move, at in told.moves for one in moves_by_id(move, at, names)]

@@ -111,7 +111,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderStanding:
+class ProviderStatus:
     """The state of a provider of a model. `model_id`: the model's id there. `usable`: it has a key, or needs none.
     `resting`: it is paused after failures. `key_variable`: the environment variable of its key, None if it needs
     none."""
@@ -124,7 +124,7 @@ class ProviderStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelStanding:
+class ModelStatus:
     """A model of the registry. `usable`: one of its providers can be asked. `providers`: in the order in which they are
     tried."""
 
@@ -132,7 +132,7 @@ class ModelStanding:
     display_name: str
     internal: bool
     usable: bool
-    providers: tuple[ProviderStanding, ...]
+    providers: tuple[ProviderStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +169,11 @@ class ModelService:
         self._calls = Calls(clock=clock, telemetry=telemetry)
         self._timeout_seconds = timeout_seconds
 
-    async def list_available_models(self, *, internal: bool = False) -> list[ModelStanding]:
+    async def list_available_models(self, *, internal: bool = False) -> list[ModelStatus]:
         """Return the models callers may choose from, in the configured order; `internal`: include those for roomlore's
         own use."""
         entries = self._registry.all() if internal else self._registry.list_available_models()
-        return [self._standing(entry) for entry in entries]
+        return [self._status(entry) for entry in entries]
 
     async def can_ask(self, model_id: str) -> bool:
         """Return True if a provider of the model can be asked and is not paused; False for an unknown model."""
@@ -322,14 +322,14 @@ class ModelService:
             },
         )
 
-    def _standing(self, entry: ModelEntry) -> ModelStanding:
-        return ModelStanding(
+    def _status(self, entry: ModelEntry) -> ModelStatus:
+        return ModelStatus(
             model_id=entry.model_id,
             display_name=entry.display_name,
             internal=entry.internal,
             usable=any(map(self._usable, entry.offers)),
             providers=tuple(
-                ProviderStanding(
+                ProviderStatus(
                     name=offer.provider.name,
                     model_id=offer.model_id,
                     usable=self._usable(offer),

@@ -17,11 +17,12 @@ from roomlore.core.audience import (
     check_members,
     check_room_kind,
     check_viewer,
+    kinds_before,
     removed,
 )
 from roomlore.core.context import ContextOptions, from_json
 from roomlore.core.errors import InvalidInput, NotFound, unknown_room
-from roomlore.core.intake import MAX_ID_CHARS, check_page
+from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
 from roomlore.ports.audience import check_sees_all_of, sees_all_of, view_for
@@ -60,6 +61,8 @@ class RoomService:
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
         that room, or the room is public, or the person's own with agents. None may see every room."""
+        if viewer is None:
+            return
         async with self._storage.reading() as work:
             await check_sees_all_of(work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now())
 
@@ -158,19 +161,35 @@ class RoomService:
             self._options.overridden(settings)
             return await work.rooms.configure(tenant=self._tenant, room_id=room_id, settings=settings)
 
-    async def set_kind(self, room_id: str, kind: RoomKind | str | None) -> Room:
+    async def set_kind(self, room_id: str, kind: RoomKind | str | None, *, since: datetime | None = None) -> Room:
         """Set who can see the room: 'direct' (one person and agents), 'private' (its members) or 'public' (everybody of
         the tenant); None is unknown, and counts as private.
 
-        The room is created if it is new. What was said before keeps the time at which it was said: a room that
-        becomes public makes public what was said in it. Raise `InvalidInput`, `StorageUnavailable`.
+        The kind counts for what is said from now on: a room that becomes public does not publish what was said in it
+        before. If the kind was unknown, it counts for as long as it was. `since`: the time from which the kind counts,
+        for a change of another time or to correct what was told. The room is created if it is new. Raise
+        `InvalidInput`, `StorageUnavailable`.
         """
-        wanted = check_room_kind(kind)
+        wanted, begin, now = check_room_kind(kind), check_moment(since, "since"), self._clock.now()
+        if begin is not None and begin > now:
+            raise InvalidInput(f"since is {begin.isoformat()}, which is to come; set the kind when it changes.")
         async with self._storage.writing() as work:
             room = await self._lock(work, room_id)
-            if room.kind == wanted:
+            past = kinds_before(room.kind, room.past_kinds, wanted, begin, now)
+            if (begin is None and room.kind == wanted) or (room.kind, room.past_kinds) == (wanted, past):
                 return room
-            return await work.rooms.set_kind(tenant=self._tenant, room_id=room_id, kind=wanted)
+            return await work.rooms.set_kind(tenant=self._tenant, room_id=room_id, kind=wanted, past=past)
+
+    async def rename(self, room_id: str, name: str) -> Room:
+        """Name a room, '' for no name. Imports name rooms that have none. Raise `InvalidInput`, `NotFound`,
+        `StorageUnavailable`."""
+        wanted = check_room_name(name)
+        async with self._storage.writing() as work:
+            await self._find(work, room_id)
+            room = await self._lock(work, room_id)
+            if room.name == wanted:
+                return room
+            return await work.rooms.rename(tenant=self._tenant, room_id=room_id, name=wanted)
 
     async def people(self, room_id: str) -> RoomPeople:
         """Return the people of a room, without agents: its members with their stays, and when each spoke. Raise

@@ -1,9 +1,9 @@
-"""The settings: one frozen object, in sections."""
+"""The settings: one frozen object, in sections, and its values as people read them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, SerializeAsAny, ValidationError
 from pydantic.fields import FieldInfo
@@ -28,7 +28,16 @@ from roomlore.settings.sections import (
     SessionSettings,
     WorkSettings,
 )
-from roomlore.settings.sources import Found, from_environment, gather, sentences, strangers
+from roomlore.settings.sources import (
+    Found,
+    from_environment,
+    gather,
+    is_secret,
+    range_of_field,
+    sentences,
+    shown,
+    unknown_names,
+)
 
 S = TypeVar("S", bound=Section)
 T = TypeVar("T")
@@ -70,7 +79,7 @@ class Settings(BaseModel):
         super().__init__(**_sections_of(found))
         self._check()
         self._sources = {name: source for name, (_, source) in found.items()}
-        self._ignored = tuple(strangers(known_fields(), RETIRED))
+        self._ignored = tuple(unknown_names(known_fields(), RETIRED))
 
     def changed(self, **arguments: Any) -> "Settings":
         """Return these settings with others in place of some. The file and the environment are not read again."""
@@ -208,3 +217,30 @@ def _sections_of(found: Found) -> dict[str, Any]:
 def context_options(settings: Settings) -> ContextOptions:
     """Return the context options of these settings; a room may override them."""
     return settings.context.options()
+
+
+class Row(NamedTuple):
+    """A setting for display; a password in a URL is masked."""
+
+    section: str
+    name: str
+    value: str
+    source: str
+    description: str
+
+
+def explain(settings: Settings) -> list[Row]:
+    """Return every setting with its source, section by section."""
+    return [row(name, getattr(settings, name), settings.source(name)) for name in known_fields()]
+
+
+def row(name: str, value: Any, source: str) -> Row:
+    """Return one setting for display."""
+    field = known_fields()[name]
+    text = "***" if is_secret(field) and value else shown(value)
+    return Row(section_of(name), name, text, source, field.description or "")
+
+
+def range_of(name: str) -> str:
+    """Return the values a setting takes, in words."""
+    return range_of_field(known_fields()[name])

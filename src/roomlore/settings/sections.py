@@ -221,7 +221,7 @@ class ModelSettings(Section):
         {},
         "Language models by name, each with its providers in order; null takes away one that ships.",
         hidden="in errors",
-        form="a mapping such as {chat: {providers: [{name: openai, model_id: gpt-5-mini}]}}",
+        form="a mapping such as {chat: {providers: [{name: openai, model_id: gpt-5.4-mini}]}}",
     )
     providers: Mapping[str, Any] = setting(
         {},
@@ -263,6 +263,12 @@ class EvolutionSettings(Section):
     )
     evolve_people: bool = setting(
         True, "Evolve the facts of everyone who spoke, by the same schedule and model; off: groups alone."
+    )
+    evolve_people_together: Whole = setting(
+        8,
+        "Most people of a room whom the model is asked about in one call, if they said little; 1: each alone.",
+        ge=1,
+        le=20,
     )
     evolve_least: Whole = setting(10, "New messages from which a group evolves by the schedule.", ge=1, le=1_000_000)
     evolve_messages: Whole = setting(200, "Most new messages that an evolution reads.", ge=1, le=1000)

@@ -25,6 +25,8 @@ CONFIG_FILE = "roomlore.yaml"
 CONFIG_VARIABLE = "ROOMLORE_CONFIG"
 PREFIX = "MEMORY_"
 SECTION = "memory"
+LANGUAGE_VARIABLE = "MEMORY_LANGUAGE"
+_LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
 Found = dict[str, tuple[Any, str]]
 """Values with their sources, by the names of settings."""
 
@@ -144,7 +146,7 @@ def _in_section(name: str, section: type[Section], source: str) -> str:
 
 
 def _from_environment(known: Mapping[str, FieldInfo], retired: Mapping[str, str]) -> tuple[Mapping[str, Any], str]:
-    for name in strangers(known, retired):
+    for name in unknown_names(known, retired):
         near = get_close_matches(name[len(PREFIX) :].lower(), list(known), n=1, cutoff=0.8)
         if near:
             raise InvalidInput(f"There is no setting {name}; did you mean {PREFIX}{near[0].upper()}?")
@@ -170,9 +172,15 @@ def from_environment(variables: Iterable[str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def strangers(known: Iterable[str], retired: Iterable[str]) -> Iterable[str]:
+def interface_language() -> Literal["en", "zh"]:
+    """Return the language for the help and errors of the command line: that of MEMORY_LANGUAGE, else of the locale."""
+    found = from_environment((LANGUAGE_VARIABLE, *_LOCALES))
+    return "zh" if next(iter(found.values()), "").lower().startswith("zh") else "en"
+
+
+def unknown_names(known: Iterable[str], retired: Iterable[str]) -> Iterable[str]:
     """Return the environment variables with the prefix that name no setting."""
-    names = {f"{PREFIX}{name.upper()}" for name in (*known, *retired)}
+    names = {LANGUAGE_VARIABLE, *(f"{PREFIX}{name.upper()}" for name in (*known, *retired))}
     return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in names)  # noqa: TID251
 
 

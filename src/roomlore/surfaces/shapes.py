@@ -1,4 +1,4 @@
-"""Pydantic models made from dataclasses: of answers, the JSON that `plain` writes, and of requests.
+"""Pydantic models made from dataclasses: of answers, the JSON that `to_jsonable` writes, and of requests.
 
 Only the dataclass lists the fields. The description of a field is the sentence "`name`: ..." in its docstring.
 """
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.session import MessageContext, SessionContext
-from roomlore.surfaces.plain import fields_of
+from roomlore.surfaces.jsonable import fields_of
 
 B = TypeVar("B", bound=BaseModel)
 

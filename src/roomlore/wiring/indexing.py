@@ -16,8 +16,8 @@ from roomlore.services.indexing import (
     IndexedMemories,
     IndexedMessages,
     IndexingService,
+    IndexStateReader,
     LinkIndexing,
-    Standings,
     VectorIndexing,
     WordIndexing,
 )
@@ -59,7 +59,7 @@ async def make_indexing(
         common.closing.push_async_callback(vectors.close)
     kinds: tuple[Indexed, Indexed] = (IndexedMessages(), IndexedMemories())
     meaning = embedder.model if embedder else None
-    standings = [Standings(storage=storage, clock=common.clock, model=meaning, indexed=kind) for kind in kinds]
+    states = [IndexStateReader(storage=storage, clock=common.clock, model=meaning, indexed=kind) for kind in kinds]
     index = IndexingService(
         storage=storage,
         words=WordIndexing(storage=storage, clock=common.clock, ids=common.ids),
@@ -85,7 +85,7 @@ async def make_indexing(
             lease_seconds=common.settings.search.index_lease_seconds,
         ),
         model=meaning,
-        standings=standings,
+        states=states,
         clock=common.clock,
     )
     if common.background:
@@ -96,11 +96,11 @@ async def make_indexing(
             collection=kind.collection,
             embedder=embedder,
             vectors=vectors,
-            standings=its,
+            states=its,
             clock=common.clock,
             jobs=common.jobs,
         )
-        for kind, its in zip(kinds, standings, strict=True)
+        for kind, its in zip(kinds, states, strict=True)
     )
     return Indexing(
         embedder=embedder,

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from roomlore.adapters.sql import connect
 from roomlore.core.digest.digest import Digest
@@ -15,12 +15,9 @@ from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import find_exports, open_import
 from roomlore.importers.memories import read_memories
-from roomlore.ports.coordination import SessionCache, Telemetry
-from roomlore.ports.durable import DurableWork
-from roomlore.ports.language import ChatClient, Embedder, Summarizer
+from roomlore.ports.coordination import Telemetry
 from roomlore.ports.storage import Storage
-from roomlore.ports.vectors import VectorIndex
-from roomlore.services.contexts import ContextService, Strategy, TuningService, UsageService
+from roomlore.services.contexts import ContextService, TuningService, UsageService
 from roomlore.services.digest import DigestService, ReadingMarks
 from roomlore.services.digest.digest_service import DIGEST_TOKENS
 from roomlore.services.evaluation import EvaluationService
@@ -28,6 +25,7 @@ from roomlore.services.imports import ImportService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
+from roomlore.services.links import LinkService
 from roomlore.services.memories import MemoryService, MemoryWriter, Past, Reviser
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService, RoomsSearch, Searching
 from roomlore.services.models import ModelService
@@ -38,15 +36,15 @@ from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.wiring.doctor import diagnose
-from roomlore.wiring.resources import Closing, Own, Resources, make_resources
+from roomlore.wiring.resources import Closing, Own, OwnBackends, Resources, make_resources
 
 _Search = TypeVar("_Search", bound=Searching)
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `context`, `usage`, `sessions`, `memories`, `recall`, `privacy`,
-    `rooms`, `keys`, `imports`, `tuning`, `evaluation`; and `index` and `models`, which all tenants share. Each is built
-    when it is first used."""
+    """One tenant's view of roomlore: `messages`, `links`, `context`, `usage`, `sessions`, `memories`, `recall`,
+    `privacy`, `rooms`, `keys`, `imports`, `tuning`, `evaluation`; and `index` and `models`, which all tenants share.
+    Each is built when it is first used."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -57,6 +55,11 @@ class Lore:
     @cached_property
     def messages(self) -> MessageService:
         return self._messages(self._ingest_now)
+
+    @cached_property
+    def links(self) -> LinkService:
+        shared = self._resources
+        return LinkService(tenant=self.tenant, storage=shared.storage, model=shared.model, clock=shared.clock)
 
     @cached_property
     def index(self) -> IndexingService:
@@ -170,6 +173,7 @@ class Lore:
             tenant=self.tenant,
             storage=shared.storage,
             messages=self._messages(self._ingest(shared.imports_due)),
+            links=self.links,
             clock=shared.clock,
             limits=shared.limits,
             find_exports=find_exports,
@@ -205,6 +209,7 @@ class Lore:
             storage=shared.storage,
             clock=shared.clock,
             tokens=shared.tokens,
+            model=shared.model,
             writing=shared.writing,
         )
 
@@ -237,6 +242,7 @@ class Lore:
             due=shared.indexing.due,
             search=self._search,
             search_rooms=self._searching(RoomsSearch),
+            model=shared.model,
         )
 
     @cached_property
@@ -350,29 +356,14 @@ async def connect_lore(
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    **own: Unpack[OwnBackends],
 ) -> Lore:
     """Open roomlore on a database with the arguments of `roomlore.open`, if no one block can hold it. End with
     `await lore.close()`; a client that was not closed warns with a `ResourceWarning`.
 
     Raises `InvalidInput` for bad settings, `StorageUnavailable`.
     """
-    own = Own(
-        embedder=embedder,
-        summarizer=summarizer,
-        vectors=vectors,
-        durable=durable,
-        chat=chat,
-        cache=cache,
-        strategies=strategies or {},
-    )
-    return await connect_with(own, url, tenant=tenant, settings=settings, background=background)
+    return await connect_with(Own(**own), url, tenant=tenant, settings=settings, background=background)
 
 
 async def connect_with(own: Own, url: str | None, *, tenant: str, settings: Settings | None, background: bool) -> Lore:
@@ -399,13 +390,7 @@ async def open_lore(
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    **own: Unpack[OwnBackends],
 ) -> AsyncIterator[Lore]:
     """Open roomlore on a database, create it if it is new, and close it when the block ends.
 
@@ -414,23 +399,11 @@ async def open_lore(
     roomlore.yaml and the environment. `background`: keep indexes in step, make due checkpoints and run durable work in
     the background; if False, call `lore.index.drain()`, `lore.sessions.catch_up()` and `lore.jobs.catch_up()`.
 
-    Your own backends take the place of the configured ones and are closed with roomlore: `embedder`; `vectors`, used
-    with an embedder; `durable`, which keeps work that calls models; `chat`, which calls models; `cache`, of sessions;
-    `summarizer`, which writes the summaries of sessions; without one sentences are chosen. `strategies`: further ways
-    to choose a context, by the names that calls and rooms give.
+    `own`: your own backends and strategies, such as `embedder` or `vectors`, see `OwnBackends`.
 
     Raise `InvalidInput` for bad settings, `StorageUnavailable`.
     """
-    own = Own(
-        embedder=embedder,
-        summarizer=summarizer,
-        vectors=vectors,
-        durable=durable,
-        chat=chat,
-        cache=cache,
-        strategies=strategies or {},
-    )
-    lore = await connect_with(own, url, tenant=tenant, settings=settings, background=background)
+    lore = await connect_with(Own(**own), url, tenant=tenant, settings=settings, background=background)
     try:
         yield lore
     finally:

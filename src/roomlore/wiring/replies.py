@@ -12,12 +12,12 @@ from roomlore.ports.storage import SESSIONS
 from roomlore.services.jobs import counted
 from roomlore.services.models import ModelService
 from roomlore.services.recall import FactVectors, KnownForReplies, RecallCache, RecallParts, ShownBefore
-from roomlore.services.replies import Background, Later, ReplyOptions, ReplyParts
+from roomlore.services.replies import Background, DeferredMessages, ReplyOptions, ReplyParts
 from roomlore.services.sessions import (
     SUMMARY,
     AutoCheckpoints,
     Checkpointer,
-    LaterSummaries,
+    DeferredSummaries,
     Offers,
     SegmentCache,
     SessionParts,
@@ -129,9 +129,9 @@ async def make_sessions(common: Common, summarizer: Summarizer | None, own: Sess
     )
 
 
-def make_later_summaries(common: Common, sessions: SessionParts, durable: DurableWork) -> LaterSummaries:
+def make_deferred_summaries(common: Common, sessions: SessionParts, durable: DurableWork) -> DeferredSummaries:
     """Return the summaries as durable work."""
-    later = LaterSummaries(automatic=sessions.automatic, durable=durable, ids=common.ids)
+    later = DeferredSummaries(automatic=sessions.automatic, durable=durable, ids=common.ids)
     durable.define(SUMMARY, counted(SUMMARY, later.work, clock=common.clock, telemetry=common.telemetry))
     return later
 
@@ -149,7 +149,7 @@ def make_replies(common: Common, models: ModelService) -> ReplyParts:
         ids=common.ids,
         telemetry=common.telemetry,
         background=background,
-        later=Later(start=background.start, telemetry=common.telemetry),
+        later=DeferredMessages(start=background.start, telemetry=common.telemetry),
         limits=common.limits,
         options=reply_options(common.settings),
     )

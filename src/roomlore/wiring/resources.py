@@ -9,7 +9,8 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
+from typing import TypedDict
 
 from roomlore.adapters.inprocess.clock import SystemClock, TimeOrderedIds
 from roomlore.adapters.inprocess.jobs import InProcessJobs
@@ -37,11 +38,11 @@ from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, IndexChecks, Verifier
 from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
-from roomlore.services.sessions import SUMMARY, LaterSummaries, SessionParts
+from roomlore.services.sessions import SUMMARY, DeferredSummaries, SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.indexing import Indexing, make_indexing, make_memory_search
 from roomlore.wiring.models import Common, make_models, make_prompts, make_telemetry, summarizer_of
-from roomlore.wiring.replies import make_later_summaries, make_recall, make_recalls, make_replies, make_sessions
+from roomlore.wiring.replies import make_deferred_summaries, make_recall, make_recalls, make_replies, make_sessions
 from roomlore.wiring.work import (
     expire_usage,
     expire_work,
@@ -113,9 +114,27 @@ def _warn_of_open_client(opened: OpeningCall) -> None:
     warnings.warn_explicit(advice, ResourceWarning, opened.file, opened.line)
 
 
+class OwnBackends(TypedDict, total=False):
+    """The caller's own backends, as `roomlore.open` and `roomlore.connect` take them. They take the place of the
+    configured ones and are closed with roomlore.
+
+    `embedder`: turns texts into vectors. `vectors`: an index of them, used with an embedder. `durable`: keeps work that
+    calls models. `chat`: calls models. `cache`: of sessions. `summarizer`: writes the summaries of sessions; without
+    one sentences are chosen. `strategies`: further ways to choose a context, by the names that calls and rooms give.
+    """
+
+    embedder: Embedder | None
+    summarizer: Summarizer | None
+    vectors: VectorIndex | None
+    durable: DurableWork | None
+    chat: ChatClient | None
+    cache: SessionCache | None
+    strategies: Mapping[str, Strategy] | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Own:
-    """The caller's own backends, in place of the configured ones. `strategies`: beside the known ones."""
+    """The `OwnBackends` with their defaults."""
 
     embedder: Embedder | None = None
     summarizer: Summarizer | None = None
@@ -123,7 +142,7 @@ class Own:
     durable: DurableWork | None = None
     chat: ChatClient | None = None
     cache: SessionCache | None = None
-    strategies: Mapping[str, Strategy] = field(default_factory=dict)
+    strategies: Mapping[str, Strategy] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +160,7 @@ class Resources(Common):
     in_force: InForceCache
     indexing: Indexing
     sessions: SessionParts
-    summaries: LaterSummaries
+    summaries: DeferredSummaries
     models: ModelService
     replies: ReplyParts
     recall: RecallParts
@@ -199,12 +218,12 @@ async def make_resources(
     sessions = await make_sessions(common, own.summarizer or await summarizer_of(models, settings), own.cache)
     engine = await make_durable(common, url, own.durable)
     durable = engine.durable
-    summaries = make_later_summaries(common, sessions, durable)
+    summaries = make_deferred_summaries(common, sessions, durable)
     extraction = make_extraction(common, durable, models)
     retries = make_retries(common, durable, models)
     evolutions = make_evolutions(common, durable, models, make_prompts(common))
     writing = make_writing(common, models)
-    nightly = make_nightly(common, durable, writing)
+    nightly = make_nightly(common, durable, writing, model)
     if background:
         resume_left_work(common, url, engine)
     replies = make_replies(common, models)
@@ -213,7 +232,7 @@ async def make_resources(
         expire_usage(common)
     recall = make_recall(common, indexing.embedder)
     closing.push_async_callback(jobs.close)
-    strategies: Mapping[str, Strategy] = ChainMap(dict(own.strategies), STRATEGIES)
+    strategies: Mapping[str, Strategy] = ChainMap(dict(own.strategies or {}), STRATEGIES)
     options = replace(context_options(settings), strategies=tuple(strategies))
     return Resources(
         **{field.name: getattr(common, field.name) for field in fields(common)},

@@ -8,22 +8,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.ports.coordination import SessionCache
-from roomlore.ports.durable import DurableWork
-from roomlore.ports.language import ChatClient, Embedder, Summarizer
-from roomlore.ports.vectors import VectorIndex
-from roomlore.services.contexts import Strategy
 from roomlore.services.digest.digest_service import DIGEST_TOKENS
 from roomlore.settings import Settings
 from roomlore.wiring.lore import Lore, connect_with
-from roomlore.wiring.resources import Own, opening_in
+from roomlore.wiring.resources import Own, OwnBackends, opening_in
 
 T = TypeVar("T")
 
@@ -243,26 +238,11 @@ def connect_sync(
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    **own: Unpack[OwnBackends],
 ) -> SyncLore:
     """Open roomlore as `roomlore.connect` does, for code that is not async. End with `lore.close()`. Calls may come
     from any thread."""
-    own = Own(
-        embedder=embedder,
-        summarizer=summarizer,
-        vectors=vectors,
-        durable=durable,
-        chat=chat,
-        cache=cache,
-        strategies=strategies or {},
-    )
-    return connect_sync_with(own, url, tenant=tenant, settings=settings, background=background)
+    return connect_sync_with(Own(**own), url, tenant=tenant, settings=settings, background=background)
 
 
 def connect_sync_with(
@@ -286,26 +266,11 @@ def open_sync(
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
     background: bool = True,
-    embedder: Embedder | None = None,
-    summarizer: Summarizer | None = None,
-    vectors: VectorIndex | None = None,
-    durable: DurableWork | None = None,
-    chat: ChatClient | None = None,
-    cache: SessionCache | None = None,
-    strategies: Mapping[str, Strategy] | None = None,
+    **own: Unpack[OwnBackends],
 ) -> Iterator[SyncLore]:
     """Open roomlore as `roomlore.open` does, for code that is not async. Calls may come from any thread; those still
     running when the block ends, and those after it, raise `Unavailable`."""
-    own = Own(
-        embedder=embedder,
-        summarizer=summarizer,
-        vectors=vectors,
-        durable=durable,
-        chat=chat,
-        cache=cache,
-        strategies=strategies or {},
-    )
-    lore = connect_sync_with(own, url, tenant=tenant, settings=settings, background=background)
+    lore = connect_sync_with(Own(**own), url, tenant=tenant, settings=settings, background=background)
     try:
         yield lore
     finally:

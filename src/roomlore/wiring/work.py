@@ -14,6 +14,7 @@ from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.inspection import SqlUpkeep
 from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.evolution.requests import Rules
+from roomlore.core.linking.model import LinkModel
 from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
@@ -26,6 +27,7 @@ from roomlore.services.evolution import (
     EVOLUTION,
     Applying,
     Asking,
+    AskingTogether,
     EvolutionLeases,
     EvolutionOptions,
     EvolutionService,
@@ -172,7 +174,7 @@ def make_writing(common: Common, models: ModelService) -> Writing:
     return Writing(models=models, prompts=PackagedPrompts(), options=options)
 
 
-def make_nightly(common: Common, durable: DurableWork, writing: Writing) -> NightlyDigests:
+def make_nightly(common: Common, durable: DurableWork, writing: Writing, model: LinkModel) -> NightlyDigests:
     """Return the digests that are sent by a schedule. Nothing is read yet."""
     settings = common.settings.digests
     rooms = frozenset(name for one in settings.digest_rooms.split(",") if (name := one.strip()))
@@ -195,7 +197,12 @@ def make_nightly(common: Common, durable: DurableWork, writing: Writing) -> Nigh
         times=times,
         webhook=webhook,
         digests=lambda tenant: DigestService(
-            tenant=tenant, storage=common.storage, clock=common.clock, tokens=common.tokens, writing=writing
+            tenant=tenant,
+            storage=common.storage,
+            clock=common.clock,
+            tokens=common.tokens,
+            model=model,
+            writing=writing,
         ),
         options=NightlyOptions(rooms=rooms, least=settings.digest_least, max_tokens=settings.digest_tokens),
     )
@@ -206,7 +213,7 @@ def make_nightly(common: Common, durable: DurableWork, writing: Writing) -> Nigh
 
 
 def make_evolutions(common: Common, durable: DurableWork, models: ModelService, prompts: Prompts) -> Evolutions:
-    """Nothing is read yet."""
+    """Return the evolutions and their schedule. Nothing is read yet."""
     settings = common.settings
     options = evolution_options(settings)
     reading = Reading(
@@ -216,19 +223,17 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         most_memories=options.memories,
         zone=options.zone,
     )
+    asking = Asking(models=models, prompts=prompts, clock=common.clock, options=options)
+    applying = Applying(
+        storage=common.storage, reading=reading, clock=common.clock, ids=common.ids, options=options, repair=repaired
+    )
     service = EvolutionService(
         storage=common.storage,
         durable=durable,
         reading=reading,
-        asking=Asking(models=models, prompts=prompts, clock=common.clock, options=options),
-        applying=Applying(
-            storage=common.storage,
-            reading=reading,
-            clock=common.clock,
-            ids=common.ids,
-            options=options,
-            repair=repaired,
-        ),
+        asking=asking,
+        applying=applying,
+        together=AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
         leases=EvolutionLeases(storage=common.storage, clock=common.clock, lease_seconds=options.lease_seconds),
         clock=common.clock,
         ids=common.ids,
@@ -245,6 +250,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         times=times,
         least=options.least,
         people=_people_evolve(settings, models),
+        together=settings.evolution.evolve_people_together,
     )
     if common.background and times:
         common.jobs.handle(EVOLUTION, schedule.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)

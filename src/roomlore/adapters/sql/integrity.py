@@ -93,7 +93,7 @@ _MISSING = Statement(lambda: text(f"SELECT w.arrival {_ROWS} EXCEPT SELECT {_PLA
 _SURPLUS = Statement(lambda: text(f"SELECT {_PLACE} {_TERMS} EXCEPT SELECT w.arrival {_ROWS} LIMIT :count"))
 _SIZES = Statement(_sizes)
 _MESSAGES = Statement(_messages)
-_ORPHAN_ROWS = {table.name: Statement(partial(_orphan_rows, table)) for table in (_f, _w)}
+_ORPHAN_ROWS = {table.name: Statement(partial(_orphan_rows, table)) for table in (schema.link_corrections, _f, _w)}
 
 
 class MessageAudit(Repository):

@@ -174,7 +174,7 @@ class MessageReading(_InRoom):
         rows = await self._rows(_BY_ARRIVAL, tenant, room_id, arrivals=numbers_text(arrivals))
         return to_entries(room_id, rows)
 
-    async def plain(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
+    async def messages_by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
         if not arrivals:
             return []
         rows = await self._rows(_PLAIN, tenant, room_id, arrivals=numbers_text(arrivals))
@@ -434,7 +434,8 @@ def _newest_of_threads() -> Select[Any]:
 
 _RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())))
 _EXCHANGED = Statement(_exchanged)
-_WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), _f.c.link_kind != LinkKind.PLATFORM.value))
+_UNCERTAIN = [_f.c.link_kind != kind.value for kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)]
+_WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), *_UNCERTAIN))
 _GROUPED = Statement(_grouped)
 _SENDERS = Statement(_senders)
 _FIRST = Statement(

@@ -43,7 +43,13 @@ _r, _m, _w, _p = schema.rooms, schema.messages, schema.message_words, schema.par
 _s, _c = schema.sessions, schema.checkpoints
 _vs, _v = schema.vector_scopes, schema.vectors
 _LIKE = re.compile("[!%_]")
-_MESSAGE_TABLES = (schema.message_words, schema.features, schema.index_outbox, schema.messages)
+_MESSAGE_TABLES = (
+    schema.message_words,
+    schema.features,
+    schema.index_outbox,
+    schema.link_corrections,
+    schema.messages,
+)
 """The tables with rows of a message, in the order of their deletion."""
 _BY_KEY = (schema.participants, schema.room_members, schema.keyword_counts, schema.checkpoints, schema.sessions)
 _BY_NAME = (schema.usage_records, schema.watermarks, schema.rooms_due)

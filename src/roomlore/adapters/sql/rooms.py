@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -39,8 +40,8 @@ from roomlore.adapters.sql.rows import (
     to_micros_or_none,
     unescape,
 )
-from roomlore.adapters.sql.shapes import KEY, ROOM
-from roomlore.core.audience import Presence, RoomKind, RoomPeople, RoomStamp, Stay, Window
+from roomlore.adapters.sql.shapes import KEY, ROOM, past_kinds_text, read_past_kinds
+from roomlore.core.audience import PastKind, Presence, RoomKind, RoomPeople, RoomStamp, Stay, Window
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import ApiKey, Room, Speaker, Voice
 from roomlore.ports.storage import VECTORS
@@ -88,13 +89,26 @@ _CONFIGURE = Statement(
 )
 _LATEST_FIRST = (func.coalesce(_rooms.c.last_sent_at, literal_column("-9223372036854775808")).desc(), _rooms.c.room_id)
 _USED_LAST = Statement(lambda: _used_last())
-_NAMED_LIKE = Statement(lambda: _used_last().where(_like(_rooms.c.room_id)))
+_NAMED_LIKE = Statement(lambda: _used_last().where(or_(_like(_rooms.c.room_id), _like(_rooms.c.room_name))))
 _SPEAKERS = Statement(lambda: _speakers())
 _SPEAKERS_AMONG = Statement(
     lambda: _speakers(_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
 )
 _VOICES = Statement(lambda: _voices())
-_PUBLIC = Statement(lambda: _used_last().where(_rooms.c.kind == literal_column(f"'{RoomKind.PUBLIC}'")))
+_is_public = _rooms.c.kind == literal_column(f"'{RoomKind.PUBLIC}'")
+_one_kind = _rooms.c.past_kinds == literal_column("''")
+_PUBLIC = Statement(lambda: _used_last().where(_is_public, _one_kind))
+_PARTLY_PUBLIC = Statement(
+    lambda: (
+        select(*ROOM.columns)
+        .where(
+            _rooms.c.tenant == bindparam("tenant"),
+            _rooms.c.past_kinds != literal_column("''"),
+            or_(_is_public, _rooms.c.past_kinds.contains(RoomKind.PUBLIC.value)),
+        )
+        .order_by(_rooms.c.room_id)
+    )
+)
 _OF_PERSON = Statement(lambda: _of_person())
 
 
@@ -157,7 +171,15 @@ _SET_KIND = Statement(
     lambda: (
         update(_rooms)
         .where(_named)
-        .values(kind=bindparam("new_kind"), revision=_rooms.c.revision + 1)
+        .values(kind=bindparam("new_kind"), past_kinds=bindparam("past"), revision=_rooms.c.revision + 1)
+        .returning(*ROOM.columns)
+    )
+)
+_RENAME = Statement(
+    lambda: (
+        update(_rooms)
+        .where(_named)
+        .values(room_name=bindparam("new_name"), revision=_rooms.c.revision + 1)
         .returning(*ROOM.columns)
     )
 )
@@ -179,7 +201,7 @@ def _people_of(persons: str | None = None) -> Any:
     r, p, m = _rooms.c, _people.c, _members.c
     told, answers = (case((column, 1), else_=0) for column in (r.members_told, p.answers))
     none = null()
-    kinds = _part(_KIND, r.kind, told, none, none, none).where(*_these_rooms)
+    kinds = _part(_KIND, r.kind + literal_column("' '") + r.past_kinds, told, none, none, none).where(*_these_rooms)
     spoke = _part(_SPEAKER, p.sender_id, answers, p.first_spoke_at, p.last_spoke_at, none)
     stays = _part(_STAY, m.person_id, m.number, m.told_at, m.joined_at, m.left_at)
     parts = [kinds]
@@ -262,10 +284,18 @@ class SqlRooms(Repository):
         rows = await self._sql.fetch(_LAST_SPOKEN, **named)
         return int(rows[0][0]) if rows else 0
 
-    async def set_kind(self, *, tenant: str, room_id: str, kind: RoomKind | None) -> Room:
+    async def set_kind(
+        self, *, tenant: str, room_id: str, kind: RoomKind | None, past: Sequence[PastKind] = ()
+    ) -> Room:
         held = self._locks.held(tenant, room_id)
         named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
-        return ROOM.read((await self._sql.fetch(_SET_KIND, new_kind=kind.value if kind else "", **named))[0])
+        told = {"new_kind": kind.value if kind else "", "past": past_kinds_text(past)}
+        return ROOM.read((await self._sql.fetch(_SET_KIND, **told, **named))[0])
+
+    async def rename(self, *, tenant: str, room_id: str, name: str) -> Room:
+        held = self._locks.held(tenant, room_id)
+        named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
+        return ROOM.read((await self._sql.fetch(_RENAME, new_name=escape(name), **named))[0])
 
     async def set_members(
         self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool
@@ -300,6 +330,9 @@ class SqlRooms(Repository):
         chosen = _PUBLIC if public else _USED_LAST
         rows = await self._sql.fetch(chosen, tenant=escape(tenant), count=limit, start=offset)
         return [ROOM.read(row) for row in rows]
+
+    async def partly_public(self, *, tenant: str) -> list[Room]:
+        return [ROOM.read(row) for row in await self._sql.fetch(_PARTLY_PUBLIC, tenant=escape(tenant))]
 
     async def named_like(self, *, tenant: str, part: str, limit: int) -> list[Room]:
         pattern = containing(part)
@@ -354,18 +387,22 @@ def _stay_values(stay: Stay) -> tuple[int, int | None, int | None]:
     return to_micros(stay.told_at), to_micros_or_none(stay.joined_at), to_micros_or_none(stay.left_at)
 
 
+_told_at = lru_cache(maxsize=1 << 10)(from_micros)
+"""The members of a room are told together, so that many stays have the same times."""
+
+
 def _with_people(rows: Sequence[Row]) -> dict[str, RoomPeople]:
     """Return the rooms with their people. Agents are those who answered, and never spoke with the role user. Whoever
     only sent notices of the platform is there if told."""
-    kinds: dict[str, tuple[str, int]] = {}
+    kinds: dict[str, tuple[tuple[str, str, str], int]] = {}
     windows: dict[tuple[str, str], Window] = {}
     agents: set[tuple[str, str]] = set()
     told: dict[tuple[str, str], list[Stay]] = {}
     for room_id, part, name, number, one, two, three in rows:
         if part == _KIND:
-            kinds[room_id] = name, number
+            kinds[room_id] = name.partition(" "), number
         elif part == _STAY:
-            stay = Stay(from_micros(one), from_micros_or_none(two), from_micros_or_none(three))
+            stay = Stay(_told_at(one), None if two is None else _told_at(two), from_micros_or_none(three))
             told.setdefault((room_id, name), []).append(stay)
         elif one is not None:
             windows[room_id, name] = Window(from_micros(one), from_micros(two))
@@ -376,9 +413,9 @@ def _with_people(rows: Sequence[Row]) -> dict[str, RoomPeople]:
         people[where[0]][unescape(where[1])] = Presence(tuple(told.get(where, ())), windows.get(where))
     return {
         unescape(room_id): RoomPeople(
-            unescape(room_id), RoomKind(kind) if kind else None, bool(complete), people[room_id]
+            unescape(room_id), RoomKind(kind) if kind else None, bool(complete), people[room_id], read_past_kinds(past)
         )
-        for room_id, (kind, complete) in kinds.items()
+        for room_id, ((kind, _, past), complete) in kinds.items()
     }
 
 

@@ -62,10 +62,13 @@ rooms = Table(
     Column("calibration", Text, nullable=False, server_default=""),
     Column("kind", Name, nullable=False, server_default=""),
     Column("members_told", Boolean, nullable=False, server_default=false()),
+    Column("past_kinds", Text, nullable=False, server_default=""),
+    Column("room_name", Text, nullable=False, server_default=""),
     UniqueConstraint("tenant", "room_id"),
 )
 """`index_version`: the last version given to a task of the outbox, so that each is used once. `linked_by`, `link_walk`,
-`link_walked`, `calibration`: `core.linked.Linked`. `kind`: '' if unknown. `members_told`: all members are told."""
+`link_walked`, `calibration`: `core.linked.Linked`. `kind`: '' if unknown. `members_told`: all members are told.
+`past_kinds`: '' if it had no other kind, else JSON: each kind, and until when it was so."""
 Index("ix_rooms_linked_by", rooms.c.linked_by)
 
 messages = Table(
@@ -135,6 +138,28 @@ features = Table(
 )
 Index("ix_message_features_thread", features.c.room_key, features.c.thread, features.c.arrival)
 Index("ix_message_features_parent", features.c.room_key, features.c.parent)
+
+link_corrections = Table(
+    "link_corrections",
+    metadata,
+    Column("room_key", Key, primary_key=True, autoincrement=False),
+    Column("arrival", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("answers", BigInteger),
+    Column("standing", Boolean, nullable=False),
+    Column("corrected_by", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("errors", Text, nullable=False),
+    ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
+    sqlite_with_rowid=False,
+)
+"""The log of the links that people corrected, numbered from 1 for each room. `answers`: the arrival of the message that
+is answered. `standing`: in force; one for each message at most. `model`, `errors`: what it added to the calibration of
+which link model."""
+Index("ix_link_corrections_number", link_corrections.c.room_key, link_corrections.c.number, unique=True)
 
 participants = Table(
     "participants",

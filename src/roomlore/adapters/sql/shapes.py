@@ -8,8 +8,8 @@ from typing import Any
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.codec import Codec, Form
-from roomlore.adapters.sql.rows import escape, from_micros, list_text, read_list, read_pairs, unescape
-from roomlore.core.audience import RoomKind
+from roomlore.adapters.sql.rows import escape, from_micros, list_text, read_list, read_pairs, to_micros, unescape
+from roomlore.core.audience import PastKind, RoomKind
 from roomlore.core.chat import Usage
 from roomlore.core.intake import content_hash
 from roomlore.core.linking.calibration import TEMPERATURES, UNCALIBRATED, Calibration, Linked
@@ -55,6 +55,18 @@ def _reply_text(reply: ReplyInfo) -> str:
     return list_text((reply.kind, reply.message_id, reply.sender_id))
 
 
+def past_kinds_text(past: Sequence[PastKind]) -> str:
+    """Return the column of the kinds that a room had before."""
+    return json.dumps([(one.kind or "", to_micros(one.until)) for one in past]) if past else ""
+
+
+def read_past_kinds(text: str) -> tuple[PastKind, ...]:
+    """Return the kinds that a room had before, from their column."""
+    if not text:
+        return ()
+    return tuple(PastKind(RoomKind(kind) if kind else None, from_micros(until)) for kind, until in json.loads(text))
+
+
 LINKED = Codec(
     Linked,
     schema.rooms,
@@ -64,8 +76,12 @@ LINKED = Codec(
 ROOM = Codec(
     Room,
     schema.rooms,
+    columns={"name": _r.room_name},
     parts={"linked": LINKED},
-    forms={"kind": Form(None, lambda kind: RoomKind(kind) if kind else None)},
+    forms={
+        "kind": Form(None, lambda kind: RoomKind(kind) if kind else None),
+        "past_kinds": Form(past_kinds_text, read_past_kinds),
+    },
 )
 MESSAGE = Codec(StoredMessage, schema.messages, columns={"id": _m.message_id}, given=("room_id",))
 FEATURES = Codec(MessageFeatures, schema.features, forms={"reply": Form(_reply_text, _to_reply)})

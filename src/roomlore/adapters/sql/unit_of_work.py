@@ -2,6 +2,7 @@
 
 from functools import cached_property
 
+from roomlore.adapters.sql.corrections import SqlCorrections
 from roomlore.adapters.sql.engine import Connection
 from roomlore.adapters.sql.integrity import MemoryAudit, MessageAudit
 from roomlore.adapters.sql.locks import Locks
@@ -56,6 +57,10 @@ class SqlUnitOfWork:
     @cached_property
     def messages(self) -> SqlMessages:
         return SqlMessages(self.connection, self._locks)
+
+    @cached_property
+    def corrections(self) -> SqlCorrections:
+        return SqlCorrections(self.connection, self._locks)
 
     @cached_property
     def sessions(self) -> SqlSessions:

@@ -23,6 +23,7 @@ from roomlore.core.models import Entry, Link, LinkKind, Role, Room
 
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
 _people, _words, _w = schema.participants, schema.keyword_counts, schema.message_words
+_c = schema.link_corrections
 _IN_THIS_THREAD_FROM, _IN_THIS_THREAD_CHARACTERS = 64, 20_000
 """Batches from this size on are converted to rows on another thread, so that the event loop is not blocked."""
 
@@ -164,6 +165,7 @@ _EMPTY_MESSAGES = Statement(
         .values(deleted_at=bindparam("now"), **_EMPTIED)
     )
 )
+_NO_CORRECTIONS = Statement(lambda: delete(_c).where(in_locked_room(_c), among(_c.c.arrival, "arrivals")))
 _EMPTY_FEATURES = Statement(
     lambda: (
         update(_f)
@@ -243,6 +245,7 @@ class MessageWriting(WithWords):
         gone = [row[0] for row in rows]
         await self._sql.fetch(_EMPTY_MESSAGES, arrivals=numbers_text(gone), now=to_micros(now), **_params(room))
         await self._sql.fetch(_EMPTY_FEATURES, arrivals=numbers_text(gone), **_params(room))
+        await self._sql.fetch(_NO_CORRECTIONS, arrivals=numbers_text(gone), **_params(room))
         await self._sql.many(_COUNT_PEOPLE, [_silent(room, row[2], row[0]) for row in rows])
         await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
         fewer: Counter[str] = Counter()
@@ -253,7 +256,9 @@ class MessageWriting(WithWords):
         await self._index.clear(room, gone, revision=stored.revision)
         return stored
 
-    async def relink(self, *, tenant: str, room_id: str, links: Mapping[int, Link]) -> Room:
+    async def relink(
+        self, *, tenant: str, room_id: str, links: Mapping[int, Link], linked: Linked | None = None
+    ) -> Room:
         """Replace links, in order of arrival. Raises `NotFound` if a visible message is missing."""
         room = self._locks.held(tenant, room_id)
         changed = set(links)
@@ -263,7 +268,7 @@ class MessageWriting(WithWords):
                 raise NotFound(f"There is no message at arrival {arrival} to link.")
             await self._put(_RELINK, room, arrival, LINK.values(links[arrival]))
             changed.update(await self._move(room, arrival, rows[0][4], links[arrival].thread))
-        stored = await self._step(room, None)
+        stored = await self._step(room, None, linked=linked)
         await self._index.touch(room, sorted(changed), revision=stored.revision)
         return stored
 

@@ -3,7 +3,7 @@
 from datetime import datetime, time, tzinfo
 from typing import Literal
 
-from roomlore.core.dates.spans import TimeSpan, time_spans
+from roomlore.core.dates import TimeSpan
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import parse_time
 
@@ -23,6 +23,8 @@ def moment(name: str, words: str, *, now: datetime, zone: tzinfo, edge: Edge, ma
         return told
     if words.strip().casefold() in _NOW:
         return now
+    from roomlore.core.dates.spans import time_spans  # its patterns take a tenth of a second to compile
+
     spans = time_spans(words, now=now, zone=zone)
     if len(spans) != 1:
         raise InvalidInput(

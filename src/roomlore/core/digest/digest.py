@@ -82,10 +82,11 @@ class DigestEntry:
 class Digest:
     """A summary of a room since a message.
 
-    `after`: the arrival of the last message before it, 0 if it begins with the first. `since`: when its first message
-    was sent, None if there is none. `messages`: how many there are; `read`: the newest of them that it was made of, if
-    there are too many. `left`: how many further talks are not shown. `tokens`: of `to_prompt`. `model`: the model that
-    wrote it, None if it is made of the messages' own sentences. `degraded`: None, or why no model wrote it.
+    `after`: the arrival of the last message before it, 0 if it begins with the first, or if the viewer may see only a
+    part of the room. `since`: when its first message was sent, None if there is none. `messages`: how many there are;
+    `read`: the newest of them that it was made of, if there are too many. `left`: how many further talks are not shown.
+    `tokens`: of `to_prompt`. `model`: the model that wrote it, None if it is made of the messages' own sentences.
+    `degraded`: None, or why no model wrote it.
     """
 
     room_id: str

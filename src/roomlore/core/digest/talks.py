@@ -9,7 +9,7 @@ from functools import cached_property
 from roomlore.core.evolution.offline.cues import agrees, sense_of
 from roomlore.core.models import Entry, MessageType, Role, TalkState
 from roomlore.core.text import fold, thanks
-from roomlore.core.transcript import said
+from roomlore.core.transcript import spoken_text
 
 _SAME_TALK = 0.65
 """Least mean probability of sharing a thread with the newest members of a talk. A talk that is cut in two is shown in
@@ -118,7 +118,8 @@ def talk_of(entries: Sequence[Entry]) -> Talk:
 
 def _is_said(entry: Entry) -> bool:
     message = entry.message
-    return message.role in (Role.USER, Role.ASSISTANT) and not message.has_tool_calls and bool(said(message).strip())
+    speaks = message.role in (Role.USER, Role.ASSISTANT) and not message.has_tool_calls
+    return speaks and bool(spoken_text(message).strip())
 
 
 def _grouped(entries: Sequence[Entry]) -> tuple[list[list[Entry]], frozenset[int]]:

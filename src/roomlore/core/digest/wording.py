@@ -11,7 +11,7 @@ from roomlore.core.digest.talks import Talk, speaks_of_decision
 from roomlore.core.models import Entry
 from roomlore.core.summary.sentences import unsplit
 from roomlore.core.text import fold, graphemes, keywords, rarity, truncate
-from roomlore.core.transcript import said
+from roomlore.core.transcript import spoken_text
 
 _READ = 2_000
 _MAX_SENTENCES = 6
@@ -88,7 +88,7 @@ def sentences_of(talk: Talk, weights: Mapping[str, float], names: Collection[str
 
 def sentences_in(entry: Entry, names: Collection[str]) -> list[str]:
     """Return the first sentences of a message, each on one line, without a name that it begins by addressing."""
-    found = [" ".join(one.split()) for one in unsplit(said(entry.message)[:_READ])[:_MAX_SENTENCES]]
+    found = [" ".join(one.split()) for one in unsplit(spoken_text(entry.message)[:_READ])[:_MAX_SENTENCES]]
     return [_plain(one, names) for one in found if one]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from roomlore.core.audience import EvidenceRoom, RoomKind, RoomPeople, covers, evidence_of, windows_of
+from roomlore.core.audience import EvidenceRoom, RoomKind, RoomPeople, covers, evidence_of, public_windows, windows_of
 from roomlore.core.evolution.requests import Plan, Rejected
 from roomlore.core.memory.memory import Action, Change, Memory, Source
 from roomlore.core.memory.writing import said_in, senders
@@ -89,10 +89,12 @@ def may_replace(memory: Memory, new: EvidenceRoom, room: RoomPeople, others: Map
     """Return True if everybody who may see the memory may see the new evidence. `room`: the people of its room.
     `others`: those of the memory's other rooms.
 
-    A memory of the room's own group that a caller added is the room's. What somebody said to agents alone may change by
+    A memory of the room's own group that a caller added is the room's, and what was said there while it was public is
+    everybody's. What somebody said to agents alone may change by
     what is said while they are there. Of people whose stays were not told nobody knows if they left.
     """
-    if room.kind is RoomKind.PUBLIC:
+    public = public_windows(room)
+    if covers(public, new.first, new.last):
         return True
     if not set(memory.shared_with) <= {f"room:{room.room_id}"}:
         return False
@@ -101,12 +103,14 @@ def may_replace(memory: Memory, new: EvidenceRoom, room: RoomPeople, others: Map
     if any(_heard_by_its_person(others.get(one.room_id), new, room) for one in memory.evidence):
         return True
     here = next((one for one in memory.evidence if one.room_id == room.room_id), None)
-    return here is not None and not any(_left_between(here, new, room))
+    if here is None or covers(public, here.first, here.last):
+        return False
+    return not any(_left_between(here, new, room))
 
 
 def _heard_by_its_person(direct: RoomPeople | None, new: EvidenceRoom, room: RoomPeople) -> bool:
-    """Return True if that room has one person, who heard the new evidence."""
-    if direct is None or direct.kind is not RoomKind.DIRECT or len(direct.people) != 1:
+    """Return True if that room only ever had one person, who heard the new evidence."""
+    if direct is None or direct.kind is not RoomKind.DIRECT or len(direct.people) != 1 or public_windows(direct):
         return False
     return covers(windows_of(room, direct.people), new.first, new.last)
 

@@ -262,13 +262,14 @@ class _Case:
             return "A cited message says that it does not change."
         warned = frozenset().union(*map(adverse, clauses))
         denies = bool(self.statement.negations or adverse(self.statement.text) - warned)
+        affirms = not forbids(self.statement.text)
         denied = any(forbids(one.text) for one in self._old)
         replaced = self._new & self._said_details
         if denies and not denied and not any(forbids(one) or says_change(one) for one in self._texts):
             return "It denies or forbids something, and no cited message does."
-        if not denies and not replaced and all(map(forbids, clauses)) and not any(map(says_change, clauses)):
+        if affirms and not replaced and all(map(forbids, clauses)) and not any(map(says_change, clauses)):
             return "The cited messages deny or forbid it."
-        if denied and not denies and not any(says_change(one) or not forbids(one) for one in clauses):
+        if denied and affirms and not any(says_change(one) or not forbids(one) for one in clauses):
             return "The memory denies or forbids it, and no cited message allows it."
         return ""
 

@@ -20,6 +20,7 @@ from roomlore.core.evolution.requests import (
     raised,
     strength_at,
 )
+from roomlore.core.evolution.similarity import Utterance, rests_on_the_same
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source, owner_of
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_SOURCES, MAX_TAGS
 from roomlore.core.text import truncate
@@ -34,7 +35,8 @@ class PlanInput:
     """All that a plan follows from, except the answer.
 
     `offered`, `messages`: by the handles that the model saw; the memories are active ones of this scope and kind.
-    `similar`: of two statements, in [0, 1]. `zone`: of the days that the answer names. `new_id`: called once for each
+    `similar`: of two statements, in [0, 1]. `said`: what the messages say. `heard`: messages that support a memory, by
+    its id. `zone`: of the days that the answer names. `new_id`: called once for each
     new version, in order. `taken`: True if an active memory that was not offered has this statement.
     """
 
@@ -50,6 +52,8 @@ class PlanInput:
     zone: tzinfo = UTC
     new_id: Callable[[], str]
     taken: Callable[[str], bool] | None = None
+    said: Mapping[Source, Utterance] = field(default_factory=dict)
+    heard: Mapping[str, Sequence[Utterance]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -125,7 +129,7 @@ class StepReader:
             return Step(kind="delete", operation=operation, memories=memories, reason=reason)
         statement = clean_statement(operation.statement, self._given.rules)
         if operation.kind == "create":
-            memories = self._repeated(statement)
+            memories = self._repeated(statement) or self._from_the_same(statement, operation)
         elif not any(comparison_form(memory.statement) == comparison_form(statement) for memory in memories):
             memories = self._with_repeated(statement, memories)
         return Step(
@@ -161,6 +165,18 @@ class StepReader:
         likeness = [(similar(statement, memory.statement), memory) for memory in self._given.offered.values()]
         near = [(score, memory) for score, memory in likeness if score >= self._given.rules.same]
         return (max(near, key=lambda pair: pair[0])[1],) if near else ()
+
+    def _from_the_same(self, statement: str, operation: Operation) -> tuple[Memory, ...]:
+        """Return the memory that a create says in other words, if its messages repeat those of one memory alone."""
+        sources = [found(handle, self._given.messages) for handle in operation.evidence]
+        said = [self._given.said[one] for one in sources if one and one in self._given.said]
+        heard = self._given.heard
+        same = [
+            one
+            for one in self._given.offered.values()
+            if one.memory_id in heard and rests_on_the_same(statement, said, one.statement, heard[one.memory_id])
+        ]
+        return tuple(same) if len(same) == 1 else ()
 
     def _with_repeated(self, statement: str, memories: tuple[Memory, ...]) -> tuple[Memory, ...]:
         """Return the memories of an update with the one that its statement repeats, so that no two say the same. One

@@ -2,9 +2,10 @@
 
 A platform reply tells for certain what the model otherwise guesses. So the model is asked as if it had not been told,
 and the squared error of what it states, P(same thread) for each candidate, is added up at several temperatures. The
-temperature with the least error is the room's.
+temperature with the least error is the room's. What a person says that a message answers counts as a reply does.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,9 +46,17 @@ class Calibration:
 
     def heard(self, errors: npt.ArrayLike) -> "Calibration":
         """Count a reply with the squared error at each temperature."""
-        parts = np.rint(np.asarray(errors, np.float64) * UNIT).astype(np.int64).tolist()
-        added = tuple(old + new for old, new in zip(self.errors, parts, strict=True))
+        return self.with_errors(in_units(errors))
+
+    def with_errors(self, errors: Sequence[int]) -> "Calibration":
+        """Count a reply with errors in parts of `UNIT`."""
+        added = tuple(old + new for old, new in zip(self.errors, errors, strict=True))
         return Calibration(self.replies + 1, self.asked + 1, added)
+
+    def unheard(self, errors: Sequence[int]) -> "Calibration":
+        """Take back what `with_errors` added."""
+        left = tuple(max(0, old - gone) for old, gone in zip(self.errors, errors, strict=True))
+        return Calibration(max(0, self.replies - 1), max(0, self.asked - 1), left)
 
     def temperature(self) -> float:
         """Return what the logits of candidates are divided by, within `TEMPERATURES`; 1 without replies."""
@@ -58,6 +67,11 @@ class Calibration:
 
 
 UNCALIBRATED = Calibration()
+
+
+def in_units(errors: npt.ArrayLike) -> tuple[int, ...]:
+    """Return squared errors in parts of `UNIT`."""
+    return tuple(np.rint(np.asarray(errors, np.float64) * UNIT).astype(np.int64).tolist())
 
 
 def _lowest(errors: tuple[int, ...]) -> float:
@@ -126,6 +140,10 @@ class Linked:
         if self.by:
             return Linked(walk=self.by, walked=newest, calibration=self.calibration)
         return self
+
+    def has_linked(self, arrival: int, model: str) -> bool:
+        """Return True if this model made the link of the message with this arrival."""
+        return bool(model) and model == (self.by or self.walk) and (bool(self.by) or arrival <= self.walked)
 
     def adopts(self, arrival: int) -> bool:
         """Return True if a reply with this arrival may be linked to a target that arrives only now.

@@ -1,7 +1,7 @@
 """The state of a room for ingest: its people, its last messages, and the effect of the next one."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -9,13 +9,15 @@ import numpy as np
 
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.intake import as_stored
-from roomlore.core.linking.calibration import UNCALIBRATED, Calibration
-from roomlore.core.linking.model import LinkModel, link, surprise
+from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, in_units
+from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
 from roomlore.core.linking.window import UNANSWERED, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Room, StoredMessage
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
 WINDOW = 400
+_FEW_LINKS = 16
+"""Changes of links that take less time than to build a window."""
 _SOON_MADE = 16
 """The number of entries from which a window is built in less than a millisecond."""
 _STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES = 20_000, 1_500, 800
@@ -66,6 +68,13 @@ class RoomState:
         """Rebuild the window from the entries on next use, after some of them changed."""
         self._window = None
 
+    def relink(self, changed: Collection[Entry]) -> None:
+        """Update the window with entries whose links changed: row by row if they are few, else it is built anew."""
+        if self._window is not None and len(changed) <= _FEW_LINKS:
+            self._window.relink(changed)
+        else:
+            self.make_window_anew()
+
     def rest(self) -> None:
         """Drop the window of a small room: it takes a megabyte and more, and is rebuilt quickly."""
         if len(self.entries) <= _SOON_MADE:
@@ -99,15 +108,22 @@ class RoomState:
         arrays = sum(value.nbytes for value in parts if isinstance(value, np.ndarray))
         return _STATE_BYTES + arrays + self._entry_bytes + _PERSON_BYTES * len(self.participants)
 
-    def hear(self, message: StoredMessage, features: MessageFeatures, target: Entry | None) -> None:
-        """Update the calibration from a platform reply."""
+    def hear(
+        self, message: StoredMessage, features: MessageFeatures, target: Entry | None, *, always: bool = False
+    ) -> tuple[int, ...]:
+        """Update the calibration from a platform reply, or from a correction, of which the model is `always` asked.
+        Return the errors that were added, () if the model was not asked."""
         if not self.learning or target is None or target.message.id == message.id or message.role in UNANSWERED:
-            return
-        errors = surprise(self.model, self.window, message, features, target) if self.calibration.due else None
-        known = self.calibration
-        self.calibration = known.passed() if errors is None else known.heard(errors)
+            return ()
+        asked = always or self.calibration.due
+        errors = surprise(self.model, self.window, message, features, target) if asked else None
         if errors is not None:
+            self.calibration = self.calibration.heard(errors)
             self.temperature = self.calibration.temperature()
+            return in_units(errors)
+        if not always:
+            self.calibration = self.calibration.passed()
+        return ()
 
     def ids(self) -> set[str]:
         """Return the ids of the messages in memory."""
@@ -121,13 +137,16 @@ class RoomState:
         """Return the newest `count` entries, in order of arrival."""
         return [self.entries[place] for place in range(max(0, len(self.entries) - count), len(self.entries))]
 
-    def begin(self, targets: Iterable[Entry], waiting: Iterable[Entry]) -> "Arrivals":
+    def begin(
+        self, targets: Iterable[Entry], waiting: Iterable[Entry], corrected: Mapping[int, int | None] | None = None
+    ) -> "Arrivals":
         """Start a batch.
 
         `targets`: stored messages that the batch replies to; `waiting`: stored replies to messages of the batch that
-        arrived before their target did.
+        arrived before their target did; `corrected`: the arrivals of messages whose links a person corrected, each with
+        that of the message it answers, None if it answers nothing.
         """
-        return Arrivals(self, targets, waiting)
+        return Arrivals(self, targets, waiting, corrected or {})
 
 
 def _bytes_of(entry: Entry) -> int:
@@ -139,10 +158,21 @@ def _bytes_of(entry: Entry) -> int:
 
 
 class Arrivals:
-    """A batch in progress: the entries to append and the changed links of older messages."""
+    """A batch in progress: the entries to append and the changed links of older messages.
 
-    def __init__(self, state: RoomState, targets: Iterable[Entry], waiting: Iterable[Entry]) -> None:
+    `heard`: what corrections added to the calibration, by the arrival of the corrected message.
+    """
+
+    def __init__(
+        self,
+        state: RoomState,
+        targets: Iterable[Entry],
+        waiting: Iterable[Entry],
+        corrected: Mapping[int, int | None],
+    ) -> None:
         self._state = state
+        self._corrected = corrected
+        self.heard: dict[int, tuple[int, ...]] = {}
         self._targets = {entry.message.id: entry for entry in (*state.entries, *targets)}
         self._waiting: dict[str, list[int]] = {}
         self._older = {entry.message.arrival: entry for entry in waiting}
@@ -167,21 +197,36 @@ class Arrivals:
         self._fresh[entry.message.arrival] = entry
         self._targets[entry.message.id] = entry
         self._adopt_all(self._waiting.pop(stored.id, ()), entry)
-        self._wait(entry.message)
+        if entry.link.kind is not LinkKind.CORRECTED:
+            self._wait(entry.message)
 
     def _place(self, stored: StoredMessage) -> Entry:
         state = self._state
         spoken_to = partners(stored, state.last(CONTINUITY_MESSAGES), state.sender_of)
         features = analyse(stored, state.participants, spoken_to)
-        target = self._targets.get(stored.reply_to) if stored.reply_to else None
-        state.hear(stored, features, target)
-        found = link(state.model, state.window, stored, features, target, state.temperature)
-        entry = Entry(message=stored, features=features, link=found)
+        entry = Entry(message=stored, features=features, link=self._link(stored, features))
         state.participants.see(stored.sender_id, stored.sender_name)
         state.take_in(entry)
         state.window.push(entry)
         state.next_arrival = stored.arrival + 1
         return entry
+
+    def _link(self, stored: StoredMessage, features: MessageFeatures) -> Link:
+        """Return the link: as a person said, if that message still exists, else as the platform says, else a guess."""
+        state, arrival = self._state, stored.arrival
+        if arrival in self._corrected:
+            answered = self._corrected[arrival]
+            target = None if answered is None else self._target_at(answered)
+            if (target is None) == (answered is None):
+                if heard := state.hear(stored, features, target, always=True):
+                    self.heard[arrival] = heard
+                return link_as_corrected(state.window, stored, target)
+        target = self._targets.get(stored.reply_to) if stored.reply_to else None
+        state.hear(stored, features, target)
+        return link(state.model, state.window, stored, features, target, state.temperature)
+
+    def _target_at(self, arrival: int) -> Entry | None:
+        return next((entry for entry in self._targets.values() if entry.message.arrival == arrival), None)
 
     def _wait(self, message: StoredMessage) -> None:
         if message.reply_to and message.reply_to != message.id and message.reply_to not in self._targets:
@@ -189,11 +234,11 @@ class Arrivals:
 
     def _adopt_all(self, arrivals: Iterable[int], target: Entry) -> None:
         """Link these messages, which replied to `target` before it arrived. All are linked by the present window, which
-        is rebuilt once, however many they are."""
+        takes in the new links at the end."""
         left = {arrival: thread for arrival in arrivals if (thread := self._adopt(arrival, target)) is not None}
         if left:
-            self._move(left, target.link.thread)
-            self._state.make_window_anew()
+            moved = self._move(left, target.link.thread)
+            self._state.relink([entry for arrival in moved if (entry := self._at(arrival)) is not None])
 
     def _adopt(self, arrival: int, target: Entry) -> int | None:
         """Make one link certain. Return the thread the message leaves, None if the link cannot be made."""
@@ -219,9 +264,9 @@ class Arrivals:
             here = self._at(here.link.parent) if here.link.kind is not LinkKind.NEW and here.link.parent else None
         return False
 
-    def _move(self, left: Mapping[int, int], new: int) -> None:
+    def _move(self, left: Mapping[int, int], new: int) -> set[int]:
         """Move the descendants of these messages, in the thread each left, into the new one, as far as they are in
-        memory."""
+        memory. Return the arrivals of all of them."""
         known = {e.message.arrival: e for e in (*self._older.values(), *self._state.entries, *self._fresh.values())}
         below: dict[tuple[int | None, int], list[Entry]] = {}
         for entry in known.values():
@@ -235,6 +280,7 @@ class Arrivals:
                     moved.add(entry.message.arrival)
                     here.append((entry.message.arrival, old))
                     self._put(replace(entry, link=replace(entry.link, thread=new)))
+        return moved
 
     def _at(self, arrival: int) -> Entry | None:
         if arrival in self._fresh:

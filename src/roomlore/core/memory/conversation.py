@@ -106,8 +106,8 @@ class _Room:
 
 
 def _answered(said: Sequence[Entry], agent_id: str) -> Mapping[int, int]:
-    """Return the arrival that each one answers: as the platform says, else the query of its turn, else as the link
-    model guesses. An agent's message always answers something, so its likeliest parent counts in any case."""
+    """Return the arrival that each one answers: as a person or the platform says, else the query of its turn, else as
+    the link model guesses. An agent's message always answers something, so its likeliest parent counts in any case."""
     arrivals = {entry.message.arrival for entry in said}
     by_id = {entry.message.id: entry.message.arrival for entry in said}
     queries = {
@@ -120,7 +120,8 @@ def _answered(said: Sequence[Entry], agent_id: str) -> Mapping[int, int]:
         message, link = entry.message, entry.link
         guessed = link.parent if link.kind is not LinkKind.NEW or message.sender_id == agent_id else None
         asked = queries.get(message.turn_id or "") if message.role is Role.ASSISTANT else None
-        answered = by_id.get(message.reply_to or "") or asked or guessed
+        corrected = link.kind is LinkKind.CORRECTED
+        answered = guessed if corrected else by_id.get(message.reply_to or "") or asked or guessed
         if answered in arrivals and answered is not None and answered < message.arrival:
             found[message.arrival] = answered
     return found

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from roomlore.core.errors import BadModelOutput
 from roomlore.core.memory.reading import without_times
+from roomlore.core.memory.shortening import shortened
 from roomlore.core.summary.answers import says_nothing
 from roomlore.core.text import graphemes, terms, truncate
 
@@ -72,8 +73,8 @@ def attempt_at(age_seconds: float) -> int:
 
 
 def kept(answer: str, *, instructions: str = "", most: int = SUMMARY_CHARACTERS) -> str | None:
-    """Return the part of a model's summary to keep, on one line of at most `most` characters, without its reasoning and
-    the times of lines that it copied; None if it says that nothing is worth keeping.
+    """Return the part of a model's summary to keep, on one line, shortened to `most` characters, without its reasoning
+    and the times of lines that it copied; None if it says that nothing is worth keeping.
 
     Raises `BadModelOutput` if it is empty or shorter than 5 characters, or repeats `instructions`, the prompt without
     the conversation.
@@ -86,7 +87,7 @@ def kept(answer: str, *, instructions: str = "", most: int = SUMMARY_CHARACTERS)
         raise BadModelOutput(f"The summary is shorter than {_MIN_CHARACTERS} characters.")
     if _echoes(text, instructions):
         raise BadModelOutput("The summary repeats its instructions.")
-    return truncate(text, most)
+    return shortened(text, most)
 
 
 def _echoes(text: str, instructions: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
 from roomlore.core.audience import EvidenceRoom, evidence_of
 from roomlore.core.errors import Conflict, InvalidInput
@@ -44,16 +44,37 @@ class Keep(Enum):
 KEEP: Final = Keep.KEEP
 
 
+class MemoryFields(TypedDict, total=False):
+    """The fields of `NewMemory` beside its scope and statement, as arguments of `lore.memories.add`."""
+
+    kind: MemoryKind
+    confidence: float | None
+    category: str
+    tags: Sequence[str]
+    owner: str
+    said_by: Sequence[str]
+    valid_from: datetime | None
+    valid_until: datetime | None
+    sources: Sequence[Source]
+    evidence: Sequence[EvidenceRoom]
+    memory_id: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    made_by: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
     """A memory to add.
 
     `scope`: the subject. `confidence`: in [0, 1], None if unknown. `owner`: the id of the person whom it is about, by
     default the person of a user's scope. `said_by`: the ids of those who said it, beside the senders of the sources.
-    `valid_from`, `valid_until`: since when it holds and when it ends. `sources`: the messages that support it.
-    `evidence`: the rooms in which it was said, beside those of the sources; a memory without any is for all.
-    `memory_id`: an id of the caller's own makes adding it idempotent. `created_at`, `updated_at`: when it was first and
-    last stated, by default now. `made_by`, `reason`: for the log.
+    `valid_from`, `valid_until`: since when it holds and when it ends: what has ended is neither recalled nor found,
+    except by those who ask for the past. `sources`: the messages that support it. `evidence`: the rooms in which it was
+    said, beside those of the sources; a memory without any is for all. `memory_id`: an id of the caller's own makes
+    adding it idempotent. `created_at`, `updated_at`: when it was first and last stated, by default now. `made_by`,
+    `reason`: for the log.
     """
 
     scope: str
@@ -73,6 +94,20 @@ class NewMemory:
     updated_at: datetime | None = None
     made_by: str = "caller"
     reason: str = ""
+
+
+class MemoryChanges(TypedDict, total=False):
+    """The fields of `Edit`, as arguments of `lore.memories.update`."""
+
+    statement: str | None
+    confidence: float | Keep | None
+    category: str | None
+    tags: Sequence[str] | None
+    owner: str | None
+    said_by: Sequence[str] | None
+    valid_from: datetime | Keep | None
+    valid_until: datetime | Keep | None
+    sources: Sequence[Source] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +182,10 @@ def checked_edit(edit: Edit) -> Edit:
 def check_span(begins: datetime | None, ends: datetime | None) -> None:
     """Raise `InvalidInput` if a memory would end before it begins."""
     if begins is not None and ends is not None and ends <= begins:
-        raise InvalidInput(f"valid_until, {ends.isoformat()}, is not after valid_from, {begins.isoformat()}.")
+        raise InvalidInput(
+            f"valid_until, the moment it ends, is {ends:%Y-%m-%d %H:%M} UTC, not after valid_from, "
+            f"{begins:%Y-%m-%d %H:%M} UTC; change one of them."
+        )
 
 
 def check_statement(given: Any) -> str:
@@ -305,7 +343,9 @@ def _moment(given: Any, name: str) -> datetime | None:
     if given is None:
         return None
     if not isinstance(given, datetime):
-        raise InvalidInput(f"{name} is {given!r:.60}; it must be a datetime, or None for now.")
+        raise InvalidInput(
+            f"{name} is {given!r:.60}; it must be a datetime, such as datetime(2027, 1, 1, tzinfo=UTC), or None."
+        )
     try:
         return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
     except OverflowError as error:
@@ -491,8 +531,12 @@ class Additions:
         return Remembered("unchanged", there) if there is not None else self._create(new)
 
     def _create(self, new: NewMemory) -> Remembered:
+        """Make a memory. One for all takes the place of those that say the same to fewer; it has nothing of theirs, as
+        that could tell others what was said where they were not."""
+        same = () if new.evidence else self._in_force[new.kind].all_saying(new.statement)
+        narrower = [one for one in same if one.holds(self._now)]
         made = first_version(new, new.memory_id if new.memory_id is not None else self._new_id(), self._now)
-        self._log(Action.CREATE, made, new)
+        self._log(Action.CREATE, made, new, closes=narrower)
         self._known[made.memory_id] = Lineage(made, made, 1)
         return Remembered("added", made)
 
@@ -516,18 +560,18 @@ class Additions:
             parents=(head.memory_id,),
             created_at=head.created_at,
         )
-        self._log(Action.UPDATE, made, new, before=head)
+        self._log(Action.UPDATE, made, new, closes=[head])
         self._known[lineage.named.memory_id] = Lineage(lineage.named, made, made.version)
         return Remembered("updated", made)
 
-    def _log(self, action: Action, memory: Memory, new: NewMemory, before: Memory | None = None) -> None:
+    def _log(self, action: Action, memory: Memory, new: NewMemory, *, closes: Sequence[Memory]) -> None:
         change = Change(
             number=self._number + len(self.changes) + 1,
             scope=memory.scope,
             action=action,
             memory=memory,
-            closes=(before.memory_id,) if before else (),
-            old_statement=before.statement if before else None,
+            closes=tuple(old.memory_id for old in closes),
+            old_statement=closes[0].statement if closes else None,
             reason=new.reason,
             actor=new.made_by,
             at=self._now,

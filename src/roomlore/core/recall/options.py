@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
@@ -17,7 +17,7 @@ RECALLED = (MemoryKind.FACT, MemoryKind.GROUP)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConversationMessage:
     """A message of the conversation that facts are recalled for. `role`: user, assistant, system or tool."""
 
     role: str
@@ -41,6 +41,54 @@ class RecallOptions:
     scale: Scale = "fit"
     sticky: bool = True
     half_life_days: float = 30.0
+
+
+class RecallOverrides(TypedDict, total=False):
+    """The arguments of recall that replace the settings. See `RecallOptions`; `kinds`: the kinds of memories."""
+
+    max_tokens: int | None
+    max_context_turns: int | None
+    similarity_weight: float | None
+    confidence_weight: float | None
+    similarity: Similarity | None
+    kinds: Sequence[MemoryKind]
+
+
+class RecallArguments(RecallOverrides, total=False):
+    """The keyword arguments of `lore.recall.build` and `memory_prompt`. Each may be left out.
+
+    `conversation_id`: facts shown in it before, by this process, stay until relevance has clearly changed. `previous`:
+    the ids of the facts shown before, for callers that store them themselves. `include_ended`: also what holds no more,
+    for conversations about the past. `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one everything
+    is recalled, and the caller decides who sees it.
+    """
+
+    conversation_id: str | None
+    previous: Sequence[str] | None
+    include_ended: bool
+    viewer: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverriddenRecall:
+    """The `RecallOverrides` with their defaults; None keeps the setting."""
+
+    max_tokens: int | None = None
+    max_context_turns: int | None = None
+    similarity_weight: float | None = None
+    confidence_weight: float | None = None
+    similarity: Similarity | None = None
+    kinds: Sequence[MemoryKind] = RECALLED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallRequest(OverriddenRecall):
+    """The `RecallArguments` with their defaults."""
+
+    conversation_id: str | None = None
+    previous: Sequence[str] | None = None
+    include_ended: bool = False
+    viewer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,24 +124,16 @@ class Recollection:
 MAX_SCOPES = 100
 
 
-def otherwise(
-    options: RecallOptions,
-    *,
-    max_tokens: int | None = None,
-    max_context_turns: int | None = None,
-    similarity_weight: float | None = None,
-    confidence_weight: float | None = None,
-    similarity: Similarity | None = None,
-) -> RecallOptions:
-    """Return the options with every given value that is not None. Raises `InvalidInput`."""
-    if similarity is not None and similarity not in get_args(Similarity):
-        raise InvalidInput(f"similarity is {similarity!r:.40}; it is one of {', '.join(get_args(Similarity))}.")
+def otherwise(options: RecallOptions, asked: OverriddenRecall) -> RecallOptions:
+    """Return the options with every one that was asked for. Raises `InvalidInput`."""
+    if asked.similarity is not None and asked.similarity not in get_args(Similarity):
+        raise InvalidInput(f"similarity is {asked.similarity!r:.40}; it is one of {', '.join(get_args(Similarity))}.")
     given: dict[str, Any] = {
-        "max_tokens": _whole("max_tokens", max_tokens),
-        "max_context_turns": _whole("max_context_turns", max_context_turns),
-        "similarity_weight": _weight("similarity_weight", similarity_weight),
-        "confidence_weight": _weight("confidence_weight", confidence_weight),
-        "similarity": similarity,
+        "max_tokens": _whole("max_tokens", asked.max_tokens),
+        "max_context_turns": _whole("max_context_turns", asked.max_context_turns),
+        "similarity_weight": _weight("similarity_weight", asked.similarity_weight),
+        "confidence_weight": _weight("confidence_weight", asked.confidence_weight),
+        "similarity": asked.similarity,
     }
     return replace(options, **{name: value for name, value in given.items() if value is not None})
 

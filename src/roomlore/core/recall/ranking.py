@@ -223,7 +223,7 @@ _ASKED = -1.35
 _TOLD = 0.8
 
 
-def still_does(before: Sequence[int], fresh: Sequence[int], facts: FactSet, ranking: Ranking, topic: Topic) -> bool:
+def may_stay(before: Sequence[int], fresh: Sequence[int], facts: FactSet, ranking: Ranking, topic: Topic) -> bool:
     """Return True if `before` (indices of facts) should stay instead of `fresh`.
 
     The facts stay unless a requested one is missing. A missing fact counts by its share of the fresh facts' similarity,
@@ -273,7 +273,7 @@ def recollect(
     fresh = choose(facts, ranking, options.max_tokens)
     chosen, text, tokens = _fitting(facts, fresh, options.max_tokens, count)
     kept = _kept(facts, previous) if options.sticky else None
-    if kept is not None and still_does(kept, chosen, facts, ranking, topic):
+    if kept is not None and may_stay(kept, chosen, facts, ranking, topic):
         old, old_text, old_tokens = _fitting(facts, kept, options.max_tokens, count)
         if old == kept:
             return _recollection(facts, ranking, old, old_text, old_tokens, kept=True, degraded=degraded)

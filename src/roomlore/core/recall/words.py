@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roomlore.core.memory.reading import CHECKPOINT_MARK
-from roomlore.core.recall.options import Said
+from roomlore.core.recall.options import ConversationMessage
 from roomlore.core.search.hits import Floats
 from roomlore.core.subjects import subjects
 from roomlore.core.text import SYLLABIC, roots, terms
@@ -43,7 +43,7 @@ class Topic:
         return "\n".join(part.text for part in self.parts)
 
 
-def topic_of(messages: Sequence[Said], max_turns: int) -> Topic:
+def topic_of(messages: Sequence[ConversationMessage], max_turns: int) -> Topic:
     """Return the user's last `max_turns` messages and the final answers between and after them.
 
     Tool results, messages that call tools, system messages and memory blocks are excluded. Each turn counts a quarter
@@ -65,7 +65,7 @@ def topic_of(messages: Sequence[Said], max_turns: int) -> Topic:
     return Topic(tuple(reversed(parts)), asked)
 
 
-def _own(message: Said) -> str:
+def _own(message: ConversationMessage) -> str:
     if message.role not in ("user", "assistant") or (message.role == "assistant" and message.has_tool_calls):
         return ""
     if message.text.lstrip().startswith(CHECKPOINT_MARK):

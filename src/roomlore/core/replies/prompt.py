@@ -15,7 +15,7 @@ from roomlore.core.replies.reply import BROKEN_OFF, Tool, ToolResult, about
 from roomlore.core.sessions.session import Language
 from roomlore.core.sessions.window import shown, summary_line, turns_of
 from roomlore.core.text import graphemes, truncate
-from roomlore.core.transcript import Shown, Speakers, Transcript, is_own, people_of, said
+from roomlore.core.transcript import Shown, Speakers, Transcript, is_own, people_of, spoken_text
 
 LONGEST_NAME = 200
 """Characters of a tool's name."""
@@ -240,7 +240,7 @@ def said_before(material: Material, messages: Iterable[StoredMessage]) -> list[S
         if message.arrival < material.trigger.arrival
         and message.role is not Role.TOOL
         and not (about(message).get(BROKEN_OFF) and message.reply_to in (material.trigger.id, *whole))
-        and said(message)
+        and spoken_text(message)
     ]
 
 

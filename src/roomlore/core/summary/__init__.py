@@ -2,6 +2,6 @@
 
 from roomlore.core.summary.answers import accepted, completed, echoes, without_label
 from roomlore.core.summary.select import Count, extract
-from roomlore.core.summary.sentences import Said
+from roomlore.core.summary.sentences import SpeakerText
 
-__all__ = ["Count", "Said", "accepted", "completed", "echoes", "extract", "without_label"]
+__all__ = ["Count", "SpeakerText", "accepted", "completed", "echoes", "extract", "without_label"]

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 import regex
 
 from roomlore.core.errors import BadModelOutput
+from roomlore.core.summary.importance import SAFETY, Coverage, importance
 from roomlore.core.summary.select import Count, by_worth, cut_at_sentence, fitting, rendered, sentence_parts
-from roomlore.core.summary.sentences import Said, Unit, station, units, worth
-from roomlore.core.summary.stakes import SAFETY, Coverage, stake
+from roomlore.core.summary.sentences import SpeakerText, Unit, speaker_weight, units, worth
 from roomlore.core.text import HAN, graphemes, head, sentences
 
 _MIN = 5
@@ -96,7 +96,7 @@ def shortened(summary: str, max_tokens: int, count: Count) -> str:
     if count([summary])[0] <= max_tokens:
         return summary
     parts = sentence_parts(summary)
-    weights = [worth(part) + stake(part) for part in parts]
+    weights = [worth(part) + importance(part) for part in parts]
     order = sorted(range(len(parts)), key=lambda at: (-weights[at], at))
     text, fits, beyond = "", 0, len(order) + 1
     while beyond - fits > 1:
@@ -121,7 +121,7 @@ def _joined(parts: Sequence[str], kept: Collection[int]) -> str:
     return "".join(told).strip()
 
 
-def completed(summary: str, previous: str, said: Sequence[Said], *, max_tokens: int, count: Count) -> str:
+def completed(summary: str, previous: str, said: Sequence[SpeakerText], *, max_tokens: int, count: Count) -> str:
     """Return a model's summary with the sentences it lacks of those that must not be lost, in at most `max_tokens`
     tokens.
 
@@ -129,9 +129,9 @@ def completed(summary: str, previous: str, said: Sequence[Said], *, max_tokens: 
     """
     lacking = _lacking(summary, units(previous, said), max_tokens, count)
     room = max_tokens - count([f"{summary}\n"])[0]
-    grave = [unit for unit in lacking if unit.stake >= SAFETY]
+    grave = [unit for unit in lacking if unit.importance >= SAFETY]
     added = fitting(grave, max_tokens, count)
-    others = [unit for unit in lacking if unit.stake < SAFETY]
+    others = [unit for unit in lacking if unit.importance < SAFETY]
     spent = count([rendered(added)])[0] if added else 0
     added = fitting([*added, *others], max(spent, room, int(_LINES * max_tokens)), count) if others else added
     if not added:
@@ -154,7 +154,7 @@ def _lacking(summary: str, found: Sequence[Unit], max_tokens: int, count: Count)
     needed = [
         unit
         for unit in wholes
-        if unit.stake and (unit.stake >= SAFETY or station(unit.label) == 0) and unit.text not in held
+        if unit.importance and (unit.importance >= SAFETY or speaker_weight(unit.label) == 0) and unit.text not in held
     ]
     lacking = []
     for unit in by_worth(needed, max_tokens, count):

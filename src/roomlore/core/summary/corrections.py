@@ -2,9 +2,10 @@
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from roomlore.core.summary.replacements import Spot, replaced
 from roomlore.core.text import HAN, asks, head, terms
 
 GONE = "[...]"
@@ -17,6 +18,8 @@ _NEAR = 60
 """The same for a correction that does not name its subject."""
 _ELLIPTIC = 4.5
 """The most words of a correction that does not name its subject."""
+_ASKED_BACK = 20
+"""Messages in which a question for another value is answered."""
 
 _NUMERAL = "一二两兩三四五六七八九十廿百千"
 _MONTH = (
@@ -34,16 +37,33 @@ _VALUE = re.compile(
     rf"|(?P<clock>\b\d{{1,2}}:\d\d\b|\b\d{{1,2}} ?[ap]m\b|\bhalf (?:past )?(?:one|two|three|four|five|six"
     rf"|seven|eight|nine|ten|eleven|twelve)\b"
     rf"|\bnoon\b|[\d{_NUMERAL}]{{1,3}}[点點](?:半|[钟鐘]|[一三]刻)?)"
+    r"|(?P<numbered>\b(?:court|room|table|gate|line|lane|track|bay|hall|bed|desk|platform|pitch|field|slot|dock|stand)"
+    r" \d{1,4}[a-z]?\b)"
     rf"|(?P<amount>(?<![A-Za-z\d.])\d{{1,12}}(?:[.,]\d{{1,6}})?(?: ?%|万\d?| ?[a-z]{{1,12}}\b(?!')| ?[{HAN}]|(?![\d:]))"
     rf"|[{_NUMERAL}]{{1,4}}(?:[号號][{_PLACES}]|毫[升克]|小[时時]|分[钟鐘]|公斤|[周週](?![一二三四五六日天])"
     rf"|[{_MEASURES}]半?))",
     re.IGNORECASE,
 )
 _AMOUNT_UNIT = re.compile(rf"[\d.,\s]+|[{_NUMERAL}]+|半\Z")
+# A day of a month, unlike one of a week.
+_DATE = re.compile(r"\d|[号號日月]")
 # A value after one of these is the old one.
 _DENIED = re.compile(
     r"(?:\bnot|\bno longer|\binstead of|\brather than|不是|不再是|(?:之前|原来|原來|原先|本来"
     r"|本來)[^，。,\s]{0,4})\s?\Z",
+    re.IGNORECASE,
+)
+# A value before one of these cannot be had any longer.
+_UNUSABLE = re.compile(
+    r"(?:['’]s [a-z]{1,12})? ?(?:['’]s|is|are|was|got) "
+    r"(?:out|full|taken|closed|broken|gone|booked|flooded|unavailable)\b"
+    r"|[的]?[^\s，。,\d]{0,3}?(?:[坏壞满滿没沒停关關]了|被[占佔订訂])",
+    re.IGNORECASE,
+)
+# A question for another value.
+_ASKS_CHANGE = re.compile(
+    r"\b(?:extend|extension|push|postpone|move|reschedule|change|later|instead|swap)\b"
+    r"|[宽寬]限|[延推缓緩]|改|[换換]|提前|晚[点點一]",
     re.IGNORECASE,
 )
 _FROM, _TO = (
@@ -100,43 +120,58 @@ class Corrected:
     corrections: frozenset[int]
 
 
-def corrected(texts: Sequence[str], *, since: int = 0) -> Corrected:
+def corrected(texts: Sequence[str], speakers: Sequence[str] = (), *, since: int = 0) -> Corrected:
     """Return the texts in order of time without the values that one at `since` or after it corrects.
 
-    A correction has a sign of change and a value of the same kind as an earlier one: a day, a time, or an amount of one
-    unit. It names the subject, or has none and follows soon.
+    A correction has a sign of change and a value of the same kind as an earlier one: a day, a time, a numbered place,
+    or an amount of one unit. It names the subject, or has none and follows soon, or it answers a question that asks for
+    that value. `speakers`: who says each text; with them, persons, hosts and permissions that were replaced are left
+    out too.
     """
-    last: deque[_Read] = deque(maxlen=_BACK)
     gone: dict[int, set[tuple[int, int]]] = {}
     correcting = set[int]()
-    for place, text in enumerate(texts):
-        read = _read(place, text)
-        if read is None:
-            continue
-        if place >= since:
-            old = _replaced(read, text, last)
-            for where, span in old:
-                gone.setdefault(where, set()).add(span)
-            if old:
-                correcting.add(place)
-        last.append(read)
+    both = (_values_corrected(texts, since), replaced(texts, speakers, since=since) if speakers else ())
+    for place, old in (found for each in both for found in each):
+        correcting.add(place)
+        for where, span in old:
+            gone.setdefault(where, set()).add(span)
     kept = [_without(text, gone[place]) if place in gone else text for place, text in enumerate(texts)]
     return Corrected(kept, frozenset(correcting))
 
 
+def _values_corrected(texts: Sequence[str], since: int) -> Iterator[tuple[int, list[Spot]]]:
+    """Yield each text at `since` or after it that corrects values, with those that it corrects."""
+    last: deque[_Read] = deque(maxlen=_BACK)
+    asked: deque[_Read] = deque(maxlen=_ASKED_BACK)
+    for place, text in enumerate(texts):
+        read = _read(place, text)
+        if read is None:
+            continue
+        if asks(head(text)):
+            if _ASKS_CHANGE.search(text):
+                asked.append(read)
+            continue
+        if place >= since and (old := _replaced(read, text, last, asked)):
+            yield place, old
+        last.append(read)
+
+
 def _read(place: int, text: str) -> _Read | None:
+    """Return a short message that has a value."""
     if not text.strip() or len(text) > _LONGEST:
         return None
     values = []
     rest, at = [], 0
     for found in _VALUE.finditer(text):
         kind = found.lastgroup or ""
+        if kind == "numbered":
+            kind = found[0].split()[0].casefold()
         if kind == "amount":
             kind = _AMOUNT_UNIT.sub("", found[0]).casefold().rstrip("s") or "number"
         values.append(_Value(kind, found[0].casefold().replace(" ", ""), found.span(), _is_denied(text, found.span())))
         rest.append(text[at : found.start()])
         at = found.end()
-    if not values or asks(head(text)):
+    if not values:
         return None
     left = _SETTLES.sub(" ", _CHANGES.sub(" ", " ".join((*rest, text[at:]))))
     return _Read(place, tuple(values), frozenset(term for term in terms(left) if len(term) > 1))
@@ -145,12 +180,17 @@ def _read(place: int, text: str) -> _Read | None:
 def _is_denied(text: str, span: tuple[int, int]) -> bool:
     """Return True if the text says that a value of it is the old one."""
     before = max(0, span[0] - 12), span[0]
-    return bool(_DENIED.search(text, *before) or (_FROM.search(text, *before) and _TO.match(text, span[1])))
+    if _DENIED.search(text, *before) or _UNUSABLE.match(text, span[1]):
+        return True
+    return bool(_FROM.search(text, *before) and _TO.match(text, span[1]))
 
 
-def _replaced(read: _Read, text: str, last: Sequence[_Read]) -> list[tuple[int, tuple[int, int]]]:
+def _replaced(read: _Read, text: str, last: Sequence[_Read], asked: Sequence[_Read]) -> list[Spot]:
     """Return the places and spans of the earlier values that this text corrects."""
-    changes = bool(_CHANGES.search(text)) or any(value.denied for value in read.values)
+    request = _granted(read, asked)
+    changes = bool(_CHANGES.search(text)) or any(value.denied for value in read.values) or request is not None
+    if request:
+        last = [one for one in last if one.place < request.place]
     if not (changes or _SETTLES.search(text)):
         return []
     found = []
@@ -167,6 +207,24 @@ def _replaced(read: _Read, text: str, last: Sequence[_Read]) -> list[tuple[int, 
     return found
 
 
+def _granted(read: _Read, asked: Sequence[_Read]) -> _Read | None:
+    """Return the last question that asks to change to a value of this text."""
+    given = {(value.kind, value.text) for value in read.values if not value.denied}
+    return next(
+        (
+            one
+            for one in reversed(asked)
+            if read.place - one.place <= _ASKED_BACK
+            and any(
+                kind == value.kind and (value.text.endswith(text) or text.endswith(value.text))
+                for value in one.values
+                for kind, text in given
+            )
+        ),
+        None,
+    )
+
+
 def _target(
     kind: str, new: set[str], denied: set[str], read: _Read, last: Sequence[_Read], *, changes: bool
 ) -> _Read | None:
@@ -181,7 +239,13 @@ def _target(
             if read.place - one.place <= _NEAR:
                 others.append(one)
     bare = read.size <= _ELLIPTIC and (changes or kind not in ("day", "clock", "number"))
-    return max(others, key=lambda one: (len(one.kinds & read.kinds), one.place)) if others and bare else None
+    dated = any(_DATE.search(text) for text in new)
+
+    def nearness(one: _Read) -> tuple[bool, int, int]:
+        alike = any(bool(_DATE.search(value.text)) == dated for value in one.values if value.kind == kind)
+        return alike, len(one.kinds & read.kinds), one.place
+
+    return max(others, key=nearness) if others and bare else None
 
 
 def _without(text: str, spans: set[tuple[int, int]]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import regex
 
-from roomlore.core.summary.sentences import Said, Unit, label_of, units
+from roomlore.core.summary.sentences import SpeakerText, Unit, label_of, units
 from roomlore.core.text import GRAPHEME, rarity
 
 _JOINED = r"(?!\p{GCB=Extend}|\p{GCB=ZWJ}|\p{GCB=SpacingMark})"
@@ -65,7 +65,7 @@ _MARGIN = 12
 _FULL_WIDTH = tuple("。！？…；”’」』）")
 
 
-def extract(previous: str, said: Sequence[Said], *, max_tokens: int, count: Count) -> str:
+def extract(previous: str, said: Sequence[SpeakerText], *, max_tokens: int, count: Count) -> str:
     """Return a summary in at most `max_tokens` tokens of the `previous` one ('' if none) and the messages after it.
 
     Sentences in order of time, shortened to a clause if that is better, under their speakers' labels, a line for each
@@ -79,7 +79,7 @@ def extract(previous: str, said: Sequence[Said], *, max_tokens: int, count: Coun
     return next((short for text in _plain(previous, said) if (short := cut(text, max_tokens, count))), "")
 
 
-def _plain(previous: str, said: Sequence[Said]) -> Iterator[str]:
+def _plain(previous: str, said: Sequence[SpeakerText]) -> Iterator[str]:
     """Yield the fallback texts if no sentence fits or none has a word."""
     yield from (line.strip() for line in previous.splitlines() if line.strip())
     yield from (f"{label_of(one.speaker)}{' '.join(one.text.split())}" for one in said if one.text.strip())
@@ -108,8 +108,8 @@ def by_worth(found: Sequence[Unit], max_tokens: int, count: Count) -> Iterator[U
         most = sum(weights[word] for word in unit.words)
         worth = sum(weights[word] * (_AGAIN if word in said else 1) for word in unit.words)
         whole = _WHOLE * min(1.0, len(unit.words) / _FEWEST)
-        stake = math.exp(unit.stake * worth / most) if unit.stake and most else 1.0
-        return unit.odds * stake * (worth + whole) / costs[at][1]
+        importance = math.exp(unit.importance * worth / most) if unit.importance and most else 1.0
+        return unit.odds * importance * (worth + whole) / costs[at][1]
 
     queue = [(-gain(at), at) for at in range(len(found)) if costs[at][0] <= max_tokens]
     heapq.heapify(queue)

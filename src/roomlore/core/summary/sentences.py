@@ -12,8 +12,8 @@ from typing import NamedTuple
 import regex
 
 from roomlore.core.mentions import sounds_like_agent
-from roomlore.core.summary.corrections import corrected
-from roomlore.core.summary.stakes import DECISION, SAFETY, stake
+from roomlore.core.summary.corrections import GONE, corrected
+from roomlore.core.summary.importance import DECISION, SAFETY, importance
 from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
 
 _LONGEST = 600
@@ -40,15 +40,18 @@ def unsplit(text: str) -> list[str]:
     """Return the sentences of a text; those within one quotation or bracket are joined if it ends on the same line,
     within six sentences and 600 characters."""
     spans = _spans(text)
-    found, at = [], 0
+    found, at = list[str](), 0
     while at < len(spans):
         upto = _whole(text, spans, at)
-        found.append(text[spans[at][0] : spans[upto][1]])
+        if found and found[-1] == GONE:
+            found[-1] = text[spans[at - 1][0] : spans[upto][1]]
+        else:
+            found.append(text[spans[at][0] : spans[upto][1]])
         at = upto + 1
     return found
 
 
-def torn(part: str, whole: str) -> bool:
+def is_fragment(part: str, whole: str) -> bool:
     """Return True if a part of a sentence has one half of a quotation or bracket that the sentence has both halves
     of."""
     return not _is_balanced(part) and _is_balanced(whole)
@@ -319,7 +322,7 @@ def _parts(sentence: str) -> list[str]:
         start = opening.end() if opening else start
         if start <= kept_from and (not first or _STANDS.match(sentence, start)):
             parts = [sentence[start:end] for end in ends[first:] if end >= kept_to]
-            found += [closed(_capital(part)) for part in parts if not torn(part, sentence)]
+            found += [closed(_capital(part)) for part in parts if not is_fragment(part, sentence)]
     return found
 
 
@@ -344,7 +347,7 @@ _LABEL = re.compile(r"(?P<label>[^\s:：。！？.!?][^:：。！？!?]{0,39}(?:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpeakerText:
     """One message. `speaker`: a label such as "User", "用户" or a name; may be ''."""
 
     speaker: str
@@ -354,7 +357,7 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One reading of a sentence. `place`: the sentence's position in time, shared by its readings. `label`: the
-    speaker, as written before it. `words`: each once. `odds`: the relative odds of being asked for. `stake`: what
+    speaker, as written before it. `words`: each once. `odds`: the relative odds of being asked for. `importance`: what
     the first sentence that says this has besides, in log-odds, because it must not be lost."""
 
     place: int
@@ -362,7 +365,7 @@ class Unit:
     text: str
     words: tuple[str, ...]
     odds: float
-    stake: float = 0.0
+    importance: float = 0.0
 
 
 # A label and the sentences of one message.
@@ -381,17 +384,20 @@ class _Sentence:
     corrects: bool = False
 
 
-def units(previous: str, said: Sequence[Said]) -> list[Unit]:
+def units(previous: str, said: Sequence[SpeakerText]) -> list[Unit]:
     """Return all readings with at least one word, in order of time, without values that were corrected later."""
-    lines = previous.splitlines()
-    read = corrected([*lines, *(one.text for one in said)], since=len(lines))
-    told = [(label_of(one.speaker), prose(text)) for one, text in zip(said, read.texts[len(lines) :], strict=True)]
-    corrects = [place in read.corrections for place in range(len(lines), len(read.texts))]
+    earlier = [_labelled(line) for line in previous.splitlines()]
+    texts = [*(text for _, text in earlier), *(one.text for one in said)]
+    speakers = [*(label.rstrip(": ：") for label, _ in earlier), *(one.speaker for one in said)]
+    read = corrected(texts, speakers, since=len(earlier))
+    lines = [(label, text) for (label, _), text in zip(earlier, read.texts, strict=False)]
+    told = [(label_of(one.speaker), prose(text)) for one, text in zip(said, read.texts[len(earlier) :], strict=True)]
+    corrects = [place in read.corrections for place in range(len(earlier), len(read.texts))]
     readings_of = lru_cache(maxsize=256)(_read)  # people repeat themselves
     found = []
-    for place, sentence in enumerate((*_earlier(read.texts[: len(lines)], told), *_since(told, corrects))):
+    for place, sentence in enumerate((*_earlier(lines, told), *_since(told, corrects))):
         parts = readings_of(sentence.text)
-        kept = max(stake(sentence.text), DECISION if sentence.corrects else 0.0)
+        kept = max(importance(sentence.text), DECISION if sentence.corrects else 0.0)
         for number, (text, held, worthy) in enumerate(parts[:1] if sentence.written or kept >= SAFETY else parts):
             if len(held) > (number > 0):
                 odds = math.exp(sentence.odds + worthy)
@@ -407,19 +413,22 @@ def _read(sentence: str) -> list[tuple[str, tuple[str, ...], float]]:
 
 def _since(told: Sequence[_Told], corrects: Sequence[bool]) -> Iterator[_Sentence]:
     for (label, texts), correcting in zip(told, corrects, strict=True):
-        odds = _length_discount(texts) + station(label)
+        odds = _length_discount(texts) + speaker_weight(label)
         for text in texts:
             yield _Sentence(label, text, odds, corrects=correcting)
 
 
-def _earlier(lines: Sequence[str], told: Sequence[_Told]) -> Iterator[_Sentence]:
+def _labelled(line: str) -> tuple[str, str]:
+    named = _LABEL.match(line)
+    return (named["label"], line[named.end() :]) if named else ("", line)
+
+
+def _earlier(lines: Sequence[tuple[str, str]], told: Sequence[_Told]) -> Iterator[_Sentence]:
     """Yield the sentences of the earlier summary, discounted for their speakers' long messages like later ones."""
     crowds = _speaker_discounts(told)
-    for line in lines:
-        named = _LABEL.match(line)
-        label, text = (named["label"], line[named.end() :]) if named else ("", line)
+    for label, text in lines:
         written = not label and "" not in crowds
-        odds = _EARLIER + (_WRITTEN if written else crowds[label] + station(label))
+        odds = _EARLIER + (_WRITTEN if written else crowds[label] + speaker_weight(label))
         for sentence in unsplit(text[:READ_LIMIT]):
             yield _Sentence(label, " ".join(sentence.split()), odds, written)
 
@@ -450,7 +459,7 @@ def _speaker_discounts(told: Sequence[_Told]) -> defaultdict[str, float]:
     return defaultdict(lambda: usual, {label: fmean(crowds) for label, crowds in found.items()})
 
 
-def station(label: str) -> float:
+def speaker_weight(label: str) -> float:
     """Return the discount for what a machine says."""
     name = label.rstrip(": ：")
     return AGENT if name in _MACHINES or sounds_like_agent(name) else 0.0

@@ -285,7 +285,7 @@ class ContextService:
             async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading() as work:
                 target = await self._target(work, room_id, message_id)
                 if target is not None:
-                    recent = await self._gatherer(work).plain(target, rules.options)
+                    recent = await self._gatherer(work).recent_window(target, rules.options)
                     recent = within_tokens(recent, rules.options.max_context_tokens)
                     return _Draft(target, "recent", tuple(recent), rules.arm_name, f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context

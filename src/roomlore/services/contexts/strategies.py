@@ -18,7 +18,7 @@ from roomlore.core.context import (
 from roomlore.core.errors import InvalidInput
 from roomlore.core.far import NOTHING_FAR, Past
 from roomlore.core.linking.model import select
-from roomlore.core.models import Candidate, Entry, Explanation, Left, Link, Signals, Target, Weighed
+from roomlore.core.models import Candidate, Entry, Explanation, Left, Link, LinkKind, Signals, Target, Weighed
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
 from roomlore.ports.storage import UnitOfWork
 
@@ -37,7 +37,7 @@ class Gatherer:
         self._work = work
         self._past = past
 
-    async def plain(self, target: Target, options: ContextOptions) -> list[Candidate]:
+    async def recent_window(self, target: Target, options: ContextOptions) -> list[Candidate]:
         """Return the plain window, for a context that needs no better choice or cannot have one."""
         return await self.recent(target, min(options.recent_messages, options.max_context_messages))
 
@@ -67,6 +67,13 @@ class Gatherer:
             limit=options.chain_limit,
             before=message.arrival,
         )
+        link = target.entry.link
+        if link.kind is LinkKind.CORRECTED and link.parent is not None:
+            chain = await self._work.messages.by_arrival(
+                tenant=self._tenant,
+                room_id=message.room_id,
+                arrivals=sorted({link.parent, *(entry.message.arrival for entry in chain)}),
+            )
         pool = weighted_pool(target.entry, near, chain, options)
         return pool, await self.view(target, pool)
 
@@ -215,7 +222,7 @@ async def choose(
     if options.enable_intelligent_memory:
         found = await strategy_named(options.strategy, known).gather(gatherer, target, options)
     else:
-        found = await gatherer.plain(target, options)
+        found = await gatherer.recent_window(target, options)
     return within_tokens(found, options.max_context_tokens)
 
 
@@ -231,7 +238,7 @@ async def _explained(
 ) -> Explanation:
     in_force = name == (options.strategy if options.enable_intelligent_memory else "recent")
     if in_force and not options.enable_intelligent_memory:
-        weighed = [_taken(one) for one in await explainer.gatherer.plain(target, options)]
+        weighed = [_taken(one) for one in await explainer.gatherer.recent_window(target, options)]
     elif strategy.weigh:
         weighed = await strategy.weigh(explainer, target, options)
     else:

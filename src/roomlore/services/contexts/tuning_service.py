@@ -1,13 +1,13 @@
-"""The verb of `lore.tuning`: better weights for `weighted`, from labels or from feedback."""
+"""The verb of `lore.tuning`: better weights for `weighted`, from labels, or from feedback and corrected links."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import UsageSelection
-from roomlore.core.models import Target
+from roomlore.core.models import LinkKind, Target
 from roomlore.core.tuning import Example, RoomLabels, TuningReport, from_feedback, read_labels, tune
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -36,17 +36,21 @@ class TuningService:
     ) -> TuningReport:
         """Fit the weights and the threshold, tested on held-out targets.
 
-        `labels`: rows as `core.labels.read_labels` takes them; None uses the feedback on contexts. `rooms`: only these
-        rooms. `apply`: give the rooms that had labels the new weights as their own settings, if they did better. Raise
+        `labels`: rows as `core.tuning.read_labels` takes them; None uses the feedback on contexts and the links that
+        people corrected. `rooms`: only these rooms. `apply`: give the rooms that had labels the new weights as their
+        own settings, if they did better. Raise
         `InvalidInput` if there is too little to learn from.
         """
         rooms = [rooms] if isinstance(rooms, str) else rooms
         found: dict[str, list[Example]] = {}
-        source = self._from_feedback(rooms) if labels is None else self._from_labels(read_labels(labels), rooms)
-        async for room_id, example in source:
-            found.setdefault(room_id, []).append(example)
+        given = None if labels is None else self._from_labels(read_labels(labels), rooms)
+        for source in [given] if given else [self._from_feedback(rooms), self._from_corrections(rooms)]:
+            async for room_id, example in source:
+                found.setdefault(room_id, []).append(example)
         if not found:
-            raise InvalidInput("There is nothing to learn from: no label or feedback names a stored message.")
+            raise InvalidInput(
+                "There is nothing to learn from: no label, feedback or corrected link names a stored message."
+            )
         report = tune(
             [example for examples in found.values() for example in examples],
             self._options.weights,
@@ -101,6 +105,34 @@ class TuningService:
             if len(page) < _PAGE:
                 return
             after = page[-1].context_id
+
+    async def _from_corrections(self, rooms: Sequence[str] | None) -> AsyncIterator[tuple[str, Example]]:
+        after = ("", 0)
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.corrections.in_force(tenant=self._tenant, after=after, limit=_PAGE)
+                for one in page:
+                    wanted = rooms is None or one.room_id in rooms
+                    target = await self._target(work, one.room_id, one.message_id) if wanted else None
+                    if target is not None and target.entry.link.kind is LinkKind.CORRECTED:
+                        yield one.room_id, await self._corrected(work, target)
+            if len(page) < _PAGE:
+                return
+            after = page[-1].room_id, page[-1].number
+
+    async def _corrected(self, work: UnitOfWork, target: Target) -> Example:
+        """Return an example from what a person said that a message answers. Its signals are those that it had without
+        being told."""
+        link = target.entry.link
+        unaware = replace(target, entry=replace(target.entry, link=replace(link, kind=LinkKind.GUESS)))
+        pool, view = await Gatherer(tenant=self._tenant, work=work).weighted_view(unaware, self._options)
+        rule, shares = scorer(self._options), link.thread_candidates.by_arrival()
+        arrivals = [entry.message.arrival for entry in pool]
+        return Example(
+            signals=tuple(rule.signals(view, entry) for entry in pool),
+            relevant=tuple(shares.get(arrival, 0.0) for arrival in arrivals),
+            missing=int(link.parent is not None and link.parent not in arrivals),
+        )
 
     async def _judged(self, work: UnitOfWork, target: Target, shown: set[str], success: float) -> Example:
         pool, view = await Gatherer(tenant=self._tenant, work=work).weighted_view(target, self._options)

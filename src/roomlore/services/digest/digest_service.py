@@ -5,13 +5,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from roomlore.core.audience import ALWAYS, NEVER, Viewer, Window, check_viewer, covers
+from roomlore.core.audience import ALWAYS, Viewer, Window, check_viewer, covers
 from roomlore.core.digest.compose import Draft
 from roomlore.core.digest.digest import Digest
-from roomlore.core.errors import InvalidInput, unknown_room
+from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode, check_mode
+from roomlore.core.linking.model import LinkModel
+from roomlore.core.linking.part import is_seen, linked_alone
 from roomlore.core.models import Entry, Room
-from roomlore.ports.audience import view_for
+from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -30,7 +32,8 @@ _TEXTS_READ = 200
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The messages of a digest: `messages` with an arrival above `after`, of which `entries` are the newest."""
+    """The messages of a digest: `messages` with an arrival above `after`, of which `entries` are the newest. Of a part
+    of a room `after` is 0."""
 
     after: int
     messages: int
@@ -40,9 +43,19 @@ class _Span:
 class DigestService:
     """The digests of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, tokens: TokenCounter, writing: Writing) -> None:
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        clock: Clock,
+        tokens: TokenCounter,
+        model: LinkModel,
+        writing: Writing,
+    ) -> None:
         self._writing = writing
         self._tenant = tenant
+        self._model = model
         self._storage = storage
         self._clock = clock
         self._tokens = tokens
@@ -67,18 +80,20 @@ class DigestService:
         reader = None if for_user is None else check_reader(for_user)
         whom = _whom(viewer, reader)
         async with self._storage.reading() as work:
-            windows = await self._windows(work, whom, room_id)
-            room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
-            if room is None or windows == NEVER:
-                raise unknown_room(room_id)
+            room, windows = await room_shown(
+                work, tenant=self._tenant, viewer=whom, room_id=room_id, now=self._clock.now()
+            )
             reader = await self._meant(work, room_id, reader, whom, windows)
             span = await self._span(work, room, begin, reader, windows)
-            answered = await self._answered(work, room_id, span.entries, reader)
+            answered = await self._answered(work, room_id, span.entries, reader, windows)
             own = await self._own(work, room_id, reader) if writes else []
+        entries = span.entries
+        if windows != ALWAYS:
+            entries = await asyncio.to_thread(linked_alone, self._model, [one.message for one in entries])
         draft = await asyncio.to_thread(
             Draft,
             room_id,
-            span.entries,
+            entries,
             max_tokens=max_tokens,
             count=self._tokens.count,
             for_user=reader,
@@ -120,7 +135,12 @@ class DigestService:
         return await reader_named(work, tenant=self._tenant, room_id=room_id, given=reader)
 
     async def _answered(
-        self, work: UnitOfWork, room_id: str, entries: Sequence[Entry], reader: str | None
+        self,
+        work: UnitOfWork,
+        room_id: str,
+        entries: Sequence[Entry],
+        reader: str | None,
+        windows: Sequence[Window],
     ) -> frozenset[str]:
         """Return the ids of the reader's messages before these that some of these reply to."""
         here = {one.message.id for one in entries}
@@ -128,14 +148,9 @@ class DigestService:
         if reader is None or not targets:
             return frozenset()
         known = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=sorted(targets))
-        return frozenset(name for name, origin in known.items() if origin.sender_id == reader)
-
-    async def _windows(self, work: UnitOfWork, viewer: Viewer | None, room_id: str) -> tuple[Window, ...]:
-        """Return the times whose messages the viewer may see."""
-        if viewer is None or viewer == Viewer("room", room_id):
-            return ALWAYS
-        view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=[room_id], now=self._clock.now())
-        return tuple(view.windows.get(room_id, NEVER))
+        return frozenset(
+            name for name, was in known.items() if was.sender_id == reader and covers(windows, was.first, was.last)
+        )
 
     async def _span(
         self, work: UnitOfWork, room: Room, since: datetime | None, reader: str | None, windows: Sequence[Window]
@@ -151,7 +166,7 @@ class DigestService:
             after = room.next_arrival - 1 if first is None else first - 1
         entries = await self._read(work, room, after, begin, windows)
         if windows != ALWAYS:
-            return _Span(entries[0].message.arrival - 1 if entries else 0, len(entries), entries)
+            return _Span(0, len(entries), entries)
         missing = len(entries) == MAX_READ
         known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
         return _Span(after, max(known, len(entries)), entries)
@@ -161,7 +176,7 @@ class DigestService:
         if windows == ALWAYS:
             return room.last_sent_at
         async for part in self._parts(work, room, 0):
-            if seen := [one.message.at for one in part if covers(windows, one.message.at, one.message.at)]:
+            if seen := [one.message.at for one in part if is_seen(one.message, windows)]:
                 return max(seen)
         return None
 
@@ -172,11 +187,7 @@ class DigestService:
         parts: list[list[Entry]] = []
         missing = MAX_READ
         async for part in self._parts(work, room, after):
-            seen = [
-                one
-                for one in part
-                if (since is None or one.message.at >= since) and covers(windows, one.message.at, one.message.at)
-            ]
+            seen = [one for one in part if (since is None or one.message.at >= since) and is_seen(one.message, windows)]
             parts.append(seen[-missing:])
             missing -= len(parts[-1])
             if not missing:

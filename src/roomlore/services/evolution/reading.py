@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from roomlore.core.audience import RoomPeople, View, Viewer, may_see, rooms_named, shown
 from roomlore.core.evolution.prompt import ShownMessages, chosen, comparison_form, handles_of, show_messages
 from roomlore.core.evolution.requests import ScopeState
+from roomlore.core.evolution.similarity import Utterance
 from roomlore.core.memory.memory import Memory, MemoryStatus
+from roomlore.core.memory.reading import name_of
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
 from roomlore.ports.audience import view_for
@@ -19,6 +21,8 @@ from roomlore.services.evolution.piece import CurrentScope, Piece, Read, Span
 NO_ROOM = ""
 """The room of a person's watermark, which is a time in seconds: messages after it are new in every room."""
 _ALL = 2**31 - 1
+_SUPPORTS, _LONGEST_UTTERANCE = 3, 400
+"""The last messages that support a memory, and the characters of each, that a repetition is recognised by."""
 _NOTHING_NEW = "There are no new messages."
 
 
@@ -127,6 +131,18 @@ class Reading:
             view = await self._view(work, piece, read.room_id, gone)
         deleted = [memory.statement for memory in gone if may_see(memory, view)]
         return EarlierMessages(_messages(found), _fingerprints(found), deleted[:limit])
+
+    async def heard(self, piece: Piece, read: Read) -> dict[str, list[Utterance]]:
+        """Return, by the id of each offered memory, what the last messages of this room say that support it."""
+        latest = {
+            memory.memory_id: [one.message_id for one in memory.sources if one.room_id == read.room_id][-_SUPPORTS:]
+            for memory in read.offered.values()
+        }
+        wanted = list({message_id for found in latest.values() for message_id in found})
+        async with self._storage.reading() as work:
+            entries = await work.messages.by_id(tenant=piece.tenant, room_id=read.room_id, message_ids=wanted)
+        said = {entry.message.id: utterance_of(entry.message, read.people) for entry in entries}
+        return {memory_id: [said[one] for one in found if one in said] for memory_id, found in latest.items()}
 
     async def _since(self, work: UnitOfWork, piece: Piece) -> datetime:
         """Return the time from which messages never read are new. For a person it is, in every room, when the first
@@ -246,6 +262,11 @@ class Reading:
 async def fingerprints_of(work: UnitOfWork, piece: Piece, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
     """Return the hashes that tell if messages were edited or deleted since."""
     return await work.messages.fingerprints(tenant=piece.tenant, room_id=room_id, message_ids=message_ids)
+
+
+def utterance_of(message: StoredMessage, people: Mapping[str, str]) -> Utterance:
+    """Return a message as support of a statement."""
+    return Utterance(name_of(message, people), message.text[:_LONGEST_UTTERANCE])
 
 
 def _messages(found: Sequence[tuple[StoredMessage, str]]) -> list[StoredMessage]:

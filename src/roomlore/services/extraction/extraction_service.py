@@ -324,7 +324,7 @@ class ExtractionService:
         self, work: UnitOfWork, piece: _Piece, scope: Scope, read: Mapping[int, datetime], extracted: Extracted
     ) -> None:
         now = self._clock.now()
-        messages = await work.messages.plain(**piece.where, arrivals=sorted(read))
+        messages = await work.messages.messages_by_arrival(**piece.where, arrivals=sorted(read))
         memory = Memory(
             memory_id=piece.id,
             lineage_id=piece.id,

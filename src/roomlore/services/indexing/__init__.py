@@ -6,8 +6,8 @@ from roomlore.services.indexing.index_state import (
     Indexed,
     IndexedMemories,
     IndexedMessages,
-    Standing,
-    Standings,
+    IndexStateReader,
+    SearchState,
 )
 from roomlore.services.indexing.rebuild import LinkIndexing, WordIndexing
 from roomlore.services.indexing.vectors import VectorIndexing
@@ -15,6 +15,7 @@ from roomlore.services.indexing.vectors import VectorIndexing
 __all__ = [
     "DenseSearch",
     "IndexProgress",
+    "IndexStateReader",
     "IndexStatus",
     "Indexed",
     "IndexedMemories",
@@ -22,8 +23,7 @@ __all__ = [
     "IndexingService",
     "LinkIndexing",
     "Part",
-    "Standing",
-    "Standings",
+    "SearchState",
     "VectorIndexing",
     "WordIndexing",
 ]

@@ -9,7 +9,7 @@ from roomlore.core.errors import InvalidInput, RoomloreError, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import WORDS, Storage
-from roomlore.services.indexing.index_state import Standings, messages_in_all, model_problem, words_problem
+from roomlore.services.indexing.index_state import IndexStateReader, messages_in_all, model_problem, words_problem
 from roomlore.services.indexing.rebuild import LinkIndexing, WordIndexing
 from roomlore.services.indexing.vectors import VectorIndexing
 
@@ -53,7 +53,7 @@ class IndexStatus:
 
 class IndexingService:
     """Keep the indexes of all tenants in step with SQL. `vectors`: of messages and of memories; empty if no embedder is
-    configured. `standings`: the states that searches see."""
+    configured. `states`: readers of the state that searches see."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class IndexingService:
         vectors: Sequence[VectorIndexing],
         links: LinkIndexing,
         model: EmbeddingModel | None,
-        standings: Sequence[Standings],
+        states: Sequence[IndexStateReader],
         clock: Clock,
     ) -> None:
         self._storage = storage
@@ -72,7 +72,7 @@ class IndexingService:
         self._clock = clock
         self._vectors = tuple(vectors)
         self._model = model
-        self._standings = tuple(standings)
+        self._states = tuple(states)
 
     async def status(self) -> IndexStatus:
         """Return the state of the indexes now; the vector store is asked too."""
@@ -189,8 +189,8 @@ class IndexingService:
         return None
 
     def _forget(self) -> None:
-        for standings in self._standings:
-            standings.forget()
+        for reader in self._states:
+            reader.forget()
 
     async def _begin(self, part: Part | None) -> None:
         """Begin all before any work, so that an interrupted rebuild continues with all; vectors first, as they may

@@ -127,7 +127,7 @@ class IndexedMessages:
         return there
 
     async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
-        found = await work.messages.plain(tenant=tenant, room_id=scope, arrivals=numbers)
+        found = await work.messages.messages_by_arrival(tenant=tenant, room_id=scope, arrivals=numbers)
         return [Passage(message.arrival, passage(message), _of_message(message)) for message in found]
 
 
@@ -192,7 +192,7 @@ def _of_memory(one: NumberedMemory) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SearchState:
     """The state that a search sees. `generation`: of the vectors that may be searched, None if none may. `problem`: why
     the answer is incomplete, or None."""
 
@@ -200,7 +200,7 @@ class Standing:
     problem: str | None
 
 
-class Standings:
+class IndexStateReader:
     """Read the state of a vector index, and of the word index together with that of messages, at most every two
     seconds."""
 
@@ -211,10 +211,10 @@ class Standings:
         self._clock = clock
         self._model = model
         self._indexed = indexed or IndexedMessages()
-        self._known: Standing | None = None
+        self._known: SearchState | None = None
         self._read_at = 0.0
 
-    async def now(self) -> Standing:
+    async def now(self) -> SearchState:
         if self._known is None or self._clock.monotonic() - self._read_at > _FRESH_SECONDS:
             self._read_at = self._clock.monotonic()
             self._known = await self._read()
@@ -224,14 +224,14 @@ class Standings:
         """Read the state again the next time: a search failed although the state allowed it."""
         self._known = None
 
-    async def _read(self) -> Standing:
+    async def _read(self) -> SearchState:
         async with self._storage.reading() as work:
             words = await work.progress.index_state(name=WORDS) if self._indexed.name == VECTORS else None
             vectors = await work.progress.index_state(name=self._indexed.name) if self._model else None
         if self._model is None:
-            return Standing(None, words_problem(words))
+            return SearchState(None, words_problem(words))
         generation, problem = _vectors(vectors, self._model, self._indexed.noun)
-        return Standing(generation, problem or words_problem(words))
+        return SearchState(generation, problem or words_problem(words))
 
 
 def words_problem(state: IndexState | None) -> str | None:
@@ -270,14 +270,14 @@ class DenseSearch:
         collection: str,
         embedder: Embedder | None,
         vectors: VectorIndex | None,
-        standings: Standings,
+        states: IndexStateReader,
         clock: Clock,
         jobs: Jobs,
     ) -> None:
         self._collection = collection
         self._embedder = embedder
         self._vectors = vectors
-        self._standings = standings
+        self._states = states
         self._clock = clock
         self._jobs = jobs
         self._resting_until = 0.0
@@ -290,7 +290,7 @@ class DenseSearch:
     async def near_each(self, tenant: str, scopes: Mapping[str, Ints | None], texts: Sequence[str]) -> dict[str, Dense]:
         """Return the nearest neighbours in each of these scopes, which come with the numbers to search, None for all;
         or the problem for each."""
-        standing = await self._standings.now()
+        standing = await self._states.now()
         if self._embedder is None or self._vectors is None or standing.generation is None:
             return dict.fromkeys(scopes, Dense(problem=standing.problem))
         if self._clock.monotonic() < self._resting_until:
@@ -314,12 +314,12 @@ class DenseSearch:
 
     async def problem(self) -> str | None:
         """Return the problem of the indexes, for a search by words alone."""
-        return (await self._standings.now()).problem
+        return (await self._states.now()).problem
 
     def _rest(self, error: Exception) -> Dense:
         self._resting_until = self._clock.monotonic() + _REST_SECONDS
         self._last_failure = f"{_WORDS_ALONE} {error}"
-        self._standings.forget()
+        self._states.forget()
         self._jobs.ask(INDEXING)
         log.warning("search goes on without vectors", extra={"why": describe(error)})
         return Dense(problem=self._last_failure)

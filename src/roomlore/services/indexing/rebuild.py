@@ -47,7 +47,8 @@ class WordIndexing:
             if page.messages:
                 await work.rooms.lock(tenant=page.tenant, room_id=page.room_id, now=self._clock.now())
                 arrivals = [message.arrival for message in page.messages]
-                fresh = await work.messages.plain(tenant=page.tenant, room_id=page.room_id, arrivals=arrivals)
+                here = {"tenant": page.tenant, "room_id": page.room_id}
+                fresh = await work.messages.messages_by_arrival(**here, arrivals=arrivals)
                 await work.messages.reword(tenant=page.tenant, room_id=page.room_id, messages=fresh)
             moved = replace(state, cursor=page.cursor, updated_at=self._clock.now())
             await work.progress.save_index_state(state=moved, expected=state.generation)
@@ -85,13 +86,15 @@ class _Walked:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The next messages of a walk; `linked`: the position of the walk before them."""
+    """The next messages of a walk; `linked`: the position of the walk before them; `corrected`: the arrivals of those
+    whose links a person corrected."""
 
     room: Room
     linked: Linked
     state: RoomState
     messages: list[StoredMessage]
     arrivals: Arrivals
+    corrected: tuple[int, ...]
 
 
 class _RoomMovedError(Exception):
@@ -233,8 +236,15 @@ class LinkIndexing:
         wanted = [said.reply_to for said in messages if said.reply_to and said.reply_to not in held]
         targets = await work.messages.by_id(**here, message_ids=wanted)
         waiting = await work.messages.waiting(**here, message_ids=[said.id for said in messages])
-        arrivals = state.begin(_earlier(targets, linked.walked), _earlier(waiting, linked.walked))
-        return _Piece(room, linked, state, messages, arrivals)
+        corrected = await work.corrections.standing(**here, arrivals=[said.arrival for said in messages])
+        answered = [one.answers for one in corrected.values() if one.answers is not None]
+        targets += await work.messages.by_arrival(**here, arrivals=answered)
+        arrivals = state.begin(
+            _earlier(targets, linked.walked),
+            _earlier(waiting, linked.walked),
+            {arrival: one.answers for arrival, one in corrected.items()},
+        )
+        return _Piece(room, linked, state, messages, arrivals, tuple(corrected))
 
     async def _state(self, work: UnitOfWork, room: Room, linked: Linked) -> RoomState:
         """Return the room's state as it was when the walk's position was its end."""
@@ -257,7 +267,11 @@ class LinkIndexing:
             **here, entries=piece.arrivals.entries, linked=linked.done() if over else linked
         )
         if piece.arrivals.relinked:
-            room = await work.messages.relink(**here, links=piece.arrivals.relinked)
+            room = await work.messages.relink(tenant=room.tenant, room_id=room.room_id, links=piece.arrivals.relinked)
+        if piece.corrected:
+            await work.corrections.hear(
+                **here, model=self._version, errors=piece.arrivals.heard, arrivals=piece.corrected
+            )
         if over:
             await self._free(work, room)
             return None

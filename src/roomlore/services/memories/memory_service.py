@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, Unpack, get_args
 
-from roomlore.core.audience import EvidenceRoom, Viewer, check_share, check_viewer, may_see, unreplaced
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.audience import Viewer, check_share, check_viewer, may_see, unreplaced
+from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
 from roomlore.core.intake import check_page
 from roomlore.core.memory.memory import (
@@ -25,12 +25,12 @@ from roomlore.core.memory.memory import (
     check_scope,
 )
 from roomlore.core.memory.writing import (
-    KEEP,
     MAX_BATCH,
     Edit,
     FactImport,
     ImportedMemories,
-    Keep,
+    MemoryChanges,
+    MemoryFields,
     NewMemory,
     Remembered,
     Skipped,
@@ -39,7 +39,7 @@ from roomlore.core.memory.writing import (
     checked,
     scope_of,
 )
-from roomlore.core.visibility import SeenIn, Visibility, told
+from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -185,50 +185,16 @@ class MemoryService:
         self._evolver = evolver
         self._searcher = searcher
 
-    async def add(
-        self,
-        scope: str,
-        statement: str,
-        *,
-        kind: MemoryKind = MemoryKind.FACT,
-        confidence: float | None = None,
-        category: str = "",
-        tags: Sequence[str] = (),
-        owner: str = "",
-        said_by: Sequence[str] = (),
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
-        sources: Sequence[Source] = (),
-        evidence: Sequence[EvidenceRoom] = (),
-        memory_id: str | None = None,
-    ) -> Memory:
+    async def add(self, scope: str, statement: str, **fields: Unpack[MemoryFields]) -> Memory:
         """Add a memory to a scope ('user:anna', 'agent:bot', 'group:team') and return the stored one.
 
-        `confidence`: in [0, 1]; None if unknown. `sources`: the messages that support it. `evidence`: the rooms in
-        which it was said, beside those of the sources; a memory without either is for all. `owner`: the id of the
-        person whom it is about, by default the person of a user's scope. `said_by`: the ids of those who said it,
-        beside the senders of the sources. `valid_from`, `valid_until`: since when it holds and when it ends: what has
-        ended is neither recalled nor found, except by those who ask for the past. If the scope already has a memory in
-        the same words (letter case and white space apart) that holds and that those who heard this one may know, that
-        one is returned unchanged. `memory_id`: an id of your own makes the call safe to repeat; the same id with the
-        same content changes nothing, even after it was changed or deleted. Raise `Conflict` if the id exists with other
-        content, `InvalidInput`, `StorageUnavailable`.
+        `fields`: those of `NewMemory`; each may be left out. If the scope already has a memory in the same words
+        (letter case and white space apart) that holds and that those who heard this one may know, that one is returned
+        unchanged. `memory_id`: an id of your own makes the call safe to repeat; the same id with the same content
+        changes nothing, even after it was changed or deleted. Raise `Conflict` if the id exists with other content,
+        `InvalidInput`, `StorageUnavailable`.
         """
-        new = NewMemory(
-            scope=scope,
-            statement=statement,
-            kind=kind,
-            confidence=confidence,
-            category=category,
-            tags=tags,
-            owner=owner,
-            said_by=said_by,
-            valid_from=valid_from,
-            valid_until=valid_until,
-            sources=sources,
-            evidence=evidence,
-            memory_id=memory_id,
-        )
+        new = NewMemory(scope=scope, statement=statement, **fields)
         return (await self._writer.add([new], on_conflict="raise"))[0].memory
 
     async def add_all(self, memories: Sequence[NewMemory], *, on_conflict: OnConflict = "raise") -> list[Remembered]:
@@ -245,43 +211,19 @@ class MemoryService:
         return await self._writer.add(list(memories), on_conflict=on_conflict)
 
     async def update(
-        self,
-        memory_id: str,
-        *,
-        statement: str | None = None,
-        confidence: float | Keep | None = KEEP,
-        category: str | None = None,
-        tags: Sequence[str] | None = None,
-        owner: str | None = None,
-        said_by: Sequence[str] | None = None,
-        valid_from: datetime | Keep | None = KEEP,
-        valid_until: datetime | Keep | None = KEEP,
-        sources: Sequence[Source] | None = None,
-        expected: str | None = None,
-        reason: str = "",
+        self, memory_id: str, *, expected: str | None = None, reason: str = "", **changes: Unpack[MemoryChanges]
     ) -> Memory:
         """Make a new version of a memory, under a new id; the old one is deprecated. Any version's id works.
 
-        Arguments left out keep their values; a `confidence`, `valid_from` or `valid_until` of None removes it. A
-        `valid_until` that is past ends the memory: it is shown only to those who ask for the past. If nothing changes
-        there is no new version. If new `sources` were not heard by everybody who may see the memory, the result is a
-        memory beside it, shown in its place to those who heard them. `expected`: the id of the version that you saw;
-        without it the change applies to the current version. Raise `Conflict` if another version than `expected` is
-        active, if the memory was deleted, or if another memory of the scope says the same; `NotFound`, `InvalidInput`,
-        `StorageUnavailable`.
+        `changes`: the fields of `Edit`. Arguments left out keep their values; a `confidence`, `valid_from` or
+        `valid_until` of None removes it. A `valid_until` that is past ends the memory: it is shown only to those who
+        ask for the past. If nothing changes there is no new version. If new `sources` were not heard by everybody who
+        may see the memory, the result is a memory beside it, shown in its place to those who heard them. `expected`:
+        the id of the version that you saw; without it the change applies to the current version. Raise `Conflict` if
+        another version than `expected` is active, if the memory was deleted, or if another memory of the scope says the
+        same; `NotFound`, `InvalidInput`, `StorageUnavailable`.
         """
-        edit = Edit(
-            statement=statement,
-            confidence=confidence,
-            category=category,
-            tags=tags,
-            owner=owner,
-            said_by=said_by,
-            valid_from=valid_from,
-            valid_until=valid_until,
-            sources=sources,
-        )
-        return await self._writer.update(memory_id, edit, expected=expected, reason=reason)
+        return await self._writer.update(memory_id, Edit(**changes), expected=expected, reason=reason)
 
     async def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory:
         """Delete a memory: it is deprecated, stays in the history and is no longer recalled. Any version's id works.
@@ -320,20 +262,61 @@ class MemoryService:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
         return seen[0]
 
-    async def check_shown(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ()) -> None:
+    async def check_shown(self, memory_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see this version of a memory and the one
-        in force, and `InvalidInput` as `check_cited` does for sources that the memory does not have. None may see
-        every memory."""
+        in force. None may see every memory."""
         if viewer is not None:
             await self.get(memory_id, viewer=viewer)
-            head = await self.head(memory_id, viewer=viewer)
-            await self.check_cited([one for one in citing if one not in head.sources], viewer)
+            await self.head(memory_id, viewer=viewer)
+
+    async def check_changeable(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ()) -> None:
+        """Raise `NotFound` as `check_shown` does, `Forbidden` if the memory was only shared with the viewer, who did
+        not hear all that it rests on, and `InvalidInput` as `check_cited` does for sources that the memory does not
+        have."""
+        if viewer is None:
+            return
+        await self.check_shown(memory_id, viewer)
+        head = await self._writer.head(memory_id)
+        async with self._storage.reading() as work:
+            whom, now = check_viewer(viewer), self._clock.now()
+            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=[head], now=now)
+        if not is_heard(head, view):
+            raise Forbidden(f"The memory {memory_id!r:.80} was only shared with {viewer:.80}, who may not change it.")
+        await self.check_cited([one for one in citing if one not in head.sources], viewer)
+
+    async def as_told(self, memories: Sequence[Memory], viewer: str | None) -> list[Memory]:
+        """Return memories as the viewer is told them, such as the answer to a change that they made: without what they
+        may not know of them. None is told everything."""
+        if viewer is None:
+            return list(memories)
+        whom, now = check_viewer(viewer), self._clock.now()
+        async with self._storage.reading() as work:
+            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=now)
+        return [told(memory, view) for memory in memories]
 
     async def check_cited(self, sources: Sequence[Source], viewer: str | None) -> None:
         """Raise `InvalidInput` if the viewer may not see one of these messages, as if it were not there. None may see
         every message."""
         if viewer is not None:
             await self._writer.check_cited(sources, check_viewer(viewer))
+
+    async def check_new(self, memories: Sequence[NewMemory], viewer: str | None) -> None:
+        """Raise as `check_cited` does for the sources of new memories, and `Conflict` if an id of one is that of a
+        memory which the viewer may not see, whatever it says. None may see everything."""
+        if viewer is None:
+            return
+        await self.check_cited([one for new in memories for one in new.sources], viewer)
+        ids = [new.memory_id for new in memories if new.memory_id is not None]
+        async with self._storage.reading() as work:
+            found = {one.memory_id: one for one in await work.memories.by_id(tenant=self._tenant, memory_ids=ids)}
+            heads = await work.memories.heads(tenant=self._tenant, memory_ids=list(found))
+        seen = {one.memory_id for one in await self._visible([*found.values(), *heads.values()], viewer)}
+        for name in found:
+            if name not in seen or heads[name].memory_id not in seen:
+                raise Conflict(
+                    f"Memory {name!r:.80} is there with other content; nothing was added. Update it, or give another "
+                    "memory_id."
+                )
 
     async def count(
         self,
@@ -399,10 +382,23 @@ class MemoryService:
         return [memory for memory in seen if memory.memory_id not in replaced]
 
     async def _visible(self, memories: Sequence[Memory], viewer: str) -> list[Memory]:
-        whom = check_viewer(viewer)
+        whom, now = check_viewer(viewer), self._clock.now()
         async with self._storage.reading() as work:
-            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=self._clock.now())
-        return [told(memory, view) for memory in memories if may_see(memory, view)]
+            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=now)
+            seen = {one.memory_id: one for one in memories if may_see(one, view)}
+            others = {
+                name
+                for one in seen.values()
+                if not is_heard(one, view)
+                for name in (one.lineage_id, *one.parents)
+                if name not in seen
+            }
+            ids = set(seen)
+            if others:
+                before = await work.memories.by_id(tenant=self._tenant, memory_ids=sorted(others))
+                limits = await view_for(work, tenant=self._tenant, viewer=whom, memories=before, now=now)
+                ids |= {one.memory_id for one in before if may_see(one, limits)}
+        return [told(memory, view, ids) for memory in seen.values()]
 
     async def visible(self, viewer: str, *, scope: str | None = None) -> list[Visibility]:
         """Return every active memory that concerns the viewer, 'room:team' or 'user:anna', with the reasons why it is
@@ -448,7 +444,9 @@ class MemoryService:
         A memory that was merged into another has the versions until then: `head` returns what it became, and `blame`
         goes back over everything that was merged.
         """
-        known = await self.get(memory_id, viewer=viewer)
+        if viewer is not None:
+            await self.get(memory_id, viewer=viewer)
+        known = await self.get(memory_id)
         async with self._storage.reading() as work:
             every = await work.memories.lineage(tenant=self._tenant, lineage_id=known.lineage_id)
         return every if viewer is None else await self._visible(every, viewer)

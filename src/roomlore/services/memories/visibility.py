@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from roomlore.core.audience import Viewer, may_see, people_of, rooms_named, view_of, windows_of
+from roomlore.core.audience import Viewer, may_see, people_of, public_windows, rooms_named, view_of, windows_of
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus
 from roomlore.core.visibility import SeenIn, Visibility, is_for_all, visibilities
 from roomlore.ports.audience import view_for
@@ -34,13 +34,13 @@ async def visible_to(
     )
     view = await view_for(work, tenant=tenant, viewer=viewer, memories=found, now=now)
     named = await work.rooms.people(tenant=tenant, room_ids=rooms_named(found), persons=[])
-    return visibilities(found, viewer, view, {room_id: room.kind for room_id, room in named.items()})
+    return visibilities(found, viewer, view, {room_id: public_windows(room) for room_id, room in named.items()})
 
 
 async def seen_in(work: UnitOfWork, *, tenant: str, memory: Memory, now: datetime) -> SeenIn:
     """Return in which rooms a memory may be shown now. All rooms of the tenant are read, some at a time."""
     sources = await work.rooms.people(tenant=tenant, room_ids=rooms_named([memory]))
-    if is_for_all(memory, {room_id: room.kind for room_id, room in sources.items()}):
+    if is_for_all(memory, {room_id: public_windows(room) for room_id, room in sources.items()}):
         return SeenIn(True)
     rooms: list[str] = []
     hidden, after = 0, None

@@ -135,7 +135,8 @@ class RoomCache:
                 self._end_turn(key)
 
     async def _begin_turn(self, key: _Key) -> None:
-        """A batch may contain very many rooms, so a room without contention costs one entry."""
+        """Wait for the turn to write to a room. Since a batch may contain very many rooms, one without contention costs
+        one entry."""
         if key not in self._turns:
             self._turns[key] = deque()
             return
@@ -292,12 +293,12 @@ class Ingest:
         if room is None:
             room = Room(tenant=self._tenant, room_id=room_id, created_at=self._clock.now())
             state = RoomState(model=self._model, room=room, participants={}, entries=())
-            intake = await aside(weight(batch), lambda: sort_out(batch, {}))
+            intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, {}))
             return _Started(room, state, intake, state.begin((), ()))
         state = self._rooms.take(room) or await self._read(work, room)
         ids = [message.id for message in batch]
         known = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
-        intake = await aside(weight(batch), lambda: sort_out(batch, known))
+        intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, known))
         held = state.ids()
         wanted = [m.reply_to for m in intake.fresh if m.reply_to and m.reply_to not in held]
         targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
@@ -309,7 +310,7 @@ class Ingest:
     async def _read(self, work: UnitOfWork, room: Room) -> RoomState:
         names = await work.rooms.participants(tenant=self._tenant, room_id=room.room_id)
         entries = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=WINDOW)
-        return await aside(
+        return await in_thread_if_large(
             _ENTRY * len(entries) + len(names),
             lambda: RoomState(
                 model=self._model,
@@ -324,7 +325,7 @@ class Ingest:
     async def _reckon(self, started: Sequence[_Started]) -> None:
         size = weight(message for one in started for message in one.intake.fresh)
         size += sum(_ENTRY * len(one.state.entries) for one in started if one.state.rests)
-        await aside(size, lambda: self._link(started))
+        await in_thread_if_large(size, lambda: self._link(started))
 
     def _link(self, started: Sequence[_Started]) -> None:
         now = self._clock.now()
@@ -359,7 +360,7 @@ class Ingest:
         return plans
 
 
-async def aside(size: int, work: Callable[[], T]) -> T:
+async def in_thread_if_large(size: int, work: Callable[[], T]) -> T:
     """Return the result of the work. It runs in a thread unless it is small enough not to delay others. `size` in
     characters."""
     return work() if size <= _INLINE else await asyncio.to_thread(work)

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from roomlore.core.dates import time_spans
+from roomlore.core.dates.spans import time_spans
 from roomlore.core.errors import InvalidInput, unknown_room
 from roomlore.core.far import Earlier, query_of
 from roomlore.core.models import Entry, Room, StoredMessage
@@ -275,7 +275,7 @@ class MessageSearch(Searching):
     ) -> dict[int, StoredMessage]:
         arrivals = list({one.arrival for one in ranked}.union(*around.values()))
         async with self._storage.reading() as work:
-            found = await work.messages.plain(tenant=self._tenant, room_id=room_id, arrivals=arrivals)
+            found = await work.messages.messages_by_arrival(tenant=self._tenant, room_id=room_id, arrivals=arrivals)
         return {message.arrival: message for message in found}
 
 

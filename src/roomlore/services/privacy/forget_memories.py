@@ -11,7 +11,7 @@ from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.maintenance import StoredRow
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES
-from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, goes
+from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, is_removed_room
 
 _PAGE = 500
 _AT_ONCE = 100
@@ -23,13 +23,14 @@ _DROPPED = ("context_usage_records", "watermarks", "rooms_due", "leases", "impor
 _REDACTED: Mapping[str, tuple[str, ...]] = {
     "sessions": ("user_id", "enterprise_id", "patient_id", "agent_key", "state"),
     "checkpoints": ("summary",),
-    "rooms": ("settings",),
+    "rooms": ("settings", "room_name"),
     "api_keys": ("name",),
+    "link_corrections": ("corrected_by",),
 }
 _TELLS_NOTHING = frozenset(
     {
-        "action", "content_hash", "keyword", "keywords", "kind", "language", "link_kind", "message_type", "model",
-        "prompt_hash", "prompt_name", "role", "secret_hash", "status", "strategy", "words", "work",
+        "action", "content_hash", "errors", "keyword", "keywords", "kind", "language", "link_kind", "message_type",
+        "model", "prompt_hash", "prompt_name", "role", "secret_hash", "status", "strategy", "words", "work",
     }
 )  # fmt: skip
 """Columns with roomlore's own words, since a person may have the id 'user'; and values derived from the texts beside
@@ -44,8 +45,10 @@ _NAMES = frozenset(
     }
 )  # fmt: skip
 """Columns with ids, which are case sensitive."""
-_LABELS = frozenset({"name"})
+_LABELS = frozenset({"name", "corrected_by"})
 """Columns with names in the caller's own words."""
+_ROOM_NAMES = frozenset({"room_name"})
+"""Columns with names of rooms: a chat of two often has the name of the other, and then it goes whole."""
 _STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
 
 
@@ -185,12 +188,12 @@ class MemoryEraser:
             person.traces,
             person.said_in,
             whole=room_id is None and person.owns(scope),
-            emptied=room_id is not None and await goes(work, person, room_id),
+            emptied=room_id is not None and await is_removed_room(work, person, room_id),
             shared=room_id in person.said,
             edited_at=person.edited_at,
         )
         for gone in {source.room_id for memory in memories for source in memory.sources} & person.removed:
-            await goes(work, person, gone)
+            await is_removed_room(work, person, gone)
         if redaction.whole:
             return redaction
         redaction = replace(redaction, deleted=await _deleted(work, person, scope, memories))
@@ -205,7 +208,7 @@ class MemoryEraser:
                 page = await work.maintenance.evolutions(tenant=person.tenant, after=after, limit=_PAGE)
                 affected = [record.evolution_id for record in page if await _has_read(work, person, record)]
                 for room_id in {record.room_id for record in page} & person.removed:
-                    await goes(work, person, room_id)
+                    await is_removed_room(work, person, room_id)
             changed = []
             for record in page:
                 gone = record.room_id in person.removed
@@ -238,7 +241,7 @@ class MemoryEraser:
         async with self._storage.writing() as work:
             stored = await work.memories.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
             room_id = _room_of(scope)
-            if room_id is not None and not await goes(work, person, room_id):
+            if room_id is not None and not await is_removed_room(work, person, room_id):
                 return
             if stored.active:
                 tally.leave("memory_scopes", 1, "Something was remembered there meanwhile; forget again.")
@@ -372,9 +375,10 @@ class RowEraser:
     async def _redact(self, person: Person, table: str, row: StoredRow, told: Sequence[str]) -> None:
         traces = person.traces
         names = [column for column in told if column in _NAMES or column in _LABELS]
-        texts = [column for column in told if column not in names]
+        called = [column for column in told if column in _ROOM_NAMES]
+        texts = [column for column in told if column not in (*names, *called)]
         async with self._storage.writing() as work:
-            for columns, redact in ((names, traces.redact_name), (texts, traces.redact)):
+            for columns, redact in ((names, traces.redact_name), (texts, traces.redact), (called, lambda _: "")):
                 if columns:
                     await work.maintenance.redact_row(
                         tenant=person.tenant,
@@ -469,6 +473,8 @@ def _tells_in(column: str, row: StoredRow, person: Person, *, words: bool) -> bo
     traces, texts = person.traces, row.texts.get(column, ())
     if column in _NAMES or column == "memory":
         return any(map(traces.named_in, texts))
+    if column in _ROOM_NAMES:
+        return any(map(traces.names_them, texts))
     if column in _LABELS:
         return any(map(traces.in_label, texts))
     return any(map(traces.mentioned if words else traces.tells, texts))

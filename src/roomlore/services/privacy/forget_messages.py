@@ -100,7 +100,7 @@ class VectorEraser:
 
 
 @dataclass(slots=True)
-class Said:
+class PersonTexts:
     """The person's texts in one room, by message id. `edited`: when a message they edited was changed; `arrivals`:
     ascending; `first`: the time, and the arrival, at which each passage was first said."""
 
@@ -131,10 +131,10 @@ class Said:
         """Return True if any of it arrived between the two."""
         return bisect_left(self.arrivals, first) < bisect_right(self.arrivals, last)
 
-    def and_also(self, more: "Said") -> "Said":
+    def and_also(self, more: "PersonTexts") -> "PersonTexts":
         """Return this with what was said later."""
         turns = {turn: self.turns.get(turn, []) + more.turns.get(turn, []) for turn in {**self.turns, **more.turns}}
-        return Said(
+        return PersonTexts(
             self.texts | more.texts, self.edited | more.edited, self.arrivals + more.arrivals, turns,
             more.first | self.first,
         )  # fmt: skip
@@ -144,7 +144,7 @@ class Said:
         return passage in self.first and self.first[passage] < (message.at, message.arrival)
 
 
-NOTHING_SAID = Said()
+NO_TEXTS = PersonTexts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +158,14 @@ class Person:
 
     tenant: str
     user_id: str
-    said: Mapping[str, Said]
+    said: Mapping[str, PersonTexts]
     removed: set[str]
     traces: Traces
     words: Traces
     same_words: bool = False
 
-    def in_room(self, room_id: str) -> Said:
-        return self.said.get(room_id, NOTHING_SAID)
+    def in_room(self, room_id: str) -> PersonTexts:
+        return self.said.get(room_id, NO_TEXTS)
 
     def said_in(self, source: Source) -> str | None:
         """Return what the person said in the message, None for another's; every message of a removed room is theirs."""
@@ -205,7 +205,7 @@ class Person:
         return scope == f"user:{self.user_id}" or (kind == "group" and name in self.removed)
 
 
-async def goes(work: UnitOfWork, person: Person, room_id: str) -> bool:
+async def is_removed_room(work: UnitOfWork, person: Person, room_id: str) -> bool:
     """Return True if the room is removed as a whole. Once another person has spoken there it stays; call this after
     reading what may be the person's, or under the room's lock."""
     asked = {"tenant": person.tenant, "room_id": room_id, "user_id": person.user_id}
@@ -235,11 +235,11 @@ async def gather(storage: Storage, *, tenant: str, user_id: str, same_words: boo
 
 async def _all_said(
     work: UnitOfWork, tenant: str, user_id: str, rooms: Sequence[RoomOfPerson]
-) -> tuple[dict[str, Said], set[str]]:
-    said: dict[str, Said] = {}
+) -> tuple[dict[str, PersonTexts], set[str]]:
+    said: dict[str, PersonTexts] = {}
     names: set[str] = set()
     for room in rooms:
-        here = said[room.room_id] = Said()
+        here = said[room.room_id] = PersonTexts()
         async for message in messages_of(work, tenant, room.room_id, sender_id=user_id):
             here.add(message)
             names.add(message.sender_name)
@@ -287,7 +287,7 @@ class MessageEraser:
         alike = 0
         for room_id in await self.rooms(person.tenant):
             async with self._storage.reading() as work:
-                removed = await goes(work, person, room_id)
+                removed = await is_removed_room(work, person, room_id)
             if not removed:
                 alike += await self._rewrite_room(person, room_id, tally)
         tally.same_words["messages of others"] = alike
@@ -428,7 +428,7 @@ class MessageEraser:
         while True:
             async with self._storage.writing() as work:
                 room = await work.rooms.lock(**here, now=self._clock.now())
-                if not await goes(work, person, room_id):
+                if not await is_removed_room(work, person, room_id):
                     return None
                 page = [one.arrival for one in await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)]
                 if not page:

@@ -380,7 +380,7 @@ class Verifier:
         check = ScopeCheck(scope.scope)
         await self._read_log(scope, check, findings)
         await self._read_versions(scope, check, findings)
-        findings.add(check.finish(scope, elsewhere=await self._elsewhere(scope, check.strangers())))
+        findings.add(check.finish(scope, elsewhere=await self._elsewhere(scope, check.unknown_parents())))
         await self._check_evolutions(scope, check, findings)
         await self._look_for_changes(scope, check, findings)
 

@@ -5,20 +5,20 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from roomlore.core.audience import Viewer, check_viewer
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.memory import Memory, MemoryKind
+from roomlore.core.memory.memory import Memory
 from roomlore.core.memory.reading import INJECTED_NAME, is_injected
 from roomlore.core.memory.writing import check_kinds
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.recall.options import (
-    RECALLED,
+    ConversationMessage,
+    RecallArguments,
     RecallOptions,
+    RecallRequest,
     Recollection,
-    Said,
-    Similarity,
     check_conversation,
     check_previous,
     otherwise,
@@ -34,8 +34,8 @@ from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.recall.facts_cache import CachedFacts, FactVectors, NoVectors, RecallCache
 
-SaidBefore = Said | Message | Mapping[str, Any]
-"""A message of a conversation: `Said`, a room's message, or a mapping in the form of OpenAI's protocol."""
+RecallMessage = ConversationMessage | Message | Mapping[str, Any]
+"""A message of a conversation: `ConversationMessage`, a room's message, or a mapping in OpenAI's form."""
 
 _NOT_SAID = "system"
 _ROLES = {"user", "assistant", "system", "tool", "developer", "function"}
@@ -49,18 +49,20 @@ _MAX_SHORT = 50
 _SHARE_OF_SHORT = 4
 
 
-def said_of(messages: Sequence[SaidBefore]) -> list[Said]:
+def conversation_messages(messages: Sequence[RecallMessage]) -> list[ConversationMessage]:
     """Return the conversation in its order. Raise `InvalidInput` for an invalid message."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
         raise InvalidInput("messages is a list of messages, such as [{'role': 'user', 'content': '...'}].")
     return [_said(message, place) for place, message in enumerate(messages)]
 
 
-def _said(message: SaidBefore, place: int) -> Said:
-    if isinstance(message, Said):
+def _said(message: RecallMessage, place: int) -> ConversationMessage:
+    if isinstance(message, ConversationMessage):
         return _checked(message, place)
     if isinstance(message, Message):
-        return Said(_NOT_SAID if is_injected(message) else message.role.value, message.text, message.has_tool_calls)
+        return ConversationMessage(
+            _NOT_SAID if is_injected(message) else message.role.value, message.text, message.has_tool_calls
+        )
     if isinstance(message, Mapping):
         return _of_protocol(message, place)
     raise InvalidInput(
@@ -68,7 +70,7 @@ def _said(message: SaidBefore, place: int) -> Said:
     )
 
 
-def _checked(message: Said, place: int) -> Said:
+def _checked(message: ConversationMessage, place: int) -> ConversationMessage:
     if not isinstance(message.text, str):
         raise InvalidInput(f"messages[{place}] has a text that is none: {message.text!r:.40}.")
     _role(message.role, place)
@@ -81,12 +83,12 @@ def _role(role: Any, place: int) -> str:
     return role
 
 
-def _of_protocol(message: Mapping[str, Any], place: int) -> Said:
+def _of_protocol(message: Mapping[str, Any], place: int) -> ConversationMessage:
     role = _role(message.get("role"), place)
     if message.get("name") == INJECTED_NAME:
         role = _NOT_SAID
     calls = bool(message.get("tool_calls") or message.get("function_call"))
-    return Said(role, _text(message.get("content"), place), calls)
+    return ConversationMessage(role, _text(message.get("content"), place), calls)
 
 
 def _text(content: Any, place: int) -> str:
@@ -146,45 +148,26 @@ class RecallService:
     async def build(
         self,
         scopes: Sequence[str],
-        messages: Sequence[SaidBefore],
-        *,
-        max_tokens: int | None = None,
-        max_context_turns: int | None = None,
-        similarity_weight: float | None = None,
-        confidence_weight: float | None = None,
-        similarity: Similarity | None = None,
-        kinds: Sequence[MemoryKind] = RECALLED,
-        conversation_id: str | None = None,
-        previous: Sequence[str] | None = None,
-        include_ended: bool = False,
-        viewer: str | None = None,
+        messages: Sequence[RecallMessage],
+        **arguments: Unpack[RecallArguments],
     ) -> Recollection:
         """Return the facts and group memories of these scopes, such as 'user:ann', that matter for a conversation, in
         at most `max_tokens`.
 
-        `messages`: the conversation, the newest last, as `Said`, messages of a room, or mappings with role and content.
-        `conversation_id`: facts shown in it before, by this process, stay until relevance has clearly changed.
-        `previous`: the ids of the facts shown before, for callers that store them themselves. `include_ended`: also
-        what holds no more, for conversations about the past. `viewer`: to whom it is shown, 'room:team' or 'user:anna';
-        without one everything is recalled, and the caller decides who sees it. Arguments left out come from the
-        settings. Raise `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in `degraded`.
+        `messages`: the conversation, the newest last, as `ConversationMessage`, messages of a room, or mappings with
+        role and content. `arguments`: see `RecallArguments`; those left out come from the settings. Raise
+        `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in `degraded`.
         """
         started = self._parts.clock.monotonic()
-        options = otherwise(
-            self._parts.options,
-            max_tokens=max_tokens,
-            max_context_turns=max_context_turns,
-            similarity_weight=similarity_weight,
-            confidence_weight=confidence_weight,
-            similarity=similarity,
-        )
-        whose, which, said = scopes_of(scopes), check_kinds(kinds), said_of(messages)
-        sees = None if viewer is None else check_viewer(viewer)
-        form = options.max_tokens, len(whose) > 1, include_ended, sees
-        before = self._before(conversation_id, previous, form)
+        asked = RecallRequest(**arguments)
+        options = otherwise(self._parts.options, asked)
+        whose, which, said = scopes_of(scopes), check_kinds(asked.kinds), conversation_messages(messages)
+        sees = None if asked.viewer is None else check_viewer(asked.viewer)
+        form = options.max_tokens, len(whose) > 1, asked.include_ended, sees
+        before = self._before(asked.conversation_id, asked.previous, form)
         if not self._parts.enabled or not whose or not which:
             return Recollection(facts=(), text="", tokens=0, considered=0)
-        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees, include_ended)
+        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees, asked.include_ended)
         topic = topic_of(said, options.max_context_turns)
         cosines, degraded = await self._cosines(topic, facts, cached, options)
         found = recollect(
@@ -198,43 +181,19 @@ class RecallService:
             degraded=degraded,
         )
         shown = tuple(one.memory.memory_id for one in found.facts)
-        if conversation_id is not None:
-            self._parts.shown.note(self._tenant, conversation_id, form, shown)
+        if asked.conversation_id is not None:
+            self._parts.shown.note(self._tenant, asked.conversation_id, form, shown)
         self._measure(found, tuple(before), shown, self._parts.clock.monotonic() - started)
         return found
 
     async def memory_prompt(
         self,
         scopes: Sequence[str],
-        messages: Sequence[SaidBefore],
-        *,
-        max_tokens: int | None = None,
-        max_context_turns: int | None = None,
-        similarity_weight: float | None = None,
-        confidence_weight: float | None = None,
-        similarity: Similarity | None = None,
-        kinds: Sequence[MemoryKind] = RECALLED,
-        conversation_id: str | None = None,
-        previous: Sequence[str] | None = None,
-        include_ended: bool = False,
-        viewer: str | None = None,
+        messages: Sequence[RecallMessage],
+        **arguments: Unpack[RecallArguments],
     ) -> str:
         """Return only the block of `build`, '' if there is nothing to recall."""
-        found = await self.build(
-            scopes,
-            messages,
-            max_tokens=max_tokens,
-            max_context_turns=max_context_turns,
-            similarity_weight=similarity_weight,
-            confidence_weight=confidence_weight,
-            similarity=similarity,
-            kinds=kinds,
-            conversation_id=conversation_id,
-            previous=previous,
-            include_ended=include_ended,
-            viewer=viewer,
-        )
-        return found.text
+        return (await self.build(scopes, messages, **arguments)).text
 
     def _before(self, conversation_id: str | None, previous: Sequence[str] | None, form: Form) -> Sequence[str]:
         check_conversation(conversation_id)

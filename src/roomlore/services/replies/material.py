@@ -25,7 +25,7 @@ from roomlore.core.replies.reply import (
     usage_of,
 )
 from roomlore.core.sessions.session import Session
-from roomlore.core.transcript import is_own, language_of, words
+from roomlore.core.transcript import is_own, language_of, text_or_caption
 from roomlore.ports.language import Language
 from roomlore.ports.recall import Recall
 from roomlore.ports.storage import UnitOfWork
@@ -415,7 +415,7 @@ class Gatherer:
         )
 
     async def prompt(self, gathered: Gathered, asked: Asked, rounds: Sequence[Round], *, tools: bool) -> ReplyPrompt:
-        """The prompt for the next call of the model. Raises `BudgetTooSmall`."""
+        """Return the prompt for the next call of the model. Raise `BudgetTooSmall`."""
         offered = [as_function(tool) for tool in asked.request.tools] if tools else []
         material = replace(gathered.material, rounds=rounds, tools=offered)
         count = self._parts.tokens.count
@@ -513,7 +513,8 @@ def _chosen(material: Material) -> list[StoredMessage]:
 
 
 def _characters(material: Material) -> int:
-    texts = [material.system, material.summary, *material.blocks, words(material.trigger), *map(str, material.tools)]
+    trigger = text_or_caption(material.trigger)
+    texts = [material.system, material.summary, *material.blocks, trigger, *map(str, material.tools)]
     results = [content for one in material.rounds for content in one.results.values()]
-    messages = (words(message) for message in (*_chosen(material), *material.window))
+    messages = (text_or_caption(message) for message in (*_chosen(material), *material.window))
     return sum(map(len, (*texts, *results, *messages, *material.people, *material.people.values())))

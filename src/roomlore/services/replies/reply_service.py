@@ -74,6 +74,12 @@ class ReplyService:
             replies = [event async for event in events if isinstance(event, Reply)]
         return replies[-1]
 
+    async def model(self, model_id: str | None = None) -> str:
+        """Return the model that would reply: `model_id`, or the one of the settings. Raise `NotFound` for an unknown
+        one, `InvalidInput` if none can be chosen. Nothing is stored.
+        """
+        return await self._asking.model(model_id)
+
     async def find(self, room_id: str, message_id: str, *, agent_id: str = "assistant") -> Reply | None:
         """Return the agent's reply to the message, None if there is none; no model is asked."""
         reply = await self._store.find(room_id, message_id, agent_id)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict, TypeVar
 
-from roomlore.core.chat import ChatPiece, ChatRequest, ToolCall
+from roomlore.core.chat import NO_MODELS, ChatPiece, ChatRequest, ToolCall
 from roomlore.core.context import Context
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
 from roomlore.core.intake import MAX_ID_CHARS, Limits, check
@@ -21,7 +21,7 @@ from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
-from roomlore.services.replies.later import Later
+from roomlore.services.replies.deferred import DeferredMessages
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class ReplyParts:
     ids: Ids
     telemetry: Telemetry
     background: Background
-    later: Later
+    later: DeferredMessages
     limits: Limits
     options: ReplyOptions
 
@@ -230,7 +230,7 @@ class Asking:
         iterations = self._options.max_tool_iterations if given is None else given
         return Asked(
             request=replace(request, tools=tools, tool_results=results),
-            model_id=await self._model(request.model_id),
+            model_id=await self.model(request.model_id),
             window=window,
             budget=window - (request.max_tokens or min(self._options.max_tokens, window // 2)),
             iterations=iterations if tools else 0,
@@ -243,7 +243,8 @@ class Asking:
         if message.role != Role.USER:
             raise InvalidInput(f"Message {message.id!r:.80} has the role {message.role!s}; a reply answers a user's.")
 
-    async def _model(self, model_id: str | None) -> str:
+    async def model(self, model_id: str | None) -> str:
+        """Return the model that replies. Raise `NotFound` for an unknown one, `InvalidInput` if none can be chosen."""
         if not isinstance(model_id, str | None):
             raise InvalidInput(f"model_id is {model_id!r:.60}; give the name of a model.")
         known = await self._models.list_available_models(internal=True)
@@ -253,7 +254,8 @@ class Asking:
             raise NotFound(f"There is no model {wanted!r:.80}; there are {_named(shown)}.")
         if not wanted and not shown:
             raise InvalidInput(
-                "There is no model to reply; name one under `models:` in roomlore.yaml, or in MEMORY_MODELS."
+                "There is no model to reply; name one under `models:` in the section `memory:` of roomlore.yaml, or in "
+                "MEMORY_MODELS."
             )
         if not wanted and len(shown) > 1:
             raise InvalidInput(
@@ -263,7 +265,7 @@ class Asking:
 
 
 def _named(models: Sequence[str]) -> str:
-    return ", ".join(models) or "none; name some under `models:`"
+    return ", ".join(models) or NO_MODELS
 
 
 def _check_arguments(request: ReplyRequest, window: int) -> None:

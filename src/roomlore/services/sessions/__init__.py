@@ -1,6 +1,6 @@
 """The verbs of `lore.sessions`, and automatic checkpoints."""
 
-from roomlore.services.sessions.automatic import SUMMARY, AutoCheckpoints, LaterSummaries, Summaries
+from roomlore.services.sessions.automatic import SUMMARY, AutoCheckpoints, DeferredSummaries, Summaries
 from roomlore.services.sessions.checkpoints import Checkpointer, Offers
 from roomlore.services.sessions.reading import SegmentCache, SessionReader, signing_key
 from roomlore.services.sessions.session_service import SessionParts, SessionService
@@ -9,7 +9,7 @@ __all__ = [
     "SUMMARY",
     "AutoCheckpoints",
     "Checkpointer",
-    "LaterSummaries",
+    "DeferredSummaries",
     "Offers",
     "SegmentCache",
     "SessionParts",

@@ -91,12 +91,12 @@ class Summaries:
         return text
 
 
-def _parts(segment: Segment) -> Iterator[list[summary.Said]]:
+def _parts(segment: Segment) -> Iterator[list[summary.SpeakerText]]:
     tongue = segment.language()
-    part: list[summary.Said] = []
+    part: list[summary.SpeakerText] = []
     size = 0
     for message in segment.uncovered():
-        part.append(summary.Said(speaker(message, tongue), message.text))
+        part.append(summary.SpeakerText(speaker(message, tongue), message.text))
         size += len(message.text)
         if size >= _AT_ONCE_CHARACTERS:
             yield part
@@ -251,7 +251,7 @@ class AutoCheckpoints:
         return checkpoint
 
 
-class LaterSummaries:
+class DeferredSummaries:
     """Enqueue checkpoints that roomlore makes, and make them.
 
     The model's answer is not stored as a step of the work, so that a conversation is stored in one place alone. After a

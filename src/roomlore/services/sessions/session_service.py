@@ -28,7 +28,7 @@ from roomlore.core.sessions.window import Segment, Shown, WindowOptions, context
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.sessions.automatic import AutoCheckpoints, LaterSummaries
+from roomlore.services.sessions.automatic import AutoCheckpoints, DeferredSummaries
 from roomlore.services.sessions.checkpoints import Checkpointer, Offers, Wanted
 from roomlore.services.sessions.reading import SegmentCache, SessionReader
 
@@ -176,7 +176,7 @@ class SessionParts:
 class SessionService:
     """The sessions of one tenant. A conversation is a room: its messages are the room's messages."""
 
-    def __init__(self, *, tenant: str, parts: SessionParts, writer: Writer, later: LaterSummaries) -> None:
+    def __init__(self, *, tenant: str, parts: SessionParts, writer: Writer, later: DeferredSummaries) -> None:
         self._tenant = tenant
         self._parts = parts
         self._later = later

@@ -16,7 +16,9 @@ from roomlore.surfaces.cli import (
     evaluation,
     facts,
     forgetting,
+    links,
     memory,
+    new,
     operations,
     rooms,
     serving,
@@ -24,6 +26,7 @@ from roomlore.surfaces.cli import (
     usage,
 )
 from roomlore.surfaces.cli.frame import Frame, Group
+from roomlore.surfaces.cli.language import translate_help
 
 app = typer.Typer(
     cls=Group,
@@ -72,6 +75,7 @@ app.command("rooms")(rooms.rooms)
 app.command("audience")(audience.audience)
 app.command("visible")(audience.visible)
 app.command("share")(audience.share)
+app.command("rename")(rooms.rename)
 app.command("threads")(rooms.threads)
 app.command("digest")(digest.digest)
 app.command("eval")(evaluation.evaluate)
@@ -87,11 +91,13 @@ app.command("forget")(forgetting.forget)
 app.command("verify")(forgetting.verify)
 app.add_typer(sessions.app, name="session")
 app.add_typer(operations.keys_app, name="keys")
+app.add_typer(links.app, name="links")
 app.add_typer(memory.app, name="memory")
 app.add_typer(facts.app, name="facts")
 app.add_typer(operations.models_app, name="models")
 app.add_typer(operations.jobs_app, name="jobs")
 app.add_typer(usage.app, name="usage")
+app.add_typer(new.app, name="new")
 
 
 def main() -> None:
@@ -99,4 +105,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    app()
+    program = typer.main.get_command(app)
+    translate_help(program)
+    program()

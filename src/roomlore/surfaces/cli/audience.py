@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
+from roomlore.core.dates.moments import moment
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.memory.memory import Memory
-from roomlore.core.visibility import Reason, SeenIn, Visibility
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.memory.memory import Memory
+    from roomlore.core.visibility import Reason, SeenIn, Visibility
     from roomlore.wiring import Lore
 
 _UNKNOWN = "unknown"
@@ -39,6 +40,10 @@ def audience(
         Literal["direct", "private", "public", "unknown"] | None,
         typer.Option(help="Set who can see it: one person and agents, its members, everybody, or nobody knows."),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="From when the kind counts, to correct what was said of it; by default from now on."),
+    ] = None,
     member: Annotated[
         list[str] | None,
         typer.Option(help="The id of a member; name all of them. Whoever is not named has left.", metavar="PERSON"),
@@ -56,10 +61,15 @@ def audience(
     if member and (add or remove):
         raise InvalidInput("Give all members with --member, or changes with --add and --remove, not both.")
 
+    if since and kind is None:
+        raise InvalidInput("--since says from when the kind counts; give --kind with it.")
+
     async def work(lore: Lore) -> tuple[RoomPeople | None, RoomPeople]:
         before = await _people(lore, room, new=new)
         if kind is not None:
-            await lore.rooms.set_kind(room, None if kind == _UNKNOWN else kind)
+            zone = lore.settings.search.zone
+            begin = moment("--since", since, now=lore.now(), zone=zone, edge="start") if since else None
+            await lore.rooms.set_kind(room, None if kind == _UNKNOWN else kind, since=begin)
         if member:
             await lore.rooms.set_members(room, member)
         if add:
@@ -70,7 +80,7 @@ def audience(
 
     before, found = frame_of(ctx).run(work, creates=new)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     told = "all members are known" if found.complete else "members are not all known"
     typer.echo(f"{show.inert(room)}: {found.kind or _UNKNOWN}, {told}")
@@ -128,7 +138,7 @@ def visible(
     every = frame_of(ctx).run(work)
     found = [one for one in every if not (withheld and one.shown)]
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
     show.console().print(show.rows(shape, map(_seen, found)))

@@ -18,7 +18,7 @@ from roomlore.core.models import Message
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import named
+from roomlore.surfaces.jsonable import named
 
 if TYPE_CHECKING:
     from roomlore.services.replies import ReplyArguments

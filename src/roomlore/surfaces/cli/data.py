@@ -22,17 +22,19 @@ from rich.progress import (
 )
 
 from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable
-from roomlore.core.records import ImportReport, to_line
+from roomlore.core.models import CorrectionKind
+from roomlore.core.records import CorrectedLink, ImportReport, to_line
 from roomlore.importers import FORMATS
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.services.indexing import IndexProgress, IndexStatus, Part
     from roomlore.wiring import Lore
 
 INTERRUPTED = 130
+_PAGE = 500
 PENDING = "`roomlore reindex --pending`"
 LINKS = "`roomlore reindex --links`"
 
@@ -79,7 +81,7 @@ def reindex(
         typer.echo(f"Stopped. {going_on} goes on from here.", err=True)
         raise typer.Exit(INTERRUPTED) from stop
     if as_json:
-        show.as_json(plain(standing))
+        show.as_json(to_jsonable(standing))
     elif status:
         _tell_status(standing)
     else:
@@ -224,7 +226,7 @@ async def _index(lore: Lore) -> None:
 def _tell(report: ImportReport, *, as_json: bool) -> None:
     _name_bad(report)
     if as_json:
-        show.as_json(plain(report))
+        show.as_json(to_jsonable(report))
     else:
         typer.echo(_summary(report))
 
@@ -298,11 +300,24 @@ def export(
 
 
 async def _write(lore: Lore, room: str | None, sink: BinaryIO) -> int:
-    count = 0
+    count, corrected = 0, await _corrected(lore, room)
     async for message in lore.messages.export(room):
-        sink.write(to_line(message))
+        sink.write(to_line(message, corrected.get((message.room_id, message.id))))
         count += 1
     return count
+
+
+async def _corrected(lore: Lore, room: str | None) -> dict[tuple[str, str], CorrectedLink]:
+    """Return the corrected links by room and message."""
+    found: dict[tuple[str, str], CorrectedLink] = {}
+    after = ("", 0)
+    while page := await lore.links.in_force(after=after, limit=_PAGE):
+        after = page[-1].room_id, page[-1].number
+        for one in page:
+            gone = one.kind is CorrectionKind.ANSWERS and one.answers is None
+            if room in (None, one.room_id) and not gone:
+                found[one.room_id, one.message_id] = CorrectedLink(one.answers, one.by, one.at)
+    return found
 
 
 @contextmanager

@@ -17,30 +17,24 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.context import Context
 from roomlore.core.models import Explanation, Role, StoredMessage
-from roomlore.core.search.hits import SearchAnswer
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import data, rooms, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
 
 if TYPE_CHECKING:
+    from roomlore.core.context import Context
+    from roomlore.core.search.hits import SearchAnswer
     from roomlore.wiring import Lore
 
 _SEARCHES = ("what did Anna say about the BOM this morning", "今天上午谁说先不发公告")
-_HITS = 3
-_MAX_SHOWN = 6
+_HITS = 2
+_MAX_SHOWN = 5
 _TRY = "try.db"
 _ZONE = ZoneInfo("Asia/Shanghai")
 
-_NEXT = """
-Next:
-  this chat       {keep}{program} --db {kept} search {room} who paid for lunch
-  in a browser    {keep}{program} --db {kept} serve     then open http://127.0.0.1:8765
-  your own chat   {program} --db chat.db import PATH    Slack, Discord, Telegram, WhatsApp, Lark, IRC, OpenAI
-  its rooms       {program} --db chat.db rooms
-  a search        {program} --db chat.db search ROOM what you want to know
-  a context       {program} --db chat.db context ROOM --explain"""
+_ASIDE = 42
+"""The column at which it is said what a command is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +120,8 @@ def _holds_answered(one: Explanation) -> bool:
 
 
 def _tell(shown: _Shown, out: Console) -> None:
-    out.print(f"A group chat of one working day: {shown.messages} messages in {DEMO_ROOM}, several talks at once.")
-    out.print("Three of them are put to the bot. What does it need to know to answer? At most six messages each.")
-    out.print(
-        "score: the probability that a message is in the same thread as the question. It is low for all messages if the"
-    )
-    out.print("question may begin a thread of its own; the likeliest ones are shown even then.")
+    out.print(f"{DEMO_ROOM}: {shown.messages} messages of one working day, several talks at once.")
+    out.print("Three are put to the bot. What does it need to know to answer each?")
     for trigger, built in shown.asked:
         out.print()
         show.context(built, trigger, out)
@@ -140,24 +130,34 @@ def _tell(shown: _Shown, out: Console) -> None:
     for answer in shown.found:
         out.print()
         out.print(Text(f"Search: {answer.query}", "bold"))
-        rooms.found(answer, out, _ZONE)
+        rooms.found_in_lines(answer, out, _ZONE)
 
 
 def _told(figures: _Figures) -> list[str]:
     saved = show.verdict(figures.tokens, figures.window_tokens)
     return [
-        f"The whole room, {figures.asked} messages of people, each with the context it had when it was written:",
-        f"  {figures.shown / figures.asked:.1f} messages shown on average",
-        f"  {figures.tokens:,} tokens in the place of {figures.window_tokens:,} for the last 20: {saved}",
-        f"  {figures.held} of the {figures.replies} messages that a platform reply answers are in its context, "
-        f"{figures.in_window} in the last 20",
+        f"Over all {figures.asked} messages of people in the room:",
+        f"  {figures.shown / figures.asked:.1f} messages in a context, {figures.tokens:,} tokens; the last 20: "
+        f"{figures.window_tokens:,} ({saved})",
+        f"  what a platform reply answers is in {figures.held} of {figures.replies} contexts; in the last 20: "
+        f"{figures.in_window}",
     ]
 
 
 def _tell_next(database: str | None) -> None:
     program, kept = _program(), shlex.quote(database or _TRY)
-    keep = "" if database else f"{program} --db {kept} demo && "
-    typer.echo(_NEXT.format(program=program, kept=kept, keep=keep, room=DEMO_ROOM))
+    lines = [
+        (f"--db {kept} serve", "open http://127.0.0.1:8765"),
+        (f"--db {kept} search {DEMO_ROOM} who paid for lunch", ""),
+        ("--db chat.db import PATH", "Slack, Telegram, WhatsApp, ..."),
+        ("--db chat.db context ROOM --explain", "in your own room"),
+    ]
+    if not database:
+        lines.insert(0, (f"--db {kept} demo", "keep this chat"))
+    typer.echo("\nType next:")
+    for typed, aside in lines:
+        command = f"  {program} {typed}"
+        typer.echo(f"{command:<{_ASIDE}}  # {aside}" if aside else command)
 
 
 def _program() -> str:

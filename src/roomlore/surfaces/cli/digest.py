@@ -10,14 +10,14 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.dates import moment
-from roomlore.core.digest.digest import Digest, DigestEntry
+from roomlore.core.dates.moments import moment
 from roomlore.core.evolution.requests import Mode
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.digest.digest import Digest, DigestEntry
     from roomlore.wiring import Lore
 
 _GROUPS = {
@@ -78,7 +78,7 @@ def digest(
 
     made, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(made))
+        show.as_json(to_jsonable(made))
     elif as_prompt:
         typer.echo(show.inert_piece(made.to_prompt(zone=zone)))
     else:

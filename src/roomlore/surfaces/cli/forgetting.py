@@ -8,14 +8,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.integrity import VerifyProgress, VerifyReport
 from roomlore.core.memory.writing import scope_of
-from roomlore.core.privacy.redaction import ForgetReport
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.integrity import VerifyProgress, VerifyReport
+    from roomlore.core.privacy.redaction import ForgetReport
     from roomlore.wiring import Lore
 
 
@@ -49,7 +49,7 @@ def forget(
 
 def _tell(done: ForgetReport, *, as_json: bool) -> None:
     if as_json:
-        show.as_json(plain(done))
+        show.as_json(to_jsonable(done))
     else:
         report(done, show.console())
 
@@ -103,7 +103,7 @@ def verify(
 
     found = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     else:
         _findings(found, show.console())
     if not found.sound:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.dates import Edge, moment
+from roomlore.core.dates.moments import Edge, moment
 from roomlore.core.errors import NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
@@ -21,7 +21,7 @@ from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import forgetting, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -63,7 +63,7 @@ def evolve(
 
     failed = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(done if all_ else done[0]))
+        show.as_json(to_jsonable(done if all_ else done[0]))
     if failed:
         raise typer.Exit(1)
 
@@ -102,7 +102,7 @@ def _head(result: EvolutionResult) -> Text:
 
 
 def _counts(result: EvolutionResult) -> str:
-    return ", ".join(f"{count} {what}" for what, count in plain(result.stats).items())
+    return ", ".join(f"{count} {what}" for what, count in to_jsonable(result.stats).items())
 
 
 def _rejected(one: Rejected) -> Text:
@@ -131,7 +131,7 @@ def revert(
 
     known, done = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(done))
+        show.as_json(to_jsonable(done))
     elif done:
         out = show.console()
         out.print(f"Took back evolution {show_memories.short(known)}:")
@@ -192,7 +192,7 @@ def delete(
 
 def _tell_change(memory: Memory, what: str, *, as_json: bool) -> None:
     if as_json:
-        show.as_json(plain(memory))
+        show.as_json(to_jsonable(memory))
     else:
         typer.echo(f"{what}: {show.inert(memory.statement)}")
 
@@ -214,7 +214,7 @@ def log(
 
     found, records, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     elif found:
         show_memories.log(found, records, show.console(), zone)
     else:
@@ -246,7 +246,7 @@ def diff(
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     else:
         show_memories.diff(found, show.console(), zone)
 
@@ -267,7 +267,7 @@ def as_of(
 
     found, at, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     out = show.console()
     told = f"{show.inert(scope_of(group), 80)} as of {show_memories.clock(at, zone)} ({zone.key})"
@@ -285,7 +285,7 @@ def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     out = show.console()
     out.print(show_memories.statement(found.memory.statement, "bold"))
@@ -326,7 +326,7 @@ def list_(
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     elif found:
         _tell_list(found, show.console(), zone)
     else:
@@ -343,7 +343,7 @@ def history(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> 
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     columns = ("version", "memory", "made", "made by", "status", "statement", "why")
     shape = show.table(*columns, right=("version",), fixed=("memory", "made"))
@@ -361,8 +361,8 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
     found, strength, zone = frame_of(ctx).run(work)
     if as_json:
-        versions = [plain(one.memory) for one in found.versions]
-        show.as_json({**plain(found.memory), "strength_now": round(strength, 6), "versions": versions})
+        versions = [to_jsonable(one.memory) for one in found.versions]
+        show.as_json({**to_jsonable(found.memory), "strength_now": round(strength, 6), "versions": versions})
         return
     out = show.console()
     show_memories.memory(found.memory, strength, out, zone)
@@ -381,18 +381,19 @@ def search(
 ) -> None:
     """Find the memories of a group that answer a question, best first."""
 
-    async def work(lore: Lore) -> MemoryAnswer:
+    async def work(lore: Lore) -> tuple[MemoryAnswer, ZoneInfo]:
         words = " ".join(query)
-        return await lore.memories.search(group, words, limit=limit, threshold=threshold, include_ended=ended)
+        found = await lore.memories.search(group, words, limit=limit, threshold=threshold, include_ended=ended)
+        return found, lore.settings.search.zone
 
-    answer = frame_of(ctx).run(work)
+    answer, zone = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(answer))
+        show.as_json(to_jsonable(answer))
         return
     out = show.console()
     for hit in answer.hits:
         head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
-        out.print(Text.assemble(head, statement(hit.memory.statement)))
+        out.print(Text.assemble(head, statement(show_memories.held(hit.memory, zone))))
     if answer.nothing:
         out.print(f"Nothing found. {answer.nothing}")
     if answer.degraded:
@@ -402,7 +403,7 @@ def search(
 def _tell_list(found: list[Memory], out: Console, zone: ZoneInfo) -> None:
     """Print a table, or a few lines for each memory if the terminal is too narrow."""
     if out.width < _NARROW:
-        cells = ((_line(one, zone), one.statement) for one in found)
+        cells = ((_line(one, zone), show_memories.held(one, zone)) for one in found)
         lines(((" ", first[0], statement(said), "  ".join(first[1:-1])) for first, said in cells), out)
         return
     shape = show.table("memory", "changed", "kind", "made by", "statement", fixed=("memory", "changed", "kind"))
@@ -417,7 +418,7 @@ def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
         clock(memory.updated_at, zone),
         memory.kind.value,
         made_by,
-        show.inert(memory.statement),
+        show_memories.held(memory, zone),
     ]
 
 
@@ -427,7 +428,7 @@ def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
         str(memory.version),
         short(memory.memory_id),
         *made,
-        show.inert(memory.statement),
+        show_memories.held(memory, zone),
         show.inert(memory.change_summary),
     ]
 

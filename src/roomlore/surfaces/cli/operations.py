@@ -13,16 +13,16 @@ import typer
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, worst
-from roomlore.core.models import ApiKey
-from roomlore.core.tuning import Quality, TuningReport
 from roomlore.ports.durable import WorkStatus
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.models import ApiKey
+    from roomlore.core.tuning import Quality, TuningReport
     from roomlore.services.jobs import Job
-    from roomlore.services.models import ModelService, ModelStanding, ModelTrial
+    from roomlore.services.models import ModelService, ModelStatus, ModelTrial
     from roomlore.wiring import Lore
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ def list_(
 
     found = frame_of(ctx).run(work)
     if as_json:
-        show.as_json([{**plain(key), "tenant": key.tenant} for key in found])
+        show.as_json([{**to_jsonable(key), "tenant": key.tenant} for key in found])
         return
     shape = show.table("id", "tenant", "name", "scopes", "created", "revoked", fixed=("id", "created", "revoked"))
     show.console().print(show.rows(shape, map(_key_line, found)))
@@ -143,7 +143,7 @@ def list_jobs(
         return
     found = _with(ctx, lambda lore: lore.jobs.page(status=status, kind=kind, limit=limit))
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     elif found:
         shape = show.table(
             "job", "room", "status", "attempts", "changed", "what it says", right=("attempts",), fixed=("job",)
@@ -180,9 +180,9 @@ def _with(ctx: typer.Context, ask: Callable[[Lore], Awaitable[T]]) -> T:
 
 def _show(job: Job, as_json: bool) -> None:
     if as_json:
-        show.as_json(plain(job))
+        show.as_json(to_jsonable(job))
         return
-    for name, value in plain(job).items():
+    for name, value in to_jsonable(job).items():
         if value != "":
             typer.echo(f"{name:12}{show.inert(str(value))}")
 
@@ -228,7 +228,7 @@ def tune(
 
     report = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(report))
+        show.as_json(to_jsonable(report))
     else:
         _tell(report, applied=apply)
 
@@ -290,12 +290,12 @@ def list_models(
         return
     found = _with_models(ctx, lambda models: models.list_available_models(internal=internal))
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     elif found:
         shape = show.table("model", "name", "provider", "its id there", "key", "stands", fixed=("model",))
         show.console().print(show.rows(shape, (line for one in found for line in _lines(one))))
     else:
-        typer.echo("No models to choose from; name some under `models:` in roomlore.yaml.")
+        typer.echo("No models to choose from; name some under `models:` in the section `memory:` of roomlore.yaml.")
 
 
 @models_app.command("test")
@@ -308,7 +308,7 @@ def try_(
     answers."""
     trials = _with_models(ctx, lambda models: models.test(model))
     if as_json:
-        show.as_json(plain(trials))
+        show.as_json(to_jsonable(trials))
     else:
         shape = show.table(
             "model", "provider", "its id there", "seconds", "tokens", "what came back", right=("seconds",)
@@ -330,7 +330,7 @@ def _with_models(ctx: typer.Context, work: Callable[[ModelService], Awaitable[T]
     return asyncio.run(inside())
 
 
-def _lines(model: ModelStanding) -> Iterator[list[str]]:
+def _lines(model: ModelStatus) -> Iterator[list[str]]:
     name, shown = show.inert(model.model_id), show.inert(model.display_name)
     for place, provider in enumerate(model.providers):
         told = (name, shown) if not place else ("", "")

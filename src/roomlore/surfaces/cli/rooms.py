@@ -13,18 +13,19 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.context import Context
-from roomlore.core.dates import FAR_PAST, TimeSpan, moment
+from roomlore.core.dates import FAR_PAST, TimeSpan
+from roomlore.core.dates.moments import moment
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, Heading, Room, StoredMessage, Thread
-from roomlore.core.search.hits import SearchAnswer, SearchHit
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.context import Context
+    from roomlore.core.models import Entry, Heading, Room, StoredMessage, Thread
+    from roomlore.core.search.hits import SearchAnswer, SearchHit
     from roomlore.settings import Row, Settings
     from roomlore.wiring import Lore
 
@@ -35,10 +36,12 @@ def rooms(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", he
     """List the rooms."""
     found = frame_of(ctx).run(_all_rooms)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
-    shape = show.table("room", "messages", "last message", "own settings", right=("messages",), fixed=("last message",))
-    show.console().print(show.rows(shape, map(_room_line, found)))
+    named = any(room.name for room in found)
+    columns = ("room", *(["name"] if named else []), "messages", "last message", "own settings")
+    shape = show.table(*columns, right=("messages",), fixed=("last message",))
+    show.console().print(show.rows(shape, (_room_line(room, named=named) for room in found)))
 
 
 async def _all_rooms(lore: Lore) -> list[Room]:
@@ -48,9 +51,24 @@ async def _all_rooms(lore: Lore) -> list[Room]:
     return found
 
 
-def _room_line(room: Room) -> list[str]:
+def _room_line(room: Room, *, named: bool) -> list[str]:
     own = ", ".join(f"{name}={value}" for name, value in room.settings.items())
-    return [show.inert(room.room_id), str(room.messages), show.clock(room.last_sent_at), own]
+    called = [show.inert(room.name, 40)] if named else []
+    return [show.inert(room.room_id), *called, str(room.messages), show.clock(room.last_sent_at), own]
+
+
+def rename(
+    ctx: typer.Context,
+    room: Annotated[str, typer.Argument(help="The room's id.")],
+    name: Annotated[str, typer.Argument(help="What it is called from now on; '' for no name.")],
+) -> None:
+    """Name a room; its id stays. Imports name rooms that have no name."""
+
+    async def work(lore: Lore) -> Room:
+        return await lore.rooms.rename(room, name)
+
+    renamed = frame_of(ctx).run(work)
+    typer.echo(f"{show.inert(renamed.room_id)}: {show.inert(renamed.name) or '(no name)'}")
 
 
 def threads(
@@ -70,24 +88,24 @@ def threads(
 
 
 def _list_threads(frame: Frame, room: str, limit: int, as_json: bool) -> None:
-    async def work(lore: Lore) -> list[tuple[int, Thread]]:
+    async def work(lore: Lore) -> tuple[list[tuple[int, Thread]], dict[str, str]]:
         found: list[tuple[int, Thread]] = []
         while page := await lore.rooms.threads(room, after=found[-1][0] if found else 0, limit=_PAGE):
             found = (found + page)[-limit:]
-        return found
+        async with lore.storage.reading() as unit:
+            return found, await unit.rooms.participants(tenant=lore.tenant, room_id=room)
 
-    found = frame.run(work)
+    found, names = frame.run(work)
     if as_json:
-        show.as_json([{"arrival": arrival, **plain(one)} for arrival, one in found])
+        show.as_json([{"arrival": arrival, **to_jsonable(one)} for arrival, one in found])
         return
-    shape = show.table("first message", "messages", "began", "last", "who", "title", right=("messages",))
-    show.console().print(show.rows(shape, (_thread_line(one) for _, one in found)))
-
-
-def _thread_line(one: Thread) -> list[str]:
-    who = show.inert(", ".join(one.senders), 60)
-    begun, last = show.clock(one.first_sent_at), show.clock(one.last_sent_at)
-    return [show.inert(one.thread_id), str(one.messages), begun, last, who, show.inert(one.title or one.first_text, 80)]
+    shape = show.one_line(title=None, count=None, who=22, last=None, first=14)
+    shape.add_row(*(Text(head, "bold") for head in ("title", "count", "who", "last", "first")))
+    for _, one in found:
+        who = ", ".join(show.inert(names.get(sender) or sender, 24) for sender in one.senders)
+        title = show.inert(one.title or one.first_text, 160) or "(no text)"
+        shape.add_row(title, str(one.messages), who, show.clock(one.last_sent_at)[5:], show.inert(one.thread_id))
+    show.console().print(shape)
 
 
 def _show_thread(frame: Frame, room: str, message: str, limit: int, as_json: bool) -> None:
@@ -96,16 +114,22 @@ def _show_thread(frame: Frame, room: str, message: str, limit: int, as_json: boo
 
     entries = frame.run(work)
     if as_json:
-        show.as_json(plain(entries))
+        show.as_json(to_jsonable(entries))
         return
-    shape = show.table("id", "sent", "sender", "text", "place", fixed=("sent",))
-    show.console().print(show.rows(shape, map(_entry_line, entries)))
-
-
-def _entry_line(entry: Entry) -> list[str]:
-    message, link = entry.message, entry.link
-    place = "begins" if link.kind == "new" else f"{link.kind} {link.parent_probability:.2f}"
-    return [show.inert(message.id), show.clock(message.at), show.name(message), show.inert(message.text), place]
+    out = show.console()
+    shape = show.one_line(sent=None, who=10, said=None, answers=10, known=14, fill="said")
+    for entry in entries:
+        link, message_ = entry.link, entry.message
+        place = "begins" if link.kind == "new" or link.parent is None else str(link.kind)
+        share = f"{link.parent_probability:.2f}" if link.kind == "guess" else place
+        shape.add_row(
+            Text(show.clock(message_.at)[5:], "dim"),
+            Text(show.name(message_), "bold"),
+            show.said(message_, 400),
+            Text(share, "dim"),
+            Text(show.inert(message_.id), "dim"),
+        )
+    out.print(shape)
 
 
 def settings(
@@ -173,6 +197,11 @@ _COLUMNS = (
     "time   halves every half-life                  @      mentions",
     "words  rarity of the words both use",
 )
+_NO_ROOM = (
+    "→  the message that this one answers, as far as roomlore can tell",
+    "The number is how likely it matters; under `weighted` the sum of the signals.",
+    f"A terminal of {show.WIDE} columns shows the five signals too.",
+)
 
 
 def context(
@@ -209,10 +238,10 @@ def context(
         typer.echo(show.inert_piece(built.to_prompt(query=trigger.message, zone=zone)))
         return
     if as_json:
-        show.as_json(plain(built))
+        show.as_json(to_jsonable(built))
         return
     out = show.console()
-    show.context(built, trigger.message, out)
+    show.context(built, trigger.message, out, signals=explain)
     if heading and heading.title:
         out.print(Text(f"  {show.heading(heading)}", "dim"))
     if explain:
@@ -222,7 +251,7 @@ def context(
 def _explain(trigger: Entry, built: Context, out: Console) -> None:
     features, link = trigger.features, trigger.link
     out.print()
-    for line in _COLUMNS:
+    for line in _COLUMNS if out.width >= show.WIDE else _NO_ROOM:
         out.print(line)
     out.print()
     out.print(f"type       {features.message_type}")
@@ -297,7 +326,7 @@ def search(
 
     answer, zone, headings = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(answer))
+        show.as_json(to_jsonable(answer))
         return
     out = show.console()
     if not answer.hits:
@@ -332,6 +361,23 @@ def found(
     if answer.degraded:
         out.print(Text(f"degraded: {show.inert(answer.degraded)} (`roomlore reindex --status` tells more)", "yellow"))
     out.print(Text(_footer(answer, zone), "dim"))
+
+
+def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+    """Print an answer with a line for each message."""
+    shape = show.one_line(bar=None, score=None, sent=None, who=10, said=None, id=14, fill="said")
+    for hit in answer.hits:
+        message = hit.message
+        shape.add_row(
+            show.bar(hit.score, out),
+            f"{hit.score:.2f}",
+            Text(show.clock(_in(zone, message.at))[5:], "dim"),
+            Text(show.name(message), "bold"),
+            _said(message, answer.query),
+            Text(show.inert(message.id), "dim"),
+        )
+    out.print(shape)
+    out.print(Text(f"  {_footer(answer, zone)}", "dim"))
 
 
 def _hit(

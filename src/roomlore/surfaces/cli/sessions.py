@@ -20,7 +20,7 @@ from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, own_state
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
-from roomlore.surfaces.plain import plain, session_line
+from roomlore.surfaces.jsonable import session_line, to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -229,7 +229,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the sessions."""
     found = frame_of(ctx).run(_all_sessions)
     if as_json:
-        show.as_json(plain(map(session_line, found)))
+        show.as_json(to_jsonable(map(session_line, found)))
     elif found:
         sessions(found, show.console())
     else:
@@ -257,7 +257,7 @@ def show_(
 
     value = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(value))
+        show.as_json(to_jsonable(value))
     else:
         whole(value, show.console())
 
@@ -294,7 +294,7 @@ def context(
 
     built, size, covered = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(built))
+        show.as_json(to_jsonable(built))
     else:
         print_context(built, size, show.console(), covered=covered)
 
@@ -338,7 +338,7 @@ def turn(
 
     written = frame_of(ctx).run(work, creates=True)
     if as_json:
-        show.as_json(plain(written))
+        show.as_json(to_jsonable(written))
     else:
         typer.echo(f"turn {show.inert(written.turn_id)} is in {show.inert(conversation, 80)} ({written.mode})")
 
@@ -380,7 +380,7 @@ def checkpoint(
 
     made = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(made))
+        show.as_json(to_jsonable(made))
     elif made is None:
         typer.echo(f"Nothing was said in {show.inert(conversation, 80)} that no summary covers; nothing is changed.")
     else:
@@ -396,7 +396,7 @@ def reset(ctx: typer.Context, conversation: Conversation, as_json: SessionJson =
 
     value = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(value))
+        show.as_json(to_jsonable(value))
         return
     typer.echo(f"{show.inert(conversation, 80)} begins anew; what was said before stays stored and is not shown.")
 
@@ -415,7 +415,7 @@ def checkpoints(
 
     found = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
     elif found:
         print_checkpoints(found, show.console())
     else:
@@ -437,14 +437,14 @@ def state(
 
     value = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(value))
+        show.as_json(to_jsonable(value))
     else:
         print_state(value, show.console())
 
 
 def _tell_session(value: SessionValue, *, as_json: bool) -> None:
     if as_json:
-        show.as_json(plain(value))
+        show.as_json(to_jsonable(value))
     else:
         standing(value, show.console())
 

@@ -1,9 +1,11 @@
 """Values for people to read: tables that fit the terminal, and text that is safe for it."""
 
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from roomlore.core.context import Context
-from roomlore.core.models import Candidate, Heading, Signals, StoredMessage, TalkState
+from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
+from roomlore.core.transcript import attachment
 
 PLAIN_WIDTH = 120
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
@@ -55,6 +58,21 @@ def table(*columns: str, right: Iterable[str] = (), fixed: Iterable[str] = ()) -
     return shape
 
 
+def one_line(*, fill: str = "", **columns: int | None) -> Table:
+    """Return an empty table that takes a line for each row: `columns` with their most columns, None for what they need.
+    The column `fill`, by default the first, takes what is left; what does not fit is cut, except the ids at the end."""
+    shape = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    names = list(columns)
+    for column, most in columns.items():
+        if column == (fill or names[0]):
+            shape.add_column(column, no_wrap=True, overflow="ellipsis", ratio=1)
+        elif column == names[-1]:
+            shape.add_column(column, overflow="fold", max_width=most)
+        else:
+            shape.add_column(column, no_wrap=True, overflow="ellipsis", max_width=most)
+    return shape
+
+
 def rows(shape: Table, lines: Iterable[Sequence[str]]) -> Table:
     for line in lines:
         shape.add_row(*(Text(cell) for cell in line))
@@ -77,52 +95,91 @@ def as_json(value: Any, *, indent: int | None = 2) -> None:
     sys.stdout.buffer.flush()
 
 
-def context(built: Context, trigger: StoredMessage, out: Console) -> None:
-    """Print a context as a table: the messages, their score on each signal, the reason, and the saving."""
+def context(built: Context, trigger: StoredMessage, out: Console, *, signals: bool = False) -> None:
+    """Print a context: a line for each message, with a bar for its score and the reason, and the saving. `signals`:
+    with the five signals, if the terminal is wide enough."""
     out.print(Text.assemble((f"{name(trigger)}: ", "bold"), inert(trigger.text)))
-    out.print(f"  {clock(trigger.at)} · {inert(built.room_id)} · {inert(built.message_id)} · {built.strategy}")
+    place = (
+        clock(trigger.at),
+        inert(built.room_id),
+        inert(built.message_id),
+        built.strategy,
+        f"{built.build_ms:.1f} ms",
+    )
+    out.print(Text(f"  {' · '.join(place)}", "dim"))
     if built.degraded:
         out.print(Text(f"  degraded: {inert(built.degraded)}", "yellow"))
     if built.messages:
-        out.print(rows(_context_table(), (_line(candidate, built) for candidate in built.messages)))
+        out.print(_context_table(built, out, signals=signals and out.width >= WIDE))
     else:
         out.print("  Nothing earlier matters for this message.")
     out.print(Text(f"  {savings(built)}", "green"))
 
 
-def _context_table() -> Table:
-    numbers = ("score", "reply", "user", "time", "@", "words")
-    return table("sent", "sender", "text", *numbers, "reason", right=numbers, fixed=("sent",))
+WIDE = 100
+"""From so many columns on there is room for the signals."""
+_NARROW_REASON, _WIDE_REASON = 24, 44
+_NUMBER = re.compile(r"(, [\d.]+ likely| \([\d.]+\))$")
+_BESIDE = re.compile(r" \([^()]*\)$")
+_BAR = 5
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_SIGNALS = ("reply", "user", "time", "@", "words")
 
 
-def _line(candidate: Candidate, built: Context) -> list[str]:
-    message = candidate.message
-    mark = "→ " if message.id == built.parent else ""
-    said = inert(message.text, 160)
-    return [
-        message.at.strftime("%m-%d %H:%M"),
-        name(message),
-        f"{mark}{said}",
-        *_numbers(candidate),
-        inert(candidate.reason),
-    ]
+def _context_table(built: Context, out: Console, *, signals: bool) -> Table:
+    wide = out.width >= WIDE and not signals
+    one_day = len({candidate.message.at.date() for candidate in built.messages}) == 1
+    shape = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    for column in ("sent", "bar", "score"):
+        shape.add_column(column, no_wrap=True)
+    shape.add_column(no_wrap=True, overflow="ellipsis", max_width=10)
+    shape.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for _ in _SIGNALS if signals else ():
+        shape.add_column(no_wrap=True, justify="right")
+    shape.add_column(no_wrap=True, overflow="ellipsis", max_width=_WIDE_REASON if wide else _NARROW_REASON)
+    if signals:
+        shape.add_row(*(Text(head, "bold") for head in ("", "", "", "", "", *_SIGNALS, "")))
+    for candidate in built.messages:
+        message = candidate.message
+        shape.add_row(
+            Text(message.at.strftime("%H:%M" if one_day else "%m-%d %H:%M"), "dim"),
+            bar(candidate.score, out) if candidate.signals else Text(),
+            f"{candidate.score:.2f}" if candidate.signals else "",
+            Text(name(message), "bold"),
+            f"{'→ ' if message.id == built.parent else ''}{said(message)}",
+            *(_five(candidate.signals) if signals else ()),
+            Text(reason(candidate.reason, wide=wide), "dim"),
+        )
+    return shape
 
 
-def _numbers(candidate: Candidate) -> list[str]:
-    return [f"{candidate.score:.2f}", *_five(candidate.signals)]
+def bar(share: float, out: Console) -> Text:
+    """Return a bar of five columns for a number from 0 to 1."""
+    eighths = round(max(0.0, min(1.0, share)) * _BAR * 8)
+    if not (out.encoding or "").lower().startswith("utf"):
+        return Text(f"{'#' * round(eighths / 8):<{_BAR}}", "green")
+    whole, rest = divmod(eighths, 8)
+    return Text(f"{'█' * whole + (_EIGHTHS[rest] if rest else ''):<{_BAR}}", "green")
+
+
+def reason(told: str, *, wide: bool) -> str:
+    """Return the reason without the number that the bar shows, and in a narrow terminal without what is in brackets."""
+    plain = _NUMBER.sub("", inert(told))
+    return plain if wide else _BESIDE.sub("", plain).replace("the same thread", "same thread")
+
+
+def said(message: StoredMessage, longest: int = 160) -> str:
+    """Return the text of a message in one line; of one without words what it holds."""
+    if message.text.strip():
+        return inert(message.text, longest)
+    kind, told = attachment(message)
+    return f"({': '.join(part for part in (kind or 'no text', inert(told, 80)) if part)})"
 
 
 def _five(signals: Signals | None) -> list[str]:
     if signals is None:
         return ["–"] * 5
-    five = (
-        signals.reply_chain,
-        signals.user_continuity,
-        signals.time_decay,
-        signals.mention_relation,
-        signals.keyword_overlap,
-    )
-    return [f"{value:.2f}" for value in five]
+    return [f"{value:.2f}" for value in astuple(signals)]
 
 
 def savings(built: Context) -> str:
@@ -130,8 +187,8 @@ def savings(built: Context) -> str:
     spent = f"{counted(len(built.messages), 'message')}, {built.tokens} tokens"
     window = f"the last {counted(built.window_messages, 'message')} would have cost {built.window_tokens}"
     if not built.window_tokens:
-        return f"{spent} ({built.build_ms:.1f} ms)"
-    return f"{spent}; {window}: {verdict(built.tokens, built.window_tokens)} ({built.build_ms:.1f} ms)"
+        return spent
+    return f"{spent}; {window}: {verdict(built.tokens, built.window_tokens)}"
 
 
 def verdict(tokens: int, window_tokens: int) -> str:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from roomlore.core.experiments import ArmReport, UsageReport
 from roomlore.core.json_values import json_line
-from roomlore.core.models import ContextUsageRecord
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.data import sink_of
 from roomlore.surfaces.cli.frame import Group, frame_of
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.experiments import ArmReport, UsageReport
+    from roomlore.core.models import ContextUsageRecord
     from roomlore.wiring import Lore
 
 app = typer.Typer(
@@ -49,7 +49,7 @@ def list_(
 
     found = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     numbers = ("messages", "tokens", "score", "feedback")
     shape = show.table("context", "built", "room", "for", "strategy", "arm", *numbers, right=numbers)
@@ -119,7 +119,7 @@ def report(
 
     found = frame_of(ctx).run(work)
     if as_json:
-        show.as_json(plain(found))
+        show.as_json(to_jsonable(found))
         return
     numbers = ("contexts", "rooms", "tokens", "saved", "score", "ms", "degraded", "answered", "judged", "feedback")
     shape = show.table("arm", *numbers, right=numbers)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from roomlore.core.audience import public_windows
 from roomlore.core.memory.memory import Memory
 from roomlore.core.visibility import Visibility, is_for_all
 from roomlore.surfaces.console.frame import Page
@@ -27,11 +28,11 @@ async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[s
     named = {one.room_id for memory in memories for one in memory.evidence}
     async with lore.storage.reading() as work:
         found = await work.rooms.people(tenant=lore.tenant, room_ids=named, persons=[])
-    kinds = {room_id: room.kind for room_id, room in found.items()}
+    public = {room_id: public_windows(room) for room_id, room in found.items()}
     return {
         memory.memory_id: tuple(one.room_id for one in memory.evidence)
         for memory in memories
-        if not is_for_all(memory, kinds)
+        if not is_for_all(memory, public)
     }
 
 

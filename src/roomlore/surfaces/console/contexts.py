@@ -1,5 +1,5 @@
-"""The page of a context: why a message was chosen or left out by each strategy; and the page of all contexts used, arm
-by arm."""
+"""The page of a context: why a message was chosen or left out by each strategy, and the correction of what it answers;
+and the page of all contexts used, arm by arm."""
 
 import re
 from dataclasses import dataclass
@@ -8,13 +8,18 @@ from functools import partial
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import FAR_REASON, Explanation, StoredMessage, Weighed
+from roomlore.core.models import FAR_REASON, Entry, Explanation, LinkKind, StoredMessage, Weighed
 from roomlore.surfaces.console.frame import Page, Tongue
+from roomlore.wiring import Lore
+
+_CONSOLE = "console"
+"""Who corrects links here, for the log."""
 
 _PHRASES = tuple(
     (re.compile(rf"(?P<lead>^|, ){form}"), key)
     for form, key in (
         (r"directly answered \(platform reply\)", "platform"),
+        (r"directly answered \(corrected by a person\)", "corrected"),
         (r"direct parent, ([\d.]+) likely", "parent"),
         (r"same platform thread \(([\d.]+)\)", "platform_thread_p"),
         (r"same platform thread", "platform_thread"),
@@ -64,10 +69,13 @@ class Compared:
 async def context(page: Page) -> Response:
     lore, room_id = page.lore, await page.room("room")
     found = await lore.context.compare(room_id, page.asked("message") or None)
+    target = found[0].target
     return page.show(
         "context.html",
         room_id=room_id,
-        target=found[0].target,
+        target=target,
+        answered=await _answered(lore, target),
+        may_correct=page.is_admin or (page.visitor is not None and "write" in page.visitor.scopes),
         strategies=found,
         chosen=_chosen(found, page.asked("strategy")),
         compared=_compared(found),
@@ -75,6 +83,32 @@ async def context(page: Page) -> Response:
         reason=partial(reason, tongue=page.tongue),
         named=partial(_named, tongue=page.tongue),
     )
+
+
+async def correct(page: Page) -> Response:
+    """Correct what a message answers, or take a correction back, and show its context again."""
+    lore = page.need("write", "read")
+    room_id, message_id = await page.room("room"), page.needed("message")
+    said, answers = page.form.get("said"), page.form.get("answers")
+    if said == "undo":
+        await lore.links.undo(room_id, message_id, by=_CONSOLE)
+    elif said == "nothing" or (said == "answers" and answers):
+        await lore.links.correct(room_id, message_id, answers=None if said == "nothing" else answers, by=_CONSOLE)
+    else:
+        raise InvalidInput("The form does not say what the message answers; go back and press one of its buttons.")
+    return page.go("/context", room=room_id, message=message_id, strategy=page.asked("strategy"))
+
+
+async def _answered(lore: Lore, target: Entry) -> StoredMessage | None:
+    """Return the message that this one most likely answers."""
+    link = target.link
+    if link.parent is None or link.kind is LinkKind.NEW:
+        return None
+    async with lore.storage.reading() as work:
+        found = await work.messages.messages_by_arrival(
+            tenant=lore.tenant, room_id=target.message.room_id, arrivals=[link.parent]
+        )
+    return found[0] if found else None
 
 
 def _named(strategy: str, ending: str = "", *, tongue: Tongue) -> str:

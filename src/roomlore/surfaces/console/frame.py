@@ -22,7 +22,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput
-from roomlore.core.models import Room
+from roomlore.core.models import Link, Room
+from roomlore.core.transcript import attachment
 from roomlore.wiring import Lore
 
 LANGUAGES = ("en", "zh")
@@ -266,6 +267,10 @@ class Page:
         """The first part of the address inside the console."""
         return self.request.url.path.removeprefix(ROOT).strip("/").partition("/")[0]
 
+    def _called(self, room_id: str) -> str:
+        """Return the name of a room that is used, else its id."""
+        return next((room.title for room in self.rooms_beside if room.room_id == room_id), room_id)
+
     def _shared(self, token: str) -> dict[str, Any]:
         spoken = self.tongue
         zone, now = self.zone, self.request.app.state.lore.now()
@@ -284,6 +289,7 @@ class Page:
             "clock": partial(clock, zone=zone),
             "ago": partial(ago, now=now, zone=zone, tongue=spoken),
             "rooms_beside": self.rooms_beside,
+            "called": self._called,
             "here_room": self.asked(
                 "here" if self.section == "side" else "id" if self.section in _OF_A_ROOM else "room"
             ),
@@ -349,6 +355,11 @@ def _same_site(request: Request) -> bool:
     return origin is None or origin.partition("://")[2].lower() == request.headers.get("host", "").lower()
 
 
+def width_of(link: Link) -> int:
+    """Return how thick the line is drawn that leads to a message, 1 to 4: the likelier its link, the thicker."""
+    return 1 + round(3 * max(0.0, min(1.0, link.parent_probability)))
+
+
 @cache
 def _templates() -> Environment:
     made = Environment(
@@ -361,6 +372,8 @@ def _templates() -> Environment:
         auto_reload=False,
     )
     made.globals["url"] = address
+    made.globals["attachment"] = attachment
+    made.globals["width_of"] = width_of
     made.filters["clipped"] = clipped
     made.filters["exact"] = escape
     return made

@@ -15,9 +15,9 @@ from typing import Any, Literal, get_args
 
 from starlette.responses import Response
 
+from roomlore.core.counter_readings import CounterReading, growth, kept, per_minute, quantile, share, thinned
 from roomlore.core.errors import InvalidInput, describe
 from roomlore.core.health import PARTS, SAYINGS, Saying, Verdict, worst
-from roomlore.core.measured import Reading, growth, kept, per_minute, quantile, share, thinned
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job
@@ -63,10 +63,10 @@ class Watch:
     """The readings so far, in bounded memory: at most 361 readings of a fixed number of counters."""
 
     def __init__(self) -> None:
-        self._readings: tuple[Reading, ...] = ()
+        self._readings: tuple[CounterReading, ...] = ()
         self.begun: datetime | None = None
 
-    async def look(self, lore: Lore) -> tuple[Reading, ...]:
+    async def look(self, lore: Lore) -> tuple[CounterReading, ...]:
         """Return the stored readings and a current one."""
         return kept(self._readings, await _read(lore), within=_WITHIN, most=_MAX)
 
@@ -90,8 +90,8 @@ class Watch:
             await asyncio.sleep(seconds)
 
 
-async def _read(lore: Lore) -> Reading:
-    return Reading(lore.now(), await asyncio.to_thread(_counters, lore))
+async def _read(lore: Lore) -> CounterReading:
+    return CounterReading(lore.now(), await asyncio.to_thread(_counters, lore))
 
 
 def _counters(lore: Lore) -> dict[str, tuple[float, ...]]:
@@ -126,7 +126,7 @@ _ROWS = 13
 Unit = Literal["count", "seconds", "share"]
 Bounds = Mapping[str, tuple[float, ...]]
 Values = tuple[float | None, ...]
-Figure = Callable[[Sequence[Reading], Bounds], Values]
+Figure = Callable[[Sequence[CounterReading], Bounds], Values]
 """A value for each step from a reading to the next, None if it is unknown."""
 
 
@@ -161,7 +161,7 @@ class Charts:
     all: tuple[Chart, ...]
 
 
-def draw(readings: Sequence[Reading], bounds: Bounds) -> Charts | None:
+def draw(readings: Sequence[CounterReading], bounds: Bounds) -> Charts | None:
     """Return the charts, or None if there are fewer than two readings. `bounds`: of the histograms among the
     counters."""
     if len(readings) < 2:
@@ -171,7 +171,9 @@ def draw(readings: Sequence[Reading], bounds: Bounds) -> Charts | None:
     return Charts(readings[0].at, readings[-1].at, tuple(one.at for one in rows[1:]), charts)
 
 
-def _chart(name: str, unit: Unit, figures: Mapping[str, Figure], readings: Sequence[Reading], bounds: Bounds) -> Chart:
+def _chart(
+    name: str, unit: Unit, figures: Mapping[str, Figure], readings: Sequence[CounterReading], bounds: Bounds
+) -> Chart:
     drawn, rows, ends = thinned(readings, _POINTS), thinned(readings, _ROWS), (readings[0], readings[-1])
     values = {line: figure(drawn, bounds) for line, figure in figures.items()}
     known = [value for one in values.values() for value in one if value is not None]
@@ -183,7 +185,7 @@ def _chart(name: str, unit: Unit, figures: Mapping[str, Figure], readings: Seque
     return Chart(name, unit, lines, top)
 
 
-def _pieces(readings: Sequence[Reading], values: Values, top: float) -> tuple[str, ...]:
+def _pieces(readings: Sequence[CounterReading], values: Values, top: float) -> tuple[str, ...]:
     begin, span = readings[0].at, (readings[-1].at - readings[0].at).total_seconds()
     pieces: list[list[str]] = [[]]
     for (before, after), value in zip(pairwise(readings), values, strict=True):
@@ -196,7 +198,7 @@ def _pieces(readings: Sequence[Reading], values: Values, top: float) -> tuple[st
     return tuple(" ".join(piece) for piece in pieces if piece)
 
 
-def _rate(plus: str, minus: str | None, readings: Sequence[Reading], bounds: Bounds) -> Values:
+def _rate(plus: str, minus: str | None, readings: Sequence[CounterReading], bounds: Bounds) -> Values:
     grown = growth(readings, plus)
     if minus is not None:
         less = growth(readings, minus)
@@ -204,13 +206,13 @@ def _rate(plus: str, minus: str | None, readings: Sequence[Reading], bounds: Bou
     return tuple(per_minute(readings, grown))
 
 
-def _share(part: str, whole: str, rest: bool, readings: Sequence[Reading], bounds: Bounds) -> Values:
+def _share(part: str, whole: str, rest: bool, readings: Sequence[CounterReading], bounds: Bounds) -> Values:
     both = zip(growth(readings, part), growth(readings, whole), strict=True)
     found = [share(amount, of) for (amount,), (of,) in both]
     return tuple(1 - one if rest and one is not None else one for one in found)
 
 
-def _quantile(name: str, rank: float, readings: Sequence[Reading], bounds: Bounds) -> Values:
+def _quantile(name: str, rank: float, readings: Sequence[CounterReading], bounds: Bounds) -> Values:
     return tuple(quantile(rank, bounds[name], counts) for counts in growth(readings, name))
 
 

@@ -28,7 +28,7 @@ _STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LogEntry:
     """An entry of the log with its statement, word by word."""
 
     change: Change
@@ -40,7 +40,7 @@ class Stretch:
     """Successive entries of the log by one evolution, the newest first; None: by people or programs."""
 
     evolution_id: str | None
-    told: list[Told]
+    entries: list[LogEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:
 
 def _stretches(changes: Sequence[Change]) -> list[Stretch]:
     together = groupby(changes, key=lambda one: one.evolution_id)
-    return [Stretch(evolution_id, [Told(one, _pieces(one)) for one in run]) for evolution_id, run in together]
+    return [Stretch(evolution_id, [LogEntry(one, _pieces(one)) for one in run]) for evolution_id, run in together]
 
 
 def _pieces(one: Change) -> tuple[Piece, ...]:

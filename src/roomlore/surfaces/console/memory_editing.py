@@ -262,7 +262,7 @@ async def _before_deleting(page: Page, lore: Lore, memory_id: str) -> Facts:
 
 
 async def _before_restoring(page: Page, lore: Lore, memory_id: str) -> Facts:
-    await lore.memories.check_shown(memory_id, page.viewer)
+    await lore.memories.check_changeable(memory_id, page.viewer)
     version, head = await lore.memories.get(memory_id), await lore.memories.head(memory_id)
     return {"memory": version, "head": head, "scope": version.scope, "back": _lineage_page(version.memory_id)}
 
@@ -289,13 +289,13 @@ async def _evolve(page: Page, lore: Lore, group_id: str, reason: str) -> Respons
 
 
 async def _delete(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
-    await lore.memories.check_shown(memory_id, page.viewer)
+    await lore.memories.check_changeable(memory_id, page.viewer)
     gone = await lore.memories.delete(memory_id, reason, expected=page.form.get("expected") or None)
     return page.go("/memory/one", id=gone.memory_id, done="delete")
 
 
 async def _restore(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
-    await lore.memories.check_shown(memory_id, page.viewer)
+    await lore.memories.check_changeable(memory_id, page.viewer)
     back = await lore.memories.restore(memory_id, reason)
     return page.go("/memory/one", id=back.memory_id, done="restore")
 

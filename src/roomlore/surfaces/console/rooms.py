@@ -43,7 +43,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ShownMessage:
     """A message and its place on a page. `quote`: what it answers, unless that stands just above. `begins`: its speaker
     or the day is another than before, or time passed. `day`: if it is the first one of it. `opens`: it is the first one
     of its thread on the page."""
@@ -60,7 +60,7 @@ class Said:
 class Shown:
     """The messages of a page, and their threads."""
 
-    said: Sequence[Said]
+    said: Sequence[ShownMessage]
     threads: Sequence[Strand]
 
     @property
@@ -132,7 +132,18 @@ def _short(entry: Entry, longest: int) -> Entry:
     message = entry.message
     if len(message.text) <= longest and not message.metadata:
         return entry
-    return replace(entry, message=replace(message, text=message.text[: longest + 1], metadata={}))
+    told = (
+        {} if message.text.strip() else {key: _brief(value) for key, value in message.metadata.items() if key in _TOLD}
+    )
+    return replace(entry, message=replace(message, text=message.text[: longest + 1], metadata=told))
+
+
+_TOLD = ("caption", "media_type", "type", "mime_type", "photo", "file", "attachments")
+"""What is kept of a message without words: what it holds."""
+
+
+def _brief(value: object) -> object:
+    return value[:_SHORTEST] if isinstance(value, str) else value[:1] if isinstance(value, list) else None
 
 
 def _longest(limit: int) -> int:
@@ -209,7 +220,7 @@ async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
     asked = {_answered(entry) for entry in entries}
     wanted = sorted(one for one in asked if one is not None and one not in here)
     beyond = {message.arrival: message for message in await _earlier(lore, room_id, wanted[-_MAX_EARLIER:])}
-    rows = await asyncio.to_thread(said, entries, beyond, page.zone)
+    rows = await asyncio.to_thread(shown_messages, entries, beyond, page.zone)
     return Shown(rows, strands(entries))
 
 
@@ -226,16 +237,16 @@ async def _earlier(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[St
     async with lore.storage.reading() as work:
         for start in range(0, max(1, len(arrivals)), _EARLIER_AT_ONCE):
             part = arrivals[start : start + _EARLIER_AT_ONCE]
-            read = await work.messages.plain(tenant=lore.tenant, room_id=room_id, arrivals=part)
+            read = await work.messages.messages_by_arrival(tenant=lore.tenant, room_id=room_id, arrivals=part)
             found += [replace(message, text=message.text[:_SHORTEST], metadata={}) for message in read]
     return found
 
 
-def said(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: ZoneInfo) -> list[Said]:
+def shown_messages(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: ZoneInfo) -> list[ShownMessage]:
     """Return messages as they are shown. `beyond`: messages that they answer and that are not among them."""
     here = {entry.message.arrival: entry.message for entry in entries}
     rows = lanes([(entry.message.arrival, entry.link.thread) for entry in entries])
-    found: list[Said] = []
+    found: list[ShownMessage] = []
     opened: set[int] = set()
     before: StoredMessage | None = None
     for entry, row in zip(entries, rows, strict=True):
@@ -245,7 +256,7 @@ def said(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: Zo
             new_day = before.at.astimezone(zone).date() != day
         begins = before is None or new_day or before.sender_id != message.sender_id or message.at - before.at > _PAUSE
         quote = _quote(entry, before, here, beyond)
-        found.append(Said(entry, row, quote, begins, day if new_day else None, thread not in opened))
+        found.append(ShownMessage(entry, row, quote, begins, day if new_day else None, thread not in opened))
         opened.add(thread)
         before = message
     return found

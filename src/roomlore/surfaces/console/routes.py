@@ -149,6 +149,7 @@ _SENT: dict[str, Answer] = {
     "/memory/change": memory_editing.apply_change,
     "/memory/write": memory_editing.save_written,
     "/jobs/retry": health.retry,
+    "/link": contexts.correct,
     "/sign-in": enter,
     "/sign-out": leave,
     "/viewer": set_viewer,

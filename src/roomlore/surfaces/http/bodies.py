@@ -18,7 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from starlette.requests import ClientDisconnect, Request
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.intake import MAX_ID_CHARS, MAX_ROOM_NAME
+from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import Role
 from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT, parse_time
 from roomlore.settings import Settings
@@ -99,6 +100,10 @@ class JsonMeter:
         self._marks += bare.count(b",") + bare.count(b"[") + bare.count(b"{")
         if max(self._marks, self._strings // 2) > self._bounds.values:
             raise self._bounds.too_many()
+        opened = bare.count(b"[") + bare.count(b"{")
+        if self._depth + opened <= self._bounds.depth:
+            self._depth += opened - bare.count(b"]") - bare.count(b"}")
+            return
         brackets = bare.translate(None, _NO_BRACKETS)
         if brackets:
             depths = self._depth + np.cumsum(_STEPS[np.frombuffer(brackets, np.uint8)])
@@ -166,6 +171,7 @@ assert set(MESSAGE_FIELDS) == set(FIELDS)
 
 _LARGE = 262_144
 _PIECE = 65_536
+_SHORT = 4_096
 
 
 async def read_json(request: Request, into: Callable[[Any], R], *, within: Within = Bounds.small) -> R:
@@ -264,14 +270,21 @@ async def read_body(request: Request, bounds: Bounds) -> bytes:
     body, meter = bytearray(), JsonMeter(bounds)
     try:
         async for chunk in request.stream():
-            for start in range(0, len(chunk), _PIECE):
-                async with request.app.state.measuring:
-                    meter.take(chunk[start : start + _PIECE])
-                    await asyncio.sleep(0)
+            if len(chunk) <= _SHORT:
+                meter.take(chunk)
+            else:
+                await _measured(chunk, meter, request.app.state.measuring)
             body += chunk
     except ClientDisconnect as error:
         raise Refused(400, "The body ended before it was whole; send it again.") from error
     return bytes(body)
+
+
+async def _measured(chunk: bytes, meter: JsonMeter, measuring: asyncio.Lock) -> None:
+    for start in range(0, len(chunk), _PIECE):
+        async with measuring:
+            meter.take(chunk[start : start + _PIECE])
+            await asyncio.sleep(0)
 
 
 def _parse_large(body: bytes) -> Any:
@@ -288,7 +301,7 @@ def _parse_large(body: bytes) -> Any:
 
 def _parse(body: bytes) -> Any:
     try:
-        return json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite)
+        return _DECODER.decode(body.decode("utf-8-sig"))
     except RecursionError as error:
         raise InvalidInput("The JSON is nested too deeply; flatten it.") from error
     except UnicodeDecodeError as error:
@@ -306,6 +319,9 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{digits[:20]} is out of range")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 class Body(BaseModel):
@@ -386,6 +402,12 @@ class ReadRequest(Body):
     )
 
 
+class RoomRequest(Body):
+    """A change of a room."""
+
+    name: str = Field(max_length=MAX_ROOM_NAME, description="What it is called from now on; empty for no name.")
+
+
 class EditRequest(Body):
     """A change of a message. Fields that are left out or null stay."""
 
@@ -400,6 +422,18 @@ class EditRequest(Body):
         if self.text is None and self.metadata is None and self.mentions is None:
             raise ValueError("give at least one of text, metadata, mentions")
         return self
+
+
+class LinkRequest(Body):
+    """A correction of a link."""
+
+    answers: str | None = Field(
+        max_length=MAX_ID_CHARS,
+        description="The id of the earlier message that it answers; null if it answers nothing.",
+    )
+    by: str = Field(
+        "caller", min_length=1, max_length=MAX_BY_CHARS, description="The name of who corrects it, for the log."
+    )
 
 
 def one_room(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from roomlore.surfaces.http.answers import Router, reply
 from roomlore.surfaces.http.guard import Admin
 from roomlore.surfaces.http.memory_routes import Evolved, Evolving, evolved
 from roomlore.surfaces.http.paths import EvolutionId, GroupId
-from roomlore.surfaces.plain import made_from
+from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import model_of
 from roomlore.wiring import Lore
 

@@ -26,6 +26,17 @@ _MAX_ALTERNATIVES = 20
 _MAX_LISTED = 10_000
 _PAGE_SIZE = 100
 _NO_EFFECT = "timestamp"
+_OTHER_CALLS = (
+    "/v1/entities/",
+    "/v2/entities/{kind}/{name}/",
+    "/v1/batch/",
+    "/v1/exports/",
+    "/v1/exports/get/",
+    "/v1/summary/",
+    "/v1/feedback/",
+    "/api/v1/{rest:path}",
+)
+"""Calls of mem0's client that are refused with a reason."""
 
 
 class _Loose(BaseModel):
@@ -303,3 +314,16 @@ def _check_time(given: Any) -> None:
         raise InvalidInput(
             f"{_NO_EFFECT} is not taken here: a memory is of the time at which it is added. Leave it out."
         )
+
+
+async def mem0_other_call(caller: From) -> Response:
+    """Refuse what mem0's platform offers beside memories."""
+    caller.need("read")
+    raise NotFound(
+        "roomlore serves mem0's calls on memories only; users, batches, exports, summaries, projects, webhooks and "
+        "feedback of its platform are not there. `roomlore facts list` lists facts of everybody."
+    )
+
+
+for _path in _OTHER_CALLS:
+    mem0_api.add_api_route(_path, mem0_other_call, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])

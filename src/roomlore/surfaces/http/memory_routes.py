@@ -28,16 +28,16 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.answers import Router, Told
+from roomlore.surfaces.http.answers import Router, SuccessResponse
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore.surfaces.http.message_routes import Moment, read_time
 from roomlore.surfaces.http.paths import MOST, After, EvolutionId, GroupId, MemoryId, PageLimit, Reason
-from roomlore.surfaces.plain import IF_ANY, made_from
+from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.wiring import Lore
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfGroup(Told):
+class OfGroup(SuccessResponse):
     """An answer about a group. `group_id`: as it was asked for. `scope`: the scope of the group, or the scope that was
     asked for."""
 
@@ -63,7 +63,7 @@ class MemoryPage(OfGroup):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneMemory(Told):
+class OneMemory(SuccessResponse):
     """A memory."""
 
     memory_id: str
@@ -73,7 +73,8 @@ class OneMemory(Told):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMemory:
     """A memory that was found. `score`: in [0, 1]; means the same whatever it was searched with. `signals`: what the
-    score is made of. `doubtful`: why it looks doubtful, empty if it does not. `valid_until`: when it ends or ended."""
+    score is made of. `doubtful`: why it looks doubtful, empty if it does not. `valid_from`: since when it holds.
+    `valid_until`: when it ends or ended."""
 
     memory_id: str
     statement: str
@@ -81,6 +82,7 @@ class FoundMemory:
     updated_at: datetime
     tags: tuple[str, ...]
     doubtful: str
+    valid_from: datetime | None
     valid_until: datetime | None
     score: float
     signals: Mapping[str, float]
@@ -116,7 +118,7 @@ class PastVersion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryHistory(Told):
+class MemoryHistory(SuccessResponse):
     """The versions of a memory. `memory_id`: the version in force, or the last one of a memory that was deleted.
     `history`: the first one first."""
 
@@ -260,7 +262,7 @@ class BlamedMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryOrigin(Told):
+class MemoryOrigin(SuccessResponse):
     """The origin of a memory. `memory_id`: the version in force. `versions`: every version that it goes back to, the
     newest first."""
 
@@ -269,7 +271,7 @@ class MemoryOrigin(Told):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reverted(Told):
+class Reverted(SuccessResponse):
     """An evolution that was undone. `message`: why nothing was done; empty if something was."""
 
     evolution_id: str
@@ -371,13 +373,13 @@ def _period(since: datetime, now: datetime) -> str:
 memory_router = Router(prefix="/memory", tags=["memory"])
 
 
-async def seen_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) -> str:
-    """Return the id of a memory that the viewer may see: who may not see it may not change it."""
-    await lore.memories.check_shown(memory_id, viewer)
+async def changeable_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) -> str:
+    """Return the id of a memory that the viewer may change."""
+    await lore.memories.check_changeable(memory_id, viewer)
     return memory_id
 
 
-SeenMemory = Annotated[str, Depends(seen_memory)]
+ChangeableMemory = Annotated[str, Depends(changeable_memory)]
 
 _MAX_DAYS = 3_650
 STATUS = "active: what holds or will; ended: what holds no more; deprecated: what was deleted or merged."
@@ -502,13 +504,14 @@ async def blame_memory(lore: Admin, memory_id: MemoryId) -> MemoryOrigin:
 @memory_router.delete("/{memory_id:id}")
 async def delete_memory(
     lore: Writer,
-    memory_id: SeenMemory,
+    viewer: ShownTo,
+    memory_id: ChangeableMemory,
     reason: Reason = "",
     expected: Annotated[str | None, Query(description="The id of the version that you saw.")] = None,
 ) -> OneMemory:
     """Deprecate a memory: it stays in the history. Deleting it again changes nothing."""
     gone = await lore.memories.delete(memory_id, reason, expected=expected)
-    return one_memory(gone, lore)
+    return one_memory((await lore.memories.as_told([gone], viewer))[0], lore)
 
 
 class ReasonRequest(bodies.Body):
@@ -522,11 +525,13 @@ _REASON_BODY = bodies.documented(ReasonRequest, required=False)
 
 
 @memory_router.put("/{memory_id:id}/restore", openapi_extra=_REASON_BODY)
-async def restore_memory(lore: Writer, memory_id: SeenMemory, body: ReasonBody, reason: Reason = "") -> OneMemory:
+async def restore_memory(
+    lore: Writer, viewer: ShownTo, memory_id: ChangeableMemory, body: ReasonBody, reason: Reason = ""
+) -> OneMemory:
     """Bring a version back into force, in place of the version in force of that memory. `reason` may be in the query or
     in a body."""
     back = await lore.memories.restore(memory_id, reason or body.reason)
-    return one_memory(back, lore)
+    return one_memory((await lore.memories.as_told([back], viewer))[0], lore)
 
 
 class StrengthRequest(ReasonRequest):
@@ -541,12 +546,13 @@ class StrengthRequest(ReasonRequest):
 )
 async def set_strength(
     lore: Writer,
-    memory_id: SeenMemory,
+    viewer: ShownTo,
+    memory_id: ChangeableMemory,
     wanted: Annotated[StrengthRequest, Depends(bodies.body_of(StrengthRequest))],
 ) -> OneMemory:
     """Set the strength of a memory."""
     done = await lore.memories.strength(memory_id, wanted.strength, wanted.reason)
-    return one_memory(done, lore)
+    return one_memory((await lore.memories.as_told([done], viewer))[0], lore)
 
 
 @memory_router.post("/revert/{evolution_id:id}", openapi_extra=_REASON_BODY)

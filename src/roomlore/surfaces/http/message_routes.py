@@ -11,12 +11,23 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from roomlore.core.context import Context, ContextOptions
-from roomlore.core.dates import moment
+from roomlore.core.dates.moments import moment
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Heading, Message, Room, StoredMessage, Thread
+from roomlore.core.linking.corrections import MAX_BY_CHARS
+from roomlore.core.models import (
+    AddReport,
+    ContextUsageRecord,
+    Correction,
+    Entry,
+    Heading,
+    Message,
+    Room,
+    StoredMessage,
+    Thread,
+)
 from roomlore.core.records import from_record, parse_time, with_own_names
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS
@@ -27,16 +38,17 @@ from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore.surfaces.http.paths import (
+    MOST,
     After,
     AnyRoom,
     MessageId,
     PageLimit,
+    QueriedRoom,
     RoomId,
-    ShownQueriedRoom,
     ShownRoom,
     addressed,
 )
-from roomlore.surfaces.plain import IF_ANY, made_from
+from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import ChatMessage
 from roomlore.wiring import Lore
 
@@ -77,6 +89,14 @@ class ListedThread(Thread):
     """A thread of a room. `arrival`: of its first message."""
 
     arrival: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionPage:
+    """A page of the log of corrected links. `next`: the `before` of the next page; null at the end."""
+
+    corrections: Sequence[Correction]
+    next: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,16 +313,19 @@ async def add_messages(
 
 
 @messages.get("/messages")
-async def list_messages(lore: Reader, room_id: ShownQueriedRoom, limit: PageLimit, after: After = 0) -> MessagePage:
-    """Return a room's messages in order of arrival."""
-    page = await lore.messages.page(room_id, after=after, limit=limit)
+async def list_messages(
+    lore: Reader, viewer: ShownTo, room_id: QueriedRoom, limit: PageLimit, after: After = 0
+) -> MessagePage:
+    """Return a room's messages in order of arrival: those that the viewer may see."""
+    page = await lore.messages.page(room_id, after=after, limit=limit, viewer=viewer)
     return MessagePage(messages=page, next=page[-1].arrival if len(page) == limit else None)
 
 
 @messages.get("/messages/{room_id:id}/{message_id:id}")
-async def get_message(lore: Reader, room_id: ShownRoom, message_id: MessageId) -> Entry:
-    """Return a message with its features and its place in the room's threads."""
-    return await lore.messages.get(room_id, message_id)
+async def get_message(lore: Reader, viewer: ShownTo, room_id: RoomId, message_id: MessageId) -> Entry:
+    """Return a message with its features and its place in the room's threads. For a viewer who may see a part of the
+    room, these follow from that part."""
+    return await lore.messages.get(room_id, message_id, viewer=viewer)
 
 
 @messages.patch(
@@ -326,6 +349,42 @@ async def delete_message(lore: Writer, room_id: ShownRoom, message_id: MessageId
     """Empty and hide a message; its id stays taken."""
     if not await lore.messages.delete(room_id, [message_id]):
         raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+
+
+@messages.put("/messages/{room_id:id}/{message_id:id}/link", openapi_extra=bodies.documented(bodies.LinkRequest))
+async def correct_link(
+    lore: Writer,
+    room_id: ShownRoom,
+    message_id: MessageId,
+    said: Annotated[bodies.LinkRequest, Depends(bodies.body_of(bodies.LinkRequest))],
+) -> Entry:
+    """Say which earlier message a message answers, or that it answers nothing. Threads and contexts follow at once."""
+    return await lore.links.correct(room_id, message_id, answers=said.answers, by=said.by)
+
+
+@messages.delete("/messages/{room_id:id}/{message_id:id}/link")
+async def undo_link(
+    lore: Writer,
+    room_id: ShownRoom,
+    message_id: MessageId,
+    by: Annotated[
+        str, Query(min_length=1, max_length=MAX_BY_CHARS, description="The name of who takes it back, for the log.")
+    ] = "caller",
+) -> Entry:
+    """Take the correction of a link back."""
+    return await lore.links.undo(room_id, message_id, by=by)
+
+
+@rooms.get("/rooms/{room_id:id}/corrections")
+async def list_corrections(
+    lore: Reader,
+    room_id: ShownRoom,
+    limit: PageLimit,
+    before: Annotated[int | None, Query(ge=1, le=MOST, description="The `next` of the page before.")] = None,
+) -> CorrectionPage:
+    """Return the log of corrected links of a room, the newest first."""
+    page = await lore.links.corrections(room_id, before=before, limit=limit)
+    return CorrectionPage(corrections=page, next=page[-1].number if len(page) == limit else None)
 
 
 @contexts.post("/context", openapi_extra=bodies.documented(bodies.ContextRequest))
@@ -412,6 +471,16 @@ async def list_rooms(
 async def get_room(lore: Reader, room_id: ShownRoom) -> Room:
     """Return a room's counters and its own settings."""
     return await lore.rooms.get(room_id)
+
+
+@rooms.patch("/rooms/{room_id:id}", openapi_extra=bodies.documented(bodies.RoomRequest))
+async def rename_room(
+    lore: Writer,
+    room_id: ShownRoom,
+    change: Annotated[bodies.RoomRequest, Depends(bodies.body_of(bodies.RoomRequest))],
+) -> Room:
+    """Name a room; its id stays."""
+    return await lore.rooms.rename(room_id, change.name)
 
 
 @rooms.get("/rooms/{room_id:id}/threads")

@@ -250,6 +250,7 @@ async def complete_chat(
     conversation = read_conversation(asked.messages)
     place = Place.of(asked, request.headers, caller.key_id, conversation.asked.name)
     arguments = asked.arguments()
+    await lore.replies.model(arguments["model_id"])  # before the room is made
     found = await _match(lore, conversation, place, again=_is_again(conversation, request.headers))
     before = await _before(lore, place.who, found) if conversation.results else _Before()
     replies = lore.replies.stream(

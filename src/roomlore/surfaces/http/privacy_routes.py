@@ -16,9 +16,9 @@ from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy.redaction import ForgetReport
 from roomlore.surfaces import long_work
 from roomlore.surfaces.http import bodies, problems
-from roomlore.surfaces.http.answers import Router, Told, reply
+from roomlore.surfaces.http.answers import Router, SuccessResponse, reply
 from roomlore.surfaces.http.guard import Admin
-from roomlore.surfaces.plain import made_from
+from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import model_of
 
 privacy = Router(prefix="/privacy", tags=["privacy"])
@@ -46,12 +46,12 @@ class ForgetRequest(bodies.Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForgetView(ForgetReport, Told):
+class ForgetView(ForgetReport, SuccessResponse):
     """The rows that were removed, or with `dry_run` would be."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forgetting(Told):
+class Forgetting(SuccessResponse):
     """Forgetting in progress."""
 
     user_id: str
@@ -59,14 +59,14 @@ class Forgetting(Told):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checking(Told):
+class Checking(SuccessResponse):
     """A check in progress."""
 
     status: Literal["running"] = "running"
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyView(VerifyReport, Told):
+class VerifyView(VerifyReport, SuccessResponse):
     """The result of a check of stored data."""
 
 

@@ -17,14 +17,15 @@ from roomlore.core.models import Message
 from roomlore.core.records import from_record, with_own_names
 from roomlore.core.replies.reply import MAX_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
+from roomlore.services.replies.request import ReplyRequest
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, inlined, needs_one, one_room
 from roomlore.surfaces.http.event_stream import EventStream, event, failure, written
 from roomlore.surfaces.http.guard import Writer
 from roomlore.surfaces.http.problems import Problem
-from roomlore.surfaces.plain import NAMES, named
-from roomlore.surfaces.shapes import model_of
+from roomlore.surfaces.jsonable import NAMES, named
+from roomlore.surfaces.shapes import model_of, request_of
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +75,7 @@ class ToolResultForm(_Part):
         return ToolResult(self.tool_call_id, self.content)
 
 
-class ReplyRequest(Body):
+class _Reply(Body):
     """A message to reply to, who replies, and options. The service chooses what is left out."""
 
     model_config = ConfigDict(json_schema_extra=needs_one("room_id", type="string"))
@@ -86,29 +87,13 @@ class ReplyRequest(Body):
         description="The room; group_id, chat_id and conversation_id mean the same.",
     )
     message: Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]
-    agent_id: str = Field("assistant", min_length=1, max_length=MAX_ID_CHARS, description="Who replies.")
-    agent_name: str = Field("", max_length=MAX_ID_CHARS, description="By what name.")
-    model_id: str | None = Field(None, description="One of GET /models.")
-    system_prompt: str | None = None
-    temperature: float | None = Field(None, ge=0, le=2)
-    max_tokens: int | None = Field(
-        None, ge=1, le=_MAX_TOKENS, description="Most tokens of the reply; fewer than the window has."
-    )
-    model_context_window: int | None = Field(None, ge=1, le=MAX_WINDOW, description="What the model takes, in tokens.")
-    tools: list[ToolForm] = Field([], max_length=_MAX_TOOLS, description="Tools that you call.")
-    tool_results: list[ToolResultForm] = Field(
-        [], max_length=_MAX_TOOLS, description="Of the calls that the reply to this message asked for."
-    )
-    max_tool_iterations: int | None = Field(
-        None, ge=0, le=MAX_ROUNDS, description="How often the model may ask for tools."
-    )
 
     @model_validator(mode="before")
     @classmethod
     def _one_room(cls, value: Any) -> Any:
         return one_room(value) if isinstance(value, dict) else value
 
-    def said(self) -> Message:
+    def to_message(self) -> Message:
         """Return the message. Raises `InvalidInput`."""
         record = one_room(self.message)
         if self.room_id is not None and record.setdefault("room_id", self.room_id) != self.room_id:
@@ -118,10 +103,45 @@ class ReplyRequest(Body):
         except InvalidInput as error:
             raise InvalidInput(f"message: {error}") from error
 
+    def arguments(self) -> dict[str, Any]:
+        """Return the other fields, as `lore.replies.stream` takes them."""
+        given = {name: value for name, value in self if name not in ("room_id", "message")}
+        tools, results = [one.tool() for one in given["tools"]], [one.result() for one in given["tool_results"]]
+        return {**given, "tools": tools, "tool_results": results}
+
+
+ReplyBody = request_of(
+    ReplyRequest,
+    _Reply,
+    {
+        "agent_id": Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS, description="Who replies.")],
+        "agent_name": Annotated[str, Field(max_length=MAX_ID_CHARS, description="By what name.")],
+        "model_id": Annotated[str | None, Field(description="One of GET /models.")],
+        "temperature": Annotated[float | None, Field(ge=0, le=2)],
+        "max_tokens": Annotated[
+            int | None,
+            Field(ge=1, le=_MAX_TOKENS, description="Most tokens of the reply; fewer than the window has."),
+        ],
+        "model_context_window": Annotated[
+            int | None, Field(ge=1, le=MAX_WINDOW, description="What the model takes, in tokens.")
+        ],
+        "tools": Annotated[list[ToolForm], Field(max_length=_MAX_TOOLS, description="Tools that you call.")],
+        "tool_results": Annotated[
+            list[ToolResultForm],
+            Field(max_length=_MAX_TOOLS, description="Of the calls that the reply to this message asked for."),
+        ],
+        "max_tool_iterations": Annotated[
+            int | None, Field(ge=0, le=MAX_ROUNDS, description="How often the model may ask for tools.")
+        ],
+    },
+    name="ReplyRequest",
+    without=("message", "call_tool", "options", "shown"),
+)
+
 
 def documented_request() -> dict[str, Any]:
     """Return the `openapi_extra` of the route."""
-    return described(inlined(ReplyRequest.model_json_schema()))
+    return described(inlined(ReplyBody.model_json_schema()))
 
 
 _KINDS: Mapping[str, type] = {name: kind for kind, name in NAMES.items()}
@@ -160,16 +180,11 @@ chat = Router(tags=["chat"])
 async def stream_reply(
     request: Request,
     lore: Writer,
-    asked: Annotated[ReplyRequest, Depends(bodies.body_of(ReplyRequest, within=Bounds.bulk))],
+    asked: Annotated[_Reply, Depends(bodies.body_of(ReplyBody, within=Bounds.bulk))],
 ) -> Response:
     """Store the message and stream the reply to it: `start`, `text` as it is written, `tool_calls`, then `done`, or
     `error` with a problem. If the client disconnects the reply ends, and the text so far is stored."""
-    replies = lore.replies.stream(
-        asked.said(),
-        tools=[form.tool() for form in asked.tools],
-        tool_results=[form.result() for form in asked.tool_results],
-        **asked.model_dump(exclude={"room_id", "message", "tools", "tool_results"}),
-    )
+    replies = lore.replies.stream(asked.to_message(), **asked.arguments())
     return await EventStream.begin(_events(replies), last=partial(_problem, request.scope))
 
 

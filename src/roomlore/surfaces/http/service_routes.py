@@ -10,7 +10,7 @@ from starlette.responses import Response
 from roomlore.ports.durable import WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import KIND, Job
-from roomlore.services.models import ModelStanding
+from roomlore.services.models import ModelStatus
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.guard import Admin, Reader
 from roomlore.surfaces.http.paths import MOST, After, PageLimit, addressed
@@ -28,7 +28,7 @@ class JobPage:
 class ModelList:
     """The models that replies and background work can use."""
 
-    models: Sequence[ModelStanding]
+    models: Sequence[ModelStatus]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +107,9 @@ async def index(lore: Admin) -> IndexStatus:
 
 
 @service.get("/metrics", response_class=Response)
-async def metrics(lore: Admin) -> Response:
-    """Return the metrics of this process over all tenants, in Prometheus' text format."""
-    return Response(lore.prometheus(), media_type="text/plain; version=0.0.4; charset=utf-8")
+async def metrics(request: Request, lore: Admin) -> Response:
+    """Return the metrics over all tenants, in Prometheus' text format: of this process, or of all processes of
+    `roomlore serve --workers N`, each with the label `process`."""
+    together = request.app.state.process_metrics
+    text = await together.render(lore) if together else lore.prometheus()
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

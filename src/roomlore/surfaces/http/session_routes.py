@@ -18,7 +18,7 @@ from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import TEXT, TIME, Body, Bounds, Within, body_of, documented, needs_one, one_room
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, caller_of
 from roomlore.surfaces.http.paths import MOST, PageLimit, addressed, shown
-from roomlore.surfaces.plain import SessionLine, session_line
+from roomlore.surfaces.jsonable import SessionLine, session_line
 
 T = TypeVar("T", bound=Body)
 

@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, NotRequired, Unpack, cast
 
-from roomlore import InvalidInput, Lore, MemoryKind, Recollection, Said, SyncLore
+from roomlore import ConversationMessage, InvalidInput, Lore, Recollection, SyncLore
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import describe
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.memory.writing import check_kinds
-from roomlore.core.recall.options import RECALLED, RecallOptions, Similarity, otherwise, scopes_of
+from roomlore.core.recall.options import OverriddenRecall, RecallOptions, RecallOverrides, otherwise, scopes_of
 from roomlore.core.recall.rendering import Placement, check_placement, place_among
 
 try:
@@ -91,7 +91,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
     after the system prompt, or 'trailing', just before the user's last message, so that the part before it never
     changes. `timeout_seconds`: how long recalling may take before the model is called without facts. `viewer`: who
     sees the agent's answers, 'room:team' or 'user:anna', or a function `(state, runtime)` that returns it; without one
-    everything is recalled, and the caller decides who sees it. The settings apply to options that are not given. The
+    everything is recalled, and the caller decides who sees it. `options`: see `RecallOverrides`; the settings apply to
+    those that are not given. The
     block is the same for every model call of a turn; in the next turn it stays unless relevance has clearly changed.
     If recalling fails or is slow, the block is left out and a warning is logged. Raises `InvalidInput` for invalid
     arguments.
@@ -105,14 +106,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         scopes: Scopes,
         *,
         placement: Placement = "system",
-        max_tokens: int | None = None,
-        max_context_turns: int | None = None,
-        similarity_weight: float | None = None,
-        confidence_weight: float | None = None,
-        similarity: Similarity | None = None,
-        kinds: Sequence[MemoryKind] = RECALLED,
         timeout_seconds: float | None = None,
         viewer: ShownTo | None = None,
+        **options: Unpack[RecallOverrides],
     ) -> None:
         super().__init__()
         if not isinstance(lore, Lore | SyncLore):
@@ -120,15 +116,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         self._lore = lore
         self._scopes = scopes if callable(scopes) else scopes_of(scopes)
         self._placement: Placement = check_placement(placement)
-        self._options: dict[str, Any] = {
-            "max_tokens": max_tokens,
-            "max_context_turns": max_context_turns,
-            "similarity_weight": similarity_weight,
-            "confidence_weight": confidence_weight,
-            "similarity": similarity,
-        }
-        otherwise(RecallOptions(), **self._options)
-        self._options["kinds"] = check_kinds(kinds)
+        asked = OverriddenRecall(**options)
+        otherwise(RecallOptions(), asked)
+        self._options: RecallOverrides = {**options, "kinds": check_kinds(asked.kinds)}
         self._viewer = viewer if viewer is None or callable(viewer) else str(check_viewer(viewer))
         configured = lore.settings.replies.recall_timeout_seconds
         self._seconds = _seconds(configured if timeout_seconds is None else timeout_seconds)
@@ -261,10 +251,10 @@ def _last_of_user(messages: Sequence[BaseMessage]) -> BaseMessage | None:
     return next((message for message in reversed(messages) if role_of(message) == "user"), None)
 
 
-def _said(message: BaseMessage) -> Said:
+def _said(message: BaseMessage) -> ConversationMessage:
     calls = getattr(message, "tool_calls", None) or getattr(message, "invalid_tool_calls", None)
     role = role_of(message)
-    return Said(_NOT_SAID if role == _SUMMARY else role, message.text, bool(calls))
+    return ConversationMessage(_NOT_SAID if role == _SUMMARY else role, message.text, bool(calls))
 
 
 def role_of(message: BaseMessage) -> str:

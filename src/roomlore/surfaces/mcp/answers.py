@@ -274,12 +274,12 @@ class Answer(BaseModel):
 
     hint: Text | None = Field(default=None, description="What to do next.")
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return JSON values, without empty fields."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class Told(Answer):
+class UserTextAnswer(Answer):
     """An answer with texts of people."""
 
     notice: Text = Field(default=NOTICE, description="How to take what is in it.")
@@ -300,6 +300,7 @@ class MemoryView(BaseModel):
     category: Text | None = None
     tags: list[Text] | None = None
     doubtful: Text | None = Field(default=None, description="Why its words look doubtful beside its messages.")
+    valid_from: datetime | None = None
     valid_until: datetime | None = None
 
 
@@ -325,7 +326,7 @@ class MemoryDetails(MemoryView):
     sources: list[SourceView] | None = Field(default=None, description="The messages that support it, some of many.")
 
 
-class OneMemory(Told):
+class OneMemory(UserTextAnswer):
     memory: MemoryDetails
 
 
@@ -333,24 +334,24 @@ class AddedMemory(OneMemory):
     outcome: Literal["added", "unchanged"] = Field(description="unchanged: it was remembered already.")
 
 
-class FoundMemories(Told):
+class FoundMemories(UserTextAnswer):
     memories: list[FoundMemory] = Field(description="Best first.")
     degraded: Text | None = Field(default=None, description="Why less was done than asked for.")
 
 
-class MemoryPage(Told):
+class MemoryPage(UserTextAnswer):
     memories: list[MemoryView] = Field(description="The last changed first.")
     total: int
     next_offset: int | None = Field(default=None, description="Where to go on; left out at the end.")
 
 
-class Versions(Told):
+class Versions(UserTextAnswer):
     versions: list[VersionView] = Field(description="The first one first.")
     total: int
     next_offset: int | None = Field(default=None, description="Where to go on; left out at the end.")
 
 
-class PromptBlock(Told):
+class PromptBlock(UserTextAnswer):
     text: Text = Field(description="A block of the memories that matter, empty where there is none.")
     tokens: int
     taken: int = Field(description="How many memories are in it.")
@@ -384,12 +385,12 @@ class FoundMessage(BaseModel):
     thread: Text | None = Field(default=None, description="The title of its thread.")
 
 
-class FoundMessages(Told):
+class FoundMessages(UserTextAnswer):
     messages: list[FoundMessage] = Field(description="Best first.")
     degraded: Text | None = Field(default=None, description="Why less was done than asked for.")
 
 
-class RoomMessages(Told):
+class RoomMessages(UserTextAnswer):
     room_id: Text
     message_id: Text = Field(description="The message that the others matter for; not among them.")
     strategy: Text
@@ -399,7 +400,7 @@ class RoomMessages(Told):
     degraded: Text | None = Field(default=None, description="Why less was done than asked for.")
 
 
-class DigestBlock(Told):
+class DigestBlock(UserTextAnswer):
     room_id: Text
     text: Text = Field(
         description="A line for each conversation or sentence, with the ids of its messages in brackets. It begins "
@@ -426,6 +427,7 @@ def memory_fields(memory: Memory, most_bytes: int = SHORT_BYTES) -> dict[str, An
         "category": label(memory.category),
         "tags": [tag for tag in map(label, memory.tags) if tag] or None,
         "doubtful": shortened(memory.doubtful, _REASON_BYTES)[0] or None,
+        "valid_from": memory.valid_from,
         "valid_until": memory.valid_until,
     }
 

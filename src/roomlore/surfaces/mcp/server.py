@@ -71,7 +71,7 @@ async def _called(tool: Tool, visitor: Visitor, given: Mapping[str, Any]) -> typ
     try:
         answer = await tool.run(visitor, tool.takes.model_validate(given))
         became = "answered"
-        return _said(answer.plain())
+        return _said(answer.to_json())
     except ValidationError as error:
         became = "refused"
         return _failed(in_words(error.errors(), tool.takes.model_fields))

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp import types
 
-from roomlore.core.dates import moment
+from roomlore.core.dates.moments import moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MemoryKind, Source, check_scope
 from roomlore.core.memory.writing import Edit, NewMemory
@@ -249,29 +249,32 @@ def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
 async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
     given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": visitor.whose(wanted.scope)}
     sources = [Source(wanted.room_id or "", message_id) for message_id in wanted.message_ids]
-    await visitor.lore.memories.check_cited(sources, visitor.viewer)
     new = NewMemory(**given, sources=sources)
+    await visitor.lore.memories.check_new([new], visitor.viewer)
     done = (await visitor.lore.memories.add_all([new]))[0]
+    memory = answers.details(*await visitor.lore.memories.as_told([done.memory], visitor.viewer))
     if done.outcome == "added":
-        return answers.AddedMemory(memory=answers.details(done.memory), outcome="added")
+        return answers.AddedMemory(memory=memory, outcome="added")
     hint = "It was remembered already and is as it was; update_memory changes it."
-    return answers.AddedMemory(memory=answers.details(done.memory), outcome="unchanged", hint=hint)
+    return answers.AddedMemory(memory=memory, outcome="unchanged", hint=hint)
 
 
 async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
-    await visitor.lore.memories.check_shown(wanted.memory_id, visitor.viewer)
+    await visitor.lore.memories.check_changeable(wanted.memory_id, visitor.viewer)
     change = values_of(Edit, wanted, null_is_left_out=True)
     changed = await visitor.lore.memories.update(
         wanted.memory_id, **change, expected=wanted.expected, reason=wanted.reason
     )
-    return answers.OneMemory(memory=answers.details(changed))
+    told = await visitor.lore.memories.as_told([changed], visitor.viewer)
+    return answers.OneMemory(memory=answers.details(*told))
 
 
 async def delete(visitor: Visitor, wanted: answers.DeleteMemory) -> answers.OneMemory:
-    await visitor.lore.memories.check_shown(wanted.memory_id, visitor.viewer)
+    await visitor.lore.memories.check_changeable(wanted.memory_id, visitor.viewer)
     gone = await visitor.lore.memories.delete(wanted.memory_id, wanted.reason, expected=wanted.expected)
+    told = await visitor.lore.memories.as_told([gone], visitor.viewer)
     hint = "It is out of force; its history stays."
-    return answers.OneMemory(memory=answers.details(gone), hint=hint)
+    return answers.OneMemory(memory=answers.details(*told), hint=hint)
 
 
 _IDS = "search_memories and get_memories give the ids of memories."

@@ -48,9 +48,9 @@ class _Server:
 
 
 _OPENAI = _Server(
-    "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini", "text-embedding-3-small", "openai_base_url"
+    "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.4-mini", "text-embedding-3-small", "openai_base_url"
 )
-_AZURE = _Server("", "AZURE_OPENAI_API_KEY", "gpt-5-mini", "text-embedding-3-small", path="/openai/v1")
+_AZURE = _Server("", "AZURE_OPENAI_API_KEY", "gpt-5.4-mini", "text-embedding-3-small", path="/openai/v1")
 _SERVERS: Mapping[str, _Server] = {
     "openai": _OPENAI,
     "openai_structured": _OPENAI,
@@ -304,7 +304,7 @@ class _Place:
 def _read_model(reading: _Reading, provider: str, fields: _Fields) -> None:
     model = fields.take("model")
     if provider == "litellm":
-        provider, model = _routed(model or "gpt-5-mini")
+        provider, model = _routed(model or "gpt-5.4-mini")
     elif provider == "openai" and fields.has("openrouter_base_url"):
         provider = "openrouter"
     if provider not in _SERVERS:

@@ -100,7 +100,7 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class GivenMessage:
     """A message as given. `name`: of the sender."""
 
     role: str
@@ -119,11 +119,11 @@ class Note:
     actor_id: str | None = None
 
 
-def said_in(messages: Any) -> list[Said]:
+def given_messages(messages: Any) -> list[GivenMessage]:
     """Return the messages. A text is the user's message. System messages and messages without content are left out.
     Raises `InvalidInput`."""
     if isinstance(messages, str):
-        return [Said("user", messages)]
+        return [GivenMessage("user", messages)]
     given = [messages] if isinstance(messages, Mapping) else messages
     if not isinstance(given, list | tuple):
         raise InvalidInput(f"messages is {messages!r:.60}; give a text, a message or a list of messages.")
@@ -134,11 +134,11 @@ def _is_silent(message: Any) -> bool:
     return isinstance(message, Mapping) and (message.get("role") == "system" or message.get("content") is None)
 
 
-def _said(message: Any) -> Said:
+def _said(message: Any) -> GivenMessage:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         raise InvalidInput(f"A message is {message!r:.80}; give {{'role': 'user', 'content': '...'}}.")
     name = message.get("name")
-    return Said(message["role"], _text(message["content"]), str(name) if name else None)
+    return GivenMessage(message["role"], _text(message["content"]), str(name) if name else None)
 
 
 def _text(content: Any) -> str:
@@ -171,7 +171,7 @@ def last_day(given: Any) -> str | None:
         raise InvalidInput(f"expiration_date is {given!r:.60}; give a day such as '2027-01-31'.") from error
 
 
-def as_message(said: Said, note: Note, owners: Owners, *, message_id: str, at: datetime, kept: bool) -> Message:
+def as_message(said: GivenMessage, note: Note, owners: Owners, *, message_id: str, at: datetime, kept: bool) -> Message:
     """Return a message to store. `kept`: it is a memory already, so no model needs to read it. Then the user is its
     sender, whoever wrote it, so that forgetting the user removes it."""
     owner = owners.user_id if kept else None
@@ -194,7 +194,7 @@ def stored_note(note: Note | None) -> dict[str, Any]:
 
 def as_note_alone(note: Note, owners: Owners, *, message_id: str, at: datetime) -> Message:
     """Return a message without text, which changes the note of a memory."""
-    return as_message(Said("user", ""), note, owners, message_id=message_id, at=at, kept=True)
+    return as_message(GivenMessage("user", ""), note, owners, message_id=message_id, at=at, kept=True)
 
 
 def note_of(message: Message) -> Note | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from roomlore import (
     Change,
+    Forbidden,
     InvalidInput,
     Lore,
     Memory,
@@ -26,19 +27,19 @@ from roomlore.core.memory.writing import KEEP, MAX_SOURCES, Keep, checked
 from roomlore.surfaces.mem0.messages import (
     KEYS,
     ROOMS,
+    GivenMessage,
     Kept,
     Note,
     Owners,
-    Said,
     as_message,
     as_note_alone,
     beside,
     expired,
+    given_messages,
     last_day,
     note_of,
     own,
     read,
-    said_in,
     stored_note,
 )
 
@@ -53,7 +54,7 @@ async def a_model_reads(lore: Lore) -> bool:
     return any(model.usable for model in models if model.model_id == lore.settings.evolution.evolve_model)
 
 
-async def keep_messages(lore: Lore, said: Sequence[Said], given: Note, owners: Owners) -> list[Item]:
+async def keep_messages(lore: Lore, said: Sequence[GivenMessage], given: Note, owners: Owners) -> list[Item]:
     """Add each message as a fact, unchanged. Raises `InvalidInput` before anything is stored."""
     messages = [
         _message(lore, one, replace(given, role=one.role, actor_id=one.name), owners, kept=True) for one in said
@@ -67,7 +68,7 @@ async def keep_messages(lore: Lore, said: Sequence[Said], given: Note, owners: O
 
 
 async def infer_memories(
-    lore: Lore, said: Sequence[Said], given: Note, owners: Owners, viewer: str | None
+    lore: Lore, said: Sequence[GivenMessage], given: Note, owners: Owners, viewer: str | None
 ) -> list[Item]:
     """Store the messages, let a model read all new messages of the user, and return what changed, of what the viewer
     may see. Raises `ModelUnavailable`; then the next call reads what was stored."""
@@ -80,14 +81,19 @@ async def infer_memories(
         changes += done.changes
         if done.failed or not done.remaining or not done.messages:
             told = [change for change in changes if change.action is not Action.STRENGTH]
-            return [_event(change) for change in told if await _is_shown(lore, change, viewer)]
+            return [
+                _event(change, replaced=await _is_shown(lore, change.closes[:1], viewer))
+                for change in told
+                if await _is_shown(lore, [change.memory.memory_id], viewer)
+            ]
 
 
-async def _is_shown(lore: Lore, change: Change, viewer: str | None) -> bool:
-    try:
-        await lore.memories.get(change.memory.memory_id, viewer=viewer)
-    except NotFound:
-        return False
+async def _is_shown(lore: Lore, memory_ids: Sequence[str], viewer: str | None) -> bool:
+    for memory_id in memory_ids:
+        try:
+            await lore.memories.get(memory_id, viewer=viewer)
+        except NotFound:
+            return False
     return True
 
 
@@ -136,7 +142,7 @@ def _with_source(memory: Memory, message: Message) -> list[Source]:
     return [*others, *here[:1], Source(message.room_id, message.id)][-MAX_SOURCES:]
 
 
-def _message(lore: Lore, said: Said, given: Note, owners: Owners, *, kept: bool) -> Message:
+def _message(lore: Lore, said: GivenMessage, given: Note, owners: Owners, *, kept: bool) -> Message:
     return as_message(said, given, owners, message_id=uuid.uuid4().hex, at=lore.now(), kept=kept)
 
 
@@ -177,11 +183,12 @@ def _joined(lore: Lore, before: Note | None, new: Note) -> Note:
     return replace(before, metadata={**new.metadata, **before.metadata}, until=until)
 
 
-def _event(change: Change) -> Item:
+def _event(change: Change, *, replaced: bool) -> Item:
+    """Return what a change did. `replaced`: what it replaced may be told."""
     item = {"id": change.memory.lineage_id, "memory": change.memory.statement}
     if change.memory.status is not MemoryStatus.ACTIVE:
         return {**item, "event": "DELETE"}
-    if change.old_statement is None:
+    if change.old_statement is None or not replaced:
         return {**item, "event": "ADD"}
     return {**item, "event": "UPDATE", "previous_memory": change.old_statement}
 
@@ -282,11 +289,16 @@ async def history_of(lore: Lore, memory: Memory, viewer: str | None = None) -> l
     """Return a row for each change of the memory's text or note that the viewer may see, the first one first."""
     seen = await lore.memories.history(memory.memory_id, viewer=viewer)
     versions = {version.memory_id: version for version in seen}
-    changes = [change for change in await _log(lore, memory) if _concerns(change, versions)]
+    # A viewer is not told when a memory began that was only shared with it.
+    began = await lore.memories.get(memory.memory_id)
+    changes = [change for change in await _log(lore, began) if _concerns(change, versions)]
     if viewer is not None:
         changes = [change for change in changes if change.memory.memory_id in versions]
     kept = await read(lore, [change.memory for change in changes])
-    return [_row(versions, change, its) for change, its in zip(changes, kept, strict=True)]
+    return [
+        _row(versions, change, its, gone=_is_gone(change, began), place=None if viewer is None else place)
+        for place, (change, its) in enumerate(zip(changes, kept, strict=True), start=1)
+    ]
 
 
 async def _log(lore: Lore, memory: Memory) -> list[Change]:
@@ -304,13 +316,21 @@ def _concerns(change: Change, versions: Mapping[str, Memory]) -> bool:
     return change.action is not Action.STRENGTH and not touched.isdisjoint(versions)
 
 
-def _row(versions: Mapping[str, Memory], change: Change, kept: Kept) -> dict[str, Any]:
-    """Return a row. A memory that was merged into another one is deleted."""
+def _is_gone(change: Change, memory: Memory) -> bool:
+    """Return True if the change ended the memory. One that was merged into another one is deleted."""
+    return change.memory.status is not MemoryStatus.ACTIVE or change.memory.lineage_id != memory.lineage_id
+
+
+def _row(
+    versions: Mapping[str, Memory], change: Change, kept: Kept, *, gone: bool, place: int | None
+) -> dict[str, Any]:
+    """Return a row. `gone`: the change ended the memory. `place`: for a viewer, who is told neither
+    how many changes the log has nor what other versions said."""
     made, note, first = change.memory, kept.note, next(iter(versions.values()))
-    gone = made.status is not MemoryStatus.ACTIVE or made.lineage_id != first.lineage_id
-    closed = next((versions[name].statement for name in change.closes if name in versions), change.old_statement)
+    known = (versions[name].statement for name in change.closes if name in versions)
+    closed = next(known, change.old_statement if place is None else None)
     return {
-        "id": f"{change.scope}#{change.number}",
+        "id": f"{change.scope}#{change.number}" if place is None else f"{first.lineage_id}#{place}",
         "memory_id": first.lineage_id,
         "old_memory": closed,
         "new_memory": None if gone else made.statement,
@@ -370,7 +390,7 @@ class Verbs:
         """
         _refuse("add", timestamp=timestamp, memory_type=memory_type, prompt=prompt)
         owners = Owners.of({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}, "add(..., user_id='anna')")
-        said, note = said_in(messages), Note(own(metadata), last_day(expiration_date))
+        said, note = given_messages(messages), Note(own(metadata), last_day(expiration_date))
         if infer and owners.user_id:
             if await a_model_reads(self._lore):
                 return {"results": await infer_memories(self._lore, said, note, owners, self._viewer)}
@@ -457,6 +477,7 @@ class Verbs:
         statement = data if text is None else text
         if statement is None and metadata is None and isinstance(expiration_date, Keep):
             raise InvalidInput("There is nothing to change; give a text, metadata or an expiration_date.")
+        await self._lore.memories.check_changeable(memory_id, self._viewer)
         kept = await self._in_force(memory_id, everywhere=True)
         if statement is not None:
             kept = replace(kept, memory=await self._lore.memories.update(kept.memory.memory_id, statement=statement))
@@ -468,6 +489,7 @@ class Verbs:
 
     async def delete(self, memory_id: str) -> dict[str, str]:
         """Deprecate a memory; its history stays. Raises `NotFound`."""
+        await self._lore.memories.check_changeable(memory_id, self._viewer)
         kept = await self._in_force(memory_id)
         await self._lore.memories.delete(kept.memory.memory_id)
         return {"message": "The memory was deleted."}
@@ -483,10 +505,17 @@ class Verbs:
         also = _by_scope(await self._owners_around(wanted))
         theirs = {scope for scope, owners in also.items() if any(one.include(wanted) for one in owners)}
         for scope in sorted({wanted.scope, *theirs}):
-            for kept in [kept async for kept in self._of(scope, also.get(scope, ()))]:
+            for kept in [kept async for kept in self._of(scope, also.get(scope, ())) if await self._may_change(kept)]:
                 if gone := [owners for owners in kept.owners if owners.include(wanted)]:
                     await drop(self._lore, kept, gone)
         return {"message": "The memories were deleted."}
+
+    async def _may_change(self, kept: Kept) -> bool:
+        try:
+            await self._lore.memories.check_changeable(kept.memory.memory_id, self._viewer)
+        except Forbidden:
+            return False
+        return True
 
     async def history(self, memory_id: str) -> list[Item]:
         """Return the changes of a memory, the first one first; an empty list for an unknown one."""
@@ -505,7 +534,7 @@ class Verbs:
     async def _in_force(self, memory_id: str, *, everywhere: bool = False) -> Kept:
         """Return the memory in force. `everywhere`: with the notes of each of its owners."""
         await self._lore.memories.check_shown(memory_id, self._viewer)
-        head = await self._lore.memories.head(memory_id)
+        head = await self._lore.memories.head(memory_id, viewer=self._viewer)
         if head.status is not MemoryStatus.ACTIVE:
             raise NotFound(f"Memory {memory_id!r:.80} was deleted.")
         first = Owners.of_scope(head.scope)

@@ -7,6 +7,7 @@ fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`, `DurableW
 `ForgottenWorkContract` for `make`.
 """
 
+from roomlore.testing.contracts.corrections import CorrectionsContract
 from roomlore.testing.contracts.durable import DurableWorkContract, ForgottenWorkContract
 from roomlore.testing.contracts.embedding import EmbedderContract
 from roomlore.testing.contracts.evolutions import (
@@ -36,6 +37,7 @@ from roomlore.testing.contracts.words import FactsContract, IndexStatesContract,
 from roomlore.testing.contracts.writer import WriterContract
 
 __all__ = [
+    "CorrectionsContract",
     "DurableWorkContract",
     "EmbedderContract",
     "EvolutionTextsContract",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roomlore.core.audience import Presence, RoomKind, RoomPeople, Stay, Window
+from roomlore.core.audience import PastKind, Presence, RoomKind, RoomPeople, Stay, Window
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.models import ApiKey, Role, Room
@@ -18,6 +18,21 @@ from roomlore.testing.contracts.texts import ROOM, TENANT, digest, erase, fill
 
 
 class RoomsContract:
+    async def test_a_room_has_a_name(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            before = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            room = await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="茶会 \x00 Tea")
+        assert (before.name, room.name, room.revision) == ("", "茶会 \x00 Tea", before.revision + 1)
+        assert (before.title, room.title) == (ROOM, "茶会 \x00 Tea")
+        async with storage.reading() as work:
+            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+            for part in ("茶会", "tea", ROOM):
+                assert await work.rooms.named_like(tenant=TENANT, part=part, limit=5) == [room]
+            assert await work.rooms.named_like(tenant="other", part="tea", limit=5) == []
+        async with storage.writing() as work:
+            with pytest.raises(InvalidInput, match="Lock the room"):
+                await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="")
+
     async def test_an_unknown_room_is_none(self, storage: Storage) -> None:
         async with storage.reading() as work:
             assert await work.rooms.find(tenant=TENANT, room_id=ROOM) is None
@@ -130,6 +145,29 @@ class RoomsContract:
             assert (room.kind, room.revision) == (kind, number)
             async with storage.reading() as work:
                 assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+
+    async def test_the_kinds_that_a_room_had(self, storage: Storage) -> None:
+        past = (PastKind(None, START), PastKind(RoomKind.PUBLIC, START + timedelta(microseconds=1)))
+        for room_id, kind, before in (
+            (ROOM, RoomKind.PRIVATE, past),
+            ("opened", RoomKind.PUBLIC, past[:1]),
+            ("closed", RoomKind.PRIVATE, past[:1]),
+            ("public", RoomKind.PUBLIC, ()),
+        ):
+            async with storage.writing() as work:
+                await work.rooms.lock(tenant=TENANT, room_id=room_id, now=START)
+                room = await work.rooms.set_kind(tenant=TENANT, room_id=room_id, kind=kind, past=before)
+            assert room.past_kinds == before
+            async with storage.reading() as work:
+                assert await work.rooms.find(tenant=TENANT, room_id=room_id) == room
+                known = await work.rooms.people(tenant=TENANT, room_ids=[room_id])
+            assert known[room_id] == RoomPeople(room_id, kind, past_kinds=before)
+        async with storage.reading() as work:
+            partly = await work.rooms.partly_public(tenant=TENANT)
+            always = await work.rooms.used_last(tenant=TENANT, limit=9, public=True)
+            assert await work.rooms.partly_public(tenant="other") == []
+        assert [room.room_id for room in partly] == ["opened", ROOM]
+        assert [room.room_id for room in always] == ["public"]
 
     async def test_members_and_speakers_of_rooms(self, storage: Storage) -> None:
         later, last = START + timedelta(days=1), START + timedelta(days=2)

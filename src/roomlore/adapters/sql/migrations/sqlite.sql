@@ -12,7 +12,7 @@ CREATE TABLE rooms (
   messages BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   last_sent_at BIGINT,
-  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL, linked_by TEXT DEFAULT '' NOT NULL, link_walk TEXT DEFAULT '' NOT NULL, link_walked BIGINT DEFAULT '0' NOT NULL, calibration TEXT DEFAULT '' NOT NULL, kind TEXT DEFAULT '' NOT NULL, members_told BOOLEAN DEFAULT 0 NOT NULL,
+  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL, linked_by TEXT DEFAULT '' NOT NULL, link_walk TEXT DEFAULT '' NOT NULL, link_walked BIGINT DEFAULT '0' NOT NULL, calibration TEXT DEFAULT '' NOT NULL, kind TEXT DEFAULT '' NOT NULL, members_told BOOLEAN DEFAULT 0 NOT NULL, past_kinds TEXT DEFAULT '' NOT NULL, room_name TEXT DEFAULT '' NOT NULL,
   CONSTRAINT pk_rooms PRIMARY KEY (room_key),
   CONSTRAINT uq_rooms_tenant_room_id UNIQUE (tenant, room_id)
 );
@@ -495,4 +495,23 @@ CREATE VIEW context_usage_record AS
 
 CREATE INDEX ix_memories_scope ON memories (scope_key, head, kind, status, updated_at, memory_id, valid_until);
 
-INSERT INTO alembic_version (version_num) VALUES ('0015');
+CREATE TABLE link_corrections (
+  room_key INTEGER NOT NULL,
+  arrival BIGINT NOT NULL,
+  number BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  answers BIGINT,
+  standing BOOLEAN NOT NULL,
+  corrected_by TEXT NOT NULL,
+  at BIGINT NOT NULL,
+  model TEXT NOT NULL,
+  errors TEXT NOT NULL,
+  CONSTRAINT pk_link_corrections PRIMARY KEY (room_key, arrival, number),
+  CONSTRAINT fk_link_corrections_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
+)
+  WITHOUT ROWID;
+
+CREATE UNIQUE INDEX ix_link_corrections_number ON link_corrections (room_key, number);
+
+INSERT INTO alembic_version (version_num) VALUES ('0018');

@@ -3,6 +3,7 @@
   const page = document.documentElement;
   const find = (selector, inside = document) => inside.querySelector(selector);
   const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+  const parsed = (text) => new DOMParser().parseFromString(text, "text/html");
   const asScript = { headers: { "HX-Request": "true" } };
 
   // Times: the server writes them in the reader's zone once it knows it.
@@ -51,7 +52,8 @@
         else {
           const [first, last] = spans.get(thread);
           const part = thread !== own ? "pass" : first === last ? "only" : place === first ? "first" : place === last ? "last" : "middle";
-          cell.className = `lane ${part} c${thread % COLOURS}`;
+          const width = part === "middle" || part === "last" ? ` w${row.dataset.width}` : "";
+          cell.className = `lane ${part} c${thread % COLOURS}${width}`;
           if (part !== "pass") {
             const shape = document.createElement("b");
             shape.textContent = SHAPES[thread % SHAPES.length];
@@ -96,13 +98,13 @@
         while (newest > last) {
           const answer = await fetch(`${flow.dataset.since}&after=${last}`, asScript);
           if (!answer.ok || answer.redirected) break;
-          const added = new DOMParser().parseFromString(`<ol>${await answer.text()}</ol>`, "text/html");
-          const items = [...find("ol", added.body).children], rows = items.filter((item) => item.classList.contains("row"));
-          if (!rows.length) break;
+          const added = [...find("ol", parsed(`<ol>${await answer.text()}</ol>`)).children];
+          const items = added.filter((item) => !item.id || !document.getElementById(item.id)), rows = items.filter((item) => item.classList.contains("row"));
+          if (!added.length) break;
+          last = Number(added.findLast((item) => item.classList.contains("row"))?.id.slice(1) ?? newest);
           const end = atEnd(), before = scroll.scrollHeight;
           flow.append(...items);
           drawLanes(flow);
-          last = Number(rows.at(-1).id.slice(1));
           if (end && document.visibilityState === "visible") scroll.scrollTop = 0;
           else {
             if (!end) scroll.scrollTop -= scroll.scrollHeight - before;
@@ -134,7 +136,10 @@
   async function inspect(link) {
     const answer = await fetch(link.href, asScript);
     if (!answer.ok || answer.redirected) { location.assign(link.href); return; }
-    const found = find("#inspector", new DOMParser().parseFromString(await answer.text(), "text/html"));
+    showBeside(await answer.text());
+  }
+  function showBeside(text) {
+    const found = find("#inspector", parsed(text));
     const close = document.createElement("button");
     close.className = "quiet";
     close.textContent = beside.dataset.close;
@@ -142,6 +147,20 @@
     beside.replaceChildren(close, found);
     beside.hidden = false;
     beside.parentElement.classList.add("inspecting");
+  }
+  // A corrected link: threads and quotes follow on the page, which does not move.
+  async function correct(form, button) {
+    const body = new URLSearchParams(new FormData(form, button));
+    const answer = await fetch(form.action, { ...asScript, method: "POST", body });
+    if (!answer.ok) { location.reload(); return; }
+    showBeside(await answer.text());
+    const fresh = parsed(await (await fetch(location.href, asScript)).text());
+    for (const part of ["#flow", "#rail"]) {
+      const mine = find(part), theirs = find(part, fresh);
+      if (mine && theirs) mine.replaceChildren(...theirs.children);
+    }
+    if (find("#flow")) drawLanes(find("#flow"));
+    find("button", beside)?.focus();
   }
   function shut() {
     if (!beside || beside.hidden) return;
@@ -154,6 +173,10 @@
     if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || !matchMedia("(min-width: 60rem)").matches) return;
     event.preventDefault();
     inspect(link);
+  });
+  beside?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    correct(event.target, event.submitter);
   });
 
   // Keys.

@@ -1,0 +1,142 @@
+"""Links that people correct: what a message answers, or that it answers nothing, and what follows for later
+messages."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.linking.calibration import in_units
+from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
+from roomlore.core.linking.window import SIZE, UNANSWERED, RoomWindow
+from roomlore.core.models import Entry, Link, LinkKind, StoredMessage
+
+FOLLOWING = SIZE
+"""So many messages after a corrected one are linked anew: no later one sees it in its window."""
+MAX_BY_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A correction in force. `answers`: the arrival of the message that is answered, None for nothing. `model`,
+    `errors`: what it added to the calibration of this link model, '' and () if nothing."""
+
+    answers: int | None
+    model: str = ""
+    errors: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The part of a room that is linked anew after a correction.
+
+    `before`: the entries before the corrected one. `entries`: that one and those after it. `others`: older entries that
+    the others reply to. `corrected`: as in `RoomState.begin`, of `entries`.
+    """
+
+    before: Sequence[Entry]
+    entries: Sequence[Entry]
+    others: Sequence[Entry]
+    corrected: Mapping[int, int | None]
+
+
+def check_answer(message: StoredMessage, target: Entry | None, thread: Iterable[Entry]) -> None:
+    """Raise `InvalidInput` if the message cannot be said to answer the target, or nothing if it is None. `thread`: the
+    messages of the thread of the target."""
+    if message.role in UNANSWERED:
+        raise InvalidInput(f"Message {message.id!r} has the role {message.role}: such messages answer nothing.")
+    if target is None:
+        return
+    if target.message.arrival >= message.arrival:
+        raise InvalidInput(
+            f"Message {target.message.id!r} came after {message.id!r}: a message answers one that came before it."
+        )
+    if message.arrival in _answered_by(target, {entry.message.arrival: entry for entry in thread}):
+        raise InvalidInput(
+            f"Message {target.message.id!r} answers {message.id!r} itself, maybe through others: correct it first."
+        )
+
+
+def _answered_by(target: Entry, known: Mapping[int, Entry]) -> set[int]:
+    """Return the arrivals of the message, of what it answers, of what that answers, and so on."""
+    seen: set[int] = set()
+    here: Entry | None = target
+    while here is not None and here.message.arrival not in seen:
+        seen.add(here.message.arrival)
+        link = here.link
+        here = known.get(link.parent or 0) if link.kind is not LinkKind.NEW else None
+    return seen
+
+
+def links_after(model: LinkModel, past: Past, temperature: float) -> dict[int, Link]:
+    """Return the links that come out otherwise than they are stored, by arrival: those of `past.entries`, and of
+    earlier messages whose thread follows because they reply to one that arrived later."""
+    window = RoomWindow.of(past.before)
+    known = {entry.message.arrival: entry for entry in (*past.others, *past.before, *past.entries)}
+    arrivals = {entry.message.id: arrival for arrival, entry in known.items()}
+    stored = {arrival: entry.link for arrival, entry in known.items()}
+    for entry in past.entries:
+        message = entry.message
+        answered = known.get(arrivals.get(message.reply_to or "", 0))
+        found = _link(model, window, entry, answered, known, past.corrected, temperature)
+        known[message.arrival] = entry = replace(entry, link=found)
+        window.push(entry)
+    threads = _threads({arrival: entry.link for arrival, entry in known.items()})
+    links = {arrival: replace(entry.link, thread=threads[arrival]) for arrival, entry in known.items()}
+    return {arrival: link for arrival, link in links.items() if link != stored[arrival]}
+
+
+def _link(
+    model: LinkModel,
+    window: RoomWindow,
+    entry: Entry,
+    replied: Entry | None,
+    known: Mapping[int, Entry],
+    corrected: Mapping[int, int | None],
+    temperature: float,
+) -> Link:
+    """Return the link of the next message, of which `replied` is the one that the platform names. A reply whose target
+    arrived after it keeps its link, and no link closes a circle."""
+    message = entry.message
+    if message.arrival in corrected:
+        answered = corrected[message.arrival]
+        if answered is None or answered in known:
+            return link_as_corrected(window, message, None if answered is None else known[answered])
+    late = replied is not None and replied.message.arrival > message.arrival
+    if late and entry.link.kind is LinkKind.PLATFORM:
+        return entry.link
+    target = None if replied is None or message.arrival in _answered_by(replied, known) else replied
+    found = link(model, window, message, entry.features, target, temperature)
+    parent = known.get(found.parent or 0)
+    if found.kind is LinkKind.NEW or parent is None or message.arrival not in _answered_by(parent, known):
+        return found
+    return replace(found, kind=LinkKind.NEW, thread=message.arrival)
+
+
+def _threads(links: Mapping[int, Link]) -> dict[int, int]:
+    """Return the thread of each message: that of what it answers, as far as that is known, else the one it is in."""
+    found: dict[int, int] = {}
+    for first in links:
+        path, here = [], first
+        while here not in found:
+            path.append(here)
+            its = links[here]
+            if its.kind is LinkKind.NEW or its.parent is None or its.parent not in links or its.parent in path:
+                found[here] = its.thread
+            else:
+                here = its.parent
+        for arrival in path:
+            found[arrival] = found[here]
+    return found
+
+
+def errors_shown(model: LinkModel, past: Past) -> tuple[int, ...]:
+    """Return what the correction of the first of `past.entries` adds to the calibration; () if it adds nothing: the
+    message answers nothing, or one that the model does not consider."""
+    first = past.entries[0]
+    answered = past.corrected.get(first.message.arrival)
+    known = (*past.others, *past.before)
+    target = next((entry for entry in known if entry.message.arrival == answered), None)
+    if target is None:
+        return ()
+    errors = surprise(model, RoomWindow.of(past.before), first.message, first.features, target)
+    return () if errors is None else in_units(errors)

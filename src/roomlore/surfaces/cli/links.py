@@ -1,0 +1,114 @@
+"""`roomlore links`: correct what a message answers, take it back, and the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roomlore.core.models import Correction, CorrectionKind, Entry, StoredMessage
+from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.jsonable import to_jsonable
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
+
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Correct what a message answers; threads and contexts follow at once."
+)
+
+Room = Annotated[str, typer.Argument(help="The room's id.")]
+Message = Annotated[str, typer.Argument(help="The message's id.")]
+By = Annotated[str, typer.Option(help="The name of who corrects it, for the log.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+_CALLER = "caller"
+
+
+@app.command()
+def correct(
+    ctx: typer.Context,
+    room: Room,
+    message: Message,
+    answers: Annotated[
+        str | None, typer.Option(help="The id of the earlier message that it answers.", metavar="MESSAGE")
+    ] = None,
+    nothing: Annotated[bool, typer.Option("--nothing", help="It answers nothing and starts something new.")] = False,
+    by: By = _CALLER,
+    as_json: AsJson = False,
+) -> None:
+    """Say which earlier message a message answers, or that it answers nothing."""
+    if nothing == (answers is not None):
+        raise typer.BadParameter("Give --answers MESSAGE or --nothing.")
+
+    async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
+        entry = await lore.links.correct(room, message, answers=answers, by=by)
+        return entry, None if answers is None else (await lore.messages.get(room, answers)).message
+
+    entry, answered = frame_of(ctx).run(work)
+    _tell(entry, answered, as_json=as_json)
+
+
+@app.command()
+def undo(ctx: typer.Context, room: Room, message: Message, by: By = _CALLER, as_json: AsJson = False) -> None:
+    """Take the correction of a message back."""
+
+    async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
+        entry = await lore.links.undo(room, message, by=by)
+        return entry, await _answered(lore, entry)
+
+    entry, answered = frame_of(ctx).run(work)
+    _tell(entry, answered, as_json=as_json)
+
+
+async def _answered(lore: Lore, entry: Entry) -> StoredMessage | None:
+    link = entry.link
+    if link.parent is None or link.kind == "new":
+        return None
+    page = await lore.messages.page(entry.message.room_id, after=link.parent - 1, limit=1)
+    return page[0] if page and page[0].arrival == link.parent else None
+
+
+def _tell(entry: Entry, answered: StoredMessage | None, *, as_json: bool) -> None:
+    if as_json:
+        show.as_json(to_jsonable(entry))
+        return
+    typer.echo(f"{show.name(entry.message)}: {show.inert(entry.message.text, 160)}")
+    if answered is None:
+        typer.echo("  answers nothing before it")
+    else:
+        likely = "" if entry.link.is_certain else f" ({entry.link.parent_probability:.2f} likely)"
+        typer.echo(f"  answers{likely} {show.name(answered)}: {show.inert(answered.text, 160)}")
+
+
+@app.command()
+def log(
+    ctx: typer.Context,
+    room: Room,
+    before: Annotated[int | None, typer.Option(min=1, help="Only entries with a number below.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most entries.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show the corrections of a room, the newest first."""
+
+    async def work(lore: Lore) -> list[Correction]:
+        return await lore.links.corrections(room, before=before, limit=limit)
+
+    found = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(found))
+        return
+    shape = show.table("number", "when", "message", "said", "by", right=("number",), fixed=("when",))
+    show.console().print(show.rows(shape, map(_line, found)))
+    if len(found) == limit:
+        typer.echo(f"more: --before {found[-1].number}", err=True)
+
+
+def _line(one: Correction) -> list[str]:
+    said = {
+        CorrectionKind.ANSWERS: f"answers {show.inert(one.answers or 'a deleted message', 80)}",
+        CorrectionKind.NOTHING: "answers nothing",
+        CorrectionKind.UNDONE: "taken back",
+    }[one.kind]
+    said += "" if one.standing or one.kind is CorrectionKind.UNDONE else " (no longer)"
+    return [str(one.number), show.clock(one.at), show.inert(one.message_id, 80), said, show.inert(one.by, 60)]

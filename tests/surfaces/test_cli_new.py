@@ -1,0 +1,37 @@
+"""`roomlore new bot`. The bots themselves run in tests/docs, on the page docs/how-to/small-bots.md."""
+
+import pytest
+from typer.testing import CliRunner
+
+from roomlore.surfaces.cli.app import app
+from roomlore.surfaces.cli.new import Platform
+
+
+def run(*arguments: str, code: int = 0):
+    done = CliRunner().invoke(app, ["new", "bot", *arguments])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.mark.parametrize("platform", Platform)
+def test_a_bot_is_written_with_what_it_needs_next(platform, tmp_path):
+    told = run("--platform", platform, str(tmp_path / "new" / "folder")).stdout
+    program = tmp_path / "new" / "folder" / f"{platform}_bot.py"
+    compile(program.read_text(encoding="utf-8"), program.name, "exec")
+    assert "database_url" in program.with_name("roomlore.yaml").read_text(encoding="utf-8")
+    read = set(program.read_text(encoding="utf-8").split('os.environ["')[1:])
+    assert all(f"{one.split(chr(34))[0]}=..." in told for one in read), "a variable that it needs is not told"
+    assert f"python {program.name}" in told
+
+
+def test_no_file_is_overwritten(tmp_path):
+    (tmp_path / "roomlore.yaml").write_text("memory: {database_url: 'sqlite:///mine.db'}", encoding="utf-8")
+    run("--platform", "slack", str(tmp_path))
+    assert "mine.db" in (tmp_path / "roomlore.yaml").read_text(encoding="utf-8")
+    (tmp_path / "slack_bot.py").write_text("# mine", encoding="utf-8")
+    assert "is there already" in run("--platform", "slack", str(tmp_path), code=1).stderr
+    assert (tmp_path / "slack_bot.py").read_text(encoding="utf-8") == "# mine"
+
+
+def test_an_unknown_platform_is_refused_with_those_there_are(tmp_path):
+    assert "telegram" in run("--platform", "icq", str(tmp_path), code=2).stderr

@@ -1,0 +1,143 @@
+"""Rooms have names: from exports, or given by hand; they are shown wherever a room is, and ids stay visible."""
+
+import json
+from pathlib import Path
+
+import pytest
+from console_rig import page
+from typer.testing import CliRunner
+
+import roomlore
+from roomlore import InvalidInput, Message, NotFound
+from roomlore.surfaces.cli.app import app as program
+
+TELEGRAM = {
+    "name": "菜园 Allotment", "type": "private_group", "id": 4242,
+    "messages": [
+        {"id": 1, "type": "message", "date_unixtime": "1780304400", "from": "Ann", "from_id": "u1", "text": "hi"}
+    ],
+}  # fmt: skip
+DISCORD = {
+    "guild": {"id": "1", "name": "Harbour"}, "channel": {"id": "77", "type": "GuildTextChat", "name": "general"},
+    "messages": [
+        {"id": "5", "type": "Default", "timestamp": "2024-05-01T12:00:00+00:00", "content": "hi",
+         "author": {"id": "9", "name": "ann"}}
+    ],
+}  # fmt: skip
+CHATGPT = [
+    {
+        "title": "Trip to Kyoto", "create_time": 1.0, "conversation_id": "c-1", "id": "c-1", "current_node": "b",
+        "mapping": {
+            "b": {"id": "b", "parent": None, "children": [], "message": {
+                "id": "b", "author": {"role": "user"}, "create_time": 1.0,
+                "content": {"content_type": "text", "parts": ["hello"]}}}
+        },
+    }
+]  # fmt: skip
+EXPORTS = {
+    "telegram": (TELEGRAM, "4242", "菜园 Allotment"),
+    "discord": (DISCORD, "77", "general"),
+    "chatgpt": (CHATGPT, "c-1", "Trip to Kyoto"),
+}
+
+
+def _write(export: object) -> None:
+    Path("export.json").write_text(json.dumps(export), encoding="utf-8")
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+async def test_an_import_names_rooms_that_have_no_name(lore, form):
+    export, room_id, name = EXPORTS[form]
+    _write(export)
+    await lore.imports.run("export.json", format=form)
+    assert (await lore.rooms.get(room_id)).name == name
+    await lore.rooms.rename(room_id, "mine")
+    await lore.imports.run("export.json", format=form)
+    assert (await lore.rooms.get(room_id)).name == "mine"
+    await lore.imports.run("export.json", format=form, room_id="other")
+    assert (await lore.rooms.get("other")).name == ""
+
+
+async def test_what_a_name_may_be(lore):
+    await lore.messages.add(Message(id="1", room_id="tea", sender_id="ann", text="hi"))
+    room = await lore.rooms.rename("tea", "  王敏的   茶会 ")
+    assert (room.name, room.title) == ("王敏的 茶会", "王敏的 茶会")
+    assert await lore.rooms.rename("tea", "王敏的 茶会") == room, "nothing changed"
+    assert (await lore.rooms.rename("tea", "")).title == "tea"
+    for name in ("x" * 201, None, 5):
+        with pytest.raises(InvalidInput, match="name is"):
+            await lore.rooms.rename("tea", name)
+    with pytest.raises(NotFound):
+        await lore.rooms.rename("nowhere", "x")
+
+
+async def test_over_http(http, make_message):
+    await http.post("/messages", json=make_message())
+    assert (await http.patch("/rooms/tea", json={"name": "茶会"})).json()["name"] == "茶会"
+    assert (await http.get("/rooms/tea")).json()["name"] == "茶会"
+    for path, body, status in (
+        ("/rooms/tea", {"name": "x" * 201}, 422),
+        ("/rooms/tea", {}, 422),
+        ("/rooms/none", {"name": "x"}, 404),
+    ):
+        assert (await http.patch(path, json=body)).status_code == status
+
+
+async def test_the_console_shows_names_and_finds_by_them(lore, http, make_message):
+    await http.post("/messages", json=make_message())
+    await lore.rooms.rename("tea", "茶会 <b>Tea</b>")
+    shown = "<bdi>茶会 &lt;b&gt;Tea&lt;/b&gt;</bdi>"
+    for path in ("/console", "/console/room?id=tea", "/console/search?q=茶会", "/console/person?id=ann"):
+        text = await page(http, path)
+        assert shown in text, path
+        assert "<b>Tea" not in text
+    for path in ("/console", "/console/room?id=tea"):
+        assert "<code>tea</code>" in await page(http, path)
+
+
+def test_on_the_command_line():
+    _write(TELEGRAM)
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(program, ["--db", "chat.db", *arguments])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    run("import", "export.json")
+    assert run("rooms").splitlines()[1].split()[:3] == ["4242", "菜园", "Allotment"]
+    assert run("rename", "4242", "园子") == "4242: 园子\n"
+    assert json.loads(run("rooms", "--json"))[0]["name"] == "园子"
+    assert run("rename", "4242", "") == "4242: (no name)\n"
+
+
+async def test_a_name_goes_with_the_person_it_names():
+    async with roomlore.open("sqlite://", background=False) as lore:
+        await lore.messages.add(
+            [
+                Message(id="1", room_id="tea", sender_id="u7", sender_name="王敏", text="hi"),
+                Message(id="2", room_id="tea", sender_id="bob", text="hello"),
+            ]
+        )
+        await lore.rooms.rename("tea", "王敏的茶会")
+        await lore.privacy.forget("u7")
+        assert "王敏" not in (await lore.rooms.get("tea")).name
+
+
+@pytest.mark.parametrize(("language", "wanted"), [("en", "Sticker: <bdi>🦊</bdi>"), ("zh", "表情: <bdi>🦊</bdi>")])
+async def test_a_message_without_words_says_what_it_holds(http, make_message, language, wanted):
+    told = {"caption": "🦊", "media_type": "sticker"}
+    batch = [make_message(1, text=" ", metadata=told), make_message(2, text="", metadata={"x": 1})]
+    await http.post("/messages", json={"messages": batch})
+    text = await page(http, "/console/room?id=tea", language=language)
+    assert wanted in text
+    assert {"en": "(no text)", "zh": "（没有文字）"}[language] in text
+    assert wanted in await page(http, "/console/person?id=ann", language=language)
+
+
+async def test_the_likelier_a_link_the_thicker_its_line(http, make_message):
+    batch = [make_message(1), make_message(2, reply_to="m1"), make_message(3, reply_to="m2")]
+    await http.post("/messages", json={"messages": batch})
+    text = await page(http, "/console/room?id=tea")
+    assert 'class="lane last c1 w4"' in text
+    assert 'class="lane middle c1 w4"' in text
+    assert text.count('data-width="4"') == 2
