@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.digest.compose import Draft
-from roomlore.core.digest.talks import talks_of
+from roomlore.core.digest.talks import Talk, talks_of
 from roomlore.core.digest.wording import Words, shortened, title_of
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, Role, StoredMessage, TalkState
@@ -151,6 +151,22 @@ def test_what_was_decided_is_named_by_the_decision(texts):
     assert shown.why == "decision"
     assert "decided" in shown.title or "决定" in shown.title
     assert [line.message_id for line in shown.lines] == ["m2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("@Ann Lee can you send the logo?", "can you send the logo?"),
+        ("@Ann Lee: can you send the logo?", "can you send the logo?"),
+        ("@小李 能发一下标志吗？", "能发一下标志吗？"),
+        ("@stranger can you send the logo?", "can you send the logo?"),
+        ("@Ann Lee", "@Ann Lee"),
+    ],
+)
+def test_a_title_names_nobody_whom_it_addresses(text, title):
+    talk = Talk(1, (entry(1, text, "bob"),))
+    words = Words({}, texts=20, names=["Ann Lee", "ann", "小李", "bob"])
+    assert title_of(talk, words) == title
 
 
 def test_the_last_of_several_decisions_names_a_conversation():

@@ -28,6 +28,8 @@ _TELLING = 0.25
 _TITLE = 60
 _TITLE_WORDS = 3
 _LEADING_NAME = re.compile(r"\A@?(?P<name>[^\s:：,，]{1,40})[:：,，]\s*(?=\S)")
+_NAME, _NAME_WORDS = 80, 6
+_NEXT_WORD = re.compile(r"[\s,，:：]+(?=\S)")
 _LEADING_MENTION = re.compile(r"\A@[^\s:：,，]{1,40}\s+(?=\S)")
 
 
@@ -106,13 +108,23 @@ def title_of(talk: Talk, words: Words, best: Sequence[Sentence] | None = None) -
     if not best:
         return ""
     first = _deciding(talk, best) or best[0]
-    sentence = shortened(_LEADING_MENTION.sub("", first.text), _TITLE)
+    sentence = shortened(_unaddressed(first.text, words.names), _TITLE)
     again = Counter(word for entry in talk.entries for word in entry.features.keywords)
     telling = sorted((word for word in weights if again[word] > 1), key=lambda word: (-weights[word], word))
     held = set(keywords(sentence))
     missing = [word for word in telling[:_TITLE_WORDS] if word not in held and word not in sentence.casefold()]
     tail = ", ".join(truncate(word, 24) for word in missing)
     return f"{sentence} ({tail})" if tail else sentence
+
+
+def _unaddressed(text: str, names: Collection[str]) -> str:
+    """Return the text without the person whom it begins by mentioning. A known name may have several words."""
+    mention = _LEADING_MENTION.match(text)
+    if mention is None or fold(text[1 : _NAME + 1]) in names:
+        return text
+    ends = [found.end() for found in _NEXT_WORD.finditer(text, 0, _NAME)][: _NAME_WORDS - 1]
+    known = [end for end in ends if fold(text[1:end].strip(" ,，:：")) in names]
+    return text[max(known) :] if known and text[max(known) :].strip() else text[mention.end() :]
 
 
 def _deciding(talk: Talk, best: Sequence[Sentence]) -> Sentence | None:

@@ -1,5 +1,7 @@
 """Readers: who a name means, the messages that people marked as read, and those they wrote."""
 
+from collections.abc import Mapping
+
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.text import fold
@@ -29,11 +31,12 @@ async def reader_named(work: UnitOfWork, *, tenant: str, room_id: str, given: st
         return meant[0]
     if meant:
         raise InvalidInput(
-            f"{len(meant)} people of room {room_id!r} are called {given!r}; give the id of one: {_few(meant)}."
+            f"{len(meant)} people of room {room_id!r} are called {given!r}; give the id of one: {_few(meant, {})}."
         )
     raise InvalidInput(
-        f"Nobody in room {room_id!r} has the id or the name {given!r:.80}. These wrote there: {_few(list(spoke))}. "
-        "For a person who only reads, first mark what they have read, or make them a member of the room."
+        f"Nobody in room {room_id!r} has the id or the name {given!r:.80}. These wrote there: "
+        f"{_few(list(spoke), spoke)}. For a person who only reads, first mark what they have read, or make them a "
+        "member of the room."
     )
 
 
@@ -45,8 +48,10 @@ async def _only_reads(work: UnitOfWork, tenant: str, room_id: str, person: str) 
     return bool(await work.progress.marks(tenant=tenant, room_id=room_id, names=[_mark(person)]))
 
 
-def _few(ids: list[str]) -> str:
-    named = ", ".join(f"{one:.80}" for one in ids[:_NAMED])
+def _few(ids: list[str], names: Mapping[str, str]) -> str:
+    """Return the first ids, each with a name that differs from it."""
+    also = {one: f" ({name:.80})" for one in ids[:_NAMED] if (name := names.get(one)) and name != one}
+    named = ", ".join(f"{one:.80}{also.get(one, '')}" for one in ids[:_NAMED])
     return f"{named} and {len(ids) - _NAMED} more" if len(ids) > _NAMED else named or "nobody"
 
 
