@@ -566,6 +566,7 @@ async def test_openapi_names_every_path(http, app):
         "/usage", "/usage/report", "/usage/export", "/rooms", "/rooms/{room_id}",
         "/rooms/{room_id}/threads", "/rooms/{room_id}/threads/{message_id}", "/rooms/{room_id}/settings",
             "/rooms/{room_id}/digest", "/rooms/{room_id}/read", "/rooms/{room_id}/headings",
+            "/rooms/{room_id}/audience",
         "/sessions", "/sessions/{conversation_id}", "/sessions/{conversation_id}/state",
         "/sessions/{conversation_id}/context", "/sessions/{conversation_id}/turns",
         "/sessions/{conversation_id}/checkpoint", "/sessions/{conversation_id}/reset",

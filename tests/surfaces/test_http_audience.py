@@ -214,3 +214,30 @@ async def test_an_id_that_was_seen_once_does_not_tell_what_the_memory_says_now(l
     assert answer.status_code == 409
     assert SECRET not in answer.text
     assert now not in answer.text
+
+
+async def test_an_administrator_tells_who_can_see_a_room(lore):
+    hidden = await remember(lore, SECRET, "dm")
+    _, key = await lore.keys.create("platform", scopes=("admin",))
+    transport, headers = httpx.ASGITransport(create_app(lore)), {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as admin:
+        ann = {"person_id": "ann", "joined_at": "2025-01-01T00:00:00Z"}
+        asked = {"kind": "private", "since": "2025-01-01", "members": [ann]}
+        told = await admin.patch("/rooms/私聊/audience", json=asked)
+        assert told.status_code == 200, told.text
+        assert (told.json()["kind"], told.json()["complete"]) == ("private", True)
+        assert told.json()["people"]["ann"]["stays"][0]["joined_at"].startswith("2025-01-01T00:00:00")
+        shown = {"viewer": "room:私聊"}
+        assert (await admin.get(f"/facts/{hidden}", params=shown)).status_code == 200
+        moved = await admin.patch("/rooms/私聊/audience", json={"add": ["bo", "eve"], "remove": ["eve"]})
+        assert moved.json() == (await admin.get("/rooms/私聊/audience")).json()
+        assert (await admin.get(f"/facts/{hidden}", params=shown)).status_code == 404
+        for wrong, why in (
+            ({"kind": "public", "since": "2999-01-01"}, "to come"),
+            ({"since": "2025-01-01"}, "give kind"),
+            ({"kind": "secret"}, "kind"),
+            ({"members": [""]}, "members"),
+        ):
+            answer = await admin.patch("/rooms/私聊/audience", json=wrong)
+            assert (answer.status_code, why in answer.text) == (422, True), answer.text
+        assert (await admin.get("/rooms/none/audience")).status_code == 404

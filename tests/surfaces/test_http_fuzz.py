@@ -34,8 +34,15 @@ def before_call(context, case, kwargs):
     for first, last in ORDERED.items():
         if first in (case.query or {}):
             case.query.pop(last, None)
+    if "for_user" in (case.query or {}):
+        case.query.pop("viewer", None)  # is the same person
     if not isinstance(case.body, dict):
         return
+    if case.body.get("since"):
+        case.body["since"] = "2000-01-01"  # is past
+    for member in (*(case.body.get("members") or ()), *(case.body.get("add") or ())):
+        if isinstance(member, dict):
+            member.pop("left_at", None)  # is not before joined_at
     if WEIGHT in case.body:
         case.body[WEIGHT] = 1
     if "message" in case.body:

@@ -66,6 +66,8 @@ ROUTES = [
     ("POST", "/memory/revert/e1", None, "admin"),
     ("POST", "/privacy/forget", {"user_id": "ann", "dry_run": True}, "admin"),
     ("GET", "/privacy/verify", None, "admin"),
+    ("GET", "/rooms/tea/audience", None, "admin"),
+    ("PATCH", "/rooms/tea/audience", {"kind": "private"}, "admin"),
     ("GET", "/index", None, "admin"),
     ("GET", "/metrics", None, "admin"),
 ]

@@ -144,6 +144,7 @@ def _time(given: Any) -> datetime | None:
 
 Time = Annotated[datetime | None, BeforeValidator(_time), WithJsonSchema(TIME)]
 """A time of a body."""
+MAX_MEMBERS = 10_000
 _ID = {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS}
 _NAME = {"type": ["string", "null"], "maxLength": MAX_ID_CHARS}
 _FLAG = {"type": ["boolean", "null"]}
@@ -406,6 +407,46 @@ class RoomRequest(Body):
     """A change of a room."""
 
     name: str = Field(max_length=MAX_ROOM_NAME, description="What it is called from now on; empty for no name.")
+
+
+class MemberForm(Body):
+    """A stay of a person in a room."""
+
+    person_id: str = Field(min_length=1, max_length=MAX_ID_CHARS)
+    joined_at: Time = Field(None, description="Null if unknown.")
+    left_at: Time = Field(None, description="Null if the person is still there.")
+
+
+_Person = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
+_Members = Annotated[list[_Person | MemberForm], Field(max_length=MAX_MEMBERS)]
+
+
+_WITHOUT_SINCE: Any = {"properties": {"since": {"type": "null"}}}
+_WITH_KIND: Any = {"required": ["kind"], "properties": {"kind": {"type": "string"}}}
+
+
+class AudienceRequest(Body):
+    """Who can see a room. Fields that are left out or null stay; all changes are made in this order."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [_WITHOUT_SINCE, _WITH_KIND]})
+
+    kind: Literal["direct", "private", "public", "unknown"] | None = Field(
+        None, description="One person and agents, its members, everybody of the tenant, or nobody knows."
+    )
+    since: Time = Field(
+        None, description="From when the kind counts; by default from now, and as long as it was unknown."
+    )
+    members: _Members | None = Field(
+        None, description="All members, by id or with their times. Whoever is not among them has left."
+    )
+    add: _Members | None = Field(None, description="Who joined.")
+    remove: Annotated[list[_Person], Field(max_length=MAX_MEMBERS)] | None = Field(None, description="Who left.")
+
+    @model_validator(mode="after")
+    def _fit(self) -> "AudienceRequest":
+        if self.since is not None and self.kind is None:
+            raise ValueError("since says from when the kind counts; give kind with it")
+        return self
 
 
 class EditRequest(Body):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Request
 from pydantic import Field
 
+from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import Context, ContextOptions
 from roomlore.core.dates.moments import moment
 from roomlore.core.digest.digest import Digest
@@ -526,6 +527,7 @@ async def get_digest(
     for_user: Annotated[
         str | None,
         Query(
+            min_length=1,
             max_length=MAX_ID_CHARS,
             description="Whose digest, by sender id or by a name that one person has: it begins after what they "
             "wrote or marked as read.",
@@ -559,6 +561,35 @@ def _since(lore: Lore, text: str | None) -> datetime | None:
         return None
     zone = lore.settings.search.zone
     return parse_time(_plussed(text)) or moment("since", text, now=lore.now(), zone=zone, edge="start")
+
+
+@rooms.get("/rooms/{room_id:id}/audience")
+async def get_audience(lore: Admin, room_id: RoomId) -> RoomPeople:
+    """Return who can see a room: its kind, and its people without agents, with their stays and when each spoke."""
+    return await lore.rooms.people(room_id)
+
+
+@rooms.patch("/rooms/{room_id:id}/audience", openapi_extra=bodies.documented(bodies.AudienceRequest))
+async def change_audience(
+    lore: Admin,
+    room_id: RoomId,
+    wanted: Annotated[bodies.AudienceRequest, Depends(bodies.body_of(bodies.AudienceRequest, within=Bounds.bulk))],
+) -> RoomPeople:
+    """Say who can see a room: its kind, all its members, or who joined and left. A room that is not there is made."""
+    if wanted.kind is not None:
+        kind = None if wanted.kind == "unknown" else wanted.kind
+        await lore.rooms.set_kind(room_id, kind, since=wanted.since)
+    if wanted.members is not None:
+        await lore.rooms.set_members(room_id, _members(wanted.members))
+    if wanted.add:
+        await lore.rooms.add_members(room_id, _members(wanted.add))
+    if wanted.remove:
+        await lore.rooms.remove_members(room_id, wanted.remove)
+    return await lore.rooms.people(room_id)
+
+
+def _members(given: Sequence[str | bodies.MemberForm]) -> list[Member]:
+    return [Member(one) if isinstance(one, str) else Member(one.person_id, one.joined_at, one.left_at) for one in given]
 
 
 @rooms.post("/rooms/{room_id:id}/read", openapi_extra=bodies.documented(bodies.ReadRequest))
