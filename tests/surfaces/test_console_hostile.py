@@ -29,8 +29,8 @@ ul ol li span b strong bdi time table thead tbody tr th td code pre blockquote l
 meter progress select option textarea ins del br svg polyline line rect"""
 ATTRIBUTES = """href src rel type name value content charset lang class id for action method role tabindex datetime dir
 title data-zone data-thread data-last data-live data-since data-older data-one data-close data-beside data-width
-autofocus scope min max maxlength required placeholder autocomplete hidden open selected checked data-theme media http-equiv defer
-viewbox points x1 x2 y1 y2
+autofocus scope min max maxlength required placeholder autocomplete hidden open selected checked data-theme media
+http-equiv defer viewbox points x1 x2 y1 y2
 preserveaspectratio x y width height rx step rows minlength pattern list cols inputmode spellcheck size"""
 ADDRESSES = ("href", "src", "action", "hx-get", "data-live", "data-since", "data-older")
 PIECES = ("/console/side", "/console/room/since", "/console/room/live")
