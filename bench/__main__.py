@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+from collections.abc import Sequence
 
 from bench import (
     at_once,
@@ -13,7 +14,7 @@ from bench import (
     digest,
     evolve_speed,
     hostile,
-    http_floor,
+    http_load,
     many_rooms,
     meaning,
     memory_scores,
@@ -48,7 +49,7 @@ BENCHES = {
     "recall": recall,
     "audience": audience,
     "audience-cost": audience_cost,
-    "http-floor": http_floor,
+    "http": http_load,
     "hostile": hostile,
     "reply-latency": reply_latency,
     "session-summary": session_summary,
@@ -67,12 +68,13 @@ BENCHES = {
 }
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the bench that the words name, by default those of the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     commands = parser.add_subparsers(dest="bench", required=True)
     for name, module in BENCHES.items():
         module.add_arguments(commands.add_parser(name, help=(module.__doc__ or "").splitlines()[0]))
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     asyncio.run(BENCHES[arguments.bench].run(arguments))
 
 

@@ -1,7 +1,7 @@
 """Invented worlds in which something must not come out: how many leak, and how much of what must be known is known.
 
 The cases lie in `bench/audience`. Each is played into a store of its own through the public verbs, and every read is
-asked for its viewer: recall, searches, lists, histories and the prompt of a reply.
+asked for its viewer: recall, searches, lists, histories, messages, digests and the prompt of a reply.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from roomlore.wiring import resources
 
 CASES = Path(__file__).parent / "audience" / "leaks.jsonl"
 _AGENT = "the-agent"
+_FOREVER = datetime(2000, 1, 1, tzinfo=UTC)
 _IDS = re.compile(r"\bid-\d{6}\b")
 Case = Mapping[str, Any]
 
@@ -227,6 +228,11 @@ class World:
         for name in sorted(self._ids):
             with suppress(NotFound):
                 told.append([_shown(one) for one in await lore.memories.history(self._ids[name], viewer=viewer)])
+        for room in sorted(room.room_id for room in await lore.rooms.page()):
+            with suppress(NotFound):
+                told.append(await self._room(room, viewer, query))
+        said_anywhere = await lore.messages.search(query=query, viewer=viewer, limit=50)
+        told.append([(hit.message, hit.score, dict(hit.signals)) for hit in said_anywhere.hits])
         told.append(await self._prompt(viewer, query))
         names = {stored: name for name, stored in self._ids.items()}
         return Answer(
@@ -234,6 +240,14 @@ class World:
             recalled=frozenset(names[one.memory.memory_id] for one in recalled.facts),
             text=_IDS.sub("id", json.dumps(told, ensure_ascii=False, default=str)),
         )
+
+    async def _room(self, room_id: str, viewer: str, query: str) -> list[Any]:
+        """Return what the viewer is told of a room: its messages, a search and a digest."""
+        messages = self.lore.messages
+        page = await messages.page(room_id, viewer=viewer, limit=200)
+        hits = (await messages.search(room_id, query, viewer=viewer, limit=50)).hits
+        made = await self.lore.digest(room_id, viewer=viewer, since=_FOREVER, max_tokens=4000)
+        return [page, [(hit.message, hit.score) for hit in hits], made.to_prompt(), made.messages]
 
     async def _prompt(self, viewer: str, query: str) -> str:
         """Return the prompt that a model gets in the viewer's room. In another room than the direct one a person has
@@ -262,6 +276,7 @@ def _message(event: Case) -> Message:
         sender_name=event.get("sender_name", ""),
         role=Role(event["role"]),
         text=event["text"],
+        reply_to=event.get("reply_to"),
         sent_at=_time(event["at"]),
     )
 

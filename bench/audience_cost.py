@@ -8,7 +8,7 @@ times are those of the processor, so that a busy machine measures the same.
 
 import argparse
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ from roomlore.adapters.sql.engine import Row, Statement
 from roomlore.adapters.sql.sqlite import SqliteConnection
 from roomlore.core.audience import EvidenceTable, Viewer
 from roomlore.core.memory.writing import NewMemory
-from roomlore.ports.audience import Sight
+from roomlore.ports.audience import KnownWindows, Sight
 
 _ROOMS = 40
 _PEOPLE = 12
@@ -67,28 +67,33 @@ async def run(arguments: argparse.Namespace) -> None:
         table = EvidenceTable(await lore.memories.page(_SCOPE, limit=10**9))
         print(f"{arguments.facts} facts, {_ROOMS} rooms of {_PEOPLE} people. Medians of {arguments.runs} runs.\n")
         print("| the decision if | ms | statements | of these ms | a recall ms | share |\n|---|---|---|---|---|---|")
-        sight = Sight(lore.tenant, _VIEWER)
-        for name, kept, spoken in (
-            ("nothing changed", sight, False),
-            ("a message came", sight, True),
-            ("new", None, True),
+        known = KnownWindows()
+        sight = Sight(lore.tenant, _VIEWER, known)
+        for name, make, spoken in (
+            ("nothing changed", lambda: sight, False),
+            ("a message came", lambda: sight, True),
+            ("new facts are asked for", lambda: Sight(lore.tenant, _VIEWER, known), False),
+            ("nothing is known", lambda: Sight(lore.tenant, _VIEWER, KnownWindows()), False),
         ):
-            print(f"| {name} | {await _measured(lore, table, kept, spoken, arguments.runs)} |")
+            print(f"| {name} | {await _measured(lore, table, make, spoken, arguments.runs)} |")
 
 
-async def _measured(lore: roomlore.Lore, table: EvidenceTable, kept: Sight | None, spoken: bool, runs: int) -> str:
-    """Return a line's figures. `kept`: what is known already. `spoken`: a message came into the room before each."""
+async def _measured(
+    lore: roomlore.Lore, table: EvidenceTable, make: Callable[[], Sight], spoken: bool, runs: int
+) -> str:
+    """Return a line's figures. `make`: gives what is known already. `spoken`: a message came into the room before
+    each."""
     statements, decided, recalled = Statements(), list[float](), list[float]()
-    await _decide(lore, table, kept)
+    await _decide(lore, table, make())
     await _recall(lore)
     for number in range(runs):
         if spoken:
-            await lore.messages.add(Message(id=f"{number}-{kept is None}", room_id="r0", sender_id="p0", text="Hello"))
+            await lore.messages.add(Message(id=f"m{number}", room_id="r0", sender_id="p0", text="Hello"))
         recalled.append(await _recall(lore))
         with statements.counted():
-            decided.append(await _decide(lore, table, kept))
+            decided.append(await _decide(lore, table, make()))
     spent, whole = 1000 * median(decided), 1000 * median(recalled)
-    share = "" if kept is None else f"{100 * spent / whole:.1f} %"
+    share = f"{100 * spent / whole:.1f} %"
     sql = f"{statements.count / runs:.0f} | {1000 * statements.seconds / runs:.2f}"
     return f"{spent:.2f} | {sql} | {whole:.1f} | {share}"
 
@@ -118,10 +123,9 @@ async def _recall(lore: roomlore.Lore) -> float:
     return process_time() - began
 
 
-async def _decide(lore: roomlore.Lore, table: EvidenceTable, kept: Sight | None) -> float:
+async def _decide(lore: roomlore.Lore, table: EvidenceTable, sight: Sight) -> float:
     """Return the seconds of what a recall does for its viewer while the facts are cached."""
     await asyncio.sleep(0)
-    sight = kept or Sight(lore.tenant, _VIEWER)
     began = process_time()
     async with lore.storage.reading() as work:
         await sight.of(work, table, lore.now())

@@ -19,7 +19,7 @@ from pathlib import Path
 import roomlore
 from bench.digest_baselines import BASELINES
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.digest.compose import make_digest
+from roomlore.core.digest.compose import Draft
 from roomlore.core.digest.digest import Digest
 from roomlore.core.digest.talks import is_asking, talks_of
 from roomlore.core.digest.wording import Words, title_of
@@ -104,7 +104,7 @@ def _coverage(days: Sequence[Day], budget: int, tokens: EncodingTokens) -> str:
     pure, pure_of_several = [], []
     others = dict.fromkeys(BASELINES, 0)
     for day in days:
-        digest = make_digest("room", day.entries, max_tokens=budget, count=tokens.count)
+        digest = Draft("room", day.entries, max_tokens=budget, count=tokens.count).finished({})
         assert digest.tokens <= budget, digest.tokens
         arrivals = {entry.message.id: entry.message.arrival for entry in day.entries}
         cited = {day.gold.get(arrivals[i]) for entry in digest.entries for line in entry.lines for i in line.cited}

@@ -11,8 +11,8 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -32,6 +32,8 @@ from bench.session_speed import ratio, rotated, shown
 ROOM, SCOPE = "floor", "user:ann"
 FACTS = 50
 _WARM = 20
+_KEEP_SECONDS = 75
+"""As long as roomlore keeps an idle connection: each server waits while the other one answers."""
 _BARE = "from bench.http_floor import serve_bare; serve_bare()"
 
 
@@ -81,7 +83,8 @@ async def run(arguments: argparse.Namespace) -> None:
         served = closing.enter_context(listening(ours))
         bare = closing.enter_context(listening([sys.executable, "-c", _BARE]))
         measured = routes(words)
-        measure(measured, connection(served), connection(bare), arguments.requests)
+        ours_asked, bare_asked = (closing.enter_context(connected(url)) for url in (served, bare))
+        measure(measured, ours_asked, bare_asked, arguments.requests)
         tell(measured, arguments)
 
 
@@ -95,8 +98,13 @@ async def fill(url: str, messages: int) -> str:
         return " ".join(said[messages // 2].text.split()[:4])
 
 
-def connection(url: str) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+@contextmanager
+def connected(url: str) -> Iterator[http.client.HTTPConnection]:
+    client = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def measure(
@@ -151,4 +159,5 @@ def serve_bare() -> None:
         door.bind(("127.0.0.1", 0))
         door.listen()
         print(f"http://127.0.0.1:{door.getsockname()[1]}", flush=True)
-        uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run([door])
+        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_keep_alive=_KEEP_SECONDS)
+        uvicorn.Server(config).run([door])

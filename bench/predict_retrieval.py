@@ -72,7 +72,8 @@ def messages(path: Path) -> Iterator[roomlore.Message]:
 
 async def ingest(lore: roomlore.Lore, path: Path) -> None:
     found, done = messages(path), 0
-    progress = Progress("messages", sum(1 for _ in path.open("rb")))
+    with path.open("rb") as lines:
+        progress = Progress("messages", sum(1 for _ in lines))
     while batch := list(islice(found, BATCH)):
         await lore.messages.add(batch)
         done += len(batch)

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import IO
 
 import httpx
 
@@ -90,13 +91,21 @@ def side(model: ModelServer, every: int, database: str | None) -> Iterator[Side]
 @contextmanager
 def listening(command: Sequence[str]) -> Iterator[str]:
     """Start a server that prints its address, yield the address, and end the server."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with serving(command) as (_, address):
+        yield address
+
+
+@contextmanager
+def serving(command: Sequence[str], log: IO[bytes] | None = None) -> Iterator[tuple[int, str]]:
+    """Start a server that prints its address, yield its process id and the address, and end it. `log`: where what it
+    says on standard error goes."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
         assert process.stdout is not None
         found = re.search(r"http://[^\s,;]+", process.stdout.readline())
         if found is None:
             raise SystemExit("the server did not start; what it says is above")
-        yield found.group()
+        yield process.pid, found.group()
     finally:
         process.kill()
         process.communicate()

@@ -118,7 +118,8 @@ def _begin(written: "Synchronized[int]") -> None:
 @contextmanager
 def started(tasks: Sequence[Task]) -> Iterator[tuple[list[Future[Report]], Callable[[], int]]]:
     """A process for each task; beside what they will report, how many turns are written so far."""
-    processes = get_context("spawn")
+    processes = get_context("forkserver")
+    processes.set_forkserver_preload([__name__])
     written: Synchronized[int] = processes.Value("l", 0)
     with ProcessPoolExecutor(len(tasks), mp_context=processes, initializer=_begin, initargs=(written,)) as pool:
         yield [pool.submit(_hold, task) for task in tasks], lambda: written.value

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from docsite import commands, http_pages, python_page, settings_table
+from docsite import commands, http_pages, mcp_page, python_page, settings_table
 from docsite.marked import refreshed
-from roomlore.surfaces.mcp import reference as mcp
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
@@ -17,4 +16,5 @@ def pages() -> dict[str, str]:
         "settings.md": settings_table.regions(),
     }
     mixed = {name: refreshed((REFERENCE / name).read_text(encoding="utf-8"), made) for name, made in parts.items()}
-    return {**mixed, "http-fields.md": http_pages.fields_page(), "mcp.md": mcp.page(), "python.md": python_page.page()}
+    whole = {"http-fields.md": http_pages.fields_page(), "mcp.md": mcp_page.page(), "python.md": python_page.page()}
+    return mixed | whole

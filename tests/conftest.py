@@ -43,6 +43,11 @@ time.tzset()
 open_connections.watch()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    open_connections.name_makers()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the garbage collector away from the tests: while they are collected it would look through them again and
@@ -61,7 +66,7 @@ BACKENDS = ["sqlite-memory", "sqlite-file", "postgresql"]
 
 @pytest.fixture(autouse=True)
 def no_connection_is_left_open() -> Iterator[None]:
-    """A synchronous connection that a test leaves open fails that test, not whichever runs when it is collected."""
+    """A connection of psycopg that a test leaves open fails that test, not whichever runs when it is collected."""
     with open_connections.all_closed():
         yield
 

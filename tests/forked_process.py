@@ -20,7 +20,7 @@ import pytest
 
 _WARM = "forked_warm"
 _FORKS = get_context("forkserver")
-_FORKS.set_forkserver_preload([_WARM])
+_FORKS.set_forkserver_preload([_WARM, "bench.crash_warm"])
 
 
 class ForkedProcess:
@@ -116,10 +116,15 @@ def _started(
 
 def _start(process: BaseProcess) -> None:
     """The server of forks imports from PYTHONPATH alone, and passes over in silence what it cannot import."""
+    begin()
+    process.start()
+
+
+def begin() -> None:
+    """Start the server of forks, which all in this process share, if it does not run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         forkserver.ensure_running()
-    process.start()
 
 
 def _absolute(folder: str) -> str:

@@ -15,7 +15,7 @@ FIRST, LAST = ("m066", "m084"), ("m112", "m121")
 """The rows that are shown: both ends of what matters for the last question of the demo."""
 
 _TOP, _ROW = 104, 24
-_LANES, _LANE = 22, 27
+_LANES, _LANE = 22, 11
 _LINK, _CLOCK, _TEXT, _BAR, _WINDOW = 170, 216, 226, 606, 708
 _ZONE = ZoneInfo("Asia/Shanghai")
 _QUIET: dict[str, Any] = {"size": SMALL, "colour": "soft"}

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 import open_connections
 from roomlore.adapters.dbos import open_dbos
-from roomlore.adapters.dbos.locations import location_of, retire
+from roomlore.adapters.dbos.locations import PostgresLock, location_of, retire
 from roomlore.core.errors import Conflict, InvalidInput, StorageUnavailable
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.testing.contracts.durable import Diary, ended, hand_in, nothing, opened, until
@@ -342,6 +342,35 @@ def test_a_process_lock_is_taken_again_after_a_broken_connection(postgres_url):
     for one, its_engine in ((lock, engine), (watcher, other)):
         one.leave()
         its_engine.dispose()
+
+
+def test_a_process_lock_that_cannot_be_had_leaves_no_connection_open(postgres_url):
+    place = location_of(postgres_url)
+    engine = place.engine(connections=1)
+    held = PostgresLock(engine, "one")
+    held.take()
+    impatient = create_engine(place.url, connect_args={"options": "-c lock_timeout=50"})
+    asked = PostgresLock(impatient, "one")
+    with pytest.raises(OperationalError):
+        asked.take()
+    assert impatient.pool.checkedout() == 0
+    held.leave()
+    retire(impatient)
+    retire(engine)
+
+
+async def test_an_end_of_dbos_that_fails_leaves_no_connection_open(postgres_url, monkeypatch):
+    work, end = make(postgres_url), DBOS.destroy
+    await work.open(working=True)
+
+    def fail(**given) -> None:
+        end(**given)
+        raise RuntimeError("half done")
+
+    monkeypatch.setattr(DBOS, "destroy", fail)
+    with open_connections.all_closed(), pytest.raises(RuntimeError, match="half done"):
+        await work.close()
+    await until(lambda: not sessions(postgres_url))
 
 
 async def test_it_closes_while_the_database_is_down_and_goes_on_later(postgres_server, postgres_url):

@@ -1,21 +1,16 @@
 """The bench of HTTP routes, small: every route is timed beside the bare one, and a failed request stops it."""
 
-import subprocess
-import sys
 from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 from bench.http_floor import Route, ask, measure, routes
 
-ROOT = Path(__file__).parents[2]
+from bench_command import bench
 
 
 def test_every_route_is_timed_beside_the_bare_one():
-    command = (sys.executable, "-m", "bench", "http-floor", "--messages", "60", "--requests", "4")
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    rows = [line.split("|")[1:-1] for line in ended.stdout.splitlines() if line.startswith("| ")][1:]
+    printed = bench("http-floor", "--messages", "60", "--requests", "4")
+    rows = [line.split("|")[1:-1] for line in printed.splitlines() if line.startswith("| ")][1:]
     assert [row[0].strip() for row in rows] == ["health", "add a message", "context", "search", "recall"]
     assert all(float(row[3]) > 0 for row in rows)
 

@@ -1,19 +1,16 @@
 """The benches that others score: what they write, and that they never look at the gold."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+from bench import kept_vectors
+from bench_command import bench
 from roomlore.core.search.hits import Vectors
 from roomlore.testing.embedding import HashEmbedder
-
-ROOT = Path(__file__).parents[2]
 
 
 def _write(path: Path, rows: Sequence[dict[str, str]]) -> None:
@@ -30,8 +27,8 @@ def test_ranks_the_messages_of_each_query_and_leaves_gold_alone(tmp_path: Path) 
     _write(tmp_path / "queries_x.jsonl", [{"qid": qid, "room_id": room, "query": query} for qid, room, query in asked])
     (tmp_path / "gold_x.jsonl").mkdir()
     out = tmp_path / "out.jsonl"
-    command = ("-m", "bench", "predict-retrieval", str(tmp_path), str(out), "--suffix", "_x", "--mode", "lexical")
-    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    command = ("predict-retrieval", str(tmp_path), str(out), "--suffix", "_x", "--mode", "lexical")
+    bench(*command)
     ranked = {row["qid"]: row["ranked"] for row in map(json.loads, out.read_text().splitlines())}
     assert list(ranked) == ["a", "b", "c"]
     assert ranked["a"][0] == "1"
@@ -50,8 +47,8 @@ def test_contexts_come_with_the_probability_of_each_message(tmp_path: Path) -> N
     rooms.mkdir()
     _write(rooms / "kitchen.messages.jsonl", rows)
     (rooms / "kitchen.gold.jsonl").mkdir()
-    command = ("-m", "bench", "predict-context", str(rooms), str(tmp_path / "out"))
-    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    command = ("predict-context", str(rooms), str(tmp_path / "out"))
+    bench(*command)
     written = (tmp_path / "out" / "kitchen.predictions.jsonl").read_text("utf-8").splitlines()
     found = [json.loads(line) for line in written]
     assert [row["id"] for row in found] == ["1", "2", "3"]
@@ -87,8 +84,8 @@ def test_puts_each_question_to_its_room_and_takes_it_away(tmp_path: Path) -> Non
     )
     (tmp_path / "gold.jsonl").mkdir()
     out = tmp_path / "out.jsonl"
-    command = ("-m", "bench", "predict-asked", str(tmp_path), str(out), "--k", "2", "--mode", "lexical")
-    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    command = ("predict-asked", str(tmp_path), str(out), "--k", "2", "--mode", "lexical")
+    bench(*command)
     selected = {row["qid"]: row["selected"] for row in map(json.loads, out.read_text().splitlines())}
     assert set(selected) == {"late", "again", "early", "zh"}
     assert selected["late"] == selected["again"]
@@ -97,14 +94,6 @@ def test_puts_each_question_to_its_room_and_takes_it_away(tmp_path: Path) -> Non
     assert "1" in selected["early"]
     assert "3" in selected["zh"]
     assert all(len(ids) <= 2 for ids in selected.values())
-
-
-@pytest.fixture
-def kept_vectors(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
-    from bench import kept_vectors
-
-    return kept_vectors
 
 
 class Counting(HashEmbedder):
@@ -117,7 +106,7 @@ class Counting(HashEmbedder):
         return await super().embed(texts, kind=kind)  # type: ignore[arg-type]
 
 
-async def test_vectors_are_made_once_and_kept_between_runs(kept_vectors: ModuleType, tmp_path: Path) -> None:
+async def test_vectors_are_made_once_and_kept_between_runs(tmp_path: Path) -> None:
     first = kept_vectors.KeptEmbedder(inner := Counting(), tmp_path)
     made = await first.embed(["kettle", "水壶", "kettle"], kind="passage")
     assert made.shape == (3, inner.model.dimensions)
@@ -130,7 +119,7 @@ async def test_vectors_are_made_once_and_kept_between_runs(kept_vectors: ModuleT
     assert later.asked == 1
 
 
-async def test_vectors_of_two_models_are_kept_apart(kept_vectors: ModuleType, tmp_path: Path) -> None:
+async def test_vectors_of_two_models_are_kept_apart(tmp_path: Path) -> None:
     first = kept_vectors.KeptEmbedder(Counting(), tmp_path)
     await first.embed(["kettle"], kind="passage")
     await first.close()

@@ -16,7 +16,7 @@ from roomlore.core.membership import (
     moves_by_id,
     stays_learned,
 )
-from roomlore.importers.whatsapp_notices import moves_told
+from roomlore.importers.whatsapp import moves_told
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

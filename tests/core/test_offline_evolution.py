@@ -11,8 +11,8 @@ from offline_rooms import MONDAY, ROOM, Said, answer, memory, said_in
 
 from roomlore.core.evolution.offline import offline_answer
 from roomlore.core.evolution.offline.cues import agrees, sense_of
+from roomlore.core.evolution.offline.finding import StatementParts, parse_statement, written
 from roomlore.core.evolution.offline.future_days import future_days
-from roomlore.core.evolution.offline.statements import StatementParts, parse_statement, written
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of, message_handles
 from roomlore.core.evolution.requests import Operation, Plan, Rules, ScopeState
@@ -141,8 +141,16 @@ def test_a_proposal_holds_once_others_agree(proposal, yes):
     [
         ("Match on Saturday, kick off 10:30 at Harlow", "League rang, Harlow match is Sunday now, 11:00"),
         ("师傅周四上午九点来修热水器", "师傅说要下雨 改周五下午两点"),
+        # The subject stands beside the sign of change.
+        (
+            "Sports day is on Tuesday 10 March at noon, sun hats",
+            "pitch is flooded, sports day slides to Thursday 12 March",
+        ),
+        ("门禁换新系统 3月15日起旧卡停用 带身份证到服务中心换", "厂家供货晚了 旧卡用到3月31日"),
+        # The same day at another time, without a sign of change.
+        ("Rehearsal Thursday 5 March at 6pm in the church, bring scores", "ok Rehearsal Thursday 5 March at 7pm"),
     ],
-    ids=["en", "zh"],
+    ids=["en", "zh", "en beside", "zh beside", "another time"],
 )
 def test_a_later_message_replaces_what_it_changes(before, after):
     room: list[Said] = [(0, "Ann", before), (1, "Ann", after)]
@@ -169,6 +177,29 @@ def test_a_cancelled_plan_is_over(plan_, cancelled):
     (change,) = planned(said_in([(0, "Ann", plan_), (2, "Bob", cancelled)]), [first], fresh=1).changes
     assert change.action is Action.UPDATE
     assert cancelled in change.memory.statement
+
+
+@pytest.mark.parametrize(
+    ("statement", "yes", "no"),
+    [
+        ("the ethanol cabinet stays locked, the key is with Nadia", "good call", "nice weather"),
+        ("钥匙在门卫那里，签了名就能拿走，当天还", "记下了", "晚霞真好看"),
+    ],
+    ids=["en", "zh"],
+)
+def test_a_statement_that_others_take_note_of_holds(statement, yes, no):
+    for said, held in ((yes, True), (no, False)):
+        found = answer(said_in([(0, "Ann", statement), (0, "Bob", said)])).operations
+        assert any(statement in one.statement for one in found) is held
+
+
+def test_what_nobody_settled_is_not_cancelled_in_the_place_of_something_else():
+    room: list[Said] = [
+        (0, "Noor", "Sunday on-call from now: Marek odd weeks, Sanne even weeks"),
+        (1, "Wim", "Wife has booked a holiday, so no barbecue on the 9th. We do it on 30 May"),
+    ]
+    first = planned(said_in(room[:1]), [], fresh=1).changes[0].memory
+    assert [one.action for one in planned(said_in(room), [first], fresh=1).changes] == [Action.CREATE]
 
 
 def test_a_change_without_a_subject_keeps_that_of_what_it_points_at():

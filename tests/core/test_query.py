@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ranking_rooms import MadeRoom
 
-from roomlore.core.dates import time_spans
+from roomlore.core.dates.spans import time_spans
 from roomlore.core.mentions import sounds_like_agent, utterances
 from roomlore.core.search.query import MAX_TERMS, read_query
 from roomlore.core.text import terms

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from when_rows import NOW, meaning
 
-from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, closeness, time_spans
+from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, closeness
+from roomlore.core.dates.spans import time_spans
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NEW_YORK = ZoneInfo("America/New_York")

@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from roomlore.core.dates import FAR_PAST, time_spans
+from roomlore.core.dates import FAR_PAST
+from roomlore.core.dates.spans import time_spans
 
 NOW = datetime(2024, 6, 12, 15, 30, tzinfo=UTC)
 

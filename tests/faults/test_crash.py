@@ -1,16 +1,12 @@
 """The kills of `python -m bench crash`, a few of them: nothing acknowledged is lost, nothing is paid for twice."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from bench_command import bench
 from worker_processes import kills
-
-ROOT = Path(__file__).parents[2]
-
 
 KILLS = kills(3)
 ON_EACH_ENGINE = pytest.mark.parametrize("database", ["sqlite_new", "empty_postgres"])
@@ -40,12 +36,10 @@ def test_forgetting_loses_nothing_of_others_by_kills(request: pytest.FixtureRequ
 
 def killed(what: str, url: str) -> str:
     """Run the bench and return what it printed."""
-    command = (sys.executable, "-m", "bench", "crash", "--what", what, "--kills", str(KILLS), "--database", url)
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500 + 5 * KILLS)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert f"kills: {KILLS}, of lives" in ended.stdout
-    assert "violations: 0" in ended.stdout
-    return ended.stdout
+    printed = bench("crash", "--what", what, "--kills", str(KILLS), "--database", url)
+    assert f"kills: {KILLS}, of lives" in printed
+    assert "violations: 0" in printed
+    return printed
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """The load of `python -m bench session-load`, small: several processes, Redis killed, restarted and held still."""
 
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import roomlore
+from bench_command import bench
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,13 +21,11 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_nothing_is_lost_and_no_error_reaches_a_caller_while_redis_comes_and_goes(sqlite_url: str) -> None:
     sizes = ("--conversations", "8", "--turns", "12", "--writers", "3", "--window", "1200", "--round", "0")
-    command = (sys.executable, "-m", "bench", "session-load", *sizes, "--database", sqlite_url)
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "turns: 96 acknowledged, 96 found" in ended.stdout
-    assert "errors that reached a caller: 0" in ended.stdout
-    assert "Redis killed, " in ended.stdout
-    assert "Redis paused, " in ended.stdout
+    printed = bench("session-load", *sizes, "--database", sqlite_url)
+    assert "turns: 96 acknowledged, 96 found" in printed
+    assert "errors that reached a caller: 0" in printed
+    assert "Redis killed, " in printed
+    assert "Redis paused, " in printed
 
 
 async def test_the_checks_see_what_is_lost_changed_or_unknown(checks: ModuleType) -> None:

@@ -2,7 +2,8 @@
 
 Both get what the team sees. One of them alone also gets what is said, edited, forgotten, remembered, shared and evolved
 in other rooms. The model is a function of its prompt, so that a prompt that differs gives another answer. `make soak`
-runs 10,000 steps: `ROOMLORE_AUDIENCE_STEPS=50 ROOMLORE_AUDIENCE_EXAMPLES=200`.
+runs 10,000 steps: `ROOMLORE_AUDIENCE_STEPS=50 ROOMLORE_AUDIENCE_EXAMPLES=200`. Answers take most of the time, so it
+compares them after each tenth step, `ROOMLORE_AUDIENCE_COMPARED=10`, and at the end of each run.
 """
 
 import asyncio
@@ -31,7 +32,8 @@ from roomlore.testing import FrozenClock
 from roomlore.testing.model_server import ModelServer
 
 _SURFACES_EVERY = 5
-"""HTTP and MCP are asked after so many steps, as they take longer."""
+"""HTTP and MCP are asked at each fifth comparison, as they take longer."""
+_COMPARED_EVERY = int(os.environ.get("ROOMLORE_AUDIENCE_COMPARED", "1"))
 VISIBLE, HIDDEN = ("team", "square"), ("dm", "board", "old")
 SCOPES = ("user:ann", "user:bo", "group:team", "group:board", "agent:bot")
 TEXTS = (
@@ -71,13 +73,15 @@ class Rooms(RuleBasedStateMachine):
         self.patch.setattr("roomlore.wiring.resources.SystemClock", lambda: self.clock)
         self.stack = AsyncExitStack()
         self.number = 0
+        self.steps = 0
+        self.compared = 0
         self.apps: dict[int, Any] = {}
         self.lores = self.runner.run(self._open())
 
     async def _open(self) -> list[Any]:
         server = await self.stack.enter_async_context(ModelServer(thought))
         lores = [await self.stack.enter_async_context(opened(server)) for _ in range(2)]
-        at = self.clock.now() - timedelta(days=1)
+        self.begun = at = self.clock.now() - timedelta(days=1)
         for lore in lores:
             await lore.rooms.set_members("team", [Member("ann", at), Member("bo", at)])
             await lore.rooms.set_kind("square", "public")
@@ -86,6 +90,13 @@ class Rooms(RuleBasedStateMachine):
         return lores
 
     def teardown(self) -> None:
+        try:
+            if self.steps % _COMPARED_EVERY:
+                self.compare()
+        finally:
+            self.close()
+
+    def close(self) -> None:
         self.runner.run(self.stack.aclose())
         self.runner.close()
         self.patch.undo()
@@ -188,14 +199,31 @@ class Rooms(RuleBasedStateMachine):
         self.step()
         self.runner.run(self.lores[1].memories.evolve("board", mode="llm"))
 
+    @rule(kind=st.sampled_from(("public", "private", None)))
+    def open_or_close_the_square(self, kind: str | None) -> None:
+        self.step()
+        for lore in self.lores:
+            self.runner.run(lore.rooms.set_kind("square", kind))
+
+    @rule(room=st.sampled_from(("board", "old")), kind=st.sampled_from(("direct", "private", None)))
+    def change_the_kind_elsewhere(self, room: str, kind: str | None) -> None:
+        self.step()
+        self.runner.run(self.lores[1].rooms.set_kind(room, kind))
+
     @invariant()
     def the_team_cannot_tell(self) -> None:
+        if self.steps % _COMPARED_EVERY == 0:
+            self.compare()
+        self.steps += 1
+
+    def compare(self) -> None:
+        self.compared += 1
         one, other = (self.runner.run(self._answers(lore)) for lore in self.lores)
         assert one == other
 
     async def _answers(self, lore: Any) -> list[Any]:
         found: list[Any] = []
-        for viewer in ("room:team", "user:bo", "room:square"):
+        for viewer in ("room:team", "user:bo", "user:cy", "room:square"):
             recalled = await lore.recall.build(SCOPES, ASKED, viewer=viewer, conversation_id="talk", max_tokens=120)
             shown = [(fact.memory.statement, fact.score, fact.similarity) for fact in recalled.facts]
             found.append((recalled.text, recalled.tokens, recalled.considered, recalled.kept, recalled.degraded, shown))
@@ -208,9 +236,19 @@ class Rooms(RuleBasedStateMachine):
             said = await lore.messages.search(query="job 部署 peanuts", viewer=viewer, limit=50)
             found.append([(hit.message.id, hit.message.text, hit.score, dict(hit.signals)) for hit in said.hits])
             found.append(said.degraded)
-            if self.number % _SURFACES_EVERY == 0:
+            found += [await self._of_room(lore, room, viewer) for room in (*VISIBLE, *HIDDEN)]
+            if self.compared % _SURFACES_EVERY == 0:
                 found += await self._over_http(lore, viewer) + await self._over_mcp(lore, viewer)
         return [*found, await self._prompts(lore)]
+
+    async def _of_room(self, lore: Any, room: str, viewer: str) -> list[Any]:
+        """The messages, the search and the digest of one room."""
+        try:
+            page = await lore.messages.page(room, viewer=viewer, limit=200)
+            said = await lore.messages.search(room, "job 部署", viewer=viewer)
+            return [page, said.hits, await lore.digest(room, viewer=viewer, since=self.begun)]
+        except NotFound as error:
+            return [str(error)]
 
     async def _over_http(self, lore: Any, viewer: str) -> list[Any]:
         """Statuses and bodies, errors too. Ids and times that differ in each store are left out."""

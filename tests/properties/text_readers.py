@@ -16,15 +16,16 @@ import roomlore
 from roomlore.core import analysis, intake, json_values, mentions, prompt, safety, subjects, transcript
 from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
-from roomlore.core.dates import chinese, time_spans
+from roomlore.core.dates import chinese
+from roomlore.core.dates.spans import time_spans
 from roomlore.core.digest import wording as digest_wording
 from roomlore.core.evaluation import Question
-from roomlore.core.evolution import answers, similarity, wording
+from roomlore.core.evolution import answers, similarity, together, wording
 from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
-from roomlore.core.evolution.offline import coming, cues, reading, statements
+from roomlore.core.evolution.offline import cues, finding, future_days, reading
 from roomlore.core.linking import window
 from roomlore.core.memory import extraction, scoring, shortening, words_diff, writing
 from roomlore.core.memory import reading as memory_reading
@@ -138,6 +139,10 @@ READERS: dict[str, Reader] = {
     "core.evolution.prompt:clean_line": guards.clean_line,
     "core.evolution.prompt:comparison_form": guards.comparison_form,
     "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
+    "core.evolution.together:taken_apart": lambda text: together.taken_apart(
+        f"{text}\n{text}", [together.Shown("Anna", "", f"c1 [x] Anna: {text}")] * 2, repair=lambda one: one
+    ),
+    "core.evolution.together:shown_together": lambda text: together.shown_together([together.Shown(text, text, text)]),
     "core.evolution.similarity:is_one_subject": lambda text: similarity.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
     "core.evolution.similarity:rests_on_the_same": lambda text: similarity.rests_on_the_same(
         f"{text} 7",
@@ -149,11 +154,14 @@ READERS: dict[str, Reader] = {
     "core.evolution.similarity:says_the_same": lambda text: similarity.says_the_same(text, f"Anna {text}"),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
     "core.evolution.offline.reading:Wording.of": reading.Wording.of,
-    "core.evolution.offline.statements:parse_statement": lambda text: statements.parse_statement(
+    "core.evolution.offline.finding:parse_statement": lambda text: finding.parse_statement(
         f"Ann (2024-01-01): {text} [about {text}]"
     ),
-    "core.evolution.offline.future_days:future_days": lambda text: list(coming.future_days(text, _NOW.date())),
+    "core.evolution.offline.future_days:future_days": lambda text: list(future_days.future_days(text, _NOW.date())),
     "core.evolution.offline.cues:agrees": cues.agrees,
+    "core.evolution.offline.cues:acknowledges": cues.acknowledges,
+    "core.evolution.offline.cues:is_statement": cues.is_statement,
+    "core.evolution.offline.cues:words_beside": lambda text: cues.words_beside(text, "change"),
     "core.evolution.offline.cues:laughs": cues.laughs,
     "core.evolution.offline.cues:sense_of": cues.sense_of,
     "core.evolution.offline.cues:times_in": cues.times_in,
@@ -227,7 +235,7 @@ READERS: dict[str, Reader] = {
     "core.recall.words:Vocabulary.count": lambda text: words.Vocabulary().count(text),
     "core.recall.words:amount": words.amount,
     "core.transcript:Speakers.line": _speaker,
-    "core.transcript:said": lambda text: transcript.said(_message(text)),
+    "core.transcript:spoken_text": lambda text: transcript.spoken_text(_message(text)),
     "core.sessions.state:signed": lambda text: state.signed(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.state:verified": lambda text: state.verified(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.window:summary_line": lambda text: turns.summary_line(text, "en"),

@@ -7,9 +7,8 @@ import pytest
 
 import roomlore
 from engines import ENGINES
-from roomlore.core.digest.talks import TalkState
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.models import Message, Role
+from roomlore.core.models import Heading, Message, Role, TalkState
 from roomlore.wiring import Lore
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -213,4 +212,73 @@ async def test_a_platform_reply_to_the_reader_concerns_the_reader(lore: Lore, as
     for since in (None, START - timedelta(hours=1)):
         digest = await lore.digest("team", for_user="ann", since=since)
         assert [(entry.why, entry.lines[0].message_id) for entry in digest.entries] == [("mentions", second.id)]
-    assert [entry.why for entry in (await lore.digest("team", for_user="cy", since=START)).entries] != ["mentions"]
+    assert [entry.why for entry in (await lore.digest("team", for_user="bo", since=START)).entries] != ["mentions"]
+
+
+NAMED = [("u1", "Ann Lee"), ("u2", "小安"), ("u3", "Bo"), ("u4", "Bo"), ("Bo5", "")]
+
+
+async def test_a_reader_is_told_by_id_or_by_a_name_that_one_person_has(lore: Lore) -> None:
+    await lore.messages.add(
+        Message(id=f"m{n}", room_id="team", sender_id=who, sender_name=name, text=f"hello {n}", sent_at=START)
+        for n, (who, name) in enumerate(NAMED)
+    )
+    for given, meant in (("u1", "u1"), ("ann lee", "u1"), ("@Ann Lee", "u1"), ("小安", "u2"), ("bo5", "Bo5")):
+        digest = await lore.digest("team", for_user=given)
+        assert digest.for_user == meant
+        assert digest.messages == len(NAMED) - 1 - [who for who, _ in NAMED].index(meant)
+    with pytest.raises(InvalidInput, match=r"2 people .* called 'bo'; .* u3, u4"):
+        await lore.digest("team", for_user="bo")
+    for since in (None, START):
+        with pytest.raises(InvalidInput, match=r"Nobody .* 'eve'.* u1, u2"):
+            await lore.digest("team", for_user="eve", since=since)
+    await lore.rooms.mark_read("team", "eve", "m3")
+    assert (await lore.digest("team", for_user="eve")).messages == 1
+    await lore.rooms.add_members("team", ["dan"])
+    assert (await lore.digest("team", for_user="dan")).messages == len(NAMED)
+
+
+async def test_who_sees_a_part_of_a_room_learns_nothing_of_the_rest(lore: Lore) -> None:
+    """Neither from what is shown, nor from where the digest begins, nor from who is known."""
+    await lore.messages.add(said(ENGLISH))
+    await lore.rooms.set_kind("team", "private")
+    left = START + timedelta(minutes=5 * 40)
+    await lore.rooms.add_members("team", [roomlore.Member("eve", joined_at=START, left_at=left)])
+    before = [
+        await lore.digest("team", viewer="user:eve"),
+        await lore.digest("team", for_user="eve", viewer="user:eve"),
+    ]
+    assert {one.messages for one in before} == {6}
+    later = [
+        Message(
+            id=f"late{n}",
+            room_id="team",
+            sender_id="zed",
+            text=f"postgres invoices news {n}, decided",
+            sent_at=left + timedelta(days=3, minutes=n),
+        )
+        for n in range(30)
+    ]
+    await lore.messages.add(later)
+    after = [await lore.digest("team", viewer="user:eve"), await lore.digest("team", for_user="eve", viewer="user:eve")]
+    assert after == before
+    with pytest.raises(InvalidInput, match="same person"):
+        await lore.digest("team", for_user="zed", viewer="user:eve")
+
+
+async def test_a_thread_has_one_title(lore: Lore) -> None:
+    await lore.messages.add(said(ENGLISH) + said(CHINESE, room_id="other"))
+    for room_id in ("team", "other"):
+        listed = await lore.rooms.threads(room_id)
+        ids = [one.thread_id for _, one in listed]
+        assert await lore.rooms.headings(room_id, [*ids, "nowhere"]) == {
+            one.thread_id: Heading(title=one.title, state=one.state) for _, one in listed
+        }
+        assert await lore.rooms.headings(room_id, ids, viewer=f"room:{room_id}")
+        assert await lore.rooms.headings(room_id, ids, viewer="user:eve") == {}
+        named = {one.thread_id: one.title for _, one in listed}
+        digest = await lore.digest(room_id, since=START)
+        assert {entry.thread_id: entry.title for entry in digest.entries} == named
+        states = {one.thread_id: one.state for _, one in listed}
+        assert {entry.thread_id: entry.state for entry in digest.entries} == states
+        assert TalkState.OPEN in states.values()

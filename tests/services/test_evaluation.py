@@ -95,6 +95,30 @@ async def test_questions_are_answered_by_ids_or_words(lore: Lore) -> None:
     assert report.asked is not None
     assert report.asked.recall["10"] == Share(hits=2, cases=3)
     assert report.asked.missed == ("who ate the cake?",)
+    assert report.asked.contexts == Share(hits=0, cases=0)
+
+
+async def test_questions_that_a_message_asks_are_answered_by_its_context(lore: Lore) -> None:
+    await lore.messages.add(talk("team"))
+    report = await lore.evaluation.run(
+        ["team"],
+        questions=[
+            {"question": "invoice parser 4", "room_id": "team", "message_id": "r4", "answers": ["q4"]},
+            {"question": "invoice parser 4", "room_id": "team", "message_id": "r4", "answers": ["r9"]},
+            {"question": "invoice parser 4", "room_id": "team", "answers": ["r4"]},
+        ],
+    )
+    assert report.asked is not None
+    assert report.asked.contexts == Share(hits=1, cases=2)
+    assert report.asked.context_tokens > 0
+    with pytest.raises(NotFound):
+        await lore.evaluation.run(
+            ["team"], questions=[{"question": "x", "room_id": "team", "message_id": "nowhere", "answers": ["r4"]}]
+        )
+    with pytest.raises(InvalidInput, match="message_id"):
+        await lore.evaluation.run(
+            ["team"], questions=[{"question": "x", "viewer": "room:team", "message_id": "r4", "answers": ["r4"]}]
+        )
 
 
 async def test_what_a_viewer_must_not_be_shown(lore: Lore) -> None:

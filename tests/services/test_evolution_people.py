@@ -1,5 +1,6 @@
 """Facts about people arise by the schedule: everyone who spoke evolves, each message read once."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -12,7 +13,8 @@ from evolution_rig import create, lines, opened
 from extraction_rig import until
 from roomlore import Lore, Message, Role
 from roomlore.adapters.cron import Cron
-from roomlore.services.evolution import Schedule
+from roomlore.core.prompt import Prompt
+from roomlore.services.evolution import Asking, Schedule
 from roomlore.testing.coordination import FrozenClock
 from roomlore.testing.model_server import Asked, Fails, ModelServer
 
@@ -34,7 +36,13 @@ def clock() -> FrozenClock:
 
 @asynccontextmanager
 async def nightly(
-    server: ModelServer, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch, *, people: bool = True, **more
+    server: ModelServer,
+    clock: FrozenClock,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    people: bool = True,
+    together: int = 1,
+    **more,
 ) -> AsyncIterator[tuple[Lore, Schedule]]:
     monkeypatch.setattr("roomlore.wiring.resources.SystemClock", lambda: clock)
 
@@ -49,6 +57,7 @@ async def nightly(
             times=Cron("0 2 * * *", ZONE),
             least=10,
             people=evolve,
+            together=together,
         )
         await schedule.sweep()
         yield lore, schedule
@@ -95,6 +104,60 @@ async def test_everyone_who_spoke_evolves_and_nobody_twice(clock, monkeypatch):
         assert len(server.requests) == asked
         await lore.messages.add(says(clock, 20, "ben", "Now I live in Berlin"))
         assert await night(lore, clock, schedule) == ["user:ben"]
+
+
+def for_each(prompt: str, told: dict[str, str], handles: dict[str, str]) -> str:
+    """A line for each person of a prompt about several, with a statement and the handle of a message."""
+    names = [name for name in KNOWN if f'<person name="{name}">' in prompt]
+    own = {name: re.search(rf"(c\d+) \[[^]]*\] {name}: ", prompt)[1] for name in names}
+    return lines(*(create(told[name], own[handles.get(name, name)], confidence=0.9) for name in names))
+
+
+async def test_people_of_one_room_are_asked_about_in_one_call(clock, monkeypatch):
+    async with (
+        ModelServer(lambda given: for_each(given.prompt, KNOWN, {})) as server,
+        nightly(server, clock, monkeypatch, together=8) as (lore, schedule),
+    ):
+        await lore.messages.add([says(clock, n, person, KNOWN[person]) for n, person in enumerate(KNOWN)])
+        assert await night(lore, clock, schedule) == ["user:anna"]
+        assert len(server.requests) == 1
+        assert [await facts(lore, person) for person in KNOWN] == [[statement] for statement in KNOWN.values()]
+        (memory,) = await lore.memories.page("user:ben")
+        assert [(one.room_id, one.message_id) for one in memory.sources] == [("g", "c1")]
+        record = await lore.memories.evolution(memory.evolution_id)
+        assert record.prompt_name == "people_facts"
+        assert all(KNOWN[other] not in record.raw_answer for other in ("anna", "lin"))
+        assert await night(lore, clock, schedule) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "handles", "alone"),
+    [
+        ({"anna": KNOWN["ben"], "ben": KNOWN["anna"]}, {}, {"anna", "ben"}),
+        ({}, {"ben": "lin", "lin": "ben"}, {"ben", "lin"}),
+        ({"lin": "小林 is allergic to penicillin"}, {}, {"lin"}),
+    ],
+)
+async def test_a_model_that_mixes_people_up_puts_nothing_of_one_with_another(told, handles, alone, clock, monkeypatch):
+    def mixed(given: Asked) -> str:
+        several = "<person name=" in given.prompt
+        return for_each(given.prompt, {**KNOWN, **told}, handles) if several else answer(given)
+
+    async with ModelServer(mixed) as server, nightly(server, clock, monkeypatch, together=8) as (lore, schedule):
+        await lore.messages.add([says(clock, n, person, KNOWN[person]) for n, person in enumerate(KNOWN)])
+        await night(lore, clock, schedule)
+        assert [await facts(lore, person) for person in KNOWN] == [[statement] for statement in KNOWN.values()]
+        asked_alone = [one.prompt for one in server.requests if "<person name=" not in one.prompt]
+        assert {name for name in KNOWN if any(f"] {name}: " in prompt for prompt in asked_alone)} == alone
+        assert len(server.requests) == 1 + len(alone)
+
+
+async def test_who_spoke_in_two_rooms_or_alone_in_one_is_asked_about_alone(clock, monkeypatch):
+    async with ModelServer(answer) as server, nightly(server, clock, monkeypatch, together=8) as (lore, schedule):
+        await lore.messages.add([says(clock, 1, "anna", KNOWN["anna"]), says(clock, 2, "ben", KNOWN["ben"])])
+        await lore.messages.add([says(clock, 3, "anna", "ok", room="h"), says(clock, 4, "lin", KNOWN["lin"], room="h")])
+        assert await night(lore, clock, schedule) == ["user:anna", "user:ben", "user:lin"]
+        assert all("<person name=" not in one.prompt for one in server.requests)
 
 
 async def test_agents_and_messages_without_words_are_nobodys_facts(clock, monkeypatch):
@@ -164,3 +227,16 @@ async def test_what_a_provider_that_was_down_did_not_read_is_read_the_next_night
         clock.advance(DAY)
         assert await night(lore, clock, schedule) == ["user:anna"]
         assert await facts(lore, "anna") == [KNOWN["anna"]]
+
+
+@pytest.mark.parametrize(
+    ("kept", "several"),
+    [((), True), (("user_facts",), False), (("user_facts", "people_facts"), True), (("people_facts",), True)],
+)
+async def test_a_prompt_about_one_person_that_was_changed_elsewhere_is_used(kept, several, clock):
+    class Server:
+        async def find(self, name: str, *, language: str) -> Prompt:
+            return Prompt(name, "{{person}}", "7" if name in kept else "")
+
+    asking = Asking(models=None, prompts=Server(), clock=clock, options=None)
+    assert await asking.asks_about_several("en") is several

@@ -1,7 +1,7 @@
 """Whom a memory is about, who said it, and until when it holds."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -108,12 +108,27 @@ async def test_a_memory_can_be_ended_and_go_on(lore, clock):
     assert (stays.valid_from, stays.valid_until) == (NOW - DAY, None)
 
 
+async def test_a_block_shows_since_when_a_fact_holds_and_when_it_ends(lore):
+    await lore.memories.add(ANNA, "is in Rome", valid_from=NOW + DAY, valid_until=NOW + 2 * DAY)
+    begins, ends = (f"{at:%Y-%m-%d %H:%M} UTC" for at in (NOW + DAY, NOW + 2 * DAY))
+    assert f"- is in Rome (from {begins} until {ends})\n" in await lore.recall.memory_prompt(
+        [ANNA], [{"role": "user", "content": "Rome?"}]
+    )
+
+
+async def test_a_date_is_no_time(lore):
+    with pytest.raises(
+        InvalidInput, match=r"valid_until is datetime.date\(2027, 1, 1\); it must be a datetime, such as"
+    ):
+        await lore.memories.add(ANNA, "is away", valid_until=date(2027, 1, 1))
+
+
 @pytest.mark.parametrize("until", [NOW, NOW - DAY])
 async def test_nothing_ends_before_it_begins(lore, until):
-    with pytest.raises(InvalidInput, match=r"valid_until, .*, is not after valid_from"):
+    with pytest.raises(InvalidInput, match="not after valid_from"):
         await lore.memories.add(ANNA, "is away", valid_from=NOW, valid_until=until)
     made = await lore.memories.add(ANNA, "is away", valid_until=until)
-    with pytest.raises(InvalidInput, match="is not after"):
+    with pytest.raises(InvalidInput, match="not after"):
         await lore.memories.update(made.memory_id, valid_from=NOW)
 
 

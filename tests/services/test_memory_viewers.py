@@ -224,6 +224,21 @@ async def test_the_same_words_said_elsewhere_do_not_keep_a_memory_away(lore):
     assert (await lore.memories.update(said.memory_id, statement="Ann rests 安在休息")).version == 3
 
 
+async def test_what_is_said_for_all_takes_the_place_of_what_fewer_were_told_and_tells_nothing_of_it(lore):
+    told = {"confidence": 0.9, "category": "health", "tags": ["pinned"]}
+    alone = await lore.memories.add("user:ann", FACTS["dm"], sources=[Source("dm", "dm-ann")], **told)
+    open_ = await lore.memories.add("user:ann", f"  {FACTS['dm'].upper()}")
+    for viewer in (None, "room:team", "room:dm", "user:ann"):
+        assert await lore.memories.page("user:ann", viewer=viewer) == [open_], viewer
+    assert (open_.version, open_.parents, open_.sources, open_.confidence, open_.tags) == (1, (), (), None, ())
+    assert await lore.memories.head(alone.memory_id) == open_
+    changed = await lore.memories.update(alone.memory_id, statement="Ann is fine 安没事")
+    assert (changed.lineage_id, changed.version) == (open_.lineage_id, 2)
+    await lore.memories.delete(alone.memory_id)
+    assert await lore.memories.page("user:ann") == []
+    assert (await lore.privacy.verify()).faults == ()
+
+
 async def test_a_change_that_rests_on_what_others_did_not_hear_leaves_them_what_they_know(lore):
     await remember(lore, "team")
     (before,) = await lore.memories.page("user:ann")

@@ -13,7 +13,7 @@ import roomlore
 from roomlore import EvidenceRoom, Lore, Member
 from roomlore.core.audience import EvidenceTable, check_viewer
 from roomlore.core.memory.writing import NewMemory
-from roomlore.ports.audience import Sight, view_for
+from roomlore.ports.audience import KnownWindows, Sight, view_for
 from roomlore.testing import FrozenClock
 from roomlore.testing.builders import START
 from roomlore.wiring import resources
@@ -79,7 +79,8 @@ async def test_what_is_kept_is_what_would_be_read(steps: list[tuple[str, str, st
     with patch.object(resources, "SystemClock", lambda: clock):
         async with roomlore.open("sqlite://", background=False) as lore:
             table = await table_of(lore)
-            sights = {viewer: Sight(lore.tenant, check_viewer(viewer)) for viewer in VIEWERS}
+            known = KnownWindows(most=2)
+            sights = {viewer: Sight(lore.tenant, check_viewer(viewer), known) for viewer in VIEWERS}
             for number, step in enumerate([("wait", "a", "ann", None), *steps]):
                 await change(lore, clock, number, *step)
                 for viewer, sight in sights.items():
@@ -93,7 +94,7 @@ async def test_what_is_kept_is_what_would_be_read(steps: list[tuple[str, str, st
 async def test_nothing_is_decided_anew_while_nothing_changes(lore: Lore) -> None:
     table = await table_of(lore)
     await lore.rooms.set_members("a", ["ann"])
-    sight = Sight(lore.tenant, check_viewer("room:a"))
+    sight = Sight(lore.tenant, check_viewer("room:a"), KnownWindows())
 
     async def asked() -> np.ndarray:
         async with lore.storage.reading() as work:

@@ -9,7 +9,8 @@ import pytest
 
 import roomlore
 from roomlore import InvalidInput, Message, Settings
-from roomlore.services.contexts import UsageExpiry, UsageRecorder, UsageService
+from roomlore.adapters.sql.store import SqlStorage
+from roomlore.services.contexts import UsageExpiry, UsageRecorder, UsageService, usage_service
 from roomlore.services.contexts.strategies import Strategy
 from roomlore.testing import FrozenClock, entry, usage_record
 from roomlore.testing.contracts.texts import TENANT, erase, fill
@@ -42,6 +43,18 @@ async def test_pages_begin_with_the_oldest(lore):
     await lore.context.feedback(made[1], score=0.0)
     assert [one.context_id for one in await lore.usage.page(judged=True, days=1)] == [made[1]]
     assert await lore.for_tenant("other").usage.page() == []
+
+
+async def test_records_of_contexts_that_come_soon_after_each_other_share_a_transaction(lore, monkeypatch):
+    await lore.messages.add([said(number) for number in range(5)])
+    monkeypatch.setattr(usage_service, "_GATHER_SECONDS", 30.0)
+    writing, begun = SqlStorage.writing, []
+    monkeypatch.setattr(SqlStorage, "writing", lambda self, **how: begun.append(how) or writing(self, **how))
+    for number in range(5):
+        await lore.context.build("tea", f"m{number}")
+        await asyncio.sleep(0)
+    assert len(await lore.usage.page()) == 5, "who asks for them does not wait for others"
+    assert len(begun) == 1
 
 
 @pytest.mark.parametrize("days", [0, -1, True, "7", float("nan"), 1e9])

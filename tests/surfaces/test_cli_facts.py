@@ -113,7 +113,7 @@ def test_a_fact_that_has_ended_is_listed_when_asked_for():
     search = ("memory", "search", ANNA, "Rome", "--threshold", "0", "--json")
     assert json.loads(run(*search).stdout)["hits"] == []
     assert len(json.loads(run(*search, "--ended").stdout)["hits"]) == 1
-    assert "2024-05-02" in run("memory", "show", made["memory_id"]).stdout
+    assert "the end of 2024-05-01" in run("memory", "show", made["memory_id"]).stdout
     for words in ("tomorrow", "明天"):
         later = asked("update", made["memory_id"], "--valid-until", words)["valid_until"]
         assert datetime.fromisoformat(later) > datetime.now(UTC) + timedelta(days=1)
@@ -121,3 +121,27 @@ def test_a_fact_that_has_ended_is_listed_when_asked_for():
     assert "Is in Rome" in run("facts", "list", ANNA).stdout
     run("facts", "update", made["memory_id"], "--valid-until", "now")
     assert "No fact is known" in run("facts", "list", ANNA).stdout
+
+
+def test_since_when_a_fact_holds_and_when_it_ends_is_shown():
+    known = asked("add", ANNA, "Is in Rome 在罗马", "--valid-from", "2030-05-01", "--valid-until", "2030-06-01")[
+        "memory_id"
+    ]
+    timed = asked("add", "group:tea", "Tea is free", "--valid-until", "2030-06-01T12:30Z")["memory_id"]
+    span = "Is in Rome 在罗马 (from 2030-05-01 until the end of 2030-06-01)"
+    for command in (("facts", "list", ANNA), ("facts", "history", known), ("memory", "list", ANNA)):
+        assert span in " ".join(run(*command).stdout.split()), command
+    assert "until 2030-06-01 12:30" in run("memory", "search", "tea", "free tea", "--threshold", "0.1").stdout
+    assert "holds until 2030-06-01 12:30" in run("memory", "show", timed).stdout
+
+
+def test_a_span_that_is_not_in_order_is_refused_in_the_words_that_were_given():
+    told = ("--valid-from", "2027-02-01", "--valid-until", "2027-01-01")
+    refused = run("facts", "add", ANNA, "Is away", *told, code=1).stderr
+    assert "--valid-until '2027-01-01' is not after --valid-from '2027-02-01'" in refused
+
+
+def test_an_unknown_status_is_named_without_the_words_of_a_validator():
+    refused = run("facts", "list", ANNA, "--status", "foo", code=2).stderr
+    assert "'foo' is not one of 'active'" in refused
+    assert "Value error" not in refused

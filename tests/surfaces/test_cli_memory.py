@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 import roomlore
 from evolution_rig import CHINESE, both, create, delete, keep, lines, talk_of, update
+from roomlore.core.dates.moments import moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Action
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.cli.memory import moment
 from roomlore.testing.builders import change, memory
 from roomlore.testing.model_server import serve_models
 

@@ -1,10 +1,17 @@
 """The console's page of what was missed in a room, in both languages."""
 
+from html import escape
+
+import httpx
 import pytest
 
+import roomlore
+from reply_rig import reply_settings
 from roomlore import Message
 from roomlore.core.records import parse_time
 from roomlore.surfaces.console.frame import tongue
+from roomlore.surfaces.http import create_app
+from roomlore.testing.model_server import Fails, ModelServer
 
 SAID = [
     ("m1", "ann", "Which tea shall we buy for the office?"),
@@ -40,10 +47,22 @@ async def test_it_groups_by_what_matters(http, filled, language):
 
 
 async def test_nothing_new_and_bad_times_are_told(http, filled):
-    assert "Nothing new." in (await http.get("/console/digest?id=tea&since=2025-01-01")).text
+    for since in ("2025-01-01", "yesterday", "昨天", "3 days ago"):
+        assert "Nothing new." in (await http.get("/console/digest", params={"id": "tea", "since": since})).text
     wrong = await http.get("/console/digest?id=tea&since=soon")
     assert wrong.status_code == 422
     assert (await http.get("/console/digest?id=nowhere")).status_code == 404
+    unknown = await http.get("/console/digest?id=tea&for=eve")
+    assert unknown.status_code == 422
+    assert "Nobody in room" in unknown.text
+
+
+async def test_the_rail_names_threads_as_every_other_list_does(http, lore, filled):
+    shown = (await http.get("/console/room?id=tea")).text
+    for _, thread in await lore.rooms.threads("tea"):
+        assert escape(thread.title) in shown
+        alone = (await http.get(f"/console/thread?id=tea&message={thread.thread_id}")).text
+        assert f"{escape(thread.title)}</" in alone
 
 
 async def test_a_day_begins_where_the_reader_is(http, filled):
@@ -63,3 +82,22 @@ async def test_a_viewer_is_shown_what_they_may_see(connect, lore, filled):
         assert (await client.get("/console/digest?id=tea", headers=cookie)).status_code in (303, 404)
         mine = await client.get("/console/digest?id=tea", headers={"Cookie": "roomlore_viewer=room%3Atea"})
         assert mine.status_code in (200, 303)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_a_model_writes_it_if_asked(language):
+    async with ModelServer([Fails()] * 3) as server:
+        written = reply_settings(server, digest_model="chat")
+        async with roomlore.open("sqlite://", settings=written, background=False) as other:
+            await other.messages.add(
+                [Message(id="m1", room_id="tea", sender_id="ann", text=SAID[0][2], sent_at=parse_time("2024-05-01"))]
+            )
+            transport = httpx.ASGITransport(create_app(other))
+            headers = {"Accept-Language": language}
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
+                assert "Which tea" in (await client.get("/console/digest?id=tea")).text
+                assert server.requests == []
+                shown = (await client.get("/console/digest?id=tea&model=1")).text
+                assert server.requests
+                assert escape(tongue(language).say("digest.degraded")).replace("&#x27;", "&#39;") in shown
+                assert "Which tea" in shown

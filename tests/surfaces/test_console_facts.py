@@ -2,6 +2,7 @@
 
 import html
 import re
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -249,3 +250,12 @@ async def test_a_reader_writes_nothing_and_others_see_nothing(lore):
         assert listed(await page(http, "/console/memory?id=user:anna")) == []
         await page(http, path, 404)
     assert await lore.memories.page("user:anna") == [memory]
+
+
+@both
+async def test_since_when_a_fact_holds_and_when_it_ends_is_shown(http, lore, language):
+    begins, ends = datetime(2030, 5, 1, 9, tzinfo=UTC), datetime(2030, 6, 1, 9, tzinfo=UTC)
+    await lore.memories.add("user:anna", FACTS[language][0], valid_from=begins, valid_until=ends)
+    shown = await page(http, "/console/memory?id=user:anna", language=language)
+    for key, day in (("memory.from", "2030-05-01"), ("memory.until", "2030-06-01")):
+        assert says(language, key, at="X").partition("X")[0] + day in shown, shown[-3000:]

@@ -121,8 +121,8 @@ def test_the_command_line_groups_by_what_matters(run):
 
 
 def test_the_command_line_marks_as_read(run):
-    assert "[m1]" in run("digest", "tea", "--for", "eve", "--mark-read")
-    assert run("digest", "tea", "--for", "eve").strip() == "Nothing new."
+    assert "[m4]" in run("digest", "tea", "--for", "cat", "--mark-read")
+    assert run("digest", "tea", "--for", "cat").strip() == "Nothing new."
     assert "needs --for" in run("digest", "tea", "--mark-read", code=2)
 
 
@@ -135,9 +135,92 @@ def test_the_command_line_gives_json_and_a_prompt(run):
     assert "\x1b" not in text
     assert "leave out --json" in run("digest", "tea", "--prompt", "--json", code=2)
     assert "--since is 'soon'" in run("digest", "tea", "--since", "soon", code=1)
-    assert "There is no room" in run("digest", "nowhere", code=1)
+    assert "Looked for in chat.db; `roomlore rooms` lists the rooms." in run("digest", "nowhere", code=1)
+
+
+def test_the_command_line_takes_a_name(run):
+    assert json.loads(run("digest", "tea", "--for", "小波", "--json"))["for_user"] == "bob"
+    assert run("digest", "tea", "--for", "小波", "--mark-read")
+    assert run("digest", "tea", "--for", "bob").strip() == "Nothing new."
+    assert "Nobody in room 'tea' has the id or the name 'eve'" in run("digest", "tea", "--for", "eve", code=1)
+
+
+@pytest.mark.parametrize("since", ["2024-05-01T12:30", "yesterday", "昨天", "3 days ago", "since last week"])
+def test_the_command_line_takes_times_in_words(run, since):
+    shown = run("digest", "tea", "--since", since)
+    assert ("[m4]" in shown) is since.startswith("2024")
+    assert shown.startswith(("Nothing new.", "Decided"))
+
+
+def test_the_command_line_counts_as_people_do(run):
+    assert "\n1 new message · 1 conversation shown · " in run("digest", "tea", "--since", "2024-05-01T12:30")
+    assert "\n4 new messages · " in run("digest", "tea", "--since", "2024-05-01")
+    few = run("digest", "tea", "--since", "2024-05-01", "--max-tokens", "50")
+    assert "left out; a larger --max-tokens shows more" in few
 
 
 def test_threads_are_listed_by_title(run):
     assert "绿茶" in run("threads", "tea")
     assert all(one["title"] for one in json.loads(run("threads", "tea", "--json")))
+
+
+async def test_http_takes_words_names_and_a_mode(http, lore):
+    await lore.messages.add(messages())
+    asked = {"since": "2024-05-01T12:30+01:00", "for_user": "小波"}
+    answer = (await http.get("/rooms/tea/digest", params=asked)).json()
+    assert (answer["for_user"], answer["messages"]) == ("bob", 2)
+    for since in ("yesterday", "3 days ago", "昨天"):
+        assert (await http.get("/rooms/tea/digest", params={"since": since})).json()["messages"] == 0
+    assert (await http.get("/rooms/tea/digest", params={"mode": "offline"})).json()["messages"] == 4
+    assert (await http.get("/rooms/tea/digest", params={"mode": "fast"})).status_code == 422
+    refused = await http.get("/rooms/tea/digest", params={"mode": "llm"})
+    assert (refused.status_code, "'offline'" in refused.json()["detail"]) == (503, True)
+    assert (await http.get("/rooms/tea/digest", params={"for_user": "eve"})).status_code == 422
+
+
+async def test_mcp_takes_words_and_names(lore):
+    await lore.messages.add(messages())
+    async with on_a_port(create_mcp_app(lore)) as url, over_http(url) as client:
+        shown = await ask(client, "room_digest", room_id="tea", since="2024-05-01T12:30", for_user="小波")
+        assert shown["messages"] == 1
+        assert (await ask(client, "room_digest", room_id="tea", since="昨天"))["messages"] == 0
+        assert "Nobody in room" in await refusal(client, "room_digest", room_id="tea", for_user="eve")
+        assert "write one time" in await refusal(client, "room_digest", room_id="tea", since="soon")
+
+
+def test_the_command_line_says_if_a_model_is_missing(run):
+    assert "'offline'" in run("digest", "tea", "--mode", "llm", code=1)
+    assert "[m4]" in run("digest", "tea", "--mode", "offline")
+
+
+async def test_http_gives_the_headings_of_messages(http, connect, lore):
+    await lore.messages.add(messages())
+    made = await lore.rooms.headings("tea", ["m1", "m3"])
+    answer = await http.get("/rooms/tea/headings", params={"message_id": ["m1", "m3", "nowhere"]})
+    assert answer.json()["headings"] == [
+        {"message_id": name, "title": made[name].title, "state": made[name].state} for name in ("m1", "m3")
+    ]
+    assert (await http.get("/rooms/nowhere/headings", params={"message_id": "m1"})).status_code == 404
+    _, secret = await lore.keys.create("reader", scopes=["read"])
+    async with connect(key=secret) as client:
+        hidden = await client.get("/rooms/tea/headings", params={"message_id": "m1", "viewer": "user:eve"})
+        assert hidden.status_code == 404
+
+
+async def test_mcp_names_threads(lore):
+    await lore.messages.add(messages())
+    made = await lore.rooms.headings("tea", ["m3"])
+    async with on_a_port(create_mcp_app(lore)) as url, over_http(url) as client:
+        found = await ask(client, "search_messages", query="会议室", room_id="tea")
+        assert {one["message_id"]: one["thread"] for one in found["messages"]}["m3"] == made["m3"].title
+        shown = await ask(client, "room_context", room_id="tea", message_id="m3")
+        assert shown["thread"] == made["m3"].title
+
+
+def test_the_command_line_names_threads(run):
+    title = json.loads(run("threads", "tea", "--json"))[0]["title"]
+    assert f"thread: {title[:20]}" in run("search", "tea", "office", "tea")
+    assert f"thread: {title[:20]}" in run("context", "tea", "m1")
+    assert "m1" in run("search", "tea", "tea", "--since", "2024-04-30")
+    assert "Nothing in tea fits" in run("search", "tea", "tea", "--since", "yesterday")
+    assert all(one["state"] in ("open", "answered", "closed") for one in json.loads(run("threads", "tea", "--json")))

@@ -482,7 +482,7 @@ async def test_openapi_says_who_may_ask_and_what_is_needed(http, app, settings):
     assert needed == {
         ("/messages/search", "q"), ("/facts", "scope"), ("/memory/search/{group_id}", "q"),
         ("/memory/as-of/{group_id}", "at"), ("/memory/diff/{group_id}", "from"),
-            ("/messages", "room_id"),
+            ("/messages", "room_id"), ("/rooms/{room_id}/headings", "message_id"),
     }  # fmt: skip
     assert document["paths"]["/health/live"]["get"]["security"] == [{}]
     assert document["paths"]["/rooms"]["get"]["security"] == [{"key": []}, {}]
@@ -565,7 +565,7 @@ async def test_openapi_names_every_path(http, app):
         "/context/{context_id}", "/index", "/context/{context_id}/response", "/context/{context_id}/feedback",
         "/usage", "/usage/report", "/usage/export", "/rooms", "/rooms/{room_id}",
         "/rooms/{room_id}/threads", "/rooms/{room_id}/threads/{message_id}", "/rooms/{room_id}/settings",
-            "/rooms/{room_id}/digest", "/rooms/{room_id}/read",
+            "/rooms/{room_id}/digest", "/rooms/{room_id}/read", "/rooms/{room_id}/headings",
         "/sessions", "/sessions/{conversation_id}", "/sessions/{conversation_id}/state",
         "/sessions/{conversation_id}/context", "/sessions/{conversation_id}/turns",
         "/sessions/{conversation_id}/checkpoint", "/sessions/{conversation_id}/reset",

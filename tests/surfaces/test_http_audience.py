@@ -200,3 +200,17 @@ async def test_what_was_only_shared_is_not_changed_and_confirms_no_guess(lore, h
     answer = await http.request(method, path.format(id=shared), params=TEAM, json=body)
     assert answer.status_code == 403
     assert hidden not in answer.text
+
+
+@pytest.mark.parametrize("guess", ["allergic to nuts", "something else"])
+async def test_an_id_that_was_seen_once_does_not_tell_what_the_memory_says_now(lore, http, guess):
+    known = await remember(lore, "allergic to nuts", "dm")
+    await lore.memories.share(known, "room:team")
+    assert (await http.get(f"/facts/{known}", params=TEAM)).status_code == 200
+    await lore.memories.unshare(known, "room:team")
+    now = (await lore.memories.update(known, statement=SECRET)).memory_id
+    fact = {"memory_id": known, "scope": "user:ann", "statement": guess, "sources": []}
+    answer = await http.post("/facts", json=fact, params=TEAM)
+    assert answer.status_code == 409
+    assert SECRET not in answer.text
+    assert now not in answer.text

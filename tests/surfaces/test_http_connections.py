@@ -126,6 +126,27 @@ def test_a_second_head_in_part_is_not_waited_for_either(quick_url):
         assert problem(heard(connection)) == (408, "urn:roomlore:too-slow")
 
 
+def test_a_head_without_an_end_is_refused_before_it_is_long(patient_url):
+    with connected(patient_url, b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nx-long: ") as connection:
+        for _ in range(20):
+            time.sleep(0.01)
+            connection.sendall(b"x" * 4_096)
+        assert heard(connection).startswith(b"HTTP/1.1 400")
+
+
+def test_long_heads_one_after_another_are_not_taken_for_one(patient_url):
+    asked = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nx-long: " + b"x" * 30_000 + b"\r\n\r\n"
+    with connected(patient_url) as connection:
+        for _ in range(6):
+            for start in range(0, len(asked), 8_192):
+                connection.sendall(asked[start : start + 8_192])
+                time.sleep(0.005)
+            answer = b""
+            while not answer.endswith(b'{"status":"ok"}'):
+                answer += connection.recv(65_536)
+            assert answer.startswith(b"HTTP/1.1 200")
+
+
 def test_an_idle_connection_is_closed(quick_url):
     with connected(quick_url, b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n") as connection:
         assert heard(connection).count(b"HTTP/1.1") == 1

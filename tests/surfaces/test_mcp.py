@@ -150,7 +150,7 @@ async def test_schemas_are_schemas_and_answers_keep_them(client, lore):
         "memory_prompt": {"scopes": [ANNA]},
         "search_messages": {"query": "tea"},
         "room_context": {"room_id": "tea"},
-        "room_digest": {"room_id": "tea", "for_user": "nobody"},
+        "room_digest": {"room_id": "tea", "since": "2024-05-01"},
     }
     answers = {name: await ask(client, name, **arguments) for name, arguments in asked.items()}
     for name, answer in {"add_memory": kept, **answers}.items():

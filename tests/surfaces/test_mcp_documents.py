@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
+from docsite.mcp_page import page
+
 from roomlore.surfaces.mcp import TOOLS
-from roomlore.surfaces.mcp.reference import page
 
 DOCS = Path(__file__).parents[2] / "docs"
 

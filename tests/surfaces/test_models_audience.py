@@ -51,7 +51,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("delete_memory", {"memory_id": "hidden-0", "expected": "nuts"}),
 ]
 VARYING = re.compile(
-    r'"(memory_id|created_at|updated_at|parent_id|updated)":"[^"]*"|\b[0-9a-f-]{32,36}\b|\d{4}-\d\d-\d\dT[^"]*'
+    r'"(memory_id|created_at|updated_at|parent_id|updated)":"[^"]*"|"created":\d+|\b[0-9a-f-]{32,36}\b|\d{4}-\d\d-\d\dT[^"]*'
 )
 
 
@@ -93,7 +93,7 @@ async def test_each_tool_answers_the_same_whatever_was_said_elsewhere(viewer):
     assert SECRET not in str(unasked)
 
 
-async def replied_in(room: str, secrets: int, server: ModelServer) -> list[str]:
+async def replied_in(room: str, secrets: int, server: ModelServer, path: str) -> list[str]:
     """Return the prompt of a reply and its events, as a key that may write is told them."""
     async with heard_in(PEOPLE, direct="dm", settings=reply_settings(server)) as lore:
         await tell(lore, secrets)
@@ -106,14 +106,21 @@ async def replied_in(room: str, secrets: int, server: ModelServer) -> list[str]:
             "sent_at": START.isoformat(),
         }
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as http:
-            events = await http.post("/chat/sse", json={"room_id": room, "message": said, "agent_id": "bot"})
-        assert "event: done" in events.text
+            if path == "/chat/sse":
+                asked = {"room_id": room, "message": said, "agent_id": "bot"}
+            else:
+                metadata = {"room": room, "speaker_id": "ann", "agent_id": "bot", "message_id": "q"}
+                messages = [{"role": "user", "content": said["text"]}]
+                asked = {"messages": messages, "metadata": metadata, "stream": True}
+            events = await http.post(path, json=asked)
+        assert "done" in events.text.lower()
         return [server.requests[-1].prompt, VARYING.sub("", events.text)]
 
 
+@pytest.mark.parametrize("path", ["/chat/sse", "/v1/chat/completions"])
 @pytest.mark.parametrize(("room", "knows"), [("team", False), ("square", False), ("new", False), ("dm", True)])
-async def test_a_reply_is_made_the_same_whatever_was_said_elsewhere(room, knows):
+async def test_a_reply_is_made_the_same_whatever_was_said_elsewhere(room, knows, path):
     async with ModelServer() as server:
-        without, with_secrets = [await replied_in(room, secrets, server) for secrets in (0, 5)]
+        without, with_secrets = [await replied_in(room, secrets, server, path) for secrets in (0, 5)]
     assert (without == with_secrets) is not knows
     assert (SECRET in with_secrets[0]) is knows

@@ -32,6 +32,10 @@ class NotFound(RoomloreError, LookupError):
     """Nothing with this id exists here."""
 
 
+class UnknownRoom(NotFound):
+    """There is no such room."""
+
+
 class InvalidInput(RoomloreError, ValueError):
     """The input cannot be used as it is."""
 
@@ -100,9 +104,9 @@ class TimedOut(Unavailable):
     """It took longer than the settings allow."""
 
 
-def unknown_room(room_id: str) -> NotFound:
+def unknown_room(room_id: str) -> UnknownRoom:
     """Return the error about a room that does not exist, or that a viewer may not see."""
-    return NotFound(f"There is no room {room_id!r}; a room appears with its first message.")
+    return UnknownRoom(f"There is no room {room_id!r}; a room appears with its first message.")
 
 
 def describe(error: BaseException) -> str:

@@ -15,6 +15,8 @@ from roomlore.core.models import Entry, Room
 WINDOW_MESSAGES = 20
 """The plain window that contexts are compared with."""
 RANKS = (1, 5, 10)
+FEW_CASES = 30
+"""From fewer cases a share says little."""
 _CONFIDENT = 1.96
 
 
@@ -70,13 +72,14 @@ class RoomScore:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question with what answers it: ids of messages, or words that an answer contains. `viewer`: who asks, None for
-    somebody who may see everything."""
+    somebody who may see everything. `message_id`: the message of the room that asks it, None if there is none."""
 
     question: str
     room_id: str | None = None
     answers: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     viewer: str | None = None
+    message_id: str | None = None
 
     def answered_by(self, message_id: str, text: str) -> bool:
         """Return True if the message answers it."""
@@ -88,12 +91,16 @@ class Question:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionScore:
     """The answers to questions. `recall`: by rank, the share of questions with an answer among the first hits.
-    `missed`: those without one. `tokens`: of the first ten hits on average. `ms`: of a search on average."""
+    `missed`: those without one. `tokens`: of the first ten hits on average. `ms`: of a search on average. `contexts`:
+    of the questions that a message asks, those whose context holds an answer; `context_tokens`: of these contexts on
+    average."""
 
     recall: Mapping[str, Share]
     missed: tuple[str, ...]
     tokens: float
     ms: float
+    contexts: Share
+    context_tokens: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +149,15 @@ class Evaluation:
     @property
     def window_tokens(self) -> int:
         return sum(room.window_tokens for room in self.rooms)
+
+
+def caution(found: Evaluation) -> str | None:
+    """Return why the share of contexts says little, None if it does not."""
+    tried = found.found.cases
+    if not tried or tried >= FEW_CASES:
+        return None
+    were = "Only 1 reply was tried" if tried == 1 else f"Only {tried} replies were tried"
+    return f"{were}: the shares may come out quite otherwise with more. Trust them from {FEW_CASES} on."
 
 
 def _sum(shares: Iterable[Share]) -> Share:
@@ -196,7 +212,14 @@ def _question(number: int, row: Mapping[str, Any]) -> Question:
     room_id, viewer = row.get("room_id"), row.get("viewer")
     if room_id is None and viewer is None:
         raise InvalidInput(f"Question {number}: give its `room_id`, or a `viewer` who asks in all rooms they may see.")
-    return Question(question=question, room_id=room_id, answers=answers, words=words, viewer=viewer)
+    message_id = row.get("message_id")
+    if message_id is not None and (room_id is None or not isinstance(message_id, str)):
+        raise InvalidInput(
+            f"Question {number}: `message_id` is the id of the message that asks it; give its `room_id` too."
+        )
+    return Question(
+        question=question, room_id=room_id, answers=answers, words=words, viewer=viewer, message_id=message_id
+    )
 
 
 def read_forbidden(rows: Iterable[Mapping[str, Any]]) -> list[Forbidden]:

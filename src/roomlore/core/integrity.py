@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Literal
 
+from roomlore.core.memory.log import is_followed
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope
 from roomlore.core.privacy.traces import has_mark
 
@@ -212,7 +213,7 @@ def _makes(change: Change, head: str | None) -> bool:
     """Return True if the action makes such a version."""
     memory = change.memory
     if memory.version == 1 and memory.memory_id == memory.lineage_id:
-        return change.action is Action.CREATE and set(change.closes) <= set(memory.parents)
+        return change.action is Action.CREATE and all(is_followed(change, closed) for closed in change.closes)
     follows = change.closes == memory.parents[: len(change.closes)] and head in change.closes
     return follows and change.action is (Action.MERGE if len(change.closes) > 1 else Action.UPDATE)
 
@@ -292,7 +293,7 @@ class ScopeCheck:
             self._merged.pop(memory.lineage_id, None)
         for memory_id in change.closes:
             other = self._replayed.get(memory_id)
-            if other and other.lineage_id != memory.lineage_id and memory_id in memory.parents:
+            if other and other.lineage_id != memory.lineage_id and is_followed(change, memory_id):
                 self._merged[other.lineage_id] = memory.lineage_id
 
     def skip_change(self, number: int, why: str) -> None:

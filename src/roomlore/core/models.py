@@ -337,10 +337,27 @@ class ContextUsageRecord:
         return sum(scores) / len(scores) if scores else None
 
 
+class TalkState(StrEnum):
+    """`open`: it holds a question without a later answer. `answered`: every question in it has one. `closed`: it asks
+    nothing."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """The title of a thread, by its newest messages, '' if they have no words, and its state."""
+
+    title: str
+    state: TalkState
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
     """A thread of a room. `thread_id`: the id of its first message. `messages`: how many it has. `senders`: who spoke.
-    `title`: its most telling sentence and words, by its newest messages."""
+    `title`: its decision or its most telling sentence, by its newest messages. `state`: of the same messages."""
 
     thread_id: str
     room_id: str
@@ -350,6 +367,7 @@ class Thread:
     first_sent_at: datetime
     last_sent_at: datetime
     title: str = ""
+    state: TalkState = TalkState.CLOSED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

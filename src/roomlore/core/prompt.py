@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from roomlore.core.errors import InvalidInput
 from roomlore.core.text import fold
 
-KEPT_ELSEWHERE = ("memory_evolve", "user_facts")
+KEPT_ELSEWHERE = ("memory_evolve", "user_facts", "people_facts")
 """The prompts that may be stored elsewhere, such as in a prompt server."""
 
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")

@@ -1,4 +1,5 @@
-"""WhatsApp's chat export: messages, and the dates before them in the order and notation of the phone's language."""
+"""WhatsApp's chat export: messages with dates in the order and notation of the phone's language, and notices about who
+came and went in English, German and Chinese."""
 
 import math
 import re
@@ -8,6 +9,8 @@ from datetime import date, datetime, time
 from itertools import islice, pairwise
 from typing import Any
 
+from roomlore.core.audience import RoomKind
+from roomlore.core.membership import Move, RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.export_files import (
@@ -21,7 +24,6 @@ from roomlore.importers.export_files import (
     read_lines,
 )
 from roomlore.importers.shapes import Passage, after_position, in_zone
-from roomlore.importers.whatsapp_notices import GROUP, moves_told
 
 MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 _BLANKS = str.maketrans({"\u202f": " ", "\u00a0": " ", "\u2009": " ", **dict.fromkeys(MARKS)})
@@ -363,3 +365,54 @@ def _name_inside(source: Source) -> str:
     said = first.text[stamp.length :]
     name = said.partition(":")[0].strip(MARKS + "~\u202f\u00a0 ") if _NOTICE.match(said) else ""
     return name or derived_id("whatsapp", first.text).replace("x", "_chat-", 1)[:18]
+
+
+GROUP = RoomFacts(RoomKind.PRIVATE)
+"""A chat with such a notice is a group."""
+
+_BY = r"[^\n]{1,100}?"
+_WHO = r"(?P<who>[^\n]{1,400}?)"
+_NOTICE_END = r"[.。]?"
+_NOTICES = tuple(
+    (re.compile(pattern + _NOTICE_END), came)
+    for pattern, came in (
+        (rf"{_BY} ?已?[将將把] ?{_WHO} ?(?:加入|添加到|新增至)[^\n]{{0,40}}", True),
+        (rf"{_BY} ?已?[将將把] ?{_WHO} ?(?:移除|移出)[^\n]{{0,20}}", False),
+        (rf"{_WHO} created (?:this )?group(?: [^\n]{{0,200}})?", True),
+        (rf"{_WHO} hat (?:die|diese) Gruppe(?: [^\n]{{0,200}})? erstellt", True),
+        (rf"{_WHO} ?已?(?:创建|創建|建立)了?(?:此|这个|這個)?(?:群|「|“|\")[^\n]{{0,200}}", True),
+        (rf"{_WHO} was added", True),
+        (rf"{_BY} added {_WHO}", True),
+        (rf"{_WHO} joined(?: (?:using|via|from|through) [^\n]{{1,100}})?", True),
+        (rf"{_WHO} wurde hinzugefügt", True),
+        (rf"{_BY} hat {_WHO} hinzugefügt", True),
+        (rf"{_WHO} ist [^\n]{{0,100}}beigetreten", True),
+        (rf"{_BY} ?已?(?:添加|新增)了? ?{_WHO}", True),
+        (rf"{_WHO} ?(?:已?(?:通过|透過|使用|利用)[^\n]{{1,40}}?)?(?:已?加入)了?[^\n]{{0,20}}", True),
+        (rf"{_WHO} left(?: the group)?", False),
+        (rf"{_WHO} was removed", False),
+        (rf"{_BY} removed {_WHO}", False),
+        (rf"{_WHO} hat die Gruppe verlassen", False),
+        (rf"{_WHO} wurde entfernt", False),
+        (rf"{_BY} hat {_WHO} entfernt", False),
+        (rf"{_BY} ?已?(?:移除|移出)了? ?{_WHO}", False),
+        (rf"{_WHO} ?已?(?:退出|离开|離開)了?[^\n]{{0,20}}", False),
+    )
+)
+_BETWEEN_NAMES = re.compile(r", | and | und |、|，| 和 | 與 | 与 ")
+_SELF = ("you", "du", "sie", "你", "您")
+_MARGIN = "~\u200e\u200f\u2066\u2067\u2068\u2069\u202a\u202c\u202f\u00a0 "
+_LONGEST_NOTICE = 1000
+
+
+def moves_told(notice: str) -> tuple[Move, ...] | None:
+    """Return who came or went, by name; None if the notice is about something else. The person who exported the chat is
+    called "you" and left out, since the export does not name them."""
+    line = notice.strip(_MARGIN)
+    if len(line) > _LONGEST_NOTICE or "\n" in line:
+        return None
+    for pattern, came in _NOTICES:
+        if match := pattern.fullmatch(line):
+            people = (one.strip(_MARGIN) for one in _BETWEEN_NAMES.split(match["who"]))
+            return tuple(Move(one, came, by_name=True) for one in people if one and one.lower() not in _SELF)
+    return None

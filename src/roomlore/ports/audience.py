@@ -1,6 +1,7 @@
 """Read from storage who heard what, and decide with core what a viewer may know. All services share this."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,6 +29,8 @@ from roomlore.core.audience import (
 from roomlore.core.errors import unknown_room
 from roomlore.core.models import Room
 from roomlore.ports.storage import UnitOfWork
+
+_Windows = tuple[Window, ...]
 
 
 async def view_for(
@@ -60,17 +63,40 @@ async def _windows(
     return {name: windows_of(room, people) for name, room in found.items()}
 
 
+class KnownWindows:
+    """When all people of an audience were in each room, by the stamp of the room: facts of another person, shown in the
+    same room, need no second reading. Of the audiences that asked last."""
+
+    def __init__(self, most: int = 1_000) -> None:
+        self._most = most
+        self._known: OrderedDict[tuple[str, frozenset[str] | None], dict[str, tuple[RoomStamp, _Windows]]]
+        self._known = OrderedDict()
+
+    async def of(
+        self, work: UnitOfWork, *, tenant: str, people: frozenset[str] | None, stamps: Mapping[str, RoomStamp]
+    ) -> dict[str, _Windows]:
+        """Return the windows in the rooms of these stamps, without unknown rooms."""
+        key = tenant, people
+        known = self._known.setdefault(key, {})
+        self._known.move_to_end(key)
+        stale = [name for name, stamp in stamps.items() if name not in known or known[name][0] != stamp]
+        for name, its in (await _windows(work, tenant, stale, people)).items():
+            known[name] = stamps[name], its
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return {name: known[name][1] for name in stamps if name in known}
+
+
 class Sight:
     """The memories of a table that one viewer may see, kept while no room changes that has a say in it."""
 
-    def __init__(self, tenant: str, viewer: Viewer) -> None:
+    def __init__(self, tenant: str, viewer: Viewer, known: KnownWindows) -> None:
         self._tenant = tenant
         self._viewer = viewer
+        self._known = known
         self._here = {viewer.id} if viewer.kind == "room" else set[str]()
         self._stamps: dict[str, RoomStamp] = {}
         self._own: RoomPeople | None = None
-        self._people: frozenset[str] | None = None
-        self._windows: dict[str, tuple[Window, ...]] = {}
         self._view: View | None = None
         self._valid = (BEGINNING, BEGINNING)
         self._table: EvidenceTable | None = None
@@ -104,11 +130,10 @@ class Sight:
         if not self._here <= stamps.keys() - changed:
             self._own = await _own_room(work, self._tenant, self._viewer)
         people = people_of(self._viewer, self._own, now)
-        stale = (changed if people == self._people else set(stamps)) - self._here
-        kept = {name: its for name, its in self._windows.items() if name in stamps and name not in stale}
-        self._windows = kept | await _windows(work, self._tenant, stale, people)
-        self._stamps, self._people = stamps, people
-        view = view_of(self._viewer, self._windows, now)
+        others = {name: stamp for name, stamp in stamps.items() if name not in self._here}
+        windows = await self._known.of(work, tenant=self._tenant, people=people, stamps=others)
+        self._stamps = stamps
+        view = view_of(self._viewer, windows, now)
         self._valid = now, next_change(self._viewer, self._own, view, now)
         return view
 
@@ -150,6 +175,21 @@ def _last_used(room: Room) -> tuple[float, str]:
 def _last_open(room: Room, windows: Sequence[Window]) -> tuple[float, str]:
     """Order by the end of the last window: when the room was used last may be hidden."""
     return -windows[-1].end.timestamp(), room.room_id
+
+
+async def room_shown(
+    work: UnitOfWork, *, tenant: str, viewer: Viewer | None, room_id: str, now: datetime
+) -> tuple[Room, tuple[Window, ...]]:
+    """Return a room with the windows of time in which the viewer may see it; None always may. Raise `NotFound` if it
+    may see none of it, as for an unknown room."""
+    room = await work.rooms.find(tenant=tenant, room_id=room_id)
+    windows: tuple[Window, ...] = ALWAYS
+    if viewer is not None and viewer != Viewer("room", room_id):
+        view = await view_for(work, tenant=tenant, viewer=viewer, rooms=[room_id], now=now)
+        windows = view.windows.get(room_id, NEVER)
+    if room is None or windows == NEVER:
+        raise unknown_room(room_id)
+    return room, windows
 
 
 async def sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> bool:

@@ -1,31 +1,32 @@
-"""Read from storage what the titles of threads are made of, and have core make them. All services share this."""
+"""Read from storage what the headings of threads are made of, and have core make them. All services share this."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
-from roomlore.core.digest.talks import Talk
+from roomlore.core.digest.talks import talk_of
 from roomlore.core.digest.wording import Words, title_of
-from roomlore.core.models import Entry, Room
+from roomlore.core.models import Entry, Heading, Room
 from roomlore.ports.storage import UnitOfWork
 
 _NEWEST = 16
-"""The messages of a thread that its title is made of."""
+"""The messages of a thread that its heading is made of."""
 
 
-async def titles_of(work: UnitOfWork, room: Room, threads: Sequence[int]) -> dict[int, str]:
-    """Return the title of each of these threads (the arrivals of their first messages), '' for one without words."""
+async def headings_of(work: UnitOfWork, room: Room, threads: Sequence[int]) -> dict[int, Heading]:
+    """Return the headings of these threads (the arrivals of their first messages), without unknown threads."""
     here = {"tenant": room.tenant, "room_id": room.room_id}
     entries = await work.messages.members_of(**here, threads=threads, each=_NEWEST)
     keywords = sorted({word for entry in entries for word in entry.features.keywords})
     counts = await work.messages.keyword_counts(**here, keywords=keywords)
     people = await work.rooms.participants(**here) if entries else {}
     words = Words(counts, texts=room.messages, names=[name for pair in people.items() for name in pair if name])
-    return await asyncio.to_thread(_titles, entries, words)
+    return await asyncio.to_thread(_headings, entries, words)
 
 
-def _titles(entries: Sequence[Entry], words: Words) -> dict[int, str]:
+def _headings(entries: Sequence[Entry], words: Words) -> dict[int, Heading]:
     members: defaultdict[int, list[Entry]] = defaultdict(list)
     for entry in entries:
         members[entry.link.thread].append(entry)
-    return {thread: title_of(Talk(thread, tuple(its)), words) for thread, its in members.items()}
+    talks = {thread: talk_of(its) for thread, its in members.items()}
+    return {thread: Heading(title=title_of(talk, words), state=talk.state) for thread, talk in talks.items()}

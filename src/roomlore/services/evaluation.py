@@ -27,7 +27,7 @@ from roomlore.core.evaluation import (
 from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import WINDOW
 from roomlore.core.memory.memory import MemoryAnswer
-from roomlore.core.models import Room
+from roomlore.core.models import Explanation, Room
 from roomlore.core.search.hits import SearchAnswer
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -53,6 +53,12 @@ class Remembers(Protocol):
     async def search(
         self, scope: str, query: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
     ) -> MemoryAnswer: ...
+
+
+class Contexts(Protocol):
+    """The contexts of messages, without a record of them."""
+
+    async def compare(self, room_id: str, message_id: str | None = None) -> list[Explanation]: ...
 
 
 Digests = Callable[..., Awaitable[Digest]]
@@ -83,7 +89,9 @@ class EvaluationService:
         messages: Searches,
         memories: Remembers,
         digest: Digests,
+        contexts: Contexts,
     ) -> None:
+        self._contexts = contexts
         self._tenant = tenant
         self._storage = storage
         self._clock = clock
@@ -189,12 +197,21 @@ class EvaluationService:
                 missed.append(one.question)
             for most in RANKS:
                 hits[most] += rank is not None and rank <= most
+        contexts = [await self._context(one.room_id or "", one) for one in questions if one.message_id is not None]
         return QuestionScore(
             recall={str(most): Share(hits=count, cases=len(questions)) for most, count in hits.items()},
             missed=tuple(missed),
             tokens=fmean(tokens),
             ms=fmean(times),
+            contexts=Share(hits=sum(held for held, _ in contexts), cases=len(contexts)),
+            context_tokens=fmean(tokens for _, tokens in contexts) if contexts else 0.0,
         )
+
+    async def _context(self, room_id: str, one: Question) -> tuple[bool, int]:
+        """Return if the context of the message that asks holds an answer, and its tokens."""
+        made = await self._contexts.compare(room_id, one.message_id)
+        used = next((each for each in made if each.in_force), made[0])
+        return any(one.answered_by(each.message.id, each.message.text) for each in used.taken), used.tokens
 
     async def _leaks(self, one: Forbidden) -> list[Leak]:
         """Look for a text in what its viewer finds: among messages, memories and the digests of rooms."""
@@ -220,7 +237,7 @@ class EvaluationService:
 
     async def _is_told(self, room_id: str, one: Forbidden) -> bool:
         try:
-            made = await self._digest(room_id, viewer=one.viewer, max_tokens=10_000)
+            made = await self._digest(room_id, viewer=one.viewer, max_tokens=10_000, mode="offline")
         except NotFound:
             return False
         return any(_holds(line.text, one.text) for entry in made.entries for line in entry.lines)

@@ -21,6 +21,7 @@ class KeyService:
         self._storage = storage
         self._clock = clock
         self._ids = ids
+        self._exists = False
 
     async def create(self, name: str, *, scopes: Sequence[str] = ("read", "write")) -> tuple[ApiKey, str]:
         """Return a new key and its secret (256 random bits), which is not stored and cannot be shown again."""
@@ -61,9 +62,12 @@ class KeyService:
         return key
 
     async def any(self) -> bool:
-        """Return True if a key was ever created, for any tenant. Revoking the last one must not open access again."""
-        async with self._storage.reading() as work:
-            return await work.keys.any()
+        """Return True if a key was ever created, for any tenant. Revoking the last one must not open access again, so
+        one that was seen is not looked for again."""
+        if not self._exists:
+            async with self._storage.reading() as work:
+                self._exists = await work.keys.any()
+        return self._exists
 
 
 def _hash(secret: str) -> str:

@@ -30,7 +30,7 @@ from roomlore.core.memory.scoring import (
 )
 from roomlore.core.search.hits import Dense, Floats, Ints, Nearest
 from roomlore.core.visibility import told
-from roomlore.ports.audience import Sight
+from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
@@ -98,13 +98,14 @@ class MemorySearchCache:
         self._clock = clock
         self._most = held
         self._held = 0
+        self._windows = KnownWindows()
         self._cached: OrderedDict[tuple[str, str, Viewer | None, bool], _Cached] = OrderedDict()
 
     async def find(self, tenant: str, scope: str, viewer: Viewer | None = None, ended: bool = False) -> Ready:
         """Return the current memories that the viewer may see, None for all. `ended`: those that hold no more, too.
         Raise `StorageUnavailable`."""
         key = (tenant, scope, viewer, ended)
-        cached = self._cached.setdefault(key, _Cached(Sight(tenant, viewer) if viewer else None, ended))
+        cached = self._cached.setdefault(key, _Cached(Sight(tenant, viewer, self._windows) if viewer else None, ended))
         self._cached.move_to_end(key)
         async with cached.lock, self._storage.reading() as work:
             ready = await self._current(work, cached, tenant, scope)
@@ -113,7 +114,8 @@ class MemorySearchCache:
         return ready
 
     async def _current(self, work: UnitOfWork, cached: _Cached, tenant: str, scope: str) -> Ready:
-        """The stamp is read first: a change in between is read again next time."""
+        """Return the memories of a scope as they are now. The stamp is read first, so a change in between is read the
+        next time."""
         known = await work.memories.scope(tenant=tenant, scope=scope)
         stamp = (known.created_at, known.changes) if known else None
         now = self._clock.now()

@@ -24,13 +24,14 @@ from roomlore.core.context import ContextOptions, from_json
 from roomlore.core.errors import InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.writing import check_moment
-from roomlore.core.models import Entry, Room, Thread
-from roomlore.ports.audience import check_sees_all_of, view_for
+from roomlore.core.models import Entry, Heading, Room, Thread
+from roomlore.ports.audience import check_sees_all_of, sees_all_of, view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.ports.titles import titles_of
+from roomlore.ports.titles import headings_of
 
 _ROOMS_AT_ONCE = 200
+_MAX_HEADINGS = 500
 
 
 class ReadingMarks(Protocol):
@@ -60,6 +61,8 @@ class RoomService:
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
         that room, or the room is public, or the person's own with agents. None may see every room."""
+        if viewer is None:
+            return
         async with self._storage.reading() as work:
             await check_sees_all_of(work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now())
 
@@ -90,13 +93,33 @@ class RoomService:
 
     async def threads(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[tuple[int, Thread]]:
         """Return threads in the order they began, those whose first arrival is above `after`, each with that arrival
-        and its title."""
+        its title and its state."""
         check_page(limit=limit, after=after)
         async with self._storage.reading() as work:
             room = await self._find(work, room_id)
             found = await work.messages.threads(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
-            titles = await titles_of(work, room, [arrival for arrival, _ in found])
-        return [(arrival, replace(one, title=titles.get(arrival, ""))) for arrival, one in found]
+            made = await headings_of(work, room, [arrival for arrival, _ in found])
+        named = ((arrival, one, made.get(arrival)) for arrival, one in found)
+        return [(n, replace(one, title=its.title, state=its.state) if its else one) for n, one, its in named]
+
+    async def headings(
+        self, room_id: str, message_ids: Sequence[str], *, viewer: str | None = None
+    ) -> dict[str, Heading]:
+        """Return the title and the state of the threads of these messages, by message, without unknown messages.
+
+        `viewer`: 'room:team' or 'user:anna'; one who may not see all of the room gets none, since titles are made of
+        all messages. Raise `InvalidInput`, `NotFound`.
+        """
+        if isinstance(message_ids, str) or len(message_ids) > _MAX_HEADINGS:
+            raise InvalidInput(f"Give at most {_MAX_HEADINGS} message ids, as a list.")
+        here = {"tenant": self._tenant, "room_id": room_id}
+        async with self._storage.reading() as work:
+            room = await self._find(work, room_id)
+            if not await sees_all_of(work, **here, viewer=viewer, now=self._clock.now()):
+                return {}
+            entries = await work.messages.by_id(**here, message_ids=list(dict.fromkeys(message_ids)))
+            made = await headings_of(work, room, sorted({entry.link.thread for entry in entries}))
+        return {entry.message.id: made[entry.link.thread] for entry in entries if entry.link.thread in made}
 
     async def mark_read(self, room_id: str, user_id: str, message_id: str | None = None) -> int:
         """Mark what was said in a room up to a message, by default the newest, as read by a person; return the arrival

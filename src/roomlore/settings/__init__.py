@@ -5,8 +5,17 @@ argument or ROOMLORE_CONFIG), environment variables with the prefix MEMORY_, arg
 given.
 """
 
-from roomlore.settings.explained import Row, explain, range_of, row
-from roomlore.settings.model import RETIRED, Settings, all_sections, context_options, known_fields
+from roomlore.settings.model import (
+    RETIRED,
+    Row,
+    Settings,
+    all_sections,
+    context_options,
+    explain,
+    known_fields,
+    range_of,
+    row,
+)
 from roomlore.settings.sections import WEIGHTS
 from roomlore.settings.sources import CONFIG_FILE, PREFIX
 

@@ -1,9 +1,9 @@
-"""The settings: one frozen object, in sections."""
+"""The settings: one frozen object, in sections, and its values as people read them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, SerializeAsAny, ValidationError
 from pydantic.fields import FieldInfo
@@ -17,6 +17,7 @@ from roomlore.settings.registry import backend_sections, backends_of
 from roomlore.settings.sections import (
     ContextSettings,
     DatabaseSettings,
+    DigestSettings,
     EvolutionSettings,
     LimitSettings,
     ModelSettings,
@@ -27,7 +28,16 @@ from roomlore.settings.sections import (
     SessionSettings,
     WorkSettings,
 )
-from roomlore.settings.sources import Found, from_environment, gather, sentences, unknown_names
+from roomlore.settings.sources import (
+    Found,
+    from_environment,
+    gather,
+    is_secret,
+    range_of_field,
+    sentences,
+    shown,
+    unknown_names,
+)
 
 S = TypeVar("S", bound=Section)
 T = TypeVar("T")
@@ -52,6 +62,7 @@ class Settings(BaseModel):
     sessions: SessionSettings
     language_models: ModelSettings
     evolution: EvolutionSettings
+    digests: DigestSettings
     work: WorkSettings
     replies: ReplySettings
     recall: RecallSettings
@@ -117,9 +128,12 @@ class Settings(BaseModel):
     def _check(self) -> None:
         """Raise `InvalidInput` if sections contradict each other."""
         registry = ModelRegistry.read(self.language_models.models, self.language_models.providers)
-        model = self.evolution.evolve_model
-        if model != EVOLVE_MODEL and registry.find(model) is None:
-            raise InvalidInput(f"evolve_model is {model!r:.80}, which is none of the models.")
+        for name, model in (
+            ("evolve_model", self.evolution.evolve_model),
+            ("digest_model", self.digests.digest_model),
+        ):
+            if model != EVOLVE_MODEL and registry.find(model) is None:
+                raise InvalidInput(f"{name} is {model!r:.80}, which is none of the models.")
         for kind in KINDS:
             name = self.named(kind)
             backend = backends_of(kind).get(name)
@@ -203,3 +217,30 @@ def _sections_of(found: Found) -> dict[str, Any]:
 def context_options(settings: Settings) -> ContextOptions:
     """Return the context options of these settings; a room may override them."""
     return settings.context.options()
+
+
+class Row(NamedTuple):
+    """A setting for display; a password in a URL is masked."""
+
+    section: str
+    name: str
+    value: str
+    source: str
+    description: str
+
+
+def explain(settings: Settings) -> list[Row]:
+    """Return every setting with its source, section by section."""
+    return [row(name, getattr(settings, name), settings.source(name)) for name in known_fields()]
+
+
+def row(name: str, value: Any, source: str) -> Row:
+    """Return one setting for display."""
+    field = known_fields()[name]
+    text = "***" if is_secret(field) and value else shown(value)
+    return Row(section_of(name), name, text, source, field.description or "")
+
+
+def range_of(name: str) -> str:
+    """Return the values a setting takes, in words."""
+    return range_of_field(known_fields()[name])

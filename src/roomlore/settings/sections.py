@@ -14,7 +14,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment
 from roomlore.core.providers import EVOLVE_MODEL, KNOWN_PROVIDERS
 from roomlore.core.relevance import MAX_WEIGHT, Weights
-from roomlore.ports.backends import CHAT, DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, Whole, setting
+from roomlore.ports.backends import CHAT, DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, WebAddress, Whole, setting
 from roomlore.settings import sources
 from roomlore.settings.registry import known_strategies, names_of
 
@@ -25,6 +25,12 @@ WEIGHTS = (
     "mention_relation_weight",
     "keyword_overlap_weight",
 )
+
+
+def _checked_cron(value: str) -> str:
+    if value.strip():
+        Cron(value, ZoneInfo("UTC"))
+    return value.strip()
 
 
 def _one_of(name: str, known: Iterable[str]) -> str:
@@ -258,6 +264,12 @@ class EvolutionSettings(Section):
     evolve_people: bool = setting(
         True, "Evolve the facts of everyone who spoke, by the same schedule and model; off: groups alone."
     )
+    evolve_people_together: Whole = setting(
+        8,
+        "Most people of a room whom the model is asked about in one call, if they said little; 1: each alone.",
+        ge=1,
+        le=20,
+    )
     evolve_least: Whole = setting(10, "New messages from which a group evolves by the schedule.", ge=1, le=1_000_000)
     evolve_messages: Whole = setting(200, "Most new messages that an evolution reads.", ge=1, le=1000)
     evolve_memories: Whole = setting(50, "Most memories that an evolution is shown.", ge=1, le=200)
@@ -276,9 +288,60 @@ class EvolutionSettings(Section):
     @field_validator("evolve_schedule")
     @classmethod
     def _cron(cls, value: str) -> str:
-        if value.strip():
-            Cron(value, ZoneInfo("UTC"))
-        return value.strip()
+        return _checked_cron(value)
+
+
+class DigestSettings(Section):
+    """Digests of what happened in rooms."""
+
+    section: ClassVar[str] = "digests"
+    digest_model: str = setting(
+        EVOLVE_MODEL, "The model that writes digests, if one of its providers has a key.", form="a model's name"
+    )
+    digest_timeout_seconds: Number = setting(
+        30,
+        "Time that the model may take over a digest, in seconds; after it the digest is made of the messages' own "
+        "sentences.",
+        gt=0,
+        le=3600,
+    )
+    digest_schedule: str = setting(
+        "",
+        "When the digests of rooms are sent to digest_webhook, in time_zone, such as `0 6 * * *`; empty: never.",
+        form="a cron expression of five fields, or nothing",
+    )
+    digest_rooms: str = setting(
+        "",
+        "The ids of the rooms whose digests are sent, with commas between them; `*`: every room; empty: public rooms.",
+        form="ids with commas between them",
+    )
+    digest_least: Whole = setting(10, "New messages from which a room's digest is sent.", ge=1, le=1_000_000)
+    digest_tokens: Whole = setting(2000, "Most tokens of a digest that is sent.", ge=50, le=100_000)
+    digest_webhook: WebAddress = setting(
+        "", "Where digests are sent by the schedule.", form="an http or https URL, or nothing", hidden="in errors"
+    )
+    digest_webhook_secret: str = setting(
+        "", "Signs what is sent to the webhook; needed with it.", form="a text", hidden="secret"
+    )
+    digest_webhook_private: bool = setting(
+        False, "Allow a webhook at a private address, and http; off: only https on the public internet."
+    )
+    digest_webhook_seconds: Number = setting(10, "Time the webhook may take over a request, in seconds.", gt=0, le=600)
+
+    @field_validator("digest_schedule")
+    @classmethod
+    def _cron(cls, value: str) -> str:
+        return _checked_cron(value)
+
+    @model_validator(mode="after")
+    def _webhook(self) -> "DigestSettings":
+        if self.digest_webhook and not self.digest_webhook_secret:
+            raise ValueError("digest_webhook needs digest_webhook_secret, with which the receiver checks requests")
+        if self.digest_webhook.startswith("http://") and not self.digest_webhook_private:
+            raise ValueError("digest_webhook must be an https URL unless digest_webhook_private is on")
+        if self.digest_schedule and not self.digest_webhook:
+            raise ValueError("digest_schedule needs digest_webhook, where digests are sent")
+        return self
 
 
 class WorkSettings(Section):

@@ -25,6 +25,7 @@ CONFIG_FILE = "roomlore.yaml"
 CONFIG_VARIABLE = "ROOMLORE_CONFIG"
 PREFIX = "MEMORY_"
 SECTION = "memory"
+_LANGUAGE = "MEMORY_LANGUAGE"  # of the command line, which reads it before any setting
 Found = dict[str, tuple[Any, str]]
 """Values with their sources, by the names of settings."""
 
@@ -172,7 +173,7 @@ def from_environment(variables: Iterable[str]) -> dict[str, str]:
 
 def unknown_names(known: Iterable[str], retired: Iterable[str]) -> Iterable[str]:
     """Return the environment variables with the prefix that name no setting."""
-    names = {f"{PREFIX}{name.upper()}" for name in (*known, *retired)}
+    names = {_LANGUAGE, *(f"{PREFIX}{name.upper()}" for name in (*known, *retired))}
     return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in names)  # noqa: TID251
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -93,6 +94,35 @@ def _object_writer(kind: type) -> Callable[[Any], dict[str, Any]]:
         return found
 
     return write
+
+
+def one_level(value: Any) -> Any:
+    """Return the value as JSON whose members are still values, for an encoder that asks for each of them in turn.
+    Raises `TypeError` for a value without JSON."""
+    return _level_of(value.__class__)(value)
+
+
+@cache
+def _level_of(kind: type) -> Callable[[Any], Any]:
+    if issubclass(kind, SessionValue):
+        return kind.to_json
+    if is_dataclass(kind):
+        return _level_writer(fields_of(kind))
+    if issubclass(kind, Mapping):
+        return lambda value: {str(name): inner for name, inner in value.items()}
+    if issubclass(kind, Iterable):
+        return list
+    raise TypeError(f"{kind.__name__} has no JSON")
+
+
+def _level_writer(held: tuple[WireField, ...]) -> Callable[[Any], dict[str, Any]]:
+    names = tuple(one.name for one in held)
+    if len(names) > 1 and not any(one.optional for one in held):
+        read = attrgetter(*names)
+        return lambda value: dict(zip(names, read(value), strict=True))
+    return lambda value: {
+        name: inner for name, optional in held if (inner := getattr(value, name)) is not None or not optional
+    }
 
 
 def made_from(kind: Callable[..., T], value: Any, **more: Any) -> T:

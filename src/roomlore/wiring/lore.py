@@ -9,6 +9,7 @@ from typing import TypeVar, Unpack
 from roomlore.adapters.sql import connect
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput
+from roomlore.core.evolution.requests import Mode
 from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
@@ -197,12 +198,20 @@ class Lore:
             messages=self.messages,
             memories=self.memories,
             digest=self.digest,
+            contexts=self.context,
         )
 
     @cached_property
     def _digests(self) -> DigestService:
         shared = self._resources
-        return DigestService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, tokens=shared.tokens)
+        return DigestService(
+            tenant=self.tenant,
+            storage=shared.storage,
+            clock=shared.clock,
+            tokens=shared.tokens,
+            model=shared.model,
+            writing=shared.writing,
+        )
 
     @cached_property
     def _ingest_now(self) -> Ingest:
@@ -233,6 +242,7 @@ class Lore:
             due=shared.indexing.due,
             search=self._search,
             search_rooms=self._searching(RoomsSearch),
+            model=shared.model,
         )
 
     @cached_property
@@ -300,16 +310,23 @@ class Lore:
         for_user: str | None = None,
         max_tokens: int = DIGEST_TOKENS,
         viewer: str | None = None,
+        mode: Mode = "auto",
     ) -> Digest:
         """Return what happened in a room, thread by thread, in at most `max_tokens` tokens: first what concerns the
         reader, then open questions, decisions, and the rest by weight.
 
         It begins at `since`; else after the last message that `for_user` wrote or marked as read
         (`rooms.mark_read`); else a day before the room's newest message. Of more than 10,000 messages the newest are
-        read. `viewer`, 'room:team' or 'user:anna': only what that room or person may see counts; without one everything
-        is shown, and you decide to whom. Raise `InvalidInput`, `NotFound`, `StorageUnavailable`.
+        read. `for_user`: a sender id, or a name that one person of the room has. `viewer`, 'room:team' or 'user:anna':
+        only what that room or person may see counts; without one everything is shown, and you decide to whom. `mode`:
+        'offline' takes the messages' own sentences; 'auto' has the model of `digest_model` write, in the reader's
+        language, if one of its providers has a key, and 'llm' raises `ModelUnavailable` if none has. What the model
+        does not write in time, or not by the messages, is made as offline (`Digest.degraded`). Raise `InvalidInput`,
+        `NotFound`, `StorageUnavailable`.
         """
-        return await self._digests.make(room_id, since=since, for_user=for_user, max_tokens=max_tokens, viewer=viewer)
+        return await self._digests.make(
+            room_id, since=since, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode
+        )
 
     async def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
         """Return what `roomlore doctor` finds, for the database that is open here. No model and no embedder is asked,

@@ -26,6 +26,7 @@ from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.recall import Recall
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
+from roomlore.services.digest import DIGEST, Writing
 from roomlore.services.doctor import Readiness
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY, ExtractionService, RepliesDue, RepliesImported
@@ -49,7 +50,9 @@ from roomlore.wiring.work import (
     make_evolutions,
     make_extraction,
     make_forgetter,
+    make_nightly,
     make_retries,
+    make_writing,
     resume_left_work,
 )
 
@@ -176,6 +179,7 @@ class Resources(Common):
     imports_due: Due
     """The same for imported messages."""
     evolver: Evolver
+    writing: Writing
     searcher: Searcher
     readiness: Readiness
 
@@ -218,6 +222,8 @@ async def make_resources(
     extraction = make_extraction(common, durable, models)
     retries = make_retries(common, durable, models)
     evolutions = make_evolutions(common, durable, models, make_prompts(common))
+    writing = make_writing(common, models)
+    nightly = make_nightly(common, durable, writing, model)
     if background:
         resume_left_work(common, url, engine)
     replies = make_replies(common, models)
@@ -259,6 +265,7 @@ async def make_resources(
             ),
             EVOLUTION: evolutions.schedule.sweep,
             SUMMARY: summaries.sweep,
+            **({DIGEST: nightly.sweep} if settings.digests.digest_schedule else {}),
         },
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs))
@@ -266,6 +273,7 @@ async def make_resources(
         else indexing.due,
         imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),
         evolver=evolutions.service,
+        writing=writing,
         searcher=make_memory_search(common, indexing),
         readiness=readiness,
     )

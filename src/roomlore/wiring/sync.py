@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Unpack
 
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import Unavailable
+from roomlore.core.evolution.requests import Mode
 from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.services.digest.digest_service import DIGEST_TOKENS
@@ -206,9 +207,10 @@ class SyncLore:
         for_user: str | None = None,
         max_tokens: int = DIGEST_TOKENS,
         viewer: str | None = None,
+        mode: Mode = "auto",
     ) -> Digest:
         return self._loop.run(
-            self._lore.digest(room_id, since=since, for_user=for_user, max_tokens=max_tokens, viewer=viewer)
+            self._lore.digest(room_id, since=since, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode)
         )
 
     def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:

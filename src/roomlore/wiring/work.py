@@ -12,7 +12,9 @@ from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.inspection import SqlUpkeep
+from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.evolution.requests import Rules
+from roomlore.core.linking.model import LinkModel
 from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
@@ -20,10 +22,12 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageExpiry
+from roomlore.services.digest import DIGEST, DigestService, NightlyDigests, NightlyOptions, Writing, WritingOptions
 from roomlore.services.evolution import (
     EVOLUTION,
     Applying,
     Asking,
+    AskingTogether,
     EvolutionLeases,
     EvolutionOptions,
     EvolutionService,
@@ -159,8 +163,57 @@ class Evolutions:
     schedule: Schedule
 
 
+def make_writing(common: Common, models: ModelService) -> Writing:
+    """Return what has a model write digests. No request is sent yet."""
+    settings = common.settings
+    options = WritingOptions(
+        model=settings.digests.digest_model,
+        timeout_seconds=settings.digests.digest_timeout_seconds,
+        zone=settings.search.zone,
+    )
+    return Writing(models=models, prompts=PackagedPrompts(), options=options)
+
+
+def make_nightly(common: Common, durable: DurableWork, writing: Writing, model: LinkModel) -> NightlyDigests:
+    """Return the digests that are sent by a schedule. Nothing is read yet."""
+    settings = common.settings.digests
+    rooms = frozenset(name for one in settings.digest_rooms.split(",") if (name := one.strip()))
+    webhook = (
+        HttpWebhook(
+            settings.digest_webhook,
+            secret=settings.digest_webhook_secret,
+            private=settings.digest_webhook_private,
+            timeout_seconds=settings.digest_webhook_seconds,
+            clock=common.clock,
+        )
+        if settings.digest_webhook
+        else None
+    )
+    times = Cron(settings.digest_schedule, common.settings.search.zone) if settings.digest_schedule else None
+    nightly = NightlyDigests(
+        storage=common.storage,
+        durable=durable,
+        clock=common.clock,
+        times=times,
+        webhook=webhook,
+        digests=lambda tenant: DigestService(
+            tenant=tenant,
+            storage=common.storage,
+            clock=common.clock,
+            tokens=common.tokens,
+            model=model,
+            writing=writing,
+        ),
+        options=NightlyOptions(rooms=rooms, least=settings.digest_least, max_tokens=settings.digest_tokens),
+    )
+    durable.define(DIGEST, counted(DIGEST, nightly.work, clock=common.clock, telemetry=common.telemetry))
+    if common.background and times:
+        common.jobs.handle(DIGEST, nightly.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
+    return nightly
+
+
 def make_evolutions(common: Common, durable: DurableWork, models: ModelService, prompts: Prompts) -> Evolutions:
-    """Nothing is read yet."""
+    """Return the evolutions and their schedule. Nothing is read yet."""
     settings = common.settings
     options = evolution_options(settings)
     reading = Reading(
@@ -170,19 +223,17 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         most_memories=options.memories,
         zone=options.zone,
     )
+    asking = Asking(models=models, prompts=prompts, clock=common.clock, options=options)
+    applying = Applying(
+        storage=common.storage, reading=reading, clock=common.clock, ids=common.ids, options=options, repair=repaired
+    )
     service = EvolutionService(
         storage=common.storage,
         durable=durable,
         reading=reading,
-        asking=Asking(models=models, prompts=prompts, clock=common.clock, options=options),
-        applying=Applying(
-            storage=common.storage,
-            reading=reading,
-            clock=common.clock,
-            ids=common.ids,
-            options=options,
-            repair=repaired,
-        ),
+        asking=asking,
+        applying=applying,
+        together=AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
         leases=EvolutionLeases(storage=common.storage, clock=common.clock, lease_seconds=options.lease_seconds),
         clock=common.clock,
         ids=common.ids,
@@ -199,6 +250,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         times=times,
         least=options.least,
         people=_people_evolve(settings, models),
+        together=settings.evolution.evolve_people_together,
     )
     if common.background and times:
         common.jobs.handle(EVOLUTION, schedule.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)

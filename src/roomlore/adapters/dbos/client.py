@@ -294,12 +294,14 @@ class DbosWork:
 
     async def close(self) -> None:
         member, self._member, self._runtime = self._member, None, None
-        if member:
-            await self._let_end(member)
-            await asyncio.to_thread(leave, member)
-        store, self._open_store = self._open_store, None
-        if store:
-            await asyncio.to_thread(store.close)
+        try:
+            if member:
+                await self._let_end(member)
+                await asyncio.to_thread(leave, member)
+        finally:
+            store, self._open_store = self._open_store, None
+            if store:
+                await asyncio.to_thread(store.close)
 
     async def _let_end(self, member: Member) -> None:
         member.leaving = True

@@ -408,13 +408,12 @@ class Runtime:
         """Stop. Unfinished work stays as it is for the next process."""
         self._ending.set()
         self._keeper.join()
-        if self._has_lock:
-            _stop_retrying()
-            DBOS.destroy()
-            _join_threads()
-            self._give_back_all()
+        try:
+            if self._has_lock:
+                self._stop_working()
+        finally:
             self._lock.leave()
-        retire(self._engine)
+            retire(self._engine)
 
     def serve(self, name: str, work_id: str, arguments: Json) -> None:
         """Run work that DBOS took from the queue, on DBOS's thread."""
@@ -433,6 +432,12 @@ class Runtime:
             member.runs.remove(run)
             del self._running[work_id]
 
+    def _stop_working(self) -> None:
+        _stop_retrying()
+        DBOS.destroy()
+        _join_threads()
+        self._give_back_all()
+
     def _sit_down(self) -> None:
         _refuse_beside_other_dbos()
         self._has_lock = self._lock.take()
@@ -442,8 +447,10 @@ class Runtime:
             self._launch()
         except BaseException:
             self._has_lock = False
-            DBOS.destroy()
-            self._lock.leave()
+            try:
+                DBOS.destroy()
+            finally:
+                self._lock.leave()
             raise
 
     def _launch(self) -> None:

@@ -81,7 +81,11 @@ class PostgresLock:
 
     def take(self) -> bool:
         self._session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        self._session.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _key(self.name)})
+        try:
+            self._session.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _key(self.name)})
+        except BaseException:
+            self.leave()
+            raise
         return True
 
     def keep(self) -> None:

@@ -1,8 +1,7 @@
 """The pool of connections of one database, and connections to PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -101,16 +100,25 @@ class Connections(Generic[C]):
         self._idle: list[_Held[C]] = []
         self._age = 0
 
-    @asynccontextmanager
-    async def one(self) -> AsyncIterator[C]:
+    def one(self) -> "_Lease[C]":
         """Yield a connection for one unit of work. Raises `StorageUnavailable` if none is available."""
+        return _Lease(self)
+
+    async def take(self) -> "_Held[C]":
+        """Return a connection, which its user gives back. Raises as `one` does."""
         await self._turn()
         try:
-            held = self._idle.pop() if self._idle else await self._take()
-            try:
-                yield held.connection
-            finally:
-                await self._give_back(held)
+            return self._idle.pop() if self._idle else await self._opened()
+        except BaseException:
+            self._turns.release()
+            raise
+
+    async def give_back(self, held: "_Held[C]") -> None:
+        try:
+            if held.age == self._age and not held.connection.broken():
+                self._idle.append(held)
+            else:
+                await shielded(self._drop(held))
         finally:
             self._turns.release()
 
@@ -132,17 +140,27 @@ class Connections(Generic[C]):
         except TimeoutError as exc:
             raise StorageBusy("All connections to the database are busy; try again.") from exc
 
-    async def _take(self) -> _Held[C]:
+    async def _opened(self) -> _Held[C]:
         age = self._age
         return _Held(await self._source.open(), age)
-
-    async def _give_back(self, held: _Held[C]) -> None:
-        if held.age == self._age and not held.connection.broken():
-            self._idle.append(held)
-        else:
-            await shielded(self._drop(held))
 
     async def _drop(self, held: _Held[C]) -> None:
         await self._source.drop(held.connection)
         if held.age == self._age:
             await self.close()
+
+
+class _Lease(Generic[C]):
+    """The use of one connection of a pool."""
+
+    __slots__ = ("_held", "_pool")
+
+    def __init__(self, pool: Connections[C]) -> None:
+        self._pool = pool
+
+    async def __aenter__(self) -> C:
+        self._held = await self._pool.take()
+        return self._held.connection
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._pool.give_back(self._held)

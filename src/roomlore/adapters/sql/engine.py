@@ -4,8 +4,8 @@ import asyncio
 import shutil
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -222,14 +222,24 @@ _OUT_OF_SPACE = ("disk is full", "No space left", "disk full")
 _MIN_SPACE = 1_048_576
 
 
-@contextmanager
-def translated(file: Path | None = None) -> Iterator[None]:
+class translated:  # noqa: N801 - used as a function
     """Translate the errors of drivers to the project's errors. `file`: the SQLite database, whose disk is checked after
-    an I/O error: SQLite reports a full disk and a broken one alike."""
-    try:
-        yield
-    except _with_psycopg(_ANY, "Error") as exc:
-        raise _translate(_of_the_driver(exc), file) from exc
+    an I/O error: SQLite reports a full disk and a broken one alike.
+
+    Around every statement, so it is no generator: that would cost more than a short statement's binding.
+    """
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and isinstance(error, _with_psycopg(_ANY, "Error")):
+            raise _translate(_of_the_driver(error), self._file) from error
 
 
 def _of_the_driver(exc: Exception) -> Exception:

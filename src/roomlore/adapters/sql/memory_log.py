@@ -34,7 +34,7 @@ from roomlore.adapters.sql.shapes import (
     to_change,
 )
 from roomlore.core.errors import Conflict, InvalidInput
-from roomlore.core.memory.log import Touch
+from roomlore.core.memory.log import Touch, is_followed
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope, Source
 from roomlore.ports.storage import MEMORY_VECTORS
 
@@ -94,7 +94,7 @@ class Plan:
         row = self._make(change) if row is None else self._touch(change, row)
         self._keep_one_active(row)
         for other in closed:
-            if other.lineage_id != row.lineage_id and other.memory_id in change.memory.parents:
+            if other.lineage_id != row.lineage_id and is_followed(change, other.memory_id):
                 other.merged_into = row.lineage_id
 
     def changed(self) -> list[VersionRow]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -386,6 +387,10 @@ def _stay_values(stay: Stay) -> tuple[int, int | None, int | None]:
     return to_micros(stay.told_at), to_micros_or_none(stay.joined_at), to_micros_or_none(stay.left_at)
 
 
+_told_at = lru_cache(maxsize=1 << 10)(from_micros)
+"""The members of a room are told together, so that many stays have the same times."""
+
+
 def _with_people(rows: Sequence[Row]) -> dict[str, RoomPeople]:
     """Return the rooms with their people. Agents are those who answered, and never spoke with the role user. Whoever
     only sent notices of the platform is there if told."""
@@ -397,7 +402,7 @@ def _with_people(rows: Sequence[Row]) -> dict[str, RoomPeople]:
         if part == _KIND:
             kinds[room_id] = name.partition(" "), number
         elif part == _STAY:
-            stay = Stay(from_micros(one), from_micros_or_none(two), from_micros_or_none(three))
+            stay = Stay(_told_at(one), None if two is None else _told_at(two), from_micros_or_none(three))
             told.setdefault((room_id, name), []).append(stay)
         elif one is not None:
             windows[room_id, name] = Window(from_micros(one), from_micros(two))

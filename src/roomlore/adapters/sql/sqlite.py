@@ -8,23 +8,26 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, thread_time
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Dialect
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
-from roomlore.adapters.sql.engine import WAIT_SECONDS, Row, Statement, shielded, translated
+from roomlore.adapters.sql.engine import WAIT_SECONDS, Compiled, Row, Statement, shielded, translated
 from roomlore.adapters.sql.group_commit import SAVEPOINT, UNDO
 
 T = TypeVar("T")
 
 _READ_SECONDS = 0.002
-"""A read may keep the event loop for this long."""
+"""A read may keep the event loop for this long, in processor time: on a busy machine the system may stop the process in
+the middle of the shortest read."""
+_WAITED = 10
+"""So many times as long it may take on the clock, as it may wait for the disk."""
 _TURN_SECONDS = 0.003
 """The event loop has its turn when brief statements have run for this long one after another."""
 _STEPS = 2_000
@@ -69,18 +72,20 @@ class Pace:
 
 
 class Driver:
-    """A connection of Python's sqlite3, and the time until which its statement may keep the event loop."""
+    """A connection of Python's sqlite3, and the time that its statement may keep the event loop."""
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self.raw = raw
-        self._until = inf
+        self._allowed = inf
+        self._begun = self._begun_working = 0.0
         self.was_late = False
         self._watch()
 
     def here(self, work: Callable[[sqlite3.Connection], T], seconds: float) -> T:
         """Do the work in this thread. After so many seconds its statement fails, and `was_late` is True."""
         self.was_late = False
-        self._until = perf_counter() + seconds
+        self._allowed = seconds
+        self._begun, self._begun_working = perf_counter(), thread_time()
         return work(self.raw)
 
     def unwatched(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -96,7 +101,9 @@ class Driver:
         self.raw.set_progress_handler(self._is_late, _STEPS)
 
     def _is_late(self) -> bool:
-        self.was_late = perf_counter() > self._until
+        passed = perf_counter() - self._begun
+        if passed > self._allowed:
+            self.was_late = passed > _WAITED * self._allowed or thread_time() - self._begun_working > self._allowed
         return self.was_late
 
 
@@ -118,7 +125,7 @@ class SqliteConnection:
     ) -> None:
         self.driver = driver
         self._pace = pace
-        self._gate = gate or nullcontext()
+        self._gate = gate
         self._own = gate is None
         self._file = file
         self._patience_seconds = patience_seconds
@@ -126,20 +133,26 @@ class SqliteConnection:
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled = statement.on(self.dialect)
-        sql, bound = compiled.sql, compiled.bind(params)
+        bound = compiled.bind(params)
+        with translated(self._file):
+            if self._gate is None:
+                return await self._fetched(compiled, bound)
+            async with self._gate:
+                return await self._fetched(compiled, bound)
+
+    async def _fetched(self, compiled: Compiled, bound: Row) -> Sequence[Row]:
+        sql = compiled.sql
 
         def fetched(raw: sqlite3.Connection) -> Sequence[Row]:
             return raw.execute(sql, bound).fetchall()
 
-        with translated(self._file):
-            async with self._gate:
-                await self._pace.turn()
-                if compiled.brief or (compiled.reads and not self._pace.is_slow(sql)):
-                    try:
-                        return self.driver.here(fetched, inf if compiled.brief else _READ_SECONDS)
-                    except sqlite3.OperationalError as error:
-                        self._check_is_worth_another_try(error, sql)
-                return await self._patiently(fetched, stops=compiled.reads)
+        await self._pace.turn()
+        if compiled.brief or (compiled.reads and not self._pace.is_slow(sql)):
+            try:
+                return self.driver.here(fetched, inf if compiled.brief else _READ_SECONDS)
+            except sqlite3.OperationalError as error:
+                self._check_is_worth_another_try(error, sql)
+        return await self._patiently(fetched, stops=compiled.reads)
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
         sql, rows = statement.on(self.dialect).sql, list(rows)

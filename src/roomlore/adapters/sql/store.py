@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,12 +66,9 @@ class SqlStorage:
         self._group = None if readers is writers or gate else GroupCommit(self._transaction)
         self._closed = False
 
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[SqlUnitOfWork]:
+    def reading(self) -> "_Reading":
         """Yield a unit of work for reading."""
-        self._check_open()
-        async with self._readers.one() as connection:
-            yield SqlUnitOfWork(connection, writing=False)
+        return _Reading(self._readers, self._check_open)
 
     @asynccontextmanager
     async def writing(self, *, brief: bool = False) -> AsyncIterator[SqlUnitOfWork]:
@@ -124,6 +121,24 @@ class SqlStorage:
         """Raise an error after `close`. A disposed pool would open new connections that nobody closes."""
         if self._closed:
             raise StorageUnavailable("This roomlore is closed; open it again.")
+
+
+class _Reading:
+    """A unit of work for reading."""
+
+    __slots__ = ("_check_open", "_held", "_readers")
+
+    def __init__(self, readers: Connections[Any], check_open: Callable[[], None]) -> None:
+        self._readers = readers
+        self._check_open = check_open
+
+    async def __aenter__(self) -> SqlUnitOfWork:
+        self._check_open()
+        self._held = await self._readers.take()
+        return SqlUnitOfWork(self._held.connection, writing=False)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._readers.give_back(self._held)
 
 
 async def _rollback(connection: Connection) -> None:

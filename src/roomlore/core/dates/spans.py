@@ -2,14 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
 from itertools import islice
 
-import numpy as np
-from numpy.typing import NDArray
-
-from roomlore.core.dates import chinese, english
+from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, chinese, english
 from roomlore.core.dates.calendar import LONG_AGO, Asked, Found, Period, again, preceded, read
 from roomlore.core.dates.english import narrowed
 
@@ -124,24 +121,10 @@ def _bounded(found: Found, asked: Asked) -> Found | None:
     return found
 
 
-FAR_PAST = datetime(1900, 1, 1, tzinfo=UTC)
-MAX_SPANS = 16
 _READ_LIMIT = 4_000
 # Limits within which no arithmetic leaves the calendar; a clock outside them is wrong anyway.
 _YEARS_ASKED = range(1910, 9000)
 _MAX_READ = 4 * MAX_SPANS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeSpan:
-    """A time that a question names. `start`: when it begins, in UTC. `end`: when it has ended, in UTC. `text`: the
-    expression. `position`: where it stands in the question: the first character, and the one after the last. A span
-    that is open to the past starts at FAR_PAST, one that is open to the future ends when the question is asked."""
-
-    start: datetime
-    end: datetime
-    text: str
-    position: tuple[int, int]
 
 
 _SAME = (
@@ -164,9 +147,6 @@ _COMING = re.compile(
     r"\b(?:will|won't|shall|(?<!was )(?<!were )going to|gonna|upcoming|tomorrow|plans for)\b|'ll\b"
     r"|即将|将要|将会|明天|打算"
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_DAY = timedelta(days=1) / _MICROSECOND
 
 
 def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpan, ...]:
@@ -222,18 +202,3 @@ def _span(found: Found, text: str, zone: tzinfo) -> TimeSpan:
     first = FAR_PAST if start <= LONG_AGO else start.replace(tzinfo=zone).astimezone(UTC)
     last = FAR_PAST if end <= LONG_AGO else end.replace(tzinfo=zone).astimezone(UTC)
     return TimeSpan(start=first, end=last, text=text[found.at : found.to], position=(found.at, found.to))
-
-
-def closeness(spans: Sequence[TimeSpan], at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the closeness of messages to the nearest of some spans, in [0, 1]; `at` in microseconds since 1970.
-
-    1 inside a span. Events are discussed afterwards: the value halves with each length of the span after its end (at
-    least a day, at most 14), and eight times as fast before its start. Without spans every time has 1.
-    """
-    near = np.zeros(at.shape) if spans else np.ones(at.shape)
-    for span in spans:
-        start, end = (span.start - _EPOCH) / _MICROSECOND, (span.end - _EPOCH) / _MICROSECOND
-        half_life = min(max(end - start, _DAY), 14 * _DAY)
-        away = np.maximum(at - end, 0) + 8 * np.maximum(start - at, 0)
-        near = np.maximum(near, np.exp2(-away / half_life))
-    return near

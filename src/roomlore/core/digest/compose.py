@@ -1,18 +1,19 @@
 """Choose what a digest shows of the talks of a span, and in what order, within a number of tokens."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
-from roomlore.core.digest.talks import Talk, talks_of
+from roomlore.core.digest.talks import Talk, is_asking, speaks_of_decision, talks_of
 from roomlore.core.digest.wording import Sentence, Words, sentences_of, span_of, title_of
-from roomlore.core.evolution.offline.cues import agrees, sense_of
-from roomlore.core.models import Entry, Role
+from roomlore.core.digest.written import Written, WrittenLine
+from roomlore.core.models import Entry
 from roomlore.core.summary.select import cut
-from roomlore.core.text import fold
+from roomlore.core.text import asks, fold
 
 Count = Callable[[Sequence[str]], list[int]]
 
@@ -27,14 +28,14 @@ _SHORTEST, _LONGEST = 8, 48
 _AROUND = 6
 _EACH = 9
 """Least tokens of a line with all that is around it, which bounds how many talks are looked at."""
+_LEAST = 6
+"""Tokens of the shortest line, such as `- ok [m1]`."""
 _MAX_LINES = 4
+_DECISIONS = 1
+"""The decisions of a talk, the newest, that are shown beside its line before other talks get more."""
 _MESSAGES_A_LINE = 6
 """A talk is shown in one more line for this many messages."""
 _TOO_LONG = 0.6
-_DECISION_CHARACTERS = 400
-_DECISIONS: frozenset[str] = frozenset(("decision", "change", "cancellation"))
-_AGREEING = 4
-"""The messages after a decision among which those that agree are looked for."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,6 @@ class _Weighed:
     mentioning: tuple[Entry, ...]
 
     @cached_property
-    def decisions(self) -> tuple[Entry, ...]:
-        entries = self.talk.entries
-        return tuple(entry for at, entry in enumerate(entries) if _decides(entry, entries[at + 1 : at + 1 + _AGREEING]))
-
-    @cached_property
     def why(self) -> Why:
         if self.waiting:
             return "waits"
@@ -58,7 +54,7 @@ class _Weighed:
             return "mentions"
         if self.talk.open_questions:
             return "question"
-        return "decision" if self.decisions else "talk"
+        return "decision" if self.talk.decisions else "talk"
 
     @property
     def size(self) -> float:
@@ -69,44 +65,87 @@ class _Weighed:
         return self.size + _BONUS[self.why]
 
     @property
+    def matters(self) -> bool:
+        """True if it is shown before what others decided."""
+        return self.weight >= _WORTH_SHOWING or self.why != "talk"
+
+    @property
     def key(self) -> tuple[Entry, ...]:
         """The messages because of which it is shown where it is."""
-        return self.waiting or self.mentioning or self.talk.open_questions or self.decisions
+        return self.waiting or self.mentioning or self.talk.open_questions or self.talk.decisions[::-1]
+
+    @cached_property
+    def besides(self) -> tuple[Entry, ...]:
+        """Its newest decisions that its first line does not tell."""
+        return tuple(entry for entry in self.talk.decisions[-_DECISIONS:] if entry is not self.key[0])
 
 
-def make_digest(
-    room_id: str,
-    entries: Sequence[Entry],
-    *,
-    max_tokens: int,
-    count: Count,
-    for_user: str | None = None,
-    answered: Collection[str] = (),
-    after: int = 0,
-    messages: int | None = None,
-) -> Digest:
-    """Return the digest of these entries, in order of arrival, in at most `max_tokens` tokens of its text.
+class Draft:
+    """A digest whose conversations are chosen and have no titles yet."""
 
-    `for_user`: the reader, whose own messages are not news. `answered`: the ids of the reader's messages before these
-    that some of these reply to. `messages`: how many messages the span has, if not all
-    are given. The same input gives the same digest.
-    """
-    talks = talks_of(entries)
-    own = {entry.message.id for entry in entries if entry.message.sender_id == for_user} | set(answered)
-    weighed = [one for talk in talks if (one := _weigh(talk, for_user, own)) is not None]
-    chosen = _best(weighed, max_tokens)
-    shown = _Page(Words.among(talks), count, max_tokens).filled(chosen)
-    return Digest(
-        room_id=room_id,
-        for_user=for_user,
-        after=after,
-        since=entries[0].message.at if entries else None,
-        messages=len(entries) if messages is None else messages,
-        read=len(entries),
-        entries=tuple(shown),
-        left=len(weighed) - len(shown),
-        tokens=_tokens(shown, count),
-    )
+    def __init__(
+        self,
+        room_id: str,
+        entries: Sequence[Entry],
+        *,
+        max_tokens: int,
+        count: Count,
+        for_user: str | None = None,
+        answered: Collection[str] = (),
+        after: int = 0,
+        messages: int | None = None,
+    ) -> None:
+        """Choose what the digest of these entries, in order of arrival, shows in at most `max_tokens` tokens.
+
+        `for_user`: the reader, whose own messages are not news. `answered`: the ids of the reader's messages before
+        these that some of these reply to. `messages`: how many messages the span has, if not all are given. The same
+        input gives the same digest.
+        """
+        talks = talks_of(entries)
+        own = {entry.message.id for entry in entries if entry.message.sender_id == for_user} | set(answered)
+        weighed = [one for talk in talks if (one := _weigh(talk, for_user, own)) is not None]
+        self._page = _Page(Words.among(talks), count, max_tokens)
+        self._rows = self._page.rows(_best(weighed, max_tokens))
+        self._weighed = len(weighed)
+        self._whole = _whole(talks)
+        self._made = Digest(
+            room_id=room_id,
+            for_user=for_user,
+            after=after,
+            since=entries[0].message.at if entries else None,
+            messages=len(entries) if messages is None else messages,
+            read=len(entries),
+            entries=(),
+            left=0,
+            tokens=0,
+        )
+
+    @property
+    def threads(self) -> list[int]:
+        """The threads that it shows as a whole: one conversation has all their messages and no others."""
+        return [row.one.talk.thread for row in self._rows if row.one.talk.thread in self._whole]
+
+    @property
+    def talks(self) -> dict[int, Talk]:
+        """The conversations that it shows, by their place in it."""
+        return {place: row.one.talk for place, row in enumerate(self._rows)}
+
+    def finished(
+        self, titles: Mapping[int, str], written: Mapping[int, Written] | None = None, *, model: str | None = None
+    ) -> Digest:
+        """Return the digest. `titles`: of threads; other conversations get one made of their messages. `written`: what
+        `model` wrote of the conversations at these places; the others are made of their own sentences."""
+        known = {thread: title for thread, title in titles.items() if title and thread in self._whole}
+        shown = self._page.filled(self._rows, known, written or {})
+        left, tokens = self._weighed - len(shown), self._page.tokens(shown)
+        return replace(self._made, entries=tuple(shown), left=left, tokens=tokens, model=model if written else None)
+
+
+def _whole(talks: Sequence[Talk]) -> set[int]:
+    """Return the threads of which one talk has all messages and no others."""
+    held = [{entry.link.thread for entry in talk.entries} for talk in talks]
+    counts = Counter(thread for threads in held for thread in threads)
+    return {min(threads) for threads in held if len(threads) == 1 and counts[min(threads)] == 1}
 
 
 def _weigh(talk: Talk, reader: str | None, own: AbstractSet[str]) -> _Weighed | None:
@@ -129,17 +168,6 @@ def _mentions(entry: Entry, reader: str, own: AbstractSet[str]) -> bool:
     return answered or features.mentions_all or reader in features.mentions or reader in features.addressed
 
 
-def _decides(entry: Entry, after: Sequence[Entry]) -> bool:
-    message = entry.message
-    if message.role is not Role.USER or len(message.text) > _DECISION_CHARACTERS:
-        return False
-    sense = sense_of(fold(message.text))
-    if not sense.purposes or sense.purposes[0] not in _DECISIONS or sense.asked:
-        return False
-    agreed = {one.message.sender_id for one in after if agrees(one.message.text)} - {message.sender_id}
-    return sense.holds(len(agreed))
-
-
 def _best(weighed: Sequence[_Weighed], max_tokens: int) -> list[_Weighed]:
     """Return the talks that a digest of this size may show, of most weight first. Decisions are looked for in those
     alone that may be shown, since that takes time."""
@@ -154,6 +182,15 @@ def _quick_bonus(one: _Weighed) -> float:
     return _BONUS["question"] if one.talk.open_questions else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A talk that is shown. `best`: its sentences, the most telling first."""
+
+    one: _Weighed
+    entry: DigestEntry
+    best: Sequence[Sentence]
+
+
 class _Page:
     """Fills a digest: first a line for each talk, the heaviest first, then headings and further lines."""
 
@@ -163,38 +200,81 @@ class _Page:
         self._left = max_tokens
         self._max = max_tokens
 
-    def filled(self, chosen: Sequence[_Weighed]) -> list[DigestEntry]:
+    def rows(self, chosen: Sequence[_Weighed]) -> list[_Row]:
+        """Return those that there is room for, in the order in which they are shown, with their first lines."""
         cap = self._cap(chosen)
-        found: list[tuple[_Weighed, DigestEntry, list[Sentence]]] = []
-        for one in chosen:
-            best = sentences_of(one.talk, self._words.weights(one.talk), self._words.names)
-            entry = _entry(one, self._lead(one, best, cap))
-            tokens = self._cost(entry)
-            if tokens <= self._left:
-                self._left -= tokens
-                found.append((one, entry, best))
-        found.sort(key=lambda row: (_ORDER.index(row[0].why), -row[0].weight, row[1].first_at, row[1].thread_id))
-        grown = [self._grown(one, entry, best) for one, entry, best in found]
-        while grown and _tokens(grown, self._count) > self._max:
+        found: list[_Row] = []
+        for matters in (True, False):
+            part = (self._begun(one, cap) for one in chosen if one.matters is matters)
+            rows = [row for row in part if row is not None]
+            found += [self._with_decisions(row, cap) for row in rows]
+        return sorted(
+            found, key=lambda row: (_ORDER.index(row.one.why), -row.one.weight, row.entry.first_at, row.entry.thread_id)
+        )
+
+    def filled(
+        self, rows: Sequence[_Row], titles: Mapping[int, str], written: Mapping[int, Written]
+    ) -> list[DigestEntry]:
+        """Return the entries with headings and further lines."""
+        grown = [
+            self._rewritten(row, written.get(place)) or self._grown(row, titles.get(row.one.talk.thread))
+            for place, row in enumerate(rows)
+        ]
+        while grown and self.tokens(grown) > self._max:
             grown.pop()
         return grown
+
+    def tokens(self, entries: Sequence[DigestEntry]) -> int:
+        return self._count(["\n".join(entry.rendered() for entry in entries)])[0] if entries else 0
 
     def _cap(self, chosen: Sequence[_Weighed]) -> int:
         """Return the tokens of a line if all talks that are worth it are to be shown."""
         wanted = sum(one.weight >= _WORTH_SHOWING for one in chosen) or 1
         return min(_LONGEST, max(_SHORTEST, self._max // wanted - _AROUND))
 
+    def _begun(self, one: _Weighed, cap: int) -> _Row | None:
+        """Return the talk with its first line; None if there is no room."""
+        if self._left < _LEAST:
+            return None
+        best = sentences_of(one.talk, self._words.weights(one.talk), self._words.names)
+        entry = _entry(one, self._lead(one, best, cap))
+        tokens = self._cost(entry)
+        if tokens > self._left:
+            return None
+        self._left -= tokens
+        return _Row(one, entry, best)
+
+    def _with_decisions(self, row: _Row, cap: int) -> _Row:
+        """Return the talk with a line for each of its newest decisions that there is room for."""
+        entry = row.entry
+        for decision in reversed(row.one.besides):
+            entry = self._with_line(entry, self._told(row.one, decision, row.best, cap))
+        return replace(row, entry=entry)
+
+    def _with_line(self, entry: DigestEntry, line: DigestLine) -> DigestEntry:
+        lines = sorted((*entry.lines, line), key=lambda line: line.sent_at)
+        return self._tried(entry, replace(entry, lines=tuple(lines)))
+
     def _lead(self, one: _Weighed, best: Sequence[Sentence], cap: int) -> DigestLine:
         """Return the line of a talk: of the message because of which it is shown, else its most telling one."""
-        key = one.key[0].message.arrival if one.key else best[0].entry.message.arrival
-        near = [sentence for sentence in best if sentence.entry.message.arrival == key]
+        return self._told(one, one.key[0] if one.key else best[0].entry, best, cap)
+
+    def _told(self, one: _Weighed, told: Entry, best: Sequence[Sentence], cap: int) -> DigestLine:
+        """Return the line of a message: its sentence that asks or decides, if it does, else its most telling one."""
+        near = [sentence for sentence in best if sentence.entry is told]
         sizes = self._count([sentence.text for sentence in near])
         worths = [
-            sentence.worth * (1.0 if size <= cap else _TOO_LONG) for sentence, size in zip(near, sizes, strict=True)
+            (self._is_point(sentence), sentence.worth * (1.0 if size <= cap else _TOO_LONG))
+            for sentence, size in zip(near, sizes, strict=True)
         ]
-        return self._line(near[worths.index(max(worths))], cap)
+        return self._line(one, near[worths.index(max(worths))], cap)
 
-    def _line(self, sentence: Sentence, cap: int) -> DigestLine:
+    def _is_point(self, sentence: Sentence) -> bool:
+        if is_asking(sentence.entry):
+            return asks(fold(sentence.text))
+        return speaks_of_decision(sentence.text)
+
+    def _line(self, one: _Weighed, sentence: Sentence, cap: int) -> DigestLine:
         message = sentence.entry.message
         return DigestLine(
             message_id=message.id,
@@ -202,28 +282,55 @@ class _Page:
             sender_name=message.sender_name,
             sent_at=message.at,
             text=_within(sentence.text, cap, self._count),
+            decides=sentence.entry in one.talk.decisions,
         )
 
     def _cost(self, entry: DigestEntry) -> int:
         return self._count([f"{entry.rendered()}\n"])[0]
 
-    def _grown(self, one: _Weighed, entry: DigestEntry, best: Sequence[Sentence]) -> DigestEntry:
+    def _grown(self, row: _Row, title: str | None) -> DigestEntry:
         """Return the entry with as much more as there is room for: its heading, and further lines in order of time."""
-        entry = replace(entry, title=title_of(one.talk, self._words, best))
+        one, best = row.one, row.best
+        entry = replace(row.entry, title=title or title_of(one.talk, self._words, best))
         grown = self._tried(entry, replace(entry, full=True))
         shown = {line.message_id for line in entry.lines}
-        wanted = min(_MAX_LINES, 1 + len(one.talk.entries) // _MESSAGES_A_LINE) - 1
-        keys = {entry.message.arrival for entry in one.key}
+        decided = shown | {entry.message.id for entry in one.talk.decisions}
+        wanted = min(_MAX_LINES, max(1 + len(one.talk.entries) // _MESSAGES_A_LINE, len(decided))) - len(shown)
+        keys = {entry.message.arrival for entry in (*one.key, *one.talk.decisions)}
         for sentence in sorted(best, key=lambda one: one.entry.message.arrival not in keys) if grown.full else ():
-            if not wanted:
+            if wanted <= 0:
                 break
             if sentence.entry.message.id in shown:
                 continue
             shown.add(sentence.entry.message.id)
             wanted -= 1
-            lines = sorted((*grown.lines, self._line(sentence, _LONGEST)), key=lambda line: line.sent_at)
-            grown = self._tried(grown, replace(grown, lines=tuple(lines)))
+            grown = self._with_line(grown, self._line(one, sentence, _LONGEST))
         return grown
+
+    def _rewritten(self, row: _Row, written: Written | None) -> DigestEntry | None:
+        """Return the entry in a model's words, as much of it as there is room for; None if there is none."""
+        if written is None:
+            return None
+        title = written.title or title_of(row.one.talk, self._words, row.best)
+        lines = tuple(self._written_line(row.one.talk, line) for line in written.lines)
+        for full, count in [(True, n) for n in range(len(lines), 0, -1)] + [(False, 1)]:
+            more = replace(row.entry, title=title, lines=lines[:count], full=full)
+            if self._tried(row.entry, more) is more:
+                return more
+        return None
+
+    def _written_line(self, talk: Talk, line: WrittenLine) -> DigestLine:
+        cited = [entry for entry in talk.entries if entry.message.id in line.message_ids]
+        first = next(entry.message for entry in cited if entry.message.id == line.message_ids[0])
+        return DigestLine(
+            message_id=first.id,
+            sender_id=first.sender_id,
+            sender_name=first.sender_name,
+            sent_at=first.at,
+            text=line.text,
+            more=line.message_ids[1:],
+            decides=any(entry in talk.decisions for entry in cited),
+        )
 
     def _tried(self, entry: DigestEntry, more: DigestEntry) -> DigestEntry:
         extra = self._cost(more) - self._cost(entry)
@@ -261,7 +368,3 @@ def _within(text: str, cap: int, count: Count) -> str:
     if space >= len(short) // 2:
         short = short[:space]
     return short.rstrip(" ,.;:，。；：、") + "…"
-
-
-def _tokens(entries: Sequence[DigestEntry], count: Count) -> int:
-    return count(["\n".join(entry.rendered() for entry in entries)])[0] if entries else 0

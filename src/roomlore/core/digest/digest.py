@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
-from roomlore.core.digest.talks import TalkState
+from roomlore.core.models import TalkState
 from roomlore.core.prompt import neutral
 
 Why = Literal["waits", "mentions", "question", "decision", "talk"]
@@ -19,7 +19,8 @@ _MARKS: dict[Why, str] = {"waits": "@", "mentions": "@", "question": "?", "decis
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLine:
     """The part of a digest that shows one message. `text`: a sentence of it, shortened with an ellipsis if it is long;
-    of a digest that a model wrote, its words. `more`: further messages that a line of a model cites."""
+    of a digest that a model wrote, its words. `more`: further messages that a line of a model cites. `decides`: it says
+    that something was decided, changed or cancelled."""
 
     message_id: str
     sender_id: str
@@ -27,6 +28,7 @@ class DigestLine:
     sent_at: datetime
     text: str
     more: tuple[str, ...] = ()
+    decides: bool = False
 
     @property
     def name(self) -> str:
@@ -63,23 +65,28 @@ class DigestEntry:
         """Return the entry as text: one line, or a heading and a line for each sentence."""
         mark = _MARKS[self.why]
         if not self.full:
-            return "\n".join(_inert(f"{mark} {line.text} {_cited(line)}") for line in self.lines)
+            return "\n".join(_inert(f"{self._mark(line)} {line.text} {_cited(line)}") for line in self.lines)
         state = "" if self.state is TalkState.CLOSED else f" · {self.state}"
         about = f"{_few(self.people)} · {_times(self.first_at, self.last_at, zone)}{state}"
         if len(self.lines) == 1 and self.lines[0].text.endswith(self.title):
-            return _inert(f"{mark} {self.lines[0].text} {_cited(self.lines[0])} · {about}")
-        lines = [f"{mark} {self.title} · {about}", *(f"{line.name}: {line.text} {_cited(line)}" for line in self.lines)]
-        return "\n  ".join(map(_inert, lines))
+            return _inert(f"{self._mark(self.lines[0])} {self.lines[0].text} {_cited(self.lines[0])} · {about}")
+        lines = (f"{'! ' if line.decides else ''}{line.name}: {line.text} {_cited(line)}" for line in self.lines)
+        return "\n  ".join(map(_inert, (f"{mark} {self.title} · {about}", *lines)))
+
+    def _mark(self, line: DigestLine) -> str:
+        """Return the mark of a line that stands alone: also below a question a decision is one."""
+        return _MARKS["decision" if line.decides else self.why]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
     """A summary of a room since a message.
 
-    `after`: the arrival of the last message before it, 0 if it begins with the first. `since`: when its first message
-    was sent, None if there is none. `messages`: how many there are; `read`: the newest of them that it was made of, if
-    there are too many. `left`: how many further talks are not shown. `tokens`: of `to_prompt`. `model`: the model that
-    wrote it, None if it is made of the messages' own sentences. `degraded`: None, or why no model wrote it.
+    `after`: the arrival of the last message before it, 0 if it begins with the first, or if the viewer may see only a
+    part of the room. `since`: when its first message was sent, None if there is none. `messages`: how many there are;
+    `read`: the newest of them that it was made of, if there are too many. `left`: how many further talks are not shown.
+    `tokens`: of `to_prompt`. `model`: the model that wrote it, None if it is made of the messages' own sentences.
+    `degraded`: None, or why no model wrote it.
     """
 
     room_id: str

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from functools import cached_property
 
-from roomlore.core.models import Entry, MessageType, Role
+from roomlore.core.evolution.offline.cues import agrees, sense_of
+from roomlore.core.models import Entry, MessageType, Role, TalkState
 from roomlore.core.text import fold, thanks
 from roomlore.core.transcript import spoken_text
 
@@ -21,15 +21,10 @@ _EDGE = 0.25
 """The share of a long talk at each end in which it is not cut."""
 _ANSWERED = 0.42
 """Least probability of sharing a thread with a question at which a later message by somebody else answers it."""
-
-
-class TalkState(StrEnum):
-    """`open`: it holds a question without a later answer. `answered`: every question in it has one. `closed`: it asks
-    nothing."""
-
-    OPEN = "open"
-    ANSWERED = "answered"
-    CLOSED = "closed"
+_DECISIONS: frozenset[str] = frozenset(("decision", "change", "cancellation"))
+_DECISION_CHARACTERS = 400
+_AGREEING = 4
+"""The messages after a decision among which those that agree are looked for."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +55,12 @@ class Talk:
             if entry.message.arrival not in self.answered and not self._is_thanked_for(entry)
         )
 
+    @cached_property
+    def decisions(self) -> tuple[Entry, ...]:
+        """The messages that decide, change or cancel something."""
+        entries = self.entries
+        return tuple(entry for at, entry in enumerate(entries) if _decides(entry, entries[at + 1 : at + 1 + _AGREEING]))
+
     @property
     def state(self) -> TalkState:
         if self.open_questions:
@@ -77,12 +78,42 @@ def is_asking(entry: Entry) -> bool:
     return entry.features.message_type is MessageType.QUESTION and entry.message.role is Role.USER
 
 
+def _decides(entry: Entry, after: Sequence[Entry]) -> bool:
+    message = entry.message
+    if message.role is not Role.USER or len(message.text) > _DECISION_CHARACTERS:
+        return False
+    if not speaks_of_decision(message.text):
+        return False
+    agreed = {one.message.sender_id for one in after if agrees(one.message.text)} - {message.sender_id}
+    return sense_of(fold(message.text)).holds(len(agreed))
+
+
+def speaks_of_decision(text: str) -> bool:
+    """Return True if a text says above all that something is decided, changed or cancelled. If it holds is not
+    considered."""
+    sense = sense_of(fold(text))
+    return bool(sense.purposes) and sense.purposes[0] in _DECISIONS and not sense.asked
+
+
 def talks_of(entries: Iterable[Entry]) -> list[Talk]:
     """Return the talks of these entries (in order of arrival), in the order they began, without notices of the system,
     tool calls and messages without words."""
     groups, answered = _grouped([entry for entry in entries if _is_said(entry)])
     found = [Talk(group[0].link.thread, part, answered) for group in groups for part in _stretches(tuple(group))]
     return sorted(found, key=lambda talk: talk.entries[0].message.arrival)
+
+
+def talk_of(entries: Sequence[Entry]) -> Talk:
+    """Return these entries of one thread, in order of arrival, as one talk."""
+    sender: dict[int, str] = {}
+    answered: set[int] = set()
+    for entry in entries:
+        candidates, own = entry.link.thread_candidates, entry.message.sender_id
+        for arrival, probability in zip(candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True):
+            if probability >= _ANSWERED and sender.get(arrival, own) != own:
+                answered.add(arrival)
+        sender[entry.message.arrival] = own
+    return Talk(entries[0].link.thread, tuple(entries), frozenset(answered))
 
 
 def _is_said(entry: Entry) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from roomlore.core.digest.talks import Talk
+from roomlore.core.digest.talks import Talk, speaks_of_decision
 from roomlore.core.models import Entry
 from roomlore.core.summary.sentences import unsplit
 from roomlore.core.text import fold, graphemes, keywords, rarity, truncate
@@ -23,6 +23,8 @@ _OPENING = 1.15
 _SHORT = 3.0
 _FEW = 20
 """Among fewer talks no word counts as common."""
+_TELLING = 0.25
+"""The least worth of a decision that names a talk, beside the most telling sentence."""
 _TITLE = 60
 _TITLE_WORDS = 3
 _LEADING_NAME = re.compile(r"\A@?(?P<name>[^\s:：,，]{1,40})[:：,，]\s*(?=\S)")
@@ -94,7 +96,8 @@ def _plain(text: str, names: Collection[str]) -> str:
 
 
 def title_of(talk: Talk, words: Words, best: Sequence[Sentence] | None = None) -> str:
-    """Return the title of a talk: its most telling sentence, shortened, and the words it often uses that this lacks.
+    """Return the title of a talk: its decision, else its most telling sentence, shortened, and the words it often uses
+    that this lacks.
 
     `best`: its sentences, the most telling first, if they are known.
     """
@@ -102,13 +105,23 @@ def title_of(talk: Talk, words: Words, best: Sequence[Sentence] | None = None) -
     best = sentences_of(talk, weights, words.names) if best is None else best
     if not best:
         return ""
-    sentence = shortened(_LEADING_MENTION.sub("", best[0].text), _TITLE)
+    first = _deciding(talk, best) or best[0]
+    sentence = shortened(_LEADING_MENTION.sub("", first.text), _TITLE)
     again = Counter(word for entry in talk.entries for word in entry.features.keywords)
     telling = sorted((word for word in weights if again[word] > 1), key=lambda word: (-weights[word], word))
     held = set(keywords(sentence))
     missing = [word for word in telling[:_TITLE_WORDS] if word not in held and word not in sentence.casefold()]
     tail = ", ".join(truncate(word, 24) for word in missing)
     return f"{sentence} ({tail})" if tail else sentence
+
+
+def _deciding(talk: Talk, best: Sequence[Sentence]) -> Sentence | None:
+    """Return the sentence that says what the talk decided last; None for one that tells too little, such as "let's do
+    it"."""
+    if not talk.decisions:
+        return None
+    its = [one for one in best if one.entry is talk.decisions[-1] and one.worth >= _TELLING * best[0].worth]
+    return min(its, key=lambda one: not speaks_of_decision(one.text), default=None)
 
 
 def shortened(text: str, most: int) -> str:

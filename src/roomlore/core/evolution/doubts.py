@@ -119,6 +119,11 @@ class Doubts:
             return "" if quiet else case.of_delete()
         return case.of_merge() if len(memories) >= _COUNT_OF_MERGE else case.of_statement()
 
+    def of_account(self, text: str, evidence: Sequence[str]) -> str:
+        """Return the reason to doubt a sentence that tells what these messages say, '' if there is none."""
+        cited = [self._messages[handle] for handle in evidence if handle in self._messages]
+        return _Case(self.conversation.of(text), cited, (), self.conversation).of_account()
+
     @cached_property
     def _messages(self) -> Mapping[str, Cited]:
         found: dict[str, Cited] = {}
@@ -154,6 +159,9 @@ class _Case:
             or self._lost()
             or self._only_asked()
         )
+
+    def of_account(self) -> str:
+        return self._invented(trusted=()) or self._unmentioned() or self._denied()
 
     def of_merge(self) -> str:
         kept = next((memory.doubtful for memory in self.memories if memory.doubtful and not self.cited), "")
@@ -254,13 +262,14 @@ class _Case:
             return "A cited message says that it does not change."
         warned = frozenset().union(*map(adverse, clauses))
         denies = bool(self.statement.negations or adverse(self.statement.text) - warned)
+        affirms = not forbids(self.statement.text)
         denied = any(forbids(one.text) for one in self._old)
         replaced = self._new & self._said_details
         if denies and not denied and not any(forbids(one) or says_change(one) for one in self._texts):
             return "It denies or forbids something, and no cited message does."
-        if not denies and not replaced and all(map(forbids, clauses)) and not any(map(says_change, clauses)):
+        if affirms and not replaced and all(map(forbids, clauses)) and not any(map(says_change, clauses)):
             return "The cited messages deny or forbid it."
-        if denied and not denies and not any(says_change(one) or not forbids(one) for one in clauses):
+        if denied and affirms and not any(says_change(one) or not forbids(one) for one in clauses):
             return "The memory denies or forbids it, and no cited message allows it."
         return ""
 

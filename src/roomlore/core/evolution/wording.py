@@ -337,7 +337,7 @@ class Wording:
 
     @cached_property
     def distinctive(self) -> frozenset[str]:
-        """Stems, and pairs of Chinese characters: single characters are too frequent."""
+        """Return the stems and the pairs of Chinese characters; single characters are too frequent."""
         return frozenset(term for term in self._terms if _is_pair(term) or term[0] < "\u2e80")
 
     @cached_property

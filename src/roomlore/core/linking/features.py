@@ -136,7 +136,7 @@ class _FeatureReader:
         self.pairs = np.zeros((len(PAIR), CANDIDATES), np.float32)
 
     def _marks(self) -> list[int]:
-        """The sets of rows that matter: those of `PAIR` from "mine", then of `_MY_LAST`, `_CALLS`, `_CONCERNED`,
+        """Return the sets of rows that matter: those of `PAIR` from "mine", then of `_MY_LAST`, `_CALLS`, `_CONCERNED`,
         `_COLUMNS` and `_USES`."""
         window, mine, calls_me = self.window, self.mine, self.calls_me
         said, last, to_me = window.said, window.last, window.to.get(self.me, 0)
@@ -159,7 +159,7 @@ class _FeatureReader:
         ]  # fmt: skip
 
     def _candidates(self) -> Places:
-        """The newest messages, and of the older ones first those by or to the people concerned."""
+        """Return the newest messages, and of the older ones first those by or to the people concerned."""
         concerned = self.bits[_CONCERNED, _FIRST:_OLDER]
         chosen = concerned.nonzero()[0][-_CHOSEN:]
         if len(chosen) < _CHOSEN:
@@ -201,7 +201,7 @@ class _FeatureReader:
         self.window.speakers.take(self.rows, 0, pairs[2], "clip")
 
     def _times(self, times: npt.NDArray[np.float64]) -> None:
-        """Minutes since each candidate and since its likely thread was last heard of; their logs beside the pace."""
+        """Fill in the minutes since each candidate and since its likely thread was last active, and their logs."""
         pairs, window = self.pairs, self.window
         heard = np.empty((2, CANDIDATES))
         heard[0] = times
@@ -234,7 +234,7 @@ class _FeatureReader:
         _LOG.take(self.mine_since, 0, pairs[_MINE_SINCE], "clip")
 
     def _words(self) -> Floats | None:
-        """Counts shared words, weighted by rarity."""
+        """Count shared words, weighted by rarity."""
         self.best, self.words = 0.0, _NO_WORDS
         rarities, whole = self.rarities, self.total + 1.0
         if not rarities:
@@ -409,7 +409,7 @@ def _most(numbers: Floats) -> float:
 
 
 def _any_of(said: Marks, names: list[int]) -> int:
-    """The rows of any of these people."""
+    """Return the rows of any of these people."""
     rows = 0
     for name in names:
         rows |= said.get(name, 0)

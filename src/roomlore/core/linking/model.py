@@ -48,7 +48,7 @@ class LinkModel:
         return cls(**{name: np.ascontiguousarray(arrays[name], np.float32) for name in cls.__slots__})
 
     def scores(self, seen: View) -> Floats:
-        """Logits: one a candidate, the last one for something new; -inf for what may not be answered."""
+        """Return the logits: one per candidate, the last one for a new thread; -inf for what cannot be answered."""
         own = seen.own
         first = self.own.dot(own) + self.first
         hidden = _from(product(self.pair, seen.pairs), first)
@@ -77,7 +77,7 @@ def _from(sums: Floats, bias: Floats) -> Floats:
 
 
 def answers(model: LinkModel, seen: View) -> tuple[npt.NDArray[np.float64], float]:
-    """P(answers it) for each candidate, and P(starts something new); together 1."""
+    """Return the probability of each candidate to be answered, and that of a new thread; they add up to 1."""
     odds = model.scores(seen).astype(np.float64)
     odds -= odds[odds.argmax()]
     np.exp(odds, odds)
@@ -197,7 +197,8 @@ def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]
 
 
 def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
-    """A platform reply: the target, the target's thread candidates, and what has joined the target since."""
+    """Return the link of a platform reply. Its thread candidates are the target, those of the target, and the messages
+    that have joined the target since."""
     thread_candidates = target.link.thread_candidates
     joined, joining = window.thread_candidates_of(target.message.arrival)
     arrivals = np.concatenate((thread_candidates.arrivals, [target.message.arrival], joined))

@@ -1,7 +1,7 @@
 """The state of a room for ingest: its people, its last messages, and the effect of the next one."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -16,6 +16,8 @@ from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
 WINDOW = 400
+_FEW_LINKS = 16
+"""Changes of links that take less time than to build a window."""
 _SOON_MADE = 16
 """The number of entries from which a window is built in less than a millisecond."""
 _STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES = 20_000, 1_500, 800
@@ -65,6 +67,13 @@ class RoomState:
     def make_window_anew(self) -> None:
         """Rebuild the window from the entries on next use, after some of them changed."""
         self._window = None
+
+    def relink(self, changed: Collection[Entry]) -> None:
+        """Update the window with entries whose links changed: row by row if they are few, else it is built anew."""
+        if self._window is not None and len(changed) <= _FEW_LINKS:
+            self._window.relink(changed)
+        else:
+            self.make_window_anew()
 
     def rest(self) -> None:
         """Drop the window of a small room: it takes a megabyte and more, and is rebuilt quickly."""
@@ -225,11 +234,11 @@ class Arrivals:
 
     def _adopt_all(self, arrivals: Iterable[int], target: Entry) -> None:
         """Link these messages, which replied to `target` before it arrived. All are linked by the present window, which
-        is rebuilt once, however many they are."""
+        takes in the new links at the end."""
         left = {arrival: thread for arrival in arrivals if (thread := self._adopt(arrival, target)) is not None}
         if left:
-            self._move(left, target.link.thread)
-            self._state.make_window_anew()
+            moved = self._move(left, target.link.thread)
+            self._state.relink([entry for arrival in moved if (entry := self._at(arrival)) is not None])
 
     def _adopt(self, arrival: int, target: Entry) -> int | None:
         """Make one link certain. Return the thread the message leaves, None if the link cannot be made."""
@@ -255,9 +264,9 @@ class Arrivals:
             here = self._at(here.link.parent) if here.link.kind is not LinkKind.NEW and here.link.parent else None
         return False
 
-    def _move(self, left: Mapping[int, int], new: int) -> None:
+    def _move(self, left: Mapping[int, int], new: int) -> set[int]:
         """Move the descendants of these messages, in the thread each left, into the new one, as far as they are in
-        memory."""
+        memory. Return the arrivals of all of them."""
         known = {e.message.arrival: e for e in (*self._older.values(), *self._state.entries, *self._fresh.values())}
         below: dict[tuple[int | None, int], list[Entry]] = {}
         for entry in known.values():
@@ -271,6 +280,7 @@ class Arrivals:
                     moved.add(entry.message.arrival)
                     here.append((entry.message.arrival, old))
                     self._put(replace(entry, link=replace(entry.link, thread=new)))
+        return moved
 
     def _at(self, arrival: int) -> Entry | None:
         if arrival in self._fresh:

@@ -3,7 +3,8 @@
 import math
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 import Stemmer
 
 from roomlore.core.linking.candidates import ThreadCandidates
-from roomlore.core.models import Entry, LinkKind, MessageFeatures, Role, StoredMessage
+from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, words
 
 Vector = npt.NDArray[np.float32]
@@ -217,7 +218,7 @@ class _Names:
         self.highest = 1
 
     def find(self, name: str) -> int:
-        """-2 for a stranger: a number nobody has."""
+        """Return the number of a name; -2, which nobody has, for an unknown one."""
         return self._slots.get(name, -2)
 
     def take(self, name: str) -> int:
@@ -244,6 +245,11 @@ class _Slot(NamedTuple):
 
     entry: Entry
     reading: Reading | None
+
+
+def _says_more(old: Link, new: Link) -> bool:
+    """Return True if more than the thread's number changed."""
+    return replace(old, thread=new.thread) != new
 
 
 def _of_root(slot: _Slot, root_id: str | None) -> bool:
@@ -311,7 +317,7 @@ class RoomWindow:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> "RoomWindow":
-        """The window after these entries, in order of arrival; only the last `SIZE` matter."""
+        """Return the window after these entries, in order of arrival; only the last `SIZE` matter."""
         window = cls()
         for entry in list(entries)[-SIZE:]:
             window.push(entry)
@@ -329,7 +335,7 @@ class RoomWindow:
         return next((slot.entry for slot in reversed(self._slots) if _of_root(slot, root_id)), None)
 
     def thread_candidates_of(self, arrival: int) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Arrivals of the messages after this one that may share its thread, and how likely each does."""
+        """Return the arrivals of the later messages that may share its thread, and the probability of each."""
         first = self.end - SIZE
         row = first + int(self.arrival[first : self.end].searchsorted(arrival))
         if row == self.end or self.arrival[row] != arrival or self.place[row] == _NEVER:
@@ -337,7 +343,7 @@ class RoomWindow:
         return self.arrival[row + 1 : self.end], self.kin[row, row + 1 : self.end]
 
     def read(self, message: StoredMessage, features: MessageFeatures) -> Reading:
-        """Reads a message, once for linking it and pushing it."""
+        """Read a message, once for linking it and pushing it."""
         if self._last is None or self._last[0] is not message or self._last[1] is not features:
             self._last = (message, features, read(message, features))
         return self._last[2]
@@ -383,20 +389,20 @@ class RoomWindow:
         return float(np.add.reduce(self.across[newest])) * count / (2 * other * latin + count)
 
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
-        """The rows that use each of these words, words nobody used left out; the rarity of each of those words, and of
-        all words together."""
+        """Return the rows that use each of these words, without words that nobody used; the rarity of each of those
+        words, and of all words together."""
         found = [uses for word in known if (uses := self._uses.get(word))]
         rarities = [_RARITY[uses.bit_count()] for uses in found]
         return found, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(found))
 
     def unpack(self, marks: Iterable[int]) -> Flags:
-        """Sets of rows as flags: a line for each, a column for each of the newest `SIZE` rows."""
+        """Return sets of rows as flags: a line for each, a column for each of the newest `SIZE` rows."""
         first, width = self.end - SIZE, SIZE // 8
         packed = b"".join([(rows >> first).to_bytes(width, "little") for rows in marks])
         return np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little").view(np.bool_).reshape(-1, SIZE)
 
     def push(self, entry: Entry) -> None:
-        """Takes in the next entry of the room and lets go of the oldest one if there are more than `SIZE`."""
+        """Add the next entry of the room, and drop the oldest one if there are more than `SIZE`."""
         if len(self._slots) == SIZE:
             self._evict()
         message = entry.message
@@ -412,8 +418,72 @@ class RoomWindow:
             self._pass(self.within)
             self.within += 1
 
+    def relink(self, changed: Collection[Entry]) -> None:
+        """Take in entries whose links changed, so that the window is as if built from them. Building it takes as long
+        as linking a hundred messages, and a room that arrives newest first changes a link with nearly every message."""
+        known = {entry.message.arrival: entry for entry in changed}
+        row, rows = self.end - self.alive, dict[int, tuple[Entry, Entry]]()
+        for place, slot in enumerate(self._slots):
+            new = known.get(slot.entry.message.arrival)
+            if new is not None:
+                self._slots[place] = slot._replace(entry=new)
+                self._by_id[new.message.id] = new
+                if slot.reading is not None:
+                    rows[row] = slot.entry, new
+            row += slot.reading is not None
+        moved = [row for row, (old, new) in rows.items() if _says_more(old.link, new.link)]
+        parents = {row: self._parent_row(row, rows[row][0].link) for row in moved}
+        for row in rows:
+            self.thread[row] = rows[row][1].link.thread
+        for row in moved:
+            self._change_kin(row, *rows[row])
+            self._change_parent(row, rows[row][1])
+        asked = {*parents.values(), *(self._parent_row(row, rows[row][1].link) for row in moved)} - {None}
+        for at in asked:
+            assert at is not None
+            self._count_answers(at)
+
+    def _change_kin(self, row: int, old: Entry, new: Entry) -> None:
+        """Replace P(same thread) with the rows before, and what follows from it for each of them."""
+        self.began[row] = new.link.new_probability
+        before, _ = self._known(row, old.link.thread_candidates)
+        where, shares = self._known(row, new.link.thread_candidates)
+        for line in (self.kin[row], self.kin[:, row]):
+            line[before] = 0.0
+            line[where] = shares
+        for at in {*before.tolist(), *where.tolist()}:
+            later = self.kin[at, at + 1 : self.end]
+            # One after another, as they were added when they came.
+            self.facts[JOINED, at] = np.add.accumulate(later)[-1]
+            heard = self.at[at + 1 : self.end][later >= SAME_THREAD]
+            self.latest[at] = max(self.at[at], heard.max(initial=-np.inf))
+
+    def _change_parent(self, row: int, new: Entry) -> None:
+        self._pass(row)
+        self.across[row] = 0.0
+        at = self._parent_row(row, new.link)
+        if at is None:
+            return
+        self.across[row] = new.link.parent_probability * max(0.0, -float(self.lean[row] * self.lean[at]))
+        if row >= self.within:
+            self._note_partner(row, int(self.people[SENDER, at]))
+
+    def _count_answers(self, at: int) -> None:
+        """Count anew what answers a row."""
+        asked, sender = int(self.arrival[at]), self.people[SENDER, at]
+        self.facts[CONTINUED, at] = self.facts[ANSWERED, at] = 0.0
+        row = self.end - self.alive
+        for slot in self._slots:
+            if slot.reading is None:
+                continue
+            link = slot.entry.link
+            if row > at and link.parent == asked and self._parent_row(row, link) == at:
+                mine = self.people[SENDER, row] == sender
+                self.facts[CONTINUED if mine else ANSWERED, at] += link.parent_probability
+            row += 1
+
     def _pass(self, row: int) -> None:
-        """Lets go of what is not known of a row beyond reach once the window is rebuilt."""
+        """Drop the data of a row that a rebuilt window would not have either."""
         partner = int(self.people[PARTNER, row])
         if partner >= 0:
             _unmark(self.answered, partner, 1 << row)
@@ -520,31 +590,44 @@ class RoomWindow:
         self.facts[JOINED][where] += shares
         thread_candidates = where[shares >= SAME_THREAD]
         self.latest[thread_candidates] = np.maximum(self.latest[thread_candidates], self.at[row])
-        if entry.link.parent is not None and entry.link.kind is not LinkKind.NEW:
-            self._note_parent(row, me, entry.link.parent, entry.link.parent_probability)
+        self._note_parent(row, me, entry.link)
 
     def _known(self, row: int, thread_candidates: ThreadCandidates) -> tuple[Places, Floats]:
-        """The rows of those thread candidates that have one, and their shares."""
+        """Return the rows of those thread candidates that have one, and their probabilities."""
         arrivals, shares = thread_candidates.arrivals, thread_candidates.probabilities.astype(np.float32)
-        before = self.arrival[row - SIZE : row]
+        first = max(row - SIZE, self.end - SIZE)
+        before = self.arrival[first:row]
         where = before.searchsorted(arrivals)
         known = before.take(where, mode="clip") == arrivals
-        where += row - SIZE
+        where += first
         return (where, shares) if np.count_nonzero(known) == len(known) else (where[known], shares[known])
 
-    def _note_parent(self, row: int, me: int, parent: int, probability: float) -> None:
-        at = int(self.arrival[row - REACH : row].searchsorted(parent)) + row - REACH
-        if at == row or self.arrival[at] != parent or self.place[at] < self.pushed - BEHIND:
+    def _note_parent(self, row: int, me: int, link: Link) -> None:
+        at = self._parent_row(row, link)
+        if at is None:
             return
-        self.across[row] = probability * max(0.0, -float(self.lean[row] * self.lean[at]))
+        self.across[row] = link.parent_probability * max(0.0, -float(self.lean[row] * self.lean[at]))
         sender = int(self.people[SENDER, at])
+        self._note_partner(row, sender)
+        self.facts[CONTINUED if sender == me else ANSWERED, at] += link.parent_probability
+
+    def _note_partner(self, row: int, sender: int) -> None:
         self.people[PARTNER, row] = sender
         self.answered[sender] = self.answered.get(sender, 0) | 1 << row
         self.answering |= 1 << row
-        self.facts[CONTINUED if sender == me else ANSWERED, at] += probability
+
+    def _parent_row(self, row: int, link: Link) -> int | None:
+        """Return the row of what a row answers, if that is at most `BEHIND` entries before it."""
+        if link.parent is None or link.kind is LinkKind.NEW:
+            return None
+        first = max(row - REACH, self.end - SIZE)
+        at = int(self.arrival[first:row].searchsorted(link.parent)) + first
+        if at == row or self.arrival[at] != link.parent or self.place[at] < self.place[row] - BEHIND:
+            return None
+        return at
 
     def _make_room(self) -> None:
-        """Moves the newest rows to the front, step by step where numpy would otherwise copy them twice."""
+        """Move the newest rows to the front, step by step where numpy would otherwise copy them twice."""
         size, moved, kept = SIZE, self.end - SIZE, slice(self.end - SIZE, self.end)
         for rows in (self.arrival, self.thread, self.place, self.at, self.latest, self.gaps, self.speakers):
             rows[:size] = rows[kept]

@@ -28,6 +28,13 @@ def active(versions: Versions) -> list[Memory]:
     return sorted(found, key=lambda memory: (memory.created_at, memory.memory_id))
 
 
+def is_followed(change: Change, closed: str) -> bool:
+    """Return True if the id of a closed version leads to the one that the change made: it has it as a parent, or is for
+    all and takes its place without telling of it."""
+    for_all = change.action is Action.CREATE and not change.memory.evidence
+    return closed in change.memory.parents or for_all
+
+
 @dataclass(frozen=True, slots=True)
 class Touch:
     """The effect of a change on the memories in force, without statements. `active`: True if the version that it made

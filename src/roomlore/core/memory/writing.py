@@ -182,7 +182,10 @@ def checked_edit(edit: Edit) -> Edit:
 def check_span(begins: datetime | None, ends: datetime | None) -> None:
     """Raise `InvalidInput` if a memory would end before it begins."""
     if begins is not None and ends is not None and ends <= begins:
-        raise InvalidInput(f"valid_until, {ends.isoformat()}, is not after valid_from, {begins.isoformat()}.")
+        raise InvalidInput(
+            f"valid_until, the moment it ends, is {ends:%Y-%m-%d %H:%M} UTC, not after valid_from, "
+            f"{begins:%Y-%m-%d %H:%M} UTC; change one of them."
+        )
 
 
 def check_statement(given: Any) -> str:
@@ -340,7 +343,9 @@ def _moment(given: Any, name: str) -> datetime | None:
     if given is None:
         return None
     if not isinstance(given, datetime):
-        raise InvalidInput(f"{name} is {given!r:.60}; it must be a datetime, or None for now.")
+        raise InvalidInput(
+            f"{name} is {given!r:.60}; it must be a datetime, such as datetime(2027, 1, 1, tzinfo=UTC), or None."
+        )
     try:
         return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
     except OverflowError as error:
@@ -526,8 +531,12 @@ class Additions:
         return Remembered("unchanged", there) if there is not None else self._create(new)
 
     def _create(self, new: NewMemory) -> Remembered:
+        """Make a memory. One for all takes the place of those that say the same to fewer; it has nothing of theirs, as
+        that could tell others what was said where they were not."""
+        same = () if new.evidence else self._in_force[new.kind].all_saying(new.statement)
+        narrower = [one for one in same if one.holds(self._now)]
         made = first_version(new, new.memory_id if new.memory_id is not None else self._new_id(), self._now)
-        self._log(Action.CREATE, made, new)
+        self._log(Action.CREATE, made, new, closes=narrower)
         self._known[made.memory_id] = Lineage(made, made, 1)
         return Remembered("added", made)
 
@@ -551,18 +560,18 @@ class Additions:
             parents=(head.memory_id,),
             created_at=head.created_at,
         )
-        self._log(Action.UPDATE, made, new, before=head)
+        self._log(Action.UPDATE, made, new, closes=[head])
         self._known[lineage.named.memory_id] = Lineage(lineage.named, made, made.version)
         return Remembered("updated", made)
 
-    def _log(self, action: Action, memory: Memory, new: NewMemory, before: Memory | None = None) -> None:
+    def _log(self, action: Action, memory: Memory, new: NewMemory, *, closes: Sequence[Memory]) -> None:
         change = Change(
             number=self._number + len(self.changes) + 1,
             scope=memory.scope,
             action=action,
             memory=memory,
-            closes=(before.memory_id,) if before else (),
-            old_statement=before.statement if before else None,
+            closes=tuple(old.memory_id for old in closes),
+            old_statement=closes[0].statement if closes else None,
             reason=new.reason,
             actor=new.made_by,
             at=self._now,

@@ -25,9 +25,10 @@ def line_of(statement: str, scope: str = "") -> str:
 
 
 def text_of(memory: Memory) -> str:
-    """Return the statement, with its end if it has one."""
-    ends = memory.valid_until
-    return memory.statement if ends is None else f"{memory.statement} (until {ends:%Y-%m-%d %H:%M} UTC)"
+    """Return the statement, with since when it holds and when it ends, if that is known."""
+    span = (("from", memory.valid_from), ("until", memory.valid_until))
+    told = " ".join(f"{name} {at:%Y-%m-%d %H:%M} UTC" for name, at in span if at is not None)
+    return f"{memory.statement} ({told})" if told else memory.statement
 
 
 def block_of(lines: Sequence[str]) -> str:

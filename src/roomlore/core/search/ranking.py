@@ -1,7 +1,7 @@
 """Score a message by its neighbours: an answer seldom repeats the words of its question."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,7 +158,7 @@ def _linked(asked: Ints, facts: RoomFacts) -> tuple[Ints, Ints, Floats]:
     questions, found, odds = [asked[:0]], [asked[:0]], [np.zeros(0)]
     above, roots, odds_above = asked, asked, np.ones(asked.size)
     for _ in range(_HOPS):
-        rows = _most(np.flatnonzero(np.isin(facts.parents, facts.arrivals[above])), facts.parent_odds)
+        rows = _most(np.flatnonzero(_are_in(facts.parents, facts.arrivals[above])), facts.parent_odds)
         if not rows.size:
             break
         place = np.searchsorted(facts.arrivals[above], facts.parents[rows])
@@ -167,6 +167,16 @@ def _linked(asked: Ints, facts: RoomFacts) -> tuple[Ints, Ints, Floats]:
         found.append(rows)
         odds.append(odds_above)
     return np.concatenate(questions), np.concatenate(found), np.concatenate(odds)
+
+
+def _are_in(values: Ints, few: Ints) -> NDArray[np.bool_]:
+    """Return True for values that are among these few, which ascend. `np.isin` prepares for more and takes longer."""
+    if not few.size:
+        return np.zeros(values.size, np.bool_)
+    places = np.searchsorted(few, values)
+    places[places == few.size] = 0
+    same: NDArray[np.bool_] = few[places] == values
+    return same
 
 
 def _near(
@@ -181,7 +191,7 @@ def _near(
     questions, rows, steps = questions[there], rows[there], steps[there]
     together = np.abs(facts.sent_at[rows] - facts.sent_at[questions]) < weights.pause_hours * _HOUR
     questions, rows, steps = questions[together], rows[together], steps[together]
-    elsewhere = ~np.isin(questions * size + rows, linked[0] * size + linked[1])
+    elsewhere = ~_are_in(questions * size + rows, np.sort(linked[0] * size + linked[1]))
     odds = weights.next_answers * weights.next_fades ** (steps - 1)
     return questions, rows, odds * (1 - np.where(elsewhere, facts.parent_odds[rows] ** 2, 0.0))
 
@@ -269,12 +279,10 @@ def rank(
     fused = np.round(fused, _DIGITS)
     fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
     order = _best(np.where(fits, fused, -np.inf), min(limit, int(np.count_nonzero(fits))))
-    listed = _listed(order, fused, signals, facts.arrivals[rows], least=1.0 if query.only_then else _MIN)
-    asked = passed.best()
-    return [
-        replace(one, question=int(facts.arrivals[rows[asked[place]]])) if place in asked else one
-        for place, one in zip(order.tolist(), listed, strict=True)
-    ]
+    best = passed.best()
+    asked = [int(facts.arrivals[rows[best[place]]]) if place in best else None for place in order.tolist()]
+    least = 1.0 if query.only_then else _MIN
+    return _listed(order, fused, signals, facts.arrivals[rows], asked, least=least)
 
 
 def _sent_then(query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
@@ -369,27 +377,30 @@ def _fused(signals: _Signals, passed: Answers, nearness: Floats, kinds: Floats, 
     return fused * kinds + w.time_alone * signals.time
 
 
-def _listed(order: Ints, fused: Floats, signals: _Signals, arrivals: Ints, *, least: float) -> list[Ranked]:
-    """Return the rows in this order. The first score is the best of its kinds of evidence; the others fall with the
-    fused score."""
+def _listed(
+    order: Ints, fused: Floats, signals: _Signals, arrivals: Ints, asked: Sequence[int | None], *, least: float
+) -> list[Ranked]:
+    """Return the rows in this order, each with the question that it answers. The first score is the best of its kinds
+    of evidence; the others fall with the fused score."""
     if not order.size:
         return []
     first = order[0]
     kinds = (signals.words[first] + signals.neighbours[first], signals.meaning[first], signals.answers[first], least)
     evidence = min(1.0, float(max(kinds)))
     scores = (evidence * fused[order] / fused[first]).tolist()
-    named = {name: np.minimum(getattr(signals, name)[order], 1.0).tolist() for name in _SHOWN}
-    found = []
-    for place, arrival in enumerate(arrivals[order].tolist()):
-        shown = {name: values[place] for name, values in named.items()}
-        found.append(Ranked(arrival=arrival, score=scores[place], signals=shown, reason=_reason(shown)))
-    return found
+    values = np.minimum([getattr(signals, name)[order] for name in _SHOWN], 1.0).T.tolist()
+    return [
+        Ranked(
+            arrival=arrival, score=score, signals=dict(zip(_SHOWN, row, strict=True)), reason=_reason(row), question=one
+        )
+        for arrival, score, row, one in zip(arrivals[order].tolist(), scores, values, asked, strict=True)
+    ]
 
 
-def _reason(shown: Mapping[str, float]) -> str:
+def _reason(values: Sequence[float]) -> str:
     said = [
         words % value if "%" in words else words
-        for (_, words), value in zip(_SHOWN.items(), shown.values(), strict=True)
+        for words, value in zip(_SHOWN.values(), values, strict=True)
         if value >= _WORTH_SAYING
     ]
     return ", ".join(said) or "little but its place"

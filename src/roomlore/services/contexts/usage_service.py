@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 _QUEUE = 2_000
 _BATCH = 100
+_GATHER_SECONDS = 0.05
+"""A record waits this long for others, as a transaction costs more than several records."""
 _SETTLE_SECONDS = 2.0
 _PAGE = 200
 _EXPIRED_AT_ONCE = 500
@@ -38,6 +40,7 @@ class UsageRecorder:
         self._telemetry = telemetry
         self._queue: asyncio.Queue[_Note] = asyncio.Queue(_QUEUE)
         self._writer: asyncio.Task[None] | None = None
+        self._awaited = asyncio.Event()
 
     def put(self, tenant: str, record: ContextUsageRecord) -> None:
         if self._writer is None or self._writer.done():
@@ -49,6 +52,7 @@ class UsageRecorder:
 
     async def settle(self) -> None:
         """Wait for a moment until the queued records are written."""
+        self._awaited.set()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._queue.join(), _SETTLE_SECONDS)
 
@@ -63,11 +67,19 @@ class UsageRecorder:
     async def _write_all(self) -> None:
         while True:
             notes = [await self._queue.get()]
+            if self._queue.qsize() < _BATCH:
+                await self._gather()
             while len(notes) < _BATCH and not self._queue.empty():
                 notes.append(self._queue.get_nowait())
             await self._write(notes)
             for _ in notes:
                 self._queue.task_done()
+
+    async def _gather(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GATHER_SECONDS):
+                await self._awaited.wait()
+        self._awaited.clear()
 
     async def _write(self, notes: list[_Note]) -> None:
         by_tenant: dict[str, list[ContextUsageRecord]] = {}

@@ -2,5 +2,15 @@
 
 from roomlore.services.digest.digest_service import DigestService
 from roomlore.services.digest.marks import ReadingMarks
+from roomlore.services.digest.nightly import DIGEST, NightlyDigests, NightlyOptions
+from roomlore.services.digest.writing import Writing, WritingOptions
 
-__all__ = ["DigestService", "ReadingMarks"]
+__all__ = [
+    "DIGEST",
+    "DigestService",
+    "NightlyDigests",
+    "NightlyOptions",
+    "ReadingMarks",
+    "Writing",
+    "WritingOptions",
+]

@@ -1,32 +1,39 @@
 """Digests: read the messages of a span, and have `core/digest` choose what to show of them."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from roomlore.core.audience import ALWAYS, NEVER, Viewer, Window, check_viewer, covers
-from roomlore.core.digest.compose import make_digest
+from roomlore.core.audience import ALWAYS, Viewer, Window, check_viewer, covers
+from roomlore.core.digest.compose import Draft
 from roomlore.core.digest.digest import Digest
-from roomlore.core.errors import InvalidInput, unknown_room
+from roomlore.core.errors import InvalidInput
+from roomlore.core.evolution.requests import Mode, check_mode
+from roomlore.core.linking.model import LinkModel
+from roomlore.core.linking.part import is_seen, linked_alone
 from roomlore.core.models import Entry, Room
-from roomlore.ports.audience import view_for
+from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.digest.marks import check_reader, read_up_to
+from roomlore.ports.titles import headings_of
+from roomlore.services.digest.marks import check_reader, read_up_to, reader_named
+from roomlore.services.digest.writing import Writing, language_for
 
 DIGEST_TOKENS = 800
 FEWEST_TOKENS, MAX_TOKENS = 50, 100_000
 MAX_READ = 10_000
 _AT_ONCE = 1_000
 _DEFAULT_SPAN = timedelta(days=1)
+_TEXTS_READ = 200
+"""The messages whose language counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The messages of a digest: those with an arrival above `after`, sent at `since` or later, of which `entries` are
-    the newest."""
+    """The messages of a digest: `messages` with an arrival above `after`, of which `entries` are the newest. Of a part
+    of a room `after` is 0."""
 
     after: int
     messages: int
@@ -36,8 +43,19 @@ class _Span:
 class DigestService:
     """The digests of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, tokens: TokenCounter) -> None:
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        clock: Clock,
+        tokens: TokenCounter,
+        model: LinkModel,
+        writing: Writing,
+    ) -> None:
+        self._writing = writing
         self._tenant = tenant
+        self._model = model
         self._storage = storage
         self._clock = clock
         self._tokens = tokens
@@ -50,8 +68,10 @@ class DigestService:
         for_user: str | None = None,
         max_tokens: int = DIGEST_TOKENS,
         viewer: str | None = None,
+        mode: Mode = "auto",
     ) -> Digest:
         """Return the digest of a room; arguments as in `Lore.digest`."""
+        writes = await self._writing.writes(check_mode(mode))
         if not isinstance(max_tokens, int) or not FEWEST_TOKENS <= max_tokens <= MAX_TOKENS:
             raise InvalidInput(
                 f"max_tokens is {max_tokens!r:.60}; it must be a whole number from {FEWEST_TOKENS} to {MAX_TOKENS}."
@@ -60,15 +80,18 @@ class DigestService:
         reader = None if for_user is None else check_reader(for_user)
         whom = _whom(viewer, reader)
         async with self._storage.reading() as work:
-            windows = await self._windows(work, whom, room_id)
-            room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
-            if room is None or windows == NEVER:
-                raise unknown_room(room_id)
-            span = await self._span(work, room, begin, reader)
-            entries = [one for one in span.entries if covers(windows, one.message.at, one.message.at)]
-            answered = await self._answered(work, room_id, entries, reader)
-        return await asyncio.to_thread(
-            make_digest,
+            room, windows = await room_shown(
+                work, tenant=self._tenant, viewer=whom, room_id=room_id, now=self._clock.now()
+            )
+            reader = await self._meant(work, room_id, reader, whom, windows)
+            span = await self._span(work, room, begin, reader, windows)
+            answered = await self._answered(work, room_id, span.entries, reader, windows)
+            own = await self._own(work, room_id, reader) if writes else []
+        entries = span.entries
+        if windows != ALWAYS:
+            entries = await asyncio.to_thread(linked_alone, self._model, [one.message for one in entries])
+        draft = await asyncio.to_thread(
+            Draft,
             room_id,
             entries,
             max_tokens=max_tokens,
@@ -76,11 +99,48 @@ class DigestService:
             for_user=reader,
             answered=answered,
             after=span.after,
-            messages=span.messages if windows == ALWAYS else len(entries),
+            messages=span.messages,
         )
+        titles = await self._titles(room, draft) if windows == ALWAYS else {}
+        if not writes or not draft.talks:
+            return await asyncio.to_thread(draft.finished, titles)
+        language = language_for(own, [one.message.text for one in span.entries[-_TEXTS_READ:]])
+        account = await self._writing.write(room_id, draft.talks, language=language, max_tokens=max_tokens)
+        made = await asyncio.to_thread(draft.finished, titles, account.written, model=account.model)
+        return replace(made, degraded=account.degraded)
+
+    async def _own(self, work: UnitOfWork, room_id: str, reader: str | None) -> list[str]:
+        """Return what the reader wrote last, which tells their language."""
+        here = {"tenant": self._tenant, "room_id": room_id}
+        last = 0 if reader is None else await work.rooms.last_spoken(**here, sender_id=reader)
+        if not last:
+            return []
+        after = max(0, last - _TEXTS_READ)
+        found = await work.messages.page(**here, after=after, limit=_TEXTS_READ, sender_id=reader)
+        return [message.text for message in found]
+
+    async def _titles(self, room: Room, draft: Draft) -> Mapping[int, str]:
+        """Return the titles of the threads that it shows as a whole. A viewer who may not see all of a room gets
+        those made of what they see."""
+        async with self._storage.reading() as work:
+            made = await headings_of(work, room, draft.threads)
+        return {thread: heading.title for thread, heading in made.items()}
+
+    async def _meant(
+        self, work: UnitOfWork, room_id: str, reader: str | None, viewer: Viewer | None, windows: Sequence[Window]
+    ) -> str | None:
+        """Return the id of the reader. Who else is in a room is told to those alone who may see all of it."""
+        if reader is None or windows != ALWAYS or viewer == Viewer("user", reader):
+            return reader
+        return await reader_named(work, tenant=self._tenant, room_id=room_id, given=reader)
 
     async def _answered(
-        self, work: UnitOfWork, room_id: str, entries: Sequence[Entry], reader: str | None
+        self,
+        work: UnitOfWork,
+        room_id: str,
+        entries: Sequence[Entry],
+        reader: str | None,
+        windows: Sequence[Window],
     ) -> frozenset[str]:
         """Return the ids of the reader's messages before these that some of these reply to."""
         here = {one.message.id for one in entries}
@@ -88,43 +148,63 @@ class DigestService:
         if reader is None or not targets:
             return frozenset()
         known = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=sorted(targets))
-        return frozenset(name for name, origin in known.items() if origin.sender_id == reader)
+        return frozenset(
+            name for name, was in known.items() if was.sender_id == reader and covers(windows, was.first, was.last)
+        )
 
-    async def _windows(self, work: UnitOfWork, viewer: Viewer | None, room_id: str) -> tuple[Window, ...]:
-        """Return the times whose messages the viewer may see."""
-        if viewer is None or viewer == Viewer("room", room_id):
-            return ALWAYS
-        view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=[room_id], now=self._clock.now())
-        return tuple(view.windows.get(room_id, NEVER))
-
-    async def _span(self, work: UnitOfWork, room: Room, since: datetime | None, reader: str | None) -> _Span:
+    async def _span(
+        self, work: UnitOfWork, room: Room, since: datetime | None, reader: str | None, windows: Sequence[Window]
+    ) -> _Span:
+        """Return the messages of the digest. It depends on nothing that the viewer may not see."""
         after, begin = 0, since
         if since is None and reader is not None:
             after = await read_up_to(work, tenant=self._tenant, room_id=room.room_id, user_id=reader)
-        elif since is None and room.last_sent_at is not None:
-            begin = room.last_sent_at - _DEFAULT_SPAN
+        elif since is None and (last := await self._last(work, room, windows)) is not None:
+            begin = last - _DEFAULT_SPAN
         if begin is not None:
             first = await work.messages.first_since(tenant=self._tenant, room_id=room.room_id, since=begin)
             after = room.next_arrival - 1 if first is None else first - 1
-        entries = await self._read(work, room, after, begin)
+        entries = await self._read(work, room, after, begin, windows)
+        if windows != ALWAYS:
+            return _Span(0, len(entries), entries)
         missing = len(entries) == MAX_READ
         known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
         return _Span(after, max(known, len(entries)), entries)
 
-    async def _read(self, work: UnitOfWork, room: Room, after: int, since: datetime | None) -> list[Entry]:
-        """Return the newest messages above an arrival, in parts so that other requests are served."""
+    async def _last(self, work: UnitOfWork, room: Room, windows: Sequence[Window]) -> datetime | None:
+        """Return when the newest message that may be seen was sent."""
+        if windows == ALWAYS:
+            return room.last_sent_at
+        async for part in self._parts(work, room, 0):
+            if seen := [one.message.at for one in part if is_seen(one.message, windows)]:
+                return max(seen)
+        return None
+
+    async def _read(
+        self, work: UnitOfWork, room: Room, after: int, since: datetime | None, windows: Sequence[Window]
+    ) -> list[Entry]:
+        """Return the newest messages above an arrival that may be seen."""
         parts: list[list[Entry]] = []
-        before, missing = room.next_arrival, MAX_READ
-        while missing and before > after + 1:
-            count = min(missing, _AT_ONCE, before - after - 1)
-            part = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=count, before=before)
-            parts.append([one for one in part if one.message.arrival > after])
+        missing = MAX_READ
+        async for part in self._parts(work, room, after):
+            seen = [one for one in part if (since is None or one.message.at >= since) and is_seen(one.message, windows)]
+            parts.append(seen[-missing:])
             missing -= len(parts[-1])
-            if len(part) < count or len(parts[-1]) < len(part):
+            if not missing:
                 break
+        return [entry for part in reversed(parts) for entry in part]
+
+    async def _parts(self, work: UnitOfWork, room: Room, after: int) -> AsyncIterator[list[Entry]]:
+        """Yield the messages above an arrival, the newest part first, so that other requests are served."""
+        before = room.next_arrival
+        while before > after + 1:
+            count = min(_AT_ONCE, before - after - 1)
+            part = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=count, before=before)
+            if above := [one for one in part if one.message.arrival > after]:
+                yield above
+            if len(part) < count or len(above) < len(part):
+                return
             before = part[0].message.arrival
-        found = (entry for part in reversed(parts) for entry in part)
-        return [entry for entry in found if since is None or entry.message.at >= since]
 
 
 def _checked(since: datetime | None) -> datetime | None:

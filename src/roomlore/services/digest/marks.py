@@ -1,11 +1,13 @@
-"""Reading marks: the messages that people marked as read, and those they wrote."""
+"""Readers: who a name means, the messages that people marked as read, and those they wrote."""
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.text import fold
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 
 _TRIES = 5
+_NAMED = 8
 
 
 def check_reader(user_id: object) -> str:
@@ -13,6 +15,39 @@ def check_reader(user_id: object) -> str:
     if not isinstance(user_id, str) or not 0 < len(user_id) <= MAX_ID_CHARS:
         raise InvalidInput(f"The reader is {user_id!r:.60}; give a sender id of 1 to {MAX_ID_CHARS} characters.")
     return user_id
+
+
+async def reader_named(work: UnitOfWork, *, tenant: str, room_id: str, given: str) -> str:
+    """Return the sender id of a person of the room, told by id, or by a name that one person has. Raise `InvalidInput`
+    if nobody or several people are meant."""
+    spoke = await work.rooms.participants(tenant=tenant, room_id=room_id)
+    if given in spoke or await _only_reads(work, tenant, room_id, given):
+        return given
+    wanted = fold(given.removeprefix("@"))
+    meant = [person for person, name in spoke.items() if wanted in (fold(person), fold(name))]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        raise InvalidInput(
+            f"{len(meant)} people of room {room_id!r} are called {given!r}; give the id of one: {_few(meant)}."
+        )
+    raise InvalidInput(
+        f"Nobody in room {room_id!r} has the id or the name {given!r:.80}. These wrote there: {_few(list(spoke))}. "
+        "For a person who only reads, first mark what they have read, or make them a member of the room."
+    )
+
+
+async def _only_reads(work: UnitOfWork, tenant: str, room_id: str, person: str) -> bool:
+    """Return True if this is the id of a member, or of somebody who marked messages of the room as read."""
+    known = await work.rooms.people(tenant=tenant, room_ids=[room_id], persons=[person])
+    if room_id in known and person in known[room_id].people:
+        return True
+    return bool(await work.progress.marks(tenant=tenant, room_id=room_id, names=[_mark(person)]))
+
+
+def _few(ids: list[str]) -> str:
+    named = ", ".join(f"{one:.80}" for one in ids[:_NAMED])
+    return f"{named} and {len(ids) - _NAMED} more" if len(ids) > _NAMED else named or "nobody"
 
 
 async def read_up_to(work: UnitOfWork, *, tenant: str, room_id: str, user_id: str) -> int:

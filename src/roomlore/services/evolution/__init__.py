@@ -5,11 +5,13 @@ from roomlore.services.evolution.evolution_service import EvolutionLeases, Evolu
 from roomlore.services.evolution.piece import EVOLUTION, EvolutionOptions
 from roomlore.services.evolution.reading import Reading
 from roomlore.services.evolution.schedule import Schedule, Times
+from roomlore.services.evolution.together import AskingTogether
 
 __all__ = [
     "EVOLUTION",
     "Applying",
     "Asking",
+    "AskingTogether",
     "EvolutionLeases",
     "EvolutionOptions",
     "EvolutionService",

@@ -20,10 +20,11 @@ from roomlore.core.evolution.similarity import Utterance, similarity
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Origin, StoredMessage
+from roomlore.core.prompt import Prompt
 from roomlore.core.text import truncate
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import Json, Steps
-from roomlore.ports.language import Prompts
+from roomlore.ports.language import Language, Prompts
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.piece import Answered, CurrentScope, EvolutionOptions, Piece, Read, record, result_of
 from roomlore.services.evolution.reading import NO_ROOM, Reading, fingerprints_of, utterance_of
@@ -34,7 +35,8 @@ _ANSWER_TOKENS = 4096
 _SHOWN_ANSWER = 16_000
 """Characters of the first answer that are shown again beside the refused lines."""
 _MAX_REFUSED = 40
-_NAME_CHARACTERS = 80
+NAME_CHARACTERS = 80
+PERSON_PROMPT, PEOPLE_PROMPT = "user_facts", "people_facts"
 _MAX_ATTEMPTS = 10
 _EARLIER = 800
 
@@ -102,12 +104,26 @@ class Asking:
 
         return Answered(**await steps.once(f"again-{read.basis}", step))
 
+    async def asks_about_several(self, language: Language) -> bool:
+        """Return False if the prompt about one person was changed in a prompt server, and that about several was
+        not."""
+        one = await self._prompts.find(PERSON_PROMPT, language=language)
+        several = await self._prompts.find(PEOPLE_PROMPT, language=language)
+        return bool(several.version) or not one.version
+
+    async def about_several(self, people: str, *, language: Language) -> Answered:
+        """Return the model's answer about several people, shown in one text. Raise `ModelUnavailable`."""
+        await self.check()
+        prompt = await self._prompts.find(PEOPLE_PROMPT, language=language)
+        given = await self._call({"role": "user", "content": prompt.fill({"people": people})})
+        return replace(_answered(given, prompt), prompt=PEOPLE_PROMPT)
+
     async def _ask_again(self, piece: Piece, read: Read, answered: Answered, refused: Sequence[Rejected]) -> Answered:
         prompt = await self._prompts.find(piece.prompt, language=read.language)
         question = await self._prompts.find("evolve_again", language=read.language)
         lines = "\n".join(f"{one.line}. {inert(one.text)} ({inert(one.reason)})" for one in refused[:_MAX_REFUSED])
         given = await self._call(
-            {"role": "user", "content": prompt.fill(self._values(piece, read))},
+            {"role": "user", "content": prompt.fill(self.values(piece, read))},
             {"role": "assistant", "content": answered.text[:_SHOWN_ANSWER] or "-"},
             {"role": "user", "content": question.fill({"refused": lines})},
         )
@@ -129,16 +145,8 @@ class Asking:
 
     async def _complete(self, piece: Piece, read: Read) -> Answered:
         prompt = await self._prompts.find(piece.prompt, language=read.language)
-        given = await self._call({"role": "user", "content": prompt.fill(self._values(piece, read))})
-        return Answered(
-            mode="llm",
-            text=given.text,
-            model=f"{given.provider}/{given.model_id}",
-            template=prompt.text,
-            prompt_hash=prompt.hash,
-            input_tokens=given.usage.input_tokens,
-            output_tokens=given.usage.output_tokens,
-        )
+        given = await self._call({"role": "user", "content": prompt.fill(self.values(piece, read))})
+        return _answered(given, prompt)
 
     async def _call(self, *messages: dict[str, str]) -> ChatAnswer:
         request = ChatRequest(messages=messages, max_tokens=_ANSWER_TOKENS)
@@ -149,7 +157,7 @@ class Asking:
         except NotFound as error:
             raise ModelUnavailable(str(error), cause="unreachable") from error
 
-    def _values(self, piece: Piece, read: Read) -> Mapping[str, str]:
+    def values(self, piece: Piece, read: Read) -> Mapping[str, str]:
         options = self._options
         person = piece.user_id or ""
         return {
@@ -161,8 +169,20 @@ class Asking:
             ),
             "messages": read.shown,
             "most": str(options.rules_for(piece.kind).most_active),
-            "person": truncate(inert(read.people.get(person) or person), _NAME_CHARACTERS),
+            "person": truncate(inert(read.people.get(person) or person), NAME_CHARACTERS),
         }
+
+
+def _answered(given: ChatAnswer, prompt: Prompt) -> Answered:
+    return Answered(
+        mode="llm",
+        text=given.text,
+        model=f"{given.provider}/{given.model_id}",
+        template=prompt.text,
+        prompt_hash=prompt.hash,
+        input_tokens=given.usage.input_tokens,
+        output_tokens=given.usage.output_tokens,
+    )
 
 
 class ScopeChanged(Exception):
@@ -226,6 +246,12 @@ class Applying:
         current = await self._reading.current(piece, read)
         planned = await asyncio.to_thread(self._plan, piece, read, answered, parsed, current)
         return [one for one in planned.rejected if parsed.failed or isinstance(one, Refusal)]
+
+    def is_beyond_doubt(self, read: Read, answered: Answered) -> bool:
+        """Return True if nothing of an answer is refused or looks doubtful."""
+        answer = self._checked(read, answered, answered.text)
+        possible = all(_is_possible(operation, read.offered) for operation in answer.operations)
+        return possible and not answer.rejected and not any(one.doubtful for one in answer.operations)
 
     async def _parse(self, piece: Piece, read: Read, answered: Answered) -> _ParsedAnswer:
         if answered.mode == "offline":

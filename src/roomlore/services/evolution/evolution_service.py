@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -14,6 +14,7 @@ from roomlore.ports.storage import Storage
 from roomlore.services.evolution.applying import Applying, Asking, ScopeChanged, find_result
 from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, Read, Span
 from roomlore.services.evolution.reading import Reading
+from roomlore.services.evolution.together import AskingTogether, OwnSteps
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,9 @@ class EvolutionService:
         clock: Clock,
         ids: Ids,
         telemetry: Telemetry,
+        together: AskingTogether,
     ) -> None:
+        self._together = together
         self._storage = storage
         self._durable = durable
         self._reading = reading
@@ -130,15 +133,33 @@ class EvolutionService:
             raise NotFound(f"There is no evolution {evolution_id!r:.80}: it is not done, or had nothing to read.")
         return found
 
-    async def enqueue(self, piece: Piece) -> None:
-        """Enqueue a piece; do nothing if it was enqueued before."""
-        await self._durable.start(
-            EVOLUTION, work_id=piece.work_id, partition=piece.partition, arguments=piece.to_json()
-        )
+    async def enqueue(self, piece: Piece, *, others: Sequence[Piece] = ()) -> None:
+        """Enqueue a piece; do nothing if it was enqueued before. `others`: of other people, done in the same work, whom
+        a model is asked about in the same call."""
+        arguments = piece.to_json()
+        if others:
+            arguments["others"] = [other.to_json() for other in others]
+        await self._durable.start(EVOLUTION, work_id=piece.work_id, partition=piece.partition, arguments=arguments)
 
     async def work(self, steps: Steps, arguments: Json) -> None:
-        """Run one evolution, as durable work."""
-        piece = Piece(**arguments)
+        """Run one evolution, or those of several people, as durable work."""
+        own = {name: value for name, value in arguments.items() if name != "others"}
+        pieces = [Piece(**one) for one in (own, *arguments.get("others", ()))]
+        if len(pieces) == 1:
+            await self._work(pieces[0], steps)
+            return
+        answers = await self._together.answers(pieces, steps)
+        failed: RoomloreError | None = None
+        for piece in pieces:
+            try:
+                await self._work(piece, OwnSteps(steps, piece, answers))
+            except RoomloreError as error:
+                log.warning("a person did not evolve", extra={"scope": piece.scope, "why": describe(error)})
+                failed = error
+        if failed is not None:
+            raise failed
+
+    async def _work(self, piece: Piece, steps: Steps) -> None:
         result = await self._evolve(piece, steps)
         if piece.goes_on and result.remaining >= piece.goes_on:
             await self.enqueue(piece.next())

@@ -202,13 +202,15 @@ class CurrentScope:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """An answer and its origin. `mode`: 'llm' or 'offline'; without a model the rest is empty. `template`: of the
-    prompt. `second`: the answer to the question about refused lines, '' if nothing was asked again."""
+    prompt. `prompt`: its name, '' for the usual one. `second`: the answer to the question about refused lines, '' if
+    nothing was asked again."""
 
     mode: Mode
     text: str = ""
     second: str = ""
     model: str = ""
     template: str = ""
+    prompt: str = ""
     prompt_hash: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
@@ -235,7 +237,7 @@ def record(piece: Piece, read: Read, answered: Answered, plan: Plan, *, failed: 
         first_arrival=read.first,
         last_arrival=read.last,
         messages=len(read.handles),
-        prompt_name=piece.prompt if answered.prompt_hash else "",
+        prompt_name=(answered.prompt or piece.prompt) if answered.prompt_hash else "",
         prompt_hash=answered.prompt_hash,
         model=answered.model,
         usage=Usage(answered.input_tokens, answered.output_tokens),

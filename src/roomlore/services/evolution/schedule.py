@@ -1,7 +1,7 @@
 """The schedule: which groups and people evolve by themselves, and when."""
 
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -32,7 +32,8 @@ class Times(Protocol):
 
 class Schedule:
     """The schedule of all tenants. `times`: None if nothing evolves by schedule. `least`: the new messages that make a
-    group evolve. `people`: returns True if the facts of people evolve now, which needs a model."""
+    group evolve. `people`: returns True if the facts of people evolve now, which needs a model. `together`: the most
+    people of a room whom a model is asked about in one call."""
 
     def __init__(
         self,
@@ -43,7 +44,9 @@ class Schedule:
         times: Times | None,
         least: int,
         people: Callable[[], Awaitable[bool]],
+        together: int = 1,
     ) -> None:
+        self._together = together
         self._storage = storage
         self._evolutions = evolutions
         self._clock = clock
@@ -64,7 +67,7 @@ class Schedule:
             return []
         enqueued = [await self._enqueue_group(room, tick) async for room in self._groups()]
         if await self._people():
-            enqueued += [await self._enqueue_person(*person, tick) for person in sorted(await self._unread_people())]
+            enqueued += [await self._enqueue_people(*people, tick) async for people in self._unread_people()]
         await self._move(tick, was=mark)
         return enqueued
 
@@ -93,9 +96,20 @@ class Schedule:
             return False
         return people.kind is RoomKind.DIRECT or bool(spoke.keys() - people.people.keys())
 
-    async def _unread_people(self) -> set[tuple[str, str]]:
-        """Return tenant and id of everyone who spoke and was not read."""
-        return {(room.tenant, person) async for room in self._behind(PEOPLE, 1) for person in await self._unread(room)}
+    async def _unread_people(self) -> AsyncIterator[tuple[str, Sequence[str]]]:
+        """Yield tenant and ids of everyone who spoke and was not read: together those of a room who spoke in no
+        other."""
+        rooms: dict[tuple[str, str], list[str]] = {}
+        async for room in self._behind(PEOPLE, 1):
+            for person in await self._unread(room):
+                rooms.setdefault((room.tenant, person), []).append(room.room_id)
+        groups: dict[tuple[str, str, str], list[str]] = {}
+        for (tenant, person), found in sorted(rooms.items()):
+            where = ("room", found[0]) if len(found) == 1 and self._together > 1 else ("person", person)
+            groups.setdefault((tenant, *where), []).append(person)
+        for (tenant, *_), people in groups.items():
+            for at in range(0, len(people), self._together):
+                yield tenant, people[at : at + self._together]
 
     async def _unread(self, room: RoomBehind) -> Collection[str]:
         """Return the people with messages of the last days in the room that were not read for their facts. If there
@@ -134,21 +148,27 @@ class Schedule:
     async def _enqueue_group(self, room: RoomBehind, tick: int) -> str:
         return await self._enqueue(room.tenant, f"group:{room.room_id}", tick, goes_on=max(self._least, 1))
 
-    async def _enqueue_person(self, tenant: str, person: str, tick: int) -> str:
-        """Enqueue all of the person's rooms, one after the other."""
-        return await self._enqueue(tenant, f"user:{person}", tick, goes_on=1)
+    async def _enqueue_people(self, tenant: str, people: Sequence[str], tick: int) -> str:
+        """Enqueue all of these people's rooms, one after the other."""
+        first, *others = [_piece(tenant, f"user:{person}", tick, goes_on=1) for person in people]
+        await self._evolutions.enqueue(first, others=others)
+        return first.work_id
 
     async def _enqueue(self, tenant: str, scope: str, tick: int, *, goes_on: int) -> str:
-        piece = Piece.of(
-            tenant=tenant,
-            scope=scope,
-            days=_FIRST_DAYS,
-            mode="auto",
-            evolution_id=scheduled_id(tenant, scope, tick),
-            goes_on=goes_on,
-        )
+        piece = _piece(tenant, scope, tick, goes_on=goes_on)
         await self._evolutions.enqueue(piece)
         return piece.work_id
+
+
+def _piece(tenant: str, scope: str, tick: int, *, goes_on: int) -> Piece:
+    return Piece.of(
+        tenant=tenant,
+        scope=scope,
+        days=_FIRST_DAYS,
+        mode="auto",
+        evolution_id=scheduled_id(tenant, scope, tick),
+        goes_on=goes_on,
+    )
 
 
 async def _last_said(work: UnitOfWork, room: RoomBehind, *, after: int) -> tuple[dict[str, int], int]:

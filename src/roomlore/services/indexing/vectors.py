@@ -129,8 +129,8 @@ class VectorIndexing:
         self._said = problem
 
     async def _begin(self, stored: IndexState | None) -> IndexState:
-        """The model must answer before the old index is dropped. Then SQL is written first: if this breaks off before
-        the index exists, the next check finds that the two differ."""
+        """Begin a new index. The model must answer before the old one is dropped. Then SQL is written first: if this
+        breaks off before the index exists, the next check finds that the two differ."""
         await self._embedder.embed([_PROBE], kind="passage")
         state = IndexState(
             name=self.indexed.name,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Unpack, get_args
 
 from roomlore.core.audience import Viewer, check_share, check_viewer, may_see, unreplaced
-from roomlore.core.errors import Forbidden, InvalidInput, NotFound
+from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
 from roomlore.core.intake import check_page
 from roomlore.core.memory.memory import (
@@ -299,6 +299,24 @@ class MemoryService:
         every message."""
         if viewer is not None:
             await self._writer.check_cited(sources, check_viewer(viewer))
+
+    async def check_new(self, memories: Sequence[NewMemory], viewer: str | None) -> None:
+        """Raise as `check_cited` does for the sources of new memories, and `Conflict` if an id of one is that of a
+        memory which the viewer may not see, whatever it says. None may see everything."""
+        if viewer is None:
+            return
+        await self.check_cited([one for new in memories for one in new.sources], viewer)
+        ids = [new.memory_id for new in memories if new.memory_id is not None]
+        async with self._storage.reading() as work:
+            found = {one.memory_id: one for one in await work.memories.by_id(tenant=self._tenant, memory_ids=ids)}
+            heads = await work.memories.heads(tenant=self._tenant, memory_ids=list(found))
+        seen = {one.memory_id for one in await self._visible([*found.values(), *heads.values()], viewer)}
+        for name in found:
+            if name not in seen or heads[name].memory_id not in seen:
+                raise Conflict(
+                    f"Memory {name!r:.80} is there with other content; nothing was added. Update it, or give another "
+                    "memory_id."
+                )
 
     async def count(
         self,

@@ -135,7 +135,8 @@ class RoomCache:
                 self._end_turn(key)
 
     async def _begin_turn(self, key: _Key) -> None:
-        """A batch may contain very many rooms, so a room without contention costs one entry."""
+        """Wait for the turn to write to a room. Since a batch may contain very many rooms, one without contention costs
+        one entry."""
         if key not in self._turns:
             self._turns[key] = deque()
             return

@@ -10,9 +10,13 @@ from roomlore.core.analysis import Participants, analyse
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import Limits, check, check_page
+from roomlore.core.linking.model import LinkModel
+from roomlore.core.linking.part import linked_alone
+from roomlore.core.linking.room import WINDOW
 from roomlore.core.models import AddReport, Entry, Message, StoredMessage
 from roomlore.core.search.hits import SearchAnswer, SearchMode
-from roomlore.ports.audience import check_sees_all_of
+from roomlore.core.search.multi_room import Part, is_whole
+from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -41,6 +45,7 @@ class MessageService:
         due: VectorsDue,
         search: MessageSearch,
         search_rooms: RoomsSearch,
+        model: LinkModel,
     ) -> None:
         self._tenant = tenant
         self._storage = storage
@@ -52,6 +57,7 @@ class MessageService:
         self._due = due
         self._search = search
         self._search_rooms = search_rooms
+        self._model = model
 
     async def add(self, messages: Message | Sequence[Message], *, on_conflict: OnConflict = "raise") -> AddReport:
         """Store one message or a batch (of any rooms) in one transaction, in the order given.
@@ -73,16 +79,41 @@ class MessageService:
         self._telemetry.count("roomlore_messages_added_total", len(report.added))
         return report
 
-    async def get(self, room_id: str, message_id: str) -> Entry:
-        """Return the message with its features and link. Raise `NotFound` if it does not exist or was deleted."""
-        async with self._storage.reading() as work:
-            return await self._entry(work, room_id, message_id)
+    async def get(self, room_id: str, message_id: str, *, viewer: str | None = None) -> Entry:
+        """Return the message with its features and link. Raise `NotFound` if it does not exist or was deleted, or if
+        the viewer ('room:team' or 'user:anna') may not see it.
 
-    async def page(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[StoredMessage]:
-        """Return up to `limit` messages in order of arrival, those above `after`. Raise `NotFound` for an unknown
-        room."""
+        For a viewer who may see only a part of the room, features and link follow from that part alone, and
+        `arrival` is the place in it.
+        """
+        async with self._storage.reading() as work:
+            part = await self._part(work, room_id, viewer)
+            if part is None:
+                return await self._entry(work, room_id, message_id)
+            arrival = (await self._entry(work, room_id, message_id)).message.arrival
+            arrivals = part.facts.arrivals[part.facts.arrivals <= arrival][-WINDOW:].tolist()
+            if arrivals[-1:] != [arrival]:
+                raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+            shown = await self._search_rooms.told(work, part, arrivals)
+        return (
+            await in_thread_if_large(
+                weight(list(shown.values())), partial(linked_alone, self._model, list(shown.values()))
+            )
+        )[-1]
+
+    async def page(
+        self, room_id: str, *, after: int = 0, limit: int = 100, viewer: str | None = None
+    ) -> list[StoredMessage]:
+        """Return up to `limit` messages in order of arrival, those above `after`.
+
+        `viewer`: only what 'room:team' or 'user:anna' may see; of a room that they may see in part, `arrival` is the
+        place in that part. Raise `NotFound` for an unknown room, and one of which the viewer may see nothing.
+        """
         check_page(limit=limit, after=after)
         async with self._storage.reading() as work:
+            if (part := await self._part(work, room_id, viewer)) is not None:
+                arrivals = part.facts.arrivals[after : after + limit].tolist()
+                return list((await self._search_rooms.told(work, part, arrivals)).values())
             await self._require_room(work, room_id)
             return await work.messages.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
 
@@ -104,7 +135,7 @@ class MessageService:
         without one of all rooms, ranked as one (at most the 200 used last, and 200,000 messages).
 
         `viewer`, 'room:team' or 'user:anna': only what that room or person may see is found, and nothing else changes
-        a score; a room that it may not see wholly is unknown. Without it everything is searched, and you decide
+        a score; a room of which it may see nothing is unknown. Without it everything is searched, and you decide
         whom to show it to. `mode`: 'hybrid' searches by words and by meaning, and by words alone if no embedder is
         configured or the index cannot be used; the answer's `mode` and `degraded` say so. 'lexical' searches by words
         alone. `sender_ids`, `since`, `until`: if given, only messages of these senders, sent in [`since`, `until`), are
@@ -120,9 +151,9 @@ class MessageService:
             return await self._search_rooms.search(whom, query, **asked)
         if viewer is not None:
             async with self._storage.reading() as work:
-                await check_sees_all_of(
-                    work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now()
-                )
+                part = await self._part(work, room_id, viewer)
+            if part is not None:
+                return await self._search_rooms.search(check_viewer(viewer), query, room_id=room_id, **asked)
         return await self._search.search(room_id, query, **asked)
 
     async def edit(
@@ -203,6 +234,14 @@ class MessageService:
             if len(page) < _PAGE:
                 return
             after = page[-1].room_id
+
+    async def _part(self, work: UnitOfWork, room_id: str, viewer: str | None) -> Part | None:
+        """Return what the viewer may see of the room, None for all of it. Raise `NotFound` if that is nothing."""
+        if viewer is None:
+            return None
+        whom, now = check_viewer(viewer), self._clock.now()
+        room, windows = await room_shown(work, tenant=self._tenant, viewer=whom, room_id=room_id, now=now)
+        return None if is_whole(windows) else await self._search_rooms.part(work, room, windows)
 
     async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
         found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from roomlore.core.dates import time_spans
+from roomlore.core.dates.spans import time_spans
 from roomlore.core.errors import InvalidInput, unknown_room
 from roomlore.core.far import Earlier, query_of
 from roomlore.core.models import Entry, Room, StoredMessage

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from roomlore.core.audience import Viewer, Window
+from roomlore.core.linking.part import pointers, told_alone
 from roomlore.core.models import Room, StoredMessage
 from roomlore.core.search.hits import Dense, Ints, Postings, SearchAnswer, SearchMode
 from roomlore.core.search.multi_room import MultiRoom, Part, allowed, is_whole, last_of_senders, part_of
 from roomlore.core.search.query import SearchQuery
 from roomlore.core.search.ranking import Ranked, rank
-from roomlore.ports.audience import rooms_shown
+from roomlore.ports.audience import room_shown, rooms_shown
 from roomlore.ports.storage import UnitOfWork
 from roomlore.services.messages.search import (
     AskedAt,
@@ -39,11 +41,13 @@ class RoomsSearch(Searching):
         filters: Filters,
         asked_at: AskedAt,
         conversation: bool = False,
+        room_id: str | None = None,
     ) -> SearchAnswer:
-        """Return what the viewer may see, None for all, of the messages that answer the query best."""
+        """Return what the viewer may see, None for all, of the messages that answer the query best. `room_id`: of this
+        room alone. Raise `NotFound` if the viewer may see nothing of it."""
         check_search(query, limit=limit, mode=mode, asked_at=asked_at)
         started = self._clock.monotonic()
-        parts, left_out = await self._parts(viewer)
+        parts, left_out = await self._parts(viewer) if room_id is None else await self._part_of(viewer, room_id)
         large = sum(part.facts.arrivals.size for part in parts) > _INLINE
         rooms = await asyncio.to_thread(MultiRoom, parts) if large else MultiRoom(parts)
         facts, only = rooms.facts, rooms.among(filters.among(rooms.facts))
@@ -56,7 +60,7 @@ class RoomsSearch(Searching):
         messages = await self._messages(rooms, ranked, around)
         problems = [one.problem for one in dense[:1] if one.problem] + ([left_out] if left_out else [])
         answer = SearchAnswer(
-            room_id=None,
+            room_id=room_id,
             query=query,
             mode="hybrid" if any(one.used for one in dense) else "lexical",
             hits=tuple(hit_of(one, messages, around) for one in ranked if one.arrival in messages),
@@ -71,7 +75,7 @@ class RoomsSearch(Searching):
         """Return what may be shown of each room, the room used last first, and what is said of those left out."""
         async with self._storage.reading() as work:
             shown = await rooms_shown(work, tenant=self._tenant, viewer=viewer, now=self._clock.now(), most=MAX_ROOMS)
-            found = [await self._part(work, room, windows) for room, windows in shown.rooms]
+            found = [await self.part(work, room, windows) for room, windows in shown.rooms]
         parts = sorted((part for part in found if part.facts.arrivals.size), key=_newest_first)
         kept, size = list[Part](), 0
         for part in parts[:MAX_ROOMS]:
@@ -82,7 +86,15 @@ class RoomsSearch(Searching):
         few = len(kept) < len(parts) or shown.more
         return kept, f"Only the {len(kept)} rooms used last were searched; name a room." if few else None
 
-    async def _part(self, work: UnitOfWork, room: Room, windows: Sequence[Window]) -> Part:
+    async def _part_of(self, viewer: Viewer | None, room_id: str) -> tuple[list[Part], None]:
+        async with self._storage.reading() as work:
+            room, windows = await room_shown(
+                work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now()
+            )
+            return [await self.part(work, room, windows)], None
+
+    async def part(self, work: UnitOfWork, room: Room, windows: Sequence[Window]) -> Part:
+        """Return what may be shown of a room in these windows."""
         facts = await self._facts.of(work, room)
         if is_whole(windows):
             return Part(room.room_id, facts)
@@ -117,11 +129,21 @@ class RoomsSearch(Searching):
         found: dict[int, StoredMessage] = {}
         async with self._storage.reading() as work:
             for at, numbers in wanted.items():
-                room_id = rooms.parts[at].room_id
-                here = {"tenant": self._tenant, "room_id": room_id}
-                its = await work.messages.messages_by_arrival(**here, arrivals=list(numbers))
-                found |= {numbers[message.arrival]: message for message in its}
+                its = await self.told(work, rooms.parts[at], sorted(numbers))
+                found |= {numbers[arrival]: message for arrival, message in its.items()}
         return found
+
+    async def told(self, work: UnitOfWork, part: Part, arrivals: Sequence[int]) -> dict[int, StoredMessage]:
+        """Return these messages of a part by arrival, as a viewer is told them who sees no other part of the room."""
+        here: Any = {"tenant": self._tenant, "room_id": part.room_id}
+        found = {one.arrival: one for one in await work.messages.messages_by_arrival(**here, arrivals=arrivals)}
+        if part.whole:
+            return found
+        named = await work.messages.by_id(**here, message_ids=sorted(pointers(list(found.values()))))
+        shown = set(part.facts.arrivals.tolist())
+        seen = {entry.message.id for entry in named if entry.message.arrival in shown}
+        places = {arrival: place for place, arrival in enumerate(part.facts.arrivals.tolist(), start=1)}
+        return {arrival: told_alone(message, places[arrival], seen) for arrival, message in found.items()}
 
 
 def _newest_first(part: Part) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from roomlore.core.recall.ranking import FactSet
 from roomlore.core.recall.words import Topic
 from roomlore.core.search.hits import Floats, Vectors
 from roomlore.core.visibility import told
-from roomlore.ports.audience import Sight
+from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -74,6 +74,7 @@ class RecallCache:
         self._clock = clock
         self._most = held
         self._held = 0
+        self._windows = KnownWindows()
         self._cached: OrderedDict[tuple[object, ...], CachedFacts] = OrderedDict()
 
     async def find(
@@ -87,7 +88,9 @@ class RecallCache:
         """Return the current facts that the viewer may see, None for all. `ended`: those that hold no more, too. Raise
         `StorageUnavailable`."""
         key = (tenant, tuple(scopes), tuple(kinds), viewer, ended)
-        cached = self._cached.setdefault(key, CachedFacts(Sight(tenant, viewer) if viewer else None, ended))
+        cached = self._cached.setdefault(
+            key, CachedFacts(Sight(tenant, viewer, self._windows) if viewer else None, ended)
+        )
         self._cached.move_to_end(key)
         async with cached.lock:
             facts = await self._current(cached, tenant, scopes, kinds)

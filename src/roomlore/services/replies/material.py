@@ -415,7 +415,7 @@ class Gatherer:
         )
 
     async def prompt(self, gathered: Gathered, asked: Asked, rounds: Sequence[Round], *, tools: bool) -> ReplyPrompt:
-        """The prompt for the next call of the model. Raises `BudgetTooSmall`."""
+        """Return the prompt for the next call of the model. Raise `BudgetTooSmall`."""
         offered = [as_function(tool) for tool in asked.request.tools] if tools else []
         material = replace(gathered.material, rounds=rounds, tools=offered)
         count = self._parts.tokens.count

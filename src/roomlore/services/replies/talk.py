@@ -101,7 +101,7 @@ class Talk:
         self._gathered: Gathered | None = None
 
     async def events(self) -> AsyncGenerator[ReplyEvent, None]:
-        """All of it. Nothing is asked of a model that it answered before."""
+        """Yield all events of the reply. A question that a model already answered is not asked again."""
         request, draft = self._asked.request, self._draft
         place = await self._store.begin(request.message, agent_id=request.agent_id, agent_name=request.agent_name)
         draft.begin(place)
@@ -353,7 +353,8 @@ class Talk:
 
     @property
     def _may_call_tools(self) -> bool:
-        """A caller's own tools are answered in a later request, which has to read what was asked of them."""
+        """Return True if tools may be offered. A caller's own tools are answered in a later request, which has to read
+        the calls from the store."""
         return not self._place.problem or self._asked.request.call_tool is not None
 
     @property

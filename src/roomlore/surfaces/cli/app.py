@@ -26,6 +26,7 @@ from roomlore.surfaces.cli import (
     usage,
 )
 from roomlore.surfaces.cli.frame import Frame, Group
+from roomlore.surfaces.cli.language import translate_help
 
 app = typer.Typer(
     cls=Group,
@@ -104,4 +105,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    app()
+    program = typer.main.get_command(app)
+    translate_help(program)
+    program()

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
+from roomlore.core.dates.moments import moment
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.memory.memory import Memory
-from roomlore.core.visibility import Reason, SeenIn, Visibility
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.cli.memory import moment
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.memory.memory import Memory
+    from roomlore.core.visibility import Reason, SeenIn, Visibility
     from roomlore.wiring import Lore
 
 _UNKNOWN = "unknown"

@@ -17,14 +17,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.context import Context
 from roomlore.core.models import Explanation, Role, StoredMessage
-from roomlore.core.search.hits import SearchAnswer
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import data, rooms, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
 
 if TYPE_CHECKING:
+    from roomlore.core.context import Context
+    from roomlore.core.search.hits import SearchAnswer
     from roomlore.wiring import Lore
 
 _SEARCHES = ("what did Anna say about the BOM this morning", "今天上午谁说先不发公告")

@@ -10,14 +10,14 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.digest.digest import Digest, DigestEntry
-from roomlore.core.errors import InvalidInput
-from roomlore.core.records import parse_time
+from roomlore.core.dates.moments import moment
+from roomlore.core.evolution.requests import Mode
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.digest.digest import Digest, DigestEntry
     from roomlore.wiring import Lore
 
 _GROUPS = {
@@ -36,17 +36,25 @@ def digest(
     reader: Annotated[
         str | None,
         typer.Option(
-            "--for", help="Whose digest: begins after what this sender id wrote or marked as read.", metavar="USER"
+            "--for",
+            help="Whose digest, by sender id or by name: it begins after what they wrote or marked as read.",
+            metavar="USER",
         ),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(help="From this time on: a day or a time, such as `2024-05-01` or `2024-05-01T12:30Z`."),
+        typer.Option(help="From this time on: `2024-05-01`, `2024-05-01T12:30`, `yesterday`, `'3 days ago'`, `昨天`."),
     ] = None,
     max_tokens: Annotated[int, typer.Option(help="Most tokens of the digest as text.")] = 800,
     viewer: Annotated[
         str | None, typer.Option(help="Show only what `room:<id>` or `user:<id>` may see; by default everything.")
     ] = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            help="`offline`: the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one is set up."
+        ),
+    ] = "auto",
     mark_read: Annotated[
         bool, typer.Option("--mark-read", help="Mark what is there as read by the person of --for.")
     ] = False,
@@ -62,12 +70,10 @@ def digest(
 
     async def work(lore: Lore) -> tuple[Digest, ZoneInfo]:
         zone = lore.settings.search.zone
-        begin = None if since is None else parse_time(since, zone=zone)
-        if since is not None and begin is None:
-            raise InvalidInput(f"--since is {since!r}; write a day or a time, such as 2024-05-01 or 2024-05-01T12:30Z.")
-        made = await lore.digest(room, since=begin, for_user=reader, max_tokens=max_tokens, viewer=viewer)
-        if mark_read and reader is not None:
-            await lore.rooms.mark_read(room, reader)
+        begin = None if since is None else moment("--since", since, now=lore.now(), zone=zone, edge="start")
+        made = await lore.digest(room, since=begin, for_user=reader, max_tokens=max_tokens, viewer=viewer, mode=mode)
+        if mark_read and made.for_user is not None:
+            await lore.rooms.mark_read(room, made.for_user)
         return made, zone
 
     made, zone = frame_of(ctx).run(work)
@@ -92,21 +98,26 @@ def _print(made: Digest, zone: ZoneInfo) -> None:
         for number, line in enumerate(_lines(entry, zone)):
             out.print(Padding(line, (0, 0, 0, _INDENT if number else 2), expand=False))
     out.print(Text(_footer(made), "dim"))
+    if made.degraded:
+        out.print(Text(f"Without a model: {show.inert(made.degraded, 240)}", "yellow"))
 
 
 def _lines(entry: DigestEntry, zone: ZoneInfo) -> Iterator[Text]:
     """Yield the heading of an entry, and what it cites."""
     people = show.inert(", ".join(entry.people), 60)
     state = "" if entry.state == "closed" else f" · {entry.state}"
-    count = "1 message" if entry.messages == 1 else f"{entry.messages} messages"
+    count = show.counted(entry.messages, "message")
     when = f"{show.clock(entry.first_at.astimezone(zone))} · {people} · {count}{state}"
     yield Text.assemble((show.inert(entry.title, 120), "green"), (f"  {when}", "dim"))
     for line in entry.lines:
         cited = show.inert(", ".join(line.cited), 120)
-        yield Text.assemble(f"{show.inert(line.name, 24)}: {show.inert(line.text)}  ", (f"[{cited}]", "dim"))
+        mark = "! " if line.decides and entry.why != "decision" else ""
+        yield Text.assemble(f"{mark}{show.inert(line.name, 24)}: {show.inert(line.text)}  ", (f"[{cited}]", "dim"))
 
 
 def _footer(made: Digest) -> str:
-    shown = sum(entry.messages for entry in made.entries)
-    left = f"; {made.left} more conversations are left out" if made.left else ""
-    return f"{made.messages} new messages, {shown} of them in what is shown{left} · {made.tokens} tokens"
+    new = show.counted(made.messages, "new message")
+    shown = show.counted(len(made.entries), "conversation")
+    left = f", {made.left} left out; a larger --max-tokens shows more" if made.left else ""
+    by = f" · by {show.inert(made.model, 60)}" if made.model else ""
+    return f"{new} · {shown} shown{left} · {made.tokens} tokens{by}"

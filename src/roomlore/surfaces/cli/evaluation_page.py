@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from roomlore.core.evaluation import Evaluation, QuestionScore, RoomScore, Share
+from roomlore.core.evaluation import Evaluation, QuestionScore, RoomScore, Share, caution
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;color:#1c1c1c;background:#fff}
@@ -28,6 +28,8 @@ def _parts(found: Evaluation) -> Iterator[str]:
         f"answered. Seed {found.seed}, {found.seconds:.1f} s. In brackets: the interval that holds the share of "
         "all replies 19 times of 20.</p>"
     )
+    if few := caution(found):
+        yield f'<p class="leak">{_text(few)}</p>'
     yield bars([("roomlore", found.found), ("last 20 messages", found.window)])
     yield f"<p>Tokens of the contexts: {found.tokens:,}; of the last 20 messages: {found.window_tokens:,}.</p>"
     yield _table(found.rooms)
@@ -43,6 +45,9 @@ def _questions(asked: QuestionScore) -> Iterator[str]:
     yield "<h2>Questions</h2>"
     yield bars([(f"within the first {rank}", share) for rank, share in asked.recall.items()])
     yield f"<p>{asked.ms:.0f} ms a search; {asked.tokens:.0f} tokens of hits on average.</p>"
+    if asked.contexts.cases:
+        yield bars([("context of the message", asked.contexts)])
+        yield f"<p>{asked.context_tokens:.0f} tokens of a context on average.</p>"
     if asked.missed:
         yield f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in asked.missed)}</ul>"
 

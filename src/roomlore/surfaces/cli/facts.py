@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roomlore.core.dates.moments import Edge, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
-from roomlore.surfaces.cli import memory, show
+from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of
-from roomlore.surfaces.cli.memory import Edge, moment
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from zoneinfo import ZoneInfo
 
     from roomlore.wiring import Lore
 
@@ -67,6 +68,7 @@ def add(
     """Add a fact. A fact in the same words is not added again."""
 
     async def work(lore: Lore) -> list[Remembered]:
+        begins, ends = _span(lore, valid_from, valid_until)
         new = NewMemory(
             scope=scope,
             statement=text,
@@ -75,8 +77,8 @@ def add(
             tags=tag or (),
             owner=owner,
             said_by=said_by or (),
-            valid_from=_moment(lore, "--valid-from", valid_from, "start"),
-            valid_until=_moment(lore, "--valid-until", valid_until, "end"),
+            valid_from=begins,
+            valid_until=ends,
             memory_id=fact_id,
         )
         return await lore.memories.add_all([new])
@@ -99,13 +101,18 @@ def list_(
 ) -> None:
     """List the facts about a person, an agent or a group, the last changed first."""
     kinds = (MemoryKind.FACT,)
-    found = frame_of(ctx).run(lambda lore: lore.memories.page(scope, kinds=kinds, status=status, limit=limit))
+
+    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
+        page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
+        return page, lore.settings.search.zone
+
+    found, zone = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(found))
     elif found:
         whole = ("fact", "changed", "confidence")
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
-        show.console().print(show.rows(shape, map(_line, found)))
+        show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
     else:
         typer.echo(f"No fact is known of {show.inert(scope)}.")
 
@@ -139,14 +146,15 @@ def update(
     wanted = None if no_confidence else KEEP if confidence is None else confidence
 
     async def work(lore: Lore) -> Memory:
+        begins, ends = _span(lore, valid_from, valid_until)
         return await lore.memories.update(
             await lore.memories.named(fact),
             statement=text,
             confidence=wanted,
             category=category,
             tags=tag,
-            valid_from=KEEP if valid_from is None else _moment(lore, "--valid-from", valid_from, "start"),
-            valid_until=KEEP if valid_until is None else _moment(lore, "--valid-until", valid_until, "end"),
+            valid_from=KEEP if valid_from is None else begins,
+            valid_until=KEEP if valid_until is None else ends,
             expected=expected,
             reason=reason,
         )
@@ -220,6 +228,14 @@ def import_(
         typer.echo(_summary(report))
 
 
+def _span(lore: Lore, begins: str | None, ends: str | None) -> tuple[datetime | None, datetime | None]:
+    """Return both times. Raise `InvalidInput` in the words of the user if the second is not after the first."""
+    first, last = _moment(lore, "--valid-from", begins, "start"), _moment(lore, "--valid-until", ends, "end")
+    if first is not None and last is not None and last <= first:
+        raise InvalidInput(f"--valid-until {ends!r:.60} is not after --valid-from {begins!r:.60}; change one of them.")
+    return first, last
+
+
 def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | None:
     """Return the time; None if it is not given, or ''."""
     if not words:
@@ -229,9 +245,9 @@ def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | 
     return told + timedelta(days=1) if edge == "end" and _DAY.fullmatch(words.strip()) else told
 
 
-def _line(fact: Memory) -> list[str]:
+def _line(fact: Memory, zone: ZoneInfo) -> list[str]:
     sure = "–" if fact.confidence is None else f"{fact.confidence:.2f}"
-    said = [show.inert(fact.category, 24), show.inert(fact.statement)]
+    said = [show.inert(fact.category, 24), show_memories.held(fact, zone)]
     return [fact.memory_id, show.clock(fact.updated_at), sure, *said]
 
 

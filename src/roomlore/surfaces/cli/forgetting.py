@@ -8,14 +8,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.integrity import VerifyProgress, VerifyReport
 from roomlore.core.memory.writing import scope_of
-from roomlore.core.privacy.redaction import ForgetReport
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.integrity import VerifyProgress, VerifyReport
+    from roomlore.core.privacy.redaction import ForgetReport
     from roomlore.wiring import Lore
 
 

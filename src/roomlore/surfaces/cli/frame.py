@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from roomlore.core.errors import NotFound, RoomloreError
+from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
 from roomlore.core.models import DEFAULT_TENANT
+from roomlore.surfaces.cli.language import translated
 
 if TYPE_CHECKING:
     from roomlore.settings import Settings
@@ -70,7 +71,8 @@ class Frame:
                 try:
                     return await work(lore)
                 except NotFound as error:
-                    raise NotFound(f"{error} Looked for in {_place(settings)}.") from error
+                    more = "; `roomlore rooms` lists the rooms" if isinstance(error, UnknownRoom) else ""
+                    raise NotFound(f"{error} Looked for in {_place(settings)}{more}.") from error
 
         return asyncio.run(inside())
 
@@ -99,6 +101,10 @@ def _check_there(settings: Settings) -> None:
         )
 
 
+_PREFIX = "Value error, "
+"""The words before the message of a validator, which tell a user nothing."""
+
+
 class Group(TyperGroup):
     """Commands that print an error as one sentence on standard error and exit with 1. A global option after the command
     is an error that says where it belongs."""
@@ -108,10 +114,14 @@ class Group(TyperGroup):
             return super().invoke(ctx)
         except UsageError as error:
             self._place_option(error)
+            self._in_plain_words(error)
             raise
         except RoomloreError as error:
-            sys.stderr.write(f"roomlore: {error}\n")
+            sys.stderr.write(f"roomlore: {translated(str(error))}\n")
             raise typer.Exit(1) from error
+
+    def _in_plain_words(self, error: Any) -> None:
+        error.message = error.message.replace(_PREFIX, "")
 
     def _place_option(self, error: Any) -> None:
         name, ctx = getattr(error, "option_name", None), error.ctx

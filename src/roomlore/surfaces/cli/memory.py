@@ -1,25 +1,23 @@
-"""`roomlore memory`: memories of a group and their history, evolutions, and times in words such as "3 days ago" or
-"上周五"."""
+"""`roomlore memory`: memories of a group and their history, and evolutions."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, time, timedelta
-from typing import TYPE_CHECKING, Annotated, Literal
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.dates import TimeSpan, time_spans
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.dates.moments import Edge, moment
+from roomlore.core.errors import NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.core.memory.writing import scope_of
-from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import forgetting, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
@@ -27,39 +25,6 @@ from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
-
-Edge = Literal["start", "end"]
-_NOW = frozenset({"now", "现在", "現在"})
-
-
-def moment(name: str, words: str, *, now: datetime, zone: ZoneInfo, edge: Edge, may_come: bool = False) -> datetime:
-    """Return the time that the words name (aware, UTC). A time without a zone is in `zone`.
-
-    A date is its first instant. Days in words, such as 'last week', give their first or last instant (`edge`); a
-    shorter time, such as 'two hours ago', its middle. A time in words is never later than `now`, unless it `may_come`.
-    Raises `InvalidInput` if the words name no time, or several.
-    """
-    told = parse_time(words, zone=zone)
-    if told is not None:
-        return told
-    if words.strip().casefold() in _NOW:
-        return now
-    spans = time_spans(words, now=now, zone=zone)
-    if len(spans) != 1:
-        raise InvalidInput(
-            f"{name} is {words[:60]!r}; write one time, such as 2024-05-01, 2024-05-01T12:30, yesterday, '3 days ago' "
-            "or 上周五."
-        )
-    found = _edge(spans[0], zone, edge)
-    return found if may_come else min(found, now)
-
-
-def _edge(span: TimeSpan, zone: ZoneInfo, edge: Edge) -> datetime:
-    midnights = {moment.astimezone(zone).time() for moment in (span.start, span.end)} == {time()}
-    if not midnights:
-        return span.start + (span.end - span.start) / 2
-    return span.start if edge == "start" else span.end
-
 
 _REJECTED = 120
 
@@ -416,18 +381,19 @@ def search(
 ) -> None:
     """Find the memories of a group that answer a question, best first."""
 
-    async def work(lore: Lore) -> MemoryAnswer:
+    async def work(lore: Lore) -> tuple[MemoryAnswer, ZoneInfo]:
         words = " ".join(query)
-        return await lore.memories.search(group, words, limit=limit, threshold=threshold, include_ended=ended)
+        found = await lore.memories.search(group, words, limit=limit, threshold=threshold, include_ended=ended)
+        return found, lore.settings.search.zone
 
-    answer = frame_of(ctx).run(work)
+    answer, zone = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(answer))
         return
     out = show.console()
     for hit in answer.hits:
         head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
-        out.print(Text.assemble(head, statement(hit.memory.statement)))
+        out.print(Text.assemble(head, statement(show_memories.held(hit.memory, zone))))
     if answer.nothing:
         out.print(f"Nothing found. {answer.nothing}")
     if answer.degraded:
@@ -437,7 +403,7 @@ def search(
 def _tell_list(found: list[Memory], out: Console, zone: ZoneInfo) -> None:
     """Print a table, or a few lines for each memory if the terminal is too narrow."""
     if out.width < _NARROW:
-        cells = ((_line(one, zone), one.statement) for one in found)
+        cells = ((_line(one, zone), show_memories.held(one, zone)) for one in found)
         lines(((" ", first[0], statement(said), "  ".join(first[1:-1])) for first, said in cells), out)
         return
     shape = show.table("memory", "changed", "kind", "made by", "statement", fixed=("memory", "changed", "kind"))
@@ -452,7 +418,7 @@ def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
         clock(memory.updated_at, zone),
         memory.kind.value,
         made_by,
-        show.inert(memory.statement),
+        show_memories.held(memory, zone),
     ]
 
 
@@ -462,7 +428,7 @@ def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
         str(memory.version),
         short(memory.memory_id),
         *made,
-        show.inert(memory.statement),
+        show_memories.held(memory, zone),
         show.inert(memory.change_summary),
     ]
 

@@ -13,14 +13,14 @@ import typer
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, worst
-from roomlore.core.models import ApiKey
-from roomlore.core.tuning import Quality, TuningReport
 from roomlore.ports.durable import WorkStatus
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.models import ApiKey
+    from roomlore.core.tuning import Quality, TuningReport
     from roomlore.services.jobs import Job
     from roomlore.services.models import ModelService, ModelStatus, ModelTrial
     from roomlore.wiring import Lore

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
@@ -13,12 +13,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.context import Context
 from roomlore.core.dates import FAR_PAST, TimeSpan
+from roomlore.core.dates.moments import moment
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, Room, StoredMessage, Thread
-from roomlore.core.records import parse_time
-from roomlore.core.search.hits import SearchAnswer, SearchHit
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
@@ -26,6 +23,9 @@ from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.context import Context
+    from roomlore.core.models import Entry, Heading, Room, StoredMessage, Thread
+    from roomlore.core.search.hits import SearchAnswer, SearchHit
     from roomlore.settings import Row, Settings
     from roomlore.wiring import Lore
 
@@ -225,13 +225,15 @@ def context(
 ) -> None:
     """Show the messages that matter for a message, each with its score, signals and reason."""
 
-    async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo]:
+    async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo, Heading | None]:
         built = await lore.context.build(room, message, strategy=strategy, max_messages=most, max_tokens=max_tokens)
-        return built, await lore.messages.get(room, built.message_id), lore.settings.search.zone
+        made = await lore.rooms.headings(room, [built.message_id])
+        trigger = await lore.messages.get(room, built.message_id)
+        return built, trigger, lore.settings.search.zone, made.get(built.message_id)
 
     if as_prompt and (as_json or explain):
         raise typer.BadParameter("--prompt gives one text; leave out --json and --explain.")
-    built, trigger, zone = frame_of(ctx).run(work)
+    built, trigger, zone, heading = frame_of(ctx).run(work)
     if as_prompt:
         typer.echo(show.inert_piece(built.to_prompt(query=trigger.message, zone=zone)))
         return
@@ -240,6 +242,8 @@ def context(
         return
     out = show.console()
     show.context(built, trigger.message, out, signals=explain)
+    if heading and heading.title:
+        out.print(Text(f"  {show.heading(heading)}", "dim"))
     if explain:
         _explain(trigger, built, out)
 
@@ -303,7 +307,7 @@ def search(
     if not query:
         raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --everywhere instead of ROOM.")
 
-    async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo]:
+    async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading]]:
         zone = lore.settings.search.zone
         # The library checks the mode and names the valid ones.
         answer = await lore.messages.search(
@@ -313,14 +317,14 @@ def search(
             limit=limit,
             mode=mode,  # type: ignore[arg-type]
             sender_ids=sender,
-            since=_time("--since", since, zone),
-            until=_time("--until", until, zone),
-            asked_at="newest" if asked_at == "newest" else _time("--asked-at", asked_at, zone),
+            since=_time(lore, "--since", since),
+            until=_time(lore, "--until", until),
+            asked_at="newest" if asked_at == "newest" else _time(lore, "--asked-at", asked_at),
             conversation=conversation,
         )
-        return answer, zone
+        return answer, zone, {} if as_json else await _headings(lore, answer, viewer)
 
-    answer, zone = frame_of(ctx).run(work)
+    answer, zone, headings = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(answer))
         return
@@ -329,23 +333,31 @@ def search(
         tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
         where = "these rooms" if room is None else show.inert(room, 80)
         out.print("\n  - ".join([f"Nothing in {where} fits. Try", *tries]))
-    found(answer, out, zone)
+    found(answer, out, zone, headings)
 
 
-def _time(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
+async def _headings(lore: Lore, answer: SearchAnswer, viewer: str | None) -> dict[tuple[str, str], Heading]:
+    """Return the headings of the threads of the hits, by room and message."""
+    by_room: dict[str, list[str]] = {}
+    for hit in answer.hits:
+        by_room.setdefault(hit.message.room_id, []).append(hit.message.id)
+    made = {room: await lore.rooms.headings(room, its, viewer=viewer) for room, its in by_room.items()}
+    return {(room, name): heading for room, its in made.items() for name, heading in its.items()}
+
+
+def _time(lore: Lore, option: str, text: str | None) -> datetime | None:
     if text is None:
         return None
-    moment = parse_time(text, zone=zone)
-    if moment is None:
-        raise InvalidInput(f"{option} is {text!r}; write a day or a time, such as 2024-05-01 or 2024-05-01T12:30Z.")
-    return moment
+    return moment(option, text, now=lore.now(), zone=lore.settings.search.zone, edge="start")
 
 
-def found(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+def found(
+    answer: SearchAnswer, out: Console, zone: ZoneInfo, headings: Mapping[tuple[str, str], Heading] | None = None
+) -> None:
     """Print an answer for people: each message with its rank, score, reason and the query's words marked, then how the
-    search was done. Times are in the zone."""
+    search was done. Times are in the zone. `headings`: of the threads of messages, by room and message."""
     for rank, hit in enumerate(answer.hits, 1):
-        _hit(rank, hit, answer, out, zone)
+        _hit(rank, hit, answer, out, zone, (headings or {}).get((hit.message.room_id, hit.message.id)))
     if answer.degraded:
         out.print(Text(f"degraded: {show.inert(answer.degraded)} (`roomlore reindex --status` tells more)", "yellow"))
     out.print(Text(_footer(answer, zone), "dim"))
@@ -368,7 +380,9 @@ def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
     out.print(Text(f"  {_footer(answer, zone)}", "dim"))
 
 
-def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+def _hit(
+    rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, zone: ZoneInfo, heading: Heading | None
+) -> None:
     message, query = hit.message, answer.query
     head = Text.assemble(
         (f"{rank:>2}  ", "bold"),
@@ -380,7 +394,8 @@ def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, zone: Zo
     )
     out.print(head)
     around = [line for one in hit.conversation for line in _around(hit, one, query, zone)]
-    for below in (*(around or [_said(hit.message, query)]), Text(show.inert(hit.reason), "dim italic")):
+    thread = [Text(show.heading(heading), "dim")] if heading and heading.title else []
+    for below in (*(around or [_said(hit.message, query)]), *thread, Text(show.inert(hit.reason), "dim italic")):
         out.print(Padding(below, (0, 0, 0, _INDENT), expand=False))
     out.print()
 

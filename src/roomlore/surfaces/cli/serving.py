@@ -33,17 +33,25 @@ def serve(
             show_default="the setting work_in_server",
         ),
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that serve the port. For more than one take PostgreSQL.")
+    ] = 1,
 ) -> None:
     """Serve the HTTP API and the web console until stopped."""
     frame = frame_of(ctx)
     settings = frame.settings(host=host, port=port, work_in_server=work)
     try:
         from roomlore.surfaces.http import serve as serve_http
+        from roomlore.surfaces.http import serve_in_processes
     except ModuleNotFoundError as error:
         raise InvalidInput(
             f"Serving needs the extra `server` ({error.name} is missing): pip install 'roomlore[server]'."
         ) from error
-    asyncio.run(serve_http(settings, tenant=frame.tenant, listening=partial(_tell, settings)))
+    tell = partial(_tell, settings)
+    if workers > 1:
+        serve_in_processes(settings, workers, tenant=frame.tenant, listening=tell)
+    else:
+        asyncio.run(serve_http(settings, tenant=frame.tenant, listening=tell))
 
 
 def _tell(settings: Settings, url: str) -> None:

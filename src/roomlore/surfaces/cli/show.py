@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roomlore.core.context import Context
-from roomlore.core.models import Signals, StoredMessage
+from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
 from roomlore.core.transcript import attachment
 
 PLAIN_WIDTH = 120
@@ -184,8 +184,8 @@ def _five(signals: Signals | None) -> list[str]:
 
 def savings(built: Context) -> str:
     """Return the tokens compared with those of the plain window."""
-    spent = f"{_messages(len(built.messages))}, {built.tokens} tokens"
-    window = f"the last {_messages(built.window_messages)} would have cost {built.window_tokens}"
+    spent = f"{counted(len(built.messages), 'message')}, {built.tokens} tokens"
+    window = f"the last {counted(built.window_messages, 'message')} would have cost {built.window_tokens}"
     if not built.window_tokens:
         return spent
     return f"{spent}; {window}: {verdict(built.tokens, built.window_tokens)}"
@@ -197,5 +197,11 @@ def verdict(tokens: int, window_tokens: int) -> str:
     return f"{share:.0%} saved" if share >= 0 else f"{-share:.0%} more"
 
 
-def _messages(count: int) -> str:
-    return f"{count} message" if count == 1 else f"{count} messages"
+def heading(of: Heading) -> str:
+    """Return the title of a thread, with its state unless it is closed."""
+    return f"thread: {inert(of.title, 120)}{'' if of.state is TalkState.CLOSED else f' · {of.state}'}"
+
+
+def counted(count: int, what: str) -> str:
+    """Return a number with its noun, in the plural unless there is one."""
+    return f"{count} {what}" if count == 1 else f"{count:,} {what}s"

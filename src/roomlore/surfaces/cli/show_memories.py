@@ -1,7 +1,7 @@
 """Memories and their history for people to read, as git shows commits."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
@@ -27,6 +27,7 @@ from roomlore.surfaces.cli import show
 SHORT = 8
 _WHOLE = 12
 _LONGEST = 4_000
+_DAY_CHARS = 10
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "=": "dim", " ": ""}
 _MARKS = {"same": ("", "", ""), "gone": ("[-", "-]", "red"), "new": ("{+", "+}", "green")}
 
@@ -54,6 +55,30 @@ def difference(old: str, new: str) -> Text:
         begun, ended, style = _MARKS[piece.became]
         text.append(f"{begun}{piece.text}{ended}", style)
     return text
+
+
+def held(one: Memory, zone: ZoneInfo) -> str:
+    """Return the statement, with since when it holds and when it ends, if that is known."""
+    begins = "" if one.valid_from is None else f"from {_day_or_time(one.valid_from, zone)}"
+    told = " ".join(filter(None, (begins, ends_of(one, zone))))
+    return show.inert(one.statement) + (f" ({told})" if told else "")
+
+
+def ends_of(one: Memory, zone: ZoneInfo) -> str:
+    """Return when a memory ends; '' if it does not. One that ends at midnight holds to the end of the day before."""
+    ends = one.valid_until
+    if ends is None:
+        return ""
+    last = _day_or_time(ends - timedelta(minutes=1), zone)[:_DAY_CHARS]
+    return f"until the end of {last}" if _is_midnight(ends, zone) else f"until {clock(ends, zone)}"
+
+
+def _day_or_time(at: datetime, zone: ZoneInfo) -> str:
+    return clock(at, zone)[:_DAY_CHARS] if _is_midnight(at, zone) else clock(at, zone)
+
+
+def _is_midnight(at: datetime, zone: ZoneInfo) -> bool:
+    return clock(at, zone).endswith(" 00:00")
 
 
 def lines(found: Iterable[tuple[str, str, Text, str]], out: Console) -> None:
@@ -154,7 +179,7 @@ def as_of(found: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
 
 
 def _then(one: Memory, zone: ZoneInfo) -> list[str]:
-    return [short(one.memory_id), clock(one.updated_at, zone), str(one.version), show.inert(one.statement)]
+    return [short(one.memory_id), clock(one.updated_at, zone), str(one.version), held(one, zone)]
 
 
 def diff(found: MemoryDiff, out: Console, zone: ZoneInfo) -> None:
@@ -196,8 +221,8 @@ def memory(one: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
         "tags": ", ".join(one.tags),
         "about": one.owner,
         "said by": ", ".join(one.said_by),
-        "holds from": "" if one.valid_from is None else clock(one.valid_from, zone),
-        "holds until": "" if one.valid_until is None else clock(one.valid_until, zone),
+        "holds from": "" if one.valid_from is None else _day_or_time(one.valid_from, zone),
+        "holds until": ends_of(one, zone).removeprefix("until "),
         "began": clock(one.created_at, zone),
         "supported": clock(one.supported_at, zone),
         "messages": str(len(one.sources)) if one.sources else "",
@@ -205,7 +230,7 @@ def memory(one: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
     }
     for name, value in known.items():
         if value:
-            out.print(Text.assemble((f"  {name:<11}", "dim"), show.inert(value)))
+            out.print(Text.assemble((f"  {name:<12}", "dim"), show.inert(value)))
 
 
 def versions(found: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from roomlore.core.experiments import ArmReport, UsageReport
 from roomlore.core.json_values import json_line
-from roomlore.core.models import ContextUsageRecord
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.data import sink_of
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.experiments import ArmReport, UsageReport
+    from roomlore.core.models import ContextUsageRecord
     from roomlore.wiring import Lore
 
 app = typer.Typer(

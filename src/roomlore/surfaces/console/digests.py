@@ -6,9 +6,8 @@ from itertools import groupby
 
 from starlette.responses import Response
 
+from roomlore.core.dates.moments import moment
 from roomlore.core.digest.digest import DigestEntry, Why
-from roomlore.core.errors import InvalidInput
-from roomlore.core.records import parse_time
 from roomlore.surfaces.console.frame import Page
 
 _TOKENS = 2_000
@@ -26,9 +25,18 @@ async def digest(page: Page) -> Response:
     """Return the page of a room's last day, of what was said since a time, or since a person last wrote or read."""
     room_id = page.needed("id")
     reader, since = page.asked("for").strip() or None, page.asked("since").strip()
-    begin = parse_time(since, zone=page.zone) if since else None
-    if since and begin is None:
-        raise InvalidInput(f"since is {since[:60]!r}; give a day or a time, such as 2024-05-01 or 2024-05-01T12:30Z.")
-    made = await page.lore.digest(room_id, since=begin, for_user=reader, max_tokens=_TOKENS, viewer=page.viewer)
+    now = page.lore.now()
+    begin = moment("since", since, now=now, zone=page.zone, edge="start") if since else None
+    by_model = page.asked("model") == "1"
+    made = await page.lore.digest(
+        room_id,
+        since=begin,
+        for_user=reader,
+        max_tokens=_TOKENS,
+        viewer=page.viewer,
+        mode="auto" if by_model else "offline",
+    )
     groups = [Group(why, tuple(its)) for why, its in groupby(made.entries, key=lambda entry: entry.why)]
-    return page.show("digest.html", room_id=room_id, digest=made, groups=groups, reader=reader or "", since=since)
+    return page.show(
+        "digest.html", room_id=room_id, digest=made, groups=groups, reader=reader or "", since=since, by_model=by_model
+    )

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, Room, StoredMessage
+from roomlore.core.models import Entry, Room, StoredMessage, TalkState
 from roomlore.surfaces.console.frame import LONGEST, Page
 from roomlore.surfaces.console.live import Live, told
 from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
@@ -93,7 +93,7 @@ async def room(page: Page) -> Response:
         room_id=room_id,
         is_session=is_session,
         said=shown.said,
-        threads=shown.threads[:_THREADS],
+        threads=await _titled(page, room_id, shown.threads[:_THREADS]),
         alone=None,
         lanes=len(shown.said[0].row.cells) if shown.said else 0,
         longest=longest,
@@ -209,8 +209,8 @@ async def thread(page: Page) -> Response:
         room_id=room_id,
         is_session=is_session,
         said=shown.said,
-        threads=others.threads[:_THREADS],
-        alone=shown.threads[0],
+        threads=await _titled(page, room_id, others.threads[:_THREADS]),
+        alone=(await _titled(page, room_id, shown.threads[:1]))[0],
         lanes=1,
         longest=LONGEST,
         cut=False,
@@ -226,16 +226,22 @@ async def thread(page: Page) -> Response:
 async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
     lore = page.lore
     here = {entry.message.arrival: entry.message for entry in entries}
-    asked = {_answered(entry) for entry in entries} | {entry.link.thread for entry in entries}
+    asked = {_answered(entry) for entry in entries}
     wanted = sorted(one for one in asked if one is not None and one not in here)
     beyond = {message.arrival: message for message in await _earlier(lore, room_id, wanted[-_MAX_EARLIER:])}
-    firsts = {arrival: message.text for arrival, message in beyond.items()}
     rows = await asyncio.to_thread(shown_messages, entries, beyond, page.zone)
-    return Shown(rows, strands(entries, firsts))
+    return Shown(rows, strands(entries))
+
+
+async def _titled(page: Page, room_id: str, threads: Sequence[Strand]) -> list[Strand]:
+    """Return the threads with their titles and states."""
+    made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads])
+    named = ((one, made.get(one.message_id)) for one in threads)
+    return [replace(one, title=its.title, open=its.state is TalkState.OPEN) if its else one for one, its in named]
 
 
 async def _earlier(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
-    """Return messages that are quoted or name a thread, read in parts, with each text cut to what is shown of it."""
+    """Return messages that are quoted, read in parts, with each text cut to what is shown of it."""
     found: list[StoredMessage] = []
     async with lore.storage.reading() as work:
         for start in range(0, max(1, len(arrivals)), _EARLIER_AT_ONCE):

@@ -1,16 +1,11 @@
 """Threads as they are drawn: one look for a thread on every page, lanes beside the messages, and a list with titles."""
 
-import unicodedata
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
 from typing import Literal
 
-import regex
-
-from roomlore.core.models import Entry, MessageType
+from roomlore.core.models import Entry
 
 LANES = 6
 COLOURS = 8
@@ -99,59 +94,38 @@ def look_of(thread: int) -> Look:
     return Look(thread, thread % COLOURS, SHAPES[thread % len(SHAPES)])
 
 
-_TITLE_COLUMNS = 44
-_READ = 400
-_ADDRESSED = regex.compile(r"^(?:[@＠]\S+[\s,，:：]*)+")
-
-
-def thread_title(text: str) -> str:
-    """Return the first words of a thread's first message, without whom it addresses; '' if it has no words. A Chinese
-    character counts as two columns."""
-    line = " ".join(text[:_READ].split())
-    line = _ADDRESSED.sub("", line) or line
-    columns = list(accumulate(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in line))
-    end = bisect_right(columns, _TITLE_COLUMNS)
-    if end == len(line):
-        return line
-    space = line.rfind(" ", end // 2, end)
-    return f"{line[: end if space < 0 else space]}…"
-
-
 @dataclass(frozen=True, slots=True)
 class Strand:
     """A thread in the list beside its room. `message_id`: of one of its messages. `whole`: it began among the messages
-    that are shown, so `messages` is its number. `waits`: its last message is a question."""
+    that are shown, so `messages` is its number. `open`: a question in it has no answer."""
 
     look: Look
-    title: str
     people: tuple[str, ...]
     messages: int
     whole: bool
-    waits: bool
     message_id: str
     last: datetime
+    title: str = ""
+    open: bool = False
 
 
-def strands(entries: Sequence[Entry], firsts: Mapping[int, str]) -> list[Strand]:
-    """Return the threads of messages, the one with the newest message first. `firsts`: texts of messages that are not
-    among them, by arrival."""
+def strands(entries: Sequence[Entry]) -> list[Strand]:
+    """Return the threads of messages, the one with the newest message first, without titles."""
     together: dict[int, list[Entry]] = {}
     for entry in entries:
         together.setdefault(entry.link.thread, []).append(entry)
-    found = [_strand(thread, its, firsts) for thread, its in together.items()]
+    found = [_strand(thread, its) for thread, its in together.items()]
     return sorted(found, key=lambda one: one.last, reverse=True)
 
 
-def _strand(thread: int, its: Sequence[Entry], firsts: Mapping[int, str]) -> Strand:
+def _strand(thread: int, its: Sequence[Entry]) -> Strand:
     first, last = its[0].message, its[-1]
     names = dict.fromkeys(one.message.sender_name or one.message.sender_id for one in its)
     return Strand(
         look=look_of(thread),
-        title=thread_title(firsts.get(thread, first.text)),
         people=tuple(names),
         messages=len(its),
         whole=first.arrival == thread,
-        waits=last.features.message_type is MessageType.QUESTION,
         message_id=last.message.id,
         last=last.message.at,
     )

@@ -11,10 +11,11 @@ from functools import wraps
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+import orjson
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.surfaces.jsonable import one_level, to_jsonable
 from roomlore.surfaces.shapes import shape_of
 
 
@@ -30,9 +31,17 @@ _AS_IT_IS = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",
 _ESCAPED = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
+def encoded(value: Any) -> bytes:
+    """Return the JSON of a value of `core`, as `dump` of `to_jsonable` does, in a tenth of the time."""
+    try:
+        return orjson.dumps(value, one_level, orjson.OPT_PASSTHROUGH_DATACLASS)
+    except TypeError:  # a lone surrogate, or a whole number of more than 64 bits
+        return dump(to_jsonable(value))
+
+
 def reply(value: Any, status: int = 200) -> Response:
     """Return a response with the value as JSON."""
-    return Response(dump(to_jsonable(value)), status, media_type="application/json")
+    return Response(encoded(value), status, media_type="application/json")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from roomlore.settings import Settings
 from roomlore.surfaces.http import message_routes, problems
 from roomlore.surfaces.http.console_route import console_pages, new_live, new_watch
 from roomlore.surfaces.http.evolution_routes import evolutions
-from roomlore.surfaces.http.fact_routes import facts
+from roomlore.surfaces.http.fact_routes import facts, recall
 from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.mem0_routes import mem0_api
@@ -33,7 +33,6 @@ from roomlore.surfaces.http.message_routes import search
 from roomlore.surfaces.http.openai_routes import openai_protocol
 from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.privacy_routes import privacy
-from roomlore.surfaces.http.recall_routes import recall
 from roomlore.surfaces.http.reply_routes import chat
 from roomlore.surfaces.http.service_routes import jobs, models, service
 from roomlore.surfaces.http.session_routes import sessions
@@ -220,6 +219,7 @@ def _app(source: Lore | Settings, routes: Iterable[BaseRoute]) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.settings = source if isinstance(source, Settings) else source.settings
+    app.state.process_metrics = None
     app.state.long_work = LongWork()
     app.state.watch = new_watch()
     app.state.live = new_live()

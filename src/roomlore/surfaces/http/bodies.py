@@ -100,6 +100,10 @@ class JsonMeter:
         self._marks += bare.count(b",") + bare.count(b"[") + bare.count(b"{")
         if max(self._marks, self._strings // 2) > self._bounds.values:
             raise self._bounds.too_many()
+        opened = bare.count(b"[") + bare.count(b"{")
+        if self._depth + opened <= self._bounds.depth:
+            self._depth += opened - bare.count(b"]") - bare.count(b"}")
+            return
         brackets = bare.translate(None, _NO_BRACKETS)
         if brackets:
             depths = self._depth + np.cumsum(_STEPS[np.frombuffer(brackets, np.uint8)])
@@ -167,6 +171,7 @@ assert set(MESSAGE_FIELDS) == set(FIELDS)
 
 _LARGE = 262_144
 _PIECE = 65_536
+_SHORT = 4_096
 
 
 async def read_json(request: Request, into: Callable[[Any], R], *, within: Within = Bounds.small) -> R:
@@ -265,14 +270,21 @@ async def read_body(request: Request, bounds: Bounds) -> bytes:
     body, meter = bytearray(), JsonMeter(bounds)
     try:
         async for chunk in request.stream():
-            for start in range(0, len(chunk), _PIECE):
-                async with request.app.state.measuring:
-                    meter.take(chunk[start : start + _PIECE])
-                    await asyncio.sleep(0)
+            if len(chunk) <= _SHORT:
+                meter.take(chunk)
+            else:
+                await _measured(chunk, meter, request.app.state.measuring)
             body += chunk
     except ClientDisconnect as error:
         raise Refused(400, "The body ended before it was whole; send it again.") from error
     return bytes(body)
+
+
+async def _measured(chunk: bytes, meter: JsonMeter, measuring: asyncio.Lock) -> None:
+    for start in range(0, len(chunk), _PIECE):
+        async with measuring:
+            meter.take(chunk[start : start + _PIECE])
+            await asyncio.sleep(0)
 
 
 def _parse_large(body: bytes) -> Any:
@@ -289,7 +301,7 @@ def _parse_large(body: bytes) -> Any:
 
 def _parse(body: bytes) -> Any:
     try:
-        return json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite)
+        return _DECODER.decode(body.decode("utf-8-sig"))
     except RecursionError as error:
         raise InvalidInput("The JSON is nested too deeply; flatten it.") from error
     except UnicodeDecodeError as error:
@@ -307,6 +319,9 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{digits[:20]} is out of range")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 class Body(BaseModel):

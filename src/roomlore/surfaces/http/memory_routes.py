@@ -73,7 +73,8 @@ class OneMemory(SuccessResponse):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMemory:
     """A memory that was found. `score`: in [0, 1]; means the same whatever it was searched with. `signals`: what the
-    score is made of. `doubtful`: why it looks doubtful, empty if it does not. `valid_until`: when it ends or ended."""
+    score is made of. `doubtful`: why it looks doubtful, empty if it does not. `valid_from`: since when it holds.
+    `valid_until`: when it ends or ended."""
 
     memory_id: str
     statement: str
@@ -81,6 +82,7 @@ class FoundMemory:
     updated_at: datetime
     tags: tuple[str, ...]
     doubtful: str
+    valid_from: datetime | None
     valid_until: datetime | None
     score: float
     signals: Mapping[str, float]

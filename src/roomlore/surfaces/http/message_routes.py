@@ -11,11 +11,23 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from roomlore.core.context import Context, ContextOptions
+from roomlore.core.dates.moments import moment
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
+from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.linking.corrections import MAX_BY_CHARS
-from roomlore.core.models import AddReport, ContextUsageRecord, Correction, Entry, Message, Room, StoredMessage, Thread
+from roomlore.core.models import (
+    AddReport,
+    ContextUsageRecord,
+    Correction,
+    Entry,
+    Heading,
+    Message,
+    Room,
+    StoredMessage,
+    Thread,
+)
 from roomlore.core.records import from_record, parse_time, with_own_names
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS
@@ -31,8 +43,8 @@ from roomlore.surfaces.http.paths import (
     AnyRoom,
     MessageId,
     PageLimit,
+    QueriedRoom,
     RoomId,
-    ShownQueriedRoom,
     ShownRoom,
     addressed,
 )
@@ -108,6 +120,20 @@ class ShownDigest(Digest):
     for."""
 
     rendered: Annotated[str | None, IF_ANY] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageHeading(Heading):
+    """The title and the state of the thread of a message."""
+
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadingList:
+    """Headings by message, without unknown messages."""
+
+    headings: Sequence[MessageHeading]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,12 +236,16 @@ def read_time(name: str, text: str | None) -> datetime | None:
     read as `+`. Raises `InvalidInput`."""
     if text is None:
         return None
-    moment = parse_time(_UNCODED_PLUS.sub(r"\1+\2", text))
-    if moment is None:
+    told = parse_time(_plussed(text))
+    if told is None:
         raise InvalidInput(
             f"{name} is {text[:60]!r}; give a day or a time, such as 2024-05-01 or 2024-05-01T12:30:00Z."
         )
-    return moment
+    return told
+
+
+def _plussed(text: str) -> str:
+    return _UNCODED_PLUS.sub(r"\1+\2", text)
 
 
 messages = Router(tags=["messages"])
@@ -283,16 +313,19 @@ async def add_messages(
 
 
 @messages.get("/messages")
-async def list_messages(lore: Reader, room_id: ShownQueriedRoom, limit: PageLimit, after: After = 0) -> MessagePage:
-    """Return a room's messages in order of arrival."""
-    page = await lore.messages.page(room_id, after=after, limit=limit)
+async def list_messages(
+    lore: Reader, viewer: ShownTo, room_id: QueriedRoom, limit: PageLimit, after: After = 0
+) -> MessagePage:
+    """Return a room's messages in order of arrival: those that the viewer may see."""
+    page = await lore.messages.page(room_id, after=after, limit=limit, viewer=viewer)
     return MessagePage(messages=page, next=page[-1].arrival if len(page) == limit else None)
 
 
 @messages.get("/messages/{room_id:id}/{message_id:id}")
-async def get_message(lore: Reader, room_id: ShownRoom, message_id: MessageId) -> Entry:
-    """Return a message with its features and its place in the room's threads."""
-    return await lore.messages.get(room_id, message_id)
+async def get_message(lore: Reader, viewer: ShownTo, room_id: RoomId, message_id: MessageId) -> Entry:
+    """Return a message with its features and its place in the room's threads. For a viewer who may see a part of the
+    room, these follow from that part."""
+    return await lore.messages.get(room_id, message_id, viewer=viewer)
 
 
 @messages.patch(
@@ -458,6 +491,20 @@ async def list_threads(lore: Reader, room_id: ShownRoom, limit: PageLimit, after
     return ThreadPage(threads=threads, next=page[-1][0] if len(page) == limit else None)
 
 
+@rooms.get("/rooms/{room_id:id}/headings")
+async def get_headings(
+    lore: Reader,
+    room_id: ShownRoom,
+    message_id: Annotated[list[str], Query(description="A message; may be repeated, at most 500 times.")],
+) -> HeadingList:
+    """Return the title and the state of the threads of some messages, such as those of a search or a context.
+
+    A thread is `open` if a question in it has no answer, `answered` if every question has one, else `closed`.
+    """
+    made = await lore.rooms.headings(room_id, message_id)
+    return HeadingList(headings=[made_from(MessageHeading, heading, message_id=name) for name, heading in made.items()])
+
+
 @rooms.get("/rooms/{room_id:id}/threads/{message_id:id}")
 async def get_thread(lore: Reader, room_id: ShownRoom, message_id: MessageId, limit: PageLimit) -> ThreadMessages:
     """Return the newest messages of the thread of a message."""
@@ -469,17 +516,31 @@ async def get_digest(
     lore: Reader,
     viewer: ShownTo,
     room_id: RoomId,
-    since: _Bound = None,
+    since: Annotated[
+        str | None,
+        Query(
+            max_length=200,
+            description="ISO 8601 or a Unix time, in UTC without a zone; or words: `yesterday`, `3 days ago`, `昨天`.",
+        ),
+    ] = None,
     for_user: Annotated[
         str | None,
         Query(
             max_length=MAX_ID_CHARS,
-            description="Whose digest: it begins after what this sender wrote or marked as read.",
+            description="Whose digest, by sender id or by a name that one person has: it begins after what they "
+            "wrote or marked as read.",
         ),
     ] = None,
     max_tokens: Annotated[
         int, Query(ge=FEWEST_TOKENS, le=MAX_TOKENS, description="Most tokens of the digest as text.")
     ] = DIGEST_TOKENS,
+    mode: Annotated[
+        Mode,
+        Query(
+            description="`offline`: the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one is "
+            "set up."
+        ),
+    ] = "auto",
     render: Annotated[Literal["prompt"] | None, Query(description="`prompt`: give the text for a model too.")] = None,
 ) -> ShownDigest:
     """Return what happened in a room, thread by thread: first what concerns the reader, then open questions, decisions,
@@ -487,11 +548,17 @@ async def get_digest(
 
     Without `since` and `for_user` it is of the last day in which something was said.
     """
-    made = await lore.digest(
-        room_id, since=read_time("since", since), for_user=for_user, max_tokens=max_tokens, viewer=viewer
-    )
     zone = lore.settings.search.zone
+    begin = _since(lore, since)
+    made = await lore.digest(room_id, since=begin, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode)
     return made_from(ShownDigest, made, rendered=made.to_prompt(zone=zone) if render else None)
+
+
+def _since(lore: Lore, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    zone = lore.settings.search.zone
+    return parse_time(_plussed(text)) or moment("since", text, now=lore.now(), zone=zone, edge="start")
 
 
 @rooms.post("/rooms/{room_id:id}/read", openapi_extra=bodies.documented(bodies.ReadRequest))

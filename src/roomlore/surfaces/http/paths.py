@@ -144,7 +144,7 @@ def shown(room_of: Any) -> Callable[..., Awaitable[str]]:
 
 
 ShownRoom = Annotated[str, Depends(shown(RoomId))]
-ShownQueriedRoom = Annotated[str, Depends(shown(Annotated[str, Depends(queried_room)]))]
+QueriedRoom = Annotated[str, Depends(queried_room)]
 
 
 _GROUP = "The group's id, or a scope such as user:anna for what is known of anna"

@@ -20,6 +20,7 @@ MEDIA_TYPE = "application/problem+json"
 STATUS: Mapping[type[errors.RoomloreError], int] = {
     errors.RoomloreError: 500,
     errors.NotFound: 404,
+    errors.UnknownRoom: 404,
     errors.InvalidInput: 422,
     errors.Conflict: 409,
     errors.BudgetTooSmall: 422,

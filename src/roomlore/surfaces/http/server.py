@@ -13,10 +13,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 import uvicorn
@@ -32,10 +32,15 @@ from roomlore.surfaces.http.app import beside, create_app
 from roomlore.surfaces.http.guard import needs_no_key
 from roomlore.wiring import Lore, open_lore
 
+if TYPE_CHECKING:
+    from roomlore.surfaces.http.processes import ProcessMetrics
+
 Phase = Literal["head", "body", "answer", "idle", "work"]
 
 BACKLOG = 128
 _BODY_BYTES_A_SECOND = 1_000
+_HEAD_BYTES = 65_536
+_LONG_HEAD = "The head of the request is too long."
 _OPEN_BODY_SECONDS = 5.0  # for paths without a key: a small form, such as that of the sign-in
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _TOLD_SECONDS = 60.0
@@ -65,12 +70,15 @@ class Bounded(asyncio.Protocol):
     connections: set["Bounded"]
     cycle: Any
     flow: Any
+    send_400_response: Callable[[str], None]
     timeout_keep_alive_task: asyncio.TimerHandle | None
 
     _phase: tuple[Phase, Any] = ("head", None)
     _since = 0.0
     _arrived = 0
     _unsent = 0
+    _head = 0
+    """Bytes of a head that is not whole yet. httptools, unlike h11, has no limit of its own."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -80,7 +88,14 @@ class Bounded(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._arrived += len(data)
+        before = self.cycle
         super().data_received(data)
+        if self.cycle is before and (before is None or before.response_complete):
+            self._head += len(data)
+            if self._head > _HEAD_BYTES and not self.transport.is_closing():
+                self.send_400_response(_LONG_HEAD)
+        else:
+            self._head = 0
 
     def look(self, now: float) -> None:
         """Close the connection if its client has been too slow."""
@@ -229,21 +244,21 @@ async def serve(
     listening: Callable[[str], None],
     tenant: str = DEFAULT_TENANT,
     make_app: Callable[[Lore], FastAPI] = create_app,
+    door: socket.socket | None = None,
+    metrics: "ProcessMetrics | None" = None,
 ) -> None:
     """Serve until the process is told to stop. `listening` is called with the URL once the port accepts connections.
-    `tenant`: the tenant of callers without a key while no key exists. `make_app`: creates the application.
+    `tenant`: the tenant of callers without a key while no key exists. `make_app`: creates the application. `door`: the
+    listening socket, if another process made it. `metrics`: of all processes that serve that socket.
 
     Raises `Forbidden` for an address that other machines can reach while no API key exists, `InvalidInput` for an
     address that cannot be used, and `StorageUnavailable`.
     """
     async with open_lore(settings=settings, tenant=tenant, background=settings.work.work_in_server) as lore:
-        if not is_loopback(settings.server.host) and not await lore.keys.any():
-            raise Forbidden(
-                f"{settings.server.host} can be reached from other machines and no API key exists; make one first with "
-                "`roomlore keys create NAME`, or serve on 127.0.0.1."
-            )
-        with bind(settings.server.host, settings.server.port) as door:
+        await check_reachable(settings, lore)
+        with door or bind(settings.server.host, settings.server.port) as door:
             app = make_app(lore)
+            app.state.process_metrics = metrics
             config = uvicorn.Config(
                 app,
                 log_config=None,
@@ -256,18 +271,30 @@ async def serve(
                 timeout_keep_alive=settings.server.idle_connection_seconds,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
-            listening(_url(door))
+            listening(address_of(door))
             server = _Server(config)
-            async with beside(app, lore):
+            async with beside(app, lore), metrics.publishing(lore) if metrics else nullcontext():
                 with rate_limited_warnings(), _frozen_modules():
                     await server.serve([door])
                 await _until_ended(server.server_state.tasks)
 
 
+async def check_reachable(settings: Settings, lore: Lore) -> None:
+    """Raise `Forbidden` if other machines can reach the address and no API key exists."""
+    if not is_loopback(settings.server.host) and not await lore.keys.any():
+        raise Forbidden(
+            f"{settings.server.host} can be reached from other machines and no API key exists; make one first with "
+            "`roomlore keys create NAME`, or serve on 127.0.0.1."
+        )
+
+
 @contextmanager
 def _frozen_modules() -> Iterator[None]:
     """Exclude loaded modules from garbage collection: a full collection takes a twentieth of a second or more, in which
-    no request is served."""
+    no request is served. A program that froze its own objects keeps them frozen, since all are thawed together."""
+    if gc.get_freeze_count():
+        yield
+        return
     gc.collect()
     gc.freeze()
     try:
@@ -331,6 +358,7 @@ def bind(host: str, port: int) -> socket.socket:
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=door.detach())
 
 
-def _url(door: socket.socket) -> str:
+def address_of(door: socket.socket) -> str:
+    """Return the URL that a listening socket serves."""
     host, port = door.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

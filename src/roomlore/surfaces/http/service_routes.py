@@ -107,6 +107,9 @@ async def index(lore: Admin) -> IndexStatus:
 
 
 @service.get("/metrics", response_class=Response)
-async def metrics(lore: Admin) -> Response:
-    """Return the metrics of this process over all tenants, in Prometheus' text format."""
-    return Response(lore.prometheus(), media_type="text/plain; version=0.0.4; charset=utf-8")
+async def metrics(request: Request, lore: Admin) -> Response:
+    """Return the metrics over all tenants, in Prometheus' text format: of this process, or of all processes of
+    `roomlore serve --workers N`, each with the label `process`."""
+    together = request.app.state.process_metrics
+    text = await together.render(lore) if together else lore.prometheus()
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -247,9 +247,14 @@ class RoomDigest(Arguments):
 
     room_id: Id
     for_user: Id | None = Field(
-        None, description="Whose digest, by sender id: it begins after what they wrote or marked as read."
+        None,
+        description="Whose digest, by sender id or name: it begins after what they wrote or marked as read.",
     )
-    since: datetime | None = Field(None, description="By default the last day in which something was said.")
+    since: str | None = Field(
+        None,
+        max_length=200,
+        description="A time, or words such as 'yesterday'; by default the last day in which something was said.",
+    )
     max_tokens: int = Field(800, ge=50, le=MAX_PROMPT_TOKENS)
 
 
@@ -295,6 +300,7 @@ class MemoryView(BaseModel):
     category: Text | None = None
     tags: list[Text] | None = None
     doubtful: Text | None = Field(default=None, description="Why its words look doubtful beside its messages.")
+    valid_from: datetime | None = None
     valid_until: datetime | None = None
 
 
@@ -376,6 +382,7 @@ class FoundMessage(BaseModel):
     text: Text
     cut: Literal[True] | None = Field(default=None, description="The text goes on.")
     score: float
+    thread: Text | None = Field(default=None, description="The title of its thread.")
 
 
 class FoundMessages(UserTextAnswer):
@@ -387,6 +394,7 @@ class RoomMessages(UserTextAnswer):
     room_id: Text
     message_id: Text = Field(description="The message that the others matter for; not among them.")
     strategy: Text
+    thread: Text | None = Field(default=None, description="The title of the message's thread.")
     messages: list[MessageView] = Field(description="In the order in which they were said.")
     left_out: int | None = Field(default=None, description="How many more matter but did not fit; the least sure ones.")
     degraded: Text | None = Field(default=None, description="Why less was done than asked for.")
@@ -416,9 +424,10 @@ def memory_fields(memory: Memory, most_bytes: int = SHORT_BYTES) -> dict[str, An
         "status": memory.status.value,
         "updated_at": memory.updated_at,
         "confidence": memory.confidence,
-        "category": _label(memory.category),
-        "tags": [tag for tag in map(_label, memory.tags) if tag] or None,
+        "category": label(memory.category),
+        "tags": [tag for tag in map(label, memory.tags) if tag] or None,
         "doubtful": shortened(memory.doubtful, _REASON_BYTES)[0] or None,
+        "valid_from": memory.valid_from,
         "valid_until": memory.valid_until,
     }
 
@@ -429,15 +438,15 @@ def details(memory: Memory) -> MemoryDetails:
         **memory_fields(memory, LONG_BYTES),
         strength=round(memory.strength, 4),
         created_at=memory.created_at,
-        owner=_label(memory.owner),
-        said_by=[name for name in map(_label, memory.said_by[:MOST_SOURCES]) if name] or None,
+        owner=label(memory.owner),
+        said_by=[name for name in map(label, memory.said_by[:MOST_SOURCES]) if name] or None,
         sources=fitting(sources, _SOURCE_BYTES) or None,
     )
 
 
 def version_of(memory: Memory) -> VersionView:
     why, _ = shortened(memory.change_summary, _REASON_BYTES)
-    return VersionView(**memory_fields(memory), made_by=_label(memory.made_by) or "", why=why or None)
+    return VersionView(**memory_fields(memory), made_by=label(memory.made_by) or "", why=why or None)
 
 
 def message_of(taken: Candidate, parent: str | None) -> MessageView:
@@ -446,7 +455,7 @@ def message_of(taken: Candidate, parent: str | None) -> MessageView:
     return MessageView(
         message_id=message.id,
         sender_id=message.sender_id,
-        sender_name=_label(message.sender_name or ""),
+        sender_name=label(message.sender_name or ""),
         role=message.role.value,
         at=message.at,
         text=text,
@@ -458,20 +467,22 @@ def message_of(taken: Candidate, parent: str | None) -> MessageView:
     )
 
 
-def found_message(hit: SearchHit) -> FoundMessage:
+def found_message(hit: SearchHit, thread: str | None) -> FoundMessage:
     message = hit.message
     text, cut = shortened(message.text, SHORT_BYTES)
     return FoundMessage(
         room_id=message.room_id,
         message_id=message.id,
         sender_id=message.sender_id,
-        sender_name=_label(message.sender_name or ""),
+        sender_name=label(message.sender_name or ""),
         at=message.at,
         text=text,
         cut=cut or None,
         score=round(hit.score, 4),
+        thread=label(thread or ""),
     )
 
 
-def _label(text: str) -> str | None:
+def label(text: str) -> str | None:
+    """Return a name or a title, shortened; None for ''."""
     return shortened(text, _LABEL_BYTES)[0] or None

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp import types
 
+from roomlore.core.dates.moments import moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MemoryKind, Source, check_scope
 from roomlore.core.memory.writing import Edit, NewMemory
@@ -111,7 +112,11 @@ def _search_hint(shown: Sequence[answers.FoundMemory], hits: Sequence[answers.Fo
 
 async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) -> answers.FoundMessages:
     found = await visitor.lore.messages.search(wanted.room_id, wanted.query, limit=wanted.limit, viewer=visitor.viewer)
-    hits = [answers.found_message(hit) for hit in found.hits]
+    by_room: dict[str, list[str]] = {}
+    for hit in found.hits:
+        by_room.setdefault(hit.message.room_id, []).append(hit.message.id)
+    titles = {room: await _threads(visitor, room, its) for room, its in by_room.items()}
+    hits = [answers.found_message(hit, titles[hit.message.room_id].get(hit.message.id)) for hit in found.hits]
     hint = None if hits else "Nothing fits: try other words."
     return answers.FoundMessages(messages=fitting(hits), degraded=found.degraded, hint=hint)
 
@@ -179,6 +184,7 @@ async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.Room
         room_id=found.room_id,
         message_id=found.message_id,
         strategy=found.strategy,
+        thread=answers.label((await _threads(visitor, found.room_id, [found.message_id])).get(found.message_id, "")),
         messages=shown,
         left_out=left_out or None,
         degraded=found.degraded,
@@ -186,17 +192,26 @@ async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.Room
     )
 
 
+async def _threads(visitor: Visitor, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+    """Return the titles of the threads of messages that the visitor sees."""
+    made = await visitor.lore.rooms.headings(room_id, message_ids, viewer=visitor.viewer)
+    return {name: heading.title for name, heading in made.items() if heading.title}
+
+
 async def digest(visitor: Visitor, wanted: answers.RoomDigest) -> answers.DigestBlock:
+    """Give the messages' own sentences: who asks is a model itself."""
+    zone, now = visitor.lore.settings.search.zone, visitor.lore.now()
     found = await visitor.lore.digest(
         wanted.room_id,
-        since=wanted.since,
+        since=moment("since", wanted.since, now=now, zone=zone, edge="start") if wanted.since else None,
         for_user=wanted.for_user,
         max_tokens=wanted.max_tokens,
         viewer=visitor.viewer,
+        mode="offline",
     )
     return answers.DigestBlock(
         room_id=found.room_id,
-        text=found.to_prompt(zone=visitor.lore.settings.search.zone),
+        text=found.to_prompt(zone=zone),
         messages=found.messages,
         left=found.left,
         tokens=found.tokens,
@@ -234,8 +249,8 @@ def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
 async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
     given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": visitor.whose(wanted.scope)}
     sources = [Source(wanted.room_id or "", message_id) for message_id in wanted.message_ids]
-    await visitor.lore.memories.check_cited(sources, visitor.viewer)
     new = NewMemory(**given, sources=sources)
+    await visitor.lore.memories.check_new([new], visitor.viewer)
     done = (await visitor.lore.memories.add_all([new]))[0]
     memory = answers.details(*await visitor.lore.memories.as_told([done.memory], visitor.viewer))
     if done.outcome == "added":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from roomlore.core.evolution.offline.reading import keys_of
 from roomlore.core.safety import is_safety
 from roomlore.core.text import HAN, asks, fold, greets, thanks
 
@@ -50,18 +51,24 @@ _CUES = (
         r"|not any ?more|any ?more(?= *(?:[.,;!]|$))|instead"
         r"|(?:is|are|has|have|was|were|been|gets?) (?:now )?(?:moved|changed|switched|replaced|pushed|shifted"
         r"|rescheduled|postponed)"
-        r"|(?:moves?|moved|moving|changes?|changed|switch(?:es|ed|ing)?|pushed|push|shift(?:ed)?"
+        r"|(?:moves?|moved|moving|slides?|slips?|slipped|changes?|changed|switch(?:es|ed|ing)?|pushed|push|shift(?:ed)?"
         r"|rescheduled) (?:[\w']+ ){0,4}?(?:to|from|till|until)"
         r"|postponed|rescheduled|brought forward|put back|(?:goes?|went|going) (?:up|down) to"
         rf"|it['’]s (?:now )?(?:on )?(?:{_WEEKDAY}|at)(?: now)?|{_WEEKDAY} now|now (?:at|on|in|we|meets?|shuts?"
         r"|opens?|costs?)"
         r"|we (?:now|do it|will now)|(?:shuts?|closes?|opens?|starts?|begins?|ends?) (?:at|with|on|from|in)"
         r"|from (?:today|now|tomorrow|next|this)|actually|my mistake|i meant|you['’]re right|not \d{1,2}"
-        r"|correction|new (?:address|number|password|code|time|date|place|venue|room|price)",
+        rf"|goes? to (?:the )?(?:{_WEEKDAY}|\d)|(?:an|us an) extension|extended (?:to|until|till|by)|(?:going"
+        rf"|went) (?:up|down)"
+        r"|(?:dropped|cut|raised|lowered|put up) (?:the|their|its|our) (?:price|fee|rate|rent)s?"
+        r"|so it['’]s (?:now )?[£$€]?\d"
+        r"|(?:fine|okay|ok|open|working|allowed) again|back to normal|becomes|from here on|correction"
+        r"|new (?:\w+ )?(?:address|number|password|code|time|date|place|venue|room|price|link|key)",
         r"以[后後](?!再|就知|有机会|可能)|今[后後]|往[后後](?!推)|从.{1,8}?(?:起|开始)|從.{1,8}?(?:起|開始)|新规"
         r"|新規|即日起|不再|(?:[这這下][个個]?[月周週]|[今明後后]天|月)(?:起|[开開]始)|不用.{1,10}?了|应该是"
         r"|應該是"
-        rf"|[改换換調调挪移延][成为為到至在由用期](?!变)|改(?={_ZH_DAY}|[下上晚早明后後中]|\d"
+        rf"|[改换換調调挪移延][成为為到至在由用期](?!变)|[顺順]延|[推拖]到|改[走坐停从從吃](?!开)"
+        rf"|恢[复復]|可以正常|(?:[用开開放延]|[营營][业業])到(?=\d|{_ZH_NUMBER}|{_ZH_DAY}|月|年)|改(?={_ZH_DAY}|[下上晚早明后後中]|\d"
         r"|[一二三四五六七八九十]|线上|線上)"
         r"|[换換][了成](?!衣)|[推提延][迟遲前后後期](?:到|至|[一二两三四五六七八九十\d])|搬[到去]|[涨漲降升]到"
         r"|作[为為]准|更正|说错|說錯|重[发發]",
@@ -71,9 +78,10 @@ _CUES = (
         1.2,
         r"cancel(?:l?ed|ling|s)?|called off|scrapped|not happening|(?:is|are|'s|’s) off(?= *(?:[.,;!]|$|then|for"
         r"|this|next|on|so|we|until))"
-        rf"|no \w+(?: \w+)? (?:on |this |next |in )(?:the )?(?:{_WEEKDAY}|week|month|{_MONTH}|\d)"
-        r"|won['’]t (?:happen|take place|be (?:any|a))",
-        r"取消|不[去搞办辦开開组組].{0,6}?了|泡[汤湯]|作[废廢]|停[办辦办課课]|黄了|[计計][划劃]有[变變]",
+        rf"|no \w+(?: \w+)? (?:on |this |next |in )(?:the )?(?:{_WEEKDAY}|week|month|{_MONTH}|\d{{1,2}}(?:st|nd|rd"
+        rf"|th)?)"
+        r"|(?:won['’]t|will not|not|isn['’]t) (?:go(?:ing)? ahead)|won['’]t (?:happen|take place|be (?:any|a))",
+        r"取消|不[去搞办辦开開组組停做弄收来來].{0,6}?了|另(?:行)?通知|泡[汤湯]|作[废廢]|停[办辦办課课]|黄了|[计計][划劃]有[变變]",
     ),
     _cue(
         "decision",
@@ -81,6 +89,8 @@ _CUES = (
         r"let['’]s(?! (?:see|hope|say|not forget|face))|decided|we agreed|agreed(?: on| to| that)|settled"
         r"|conclusion|final(?:ly|ised|ized)?(?= (?:decision|answer|date|time|call))"
         r"|confirmed|we['’](?:ll|re going to)|we (?:will|are going to|have decided)|going with|we go with|voted"
+        r"|(?:committee|board|council|majority|meeting) (?:met|decided|says|said|agreed|voted|chose)|(?:took|had"
+        r"|held) a vote"
         r"|it['’]s a deal|booked|signed up",
         r"定了|就定|[决決]定|[结結][论論]|[说說]好|敲定|[确確]定(?!吗|嗎|不)|拍板|投票|投完|就[这這][么麼样樣]"
         r"|[这這][样樣]吧|想好了|商量好|[订訂][好了]|批[准了下]"
@@ -99,11 +109,15 @@ _CUES = (
         r"|(?:is|are) (?:a )?(?:rule|banned|compulsory|required|off limits)"
         r"|(?:is|are) not to|every [\w-]+ (?:needs?|must|has|gets)|gets? (?:\w+ed|two|three)|costs?|only (?:use|if"
         r"|on|for|with|the|after|one)|every (?:load|time|one|pr|order|room|member)|(?:new|house|club|group"
-        r"|team) rules?",
+        r"|team) rules?|(?:nobody|no one|no-one) (?!cares|knows|asked|told|said|likes)[a-z]{3,12}s|(?:before"
+        r"|after) (?:each|every)"
+        r"|[a-z]{3,20} only(?= *(?:[,.;!]|$))|loans? (?:is|are)|only [a-z]+ (?:out )?(?:to|for|with|after|if|when)"
+        r"|(?:is|are) due (?:at|by|on|in|before)",
         r"必[须須]|禁止|不准|不[许許]|[严嚴]禁|只[能准许給给收]|一律|[统統]一|每次|都要|[务務]必|[规規]矩|[规規]定"
         r"|[规規][则則]|[别別](?![人的说說提墅担想])(?=.{2})|不要(?!紧|緊|了|啊|钱)"
         r"|[罚罰][款钱]|要[罚罰]|之前必|才[能可]以?|不能(?!再说)|直接不|得先|[请請](?!问|假|客|吃|喝|你)"
-        r"|[记記]得(?!吗|嗎|不)",
+        r"|[记記]得(?!吗|嗎|不)|[没沒](?:得)?商量|所有.{1,14}?(?:都|要|须|須|在[场場])|收[费費](?!吗|嗎)|不[参參][与與]|不[给給]?[补補]"
+        r"|按.{1,6}?(?:分配|[计計]算|排[队隊])|分配按|每人.{0,3}?[收交出]",
     ),
     _cue(
         "habit",
@@ -127,28 +141,35 @@ _CUES = (
         r"|on[- ]call|on duty|rota|(?:to|with) me(?= (?:from|please|for|until)|[.,!]|$)|(?:text|ask|tell|email"
         r"|message|ring|call|ping|contact|dm) (?:me|him|her|us|[a-z]+) (?:by|if|for|before|about|when|instead"
         r"|first|a)"
-        r"|treasurer|captain|secretary|lead|chair(?:man|woman|person)?|in goal|stands? in|deput(?:y|ise|ize)",
+        r"|(?:queries|questions|requests|bookings|orders|complaints|enquiries|payments?|keys) (?:(?:go|goes) )?(?:to"
+        r"|through|via)"
+        r"|(?:is|are|be) me(?= *[,.;!]|$| and)|stands? by|treasurer|captain|secretary|lead|chair(?:man|woman|person)?"
+        r"|in goal|stands? in|deput(?:y|ise|ize)",
         r"[负負][责責]|接手|接替|接[管任]|顶替|頂替|代班|代[课課]|由.{1,8}?(?:来|來|管|做|[担擔]任|[带帶])"
-        r"|[归歸].{1,5}管|找.{1,6}?(?:拿|要|[领領]|[报報]|登[记記]|[签簽]|取|[换換]|问|問)"
+        r"|[归歸].{1,10}?管|找.{1,6}?(?:拿|要|[领領]|[报報]|登[记記]|[签簽]|取|[换換]|问|問)"
         r"|值班|值日|[轮輪][到流值]|管[钱錢账帳]|接口人|[对對]接|交[给給]|[担擔]任|[当當](?=.{0,4}(?:[组組]长"
         r"|[队隊]长|委|主|[管负負]))|放.{1,4}?[那這这處处里家]"
-        r"|以[后後](?:找|[问問]|[报報]|交)|私聊|我[来來](?![了晚看吃说說个個])|是我(?=[，,。]|$)|.{1,8}?一直是",
+        r"|以[后後](?:找|[问問]|[报報]|交)|私聊|[转轉][给給]我|我(?:来)?[顶頂]上?|我[来來](?![了晚看吃说說个個])|是我(?=[，,。]|$)|.{1,8}?一直是",
     ),
     _cue(
         "person",
         0.9,
         r"(?:i['’]m|i am|i['’]ll be|[a-z]+ is|we['’]re|she['’]s|he['’]s) (?:now )?(?:away|off|out of|on leave"
-        r"|on holiday|vegetarian|vegan|allergic|fasting|pregnant|gluten|lactose|leaving|moving|back (?:on|in|from)"
+        r"|on holiday|vegetarian|vegan|allergic|fasting|pregnant|gluten|lactose|leaving|moving|back (?:on|in"
+        r"|from) (?=\d|the \d|next|mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
         r"|not (?:available|around|free|here))"
         r"|i (?:don['’]t|do not|can['’]t|cannot|won['’]t|never|only|no longer) (?:eat|drink|do|have|take|work"
         r"|drive|come|make|be|use|read|sing|join|answer|pick)"
+        r"|(?:has|carries|wears|needs) (?:an? |his |her |their )?(?:new )?(?:inhaler|epi-?pen|insulin|pacemaker"
+        r"|hearing aid)"
         r"|i prefer|i['’]d rather|for (?:me|him|her) (?:at |please|until|until|any)|allerg\w+|not for me"
         r"|my (?:number|address|birthday|email|name|shift|days?) (?:is|are)|doctor|clinic"
         r"|please know|side pocket|i (?:need|have) (?:my|a|an) \w+ (?:at|every|by|when)",
         r"我.{0,12}?(?:[过過]敏|不吃|不能|吃素|忌口|[怀懷]孕|[请請]假|出差|不在|戒|不喝|受不了|休[产產假]|[调調]班"
         r"|住院|不方便|没空|要接|要带|只[吃喝能用]|不[会會]来|来不了)"
         r"|我.{0,4}?(?:喜[欢歡]|最[爱愛]|[讨討][厌厭]|[习習][惯慣]|偏好|[爱愛]吃)|[过過]敏|[叫称稱]我"
-        r"|我的?(?:手[机機]|[电電][话話]|生日|地址|班)|我.{0,8}?(?:[点點號号月]).{0,6}?(?:以[后後]|之[后後]"
+        r"|我.{0,8}?(?:前|底|[号號]|[周週]|月|起).{0,4}?(?:都|[会會]|只能)?在(?![家线線吗])[^\s，。]{2}"
+        r"|我(?:的)?.{0,6}?(?:被盗|被盜)|我的?(?:手[机機]|[电電][话話]|生日|地址|班)|我.{0,8}?(?:[点點號号月]).{0,6}?(?:以[后後]|之[后後]"
         r"|前).{0,4}?(?:不|停|没)"
         r"|我(?:下[个個]?[周週月]|[从從]|明天|[这這][周週]|七月|八月).{0,14}?(?:去|回|不|停|搬|[离離]|休)",
     ),
@@ -193,9 +214,10 @@ _PAST = re.compile(
 _AGREES = re.compile(
     r"\b(?:ok(?:ay)?|noted|got it|will do|fine|agreed?|same|yes|yep|yup|yeah|sure|works|deal|copy|understood|done"
     r"|absolutely|count me in|in|sounds good|perfect|good idea|no problem|\+1|happy to|great|love it|ack|cool"
-    r"|noted|thank(?:s| you)|confirmed|here for it)\b"
+    r"|noted|thank(?:s| you)|confirmed|here for it"
+    r"|of course|makes sense|fair|sensible|roger|finally|lovely|on it)\b"
     r"|👍|👌|✅|🙏|🫡|\+1|收到|同意|[没沒]意[见見]|支持|好的|好[呀啊嘞滴哒]|^好$|^行|可以|[记記]住了|明白|知道了"
-    r"|[没沒][问問]題|[没沒]问题|[赞贊][成同]|懂了|^嗯|[听聽]到了|了解|算我|我[来來]|^中$|好耶|安排|OK"
+    r"|[没沒][问問]題|[没沒]问题|[赞贊][成同]|懂了|^嗯|[听聽]到了|了解|算我|我[来來]|^中$|好耶|安排|OK|感[谢謝]|[谢謝]{2}|辛苦"
 )
 _REFUSES = re.compile(r"\b(?:no|nope|nah|don['’]t|can['’]t|not)\b|不行|不要|反[对對]|不同意|算了|不可以")
 _MACHINE = re.compile(
@@ -251,6 +273,29 @@ class Sense:
 _NOTHING = Sense((), 0.0, asked=False, points=False, timed=False)
 
 
+ACKNOWLEDGED = Sense(("rule",), 0.3, asked=False, points=False, timed=False)
+"""What is said without a sign of its own and that others take note of."""
+_ACKNOWLEDGES = re.compile(
+    r"^(?:ok(?:ay)?|noted|got it|will do|understood|copy|roger|agreed|good (?:call|idea|point)|makes sense|fair enough"
+    r"|no problem|yep|ty|thanks?|thank you|fine(?: by me| with me)?|sensible|on it|appreciated)\b"
+    r"|^(?:收到|好的?|明白|知道了|了解|没问题|沒問題|[记記]下了?|[记記]住了|已登[记記]|支持|可以|行)(?:[啊呀嘞哈哒滴的了]|[，,。！!~\s]|$)"
+)
+_FEWEST_OF_STATEMENT, _FEWEST_HAN = 6, 9
+
+
+def acknowledges(text: str) -> bool:
+    """Return True if a short message takes note of what was said before it."""
+    return len(text) <= _LONGEST_ANSWER and bool(_ACKNOWLEDGES.search(fold(text)))
+
+
+def is_statement(folded: str) -> bool:
+    """Return True if a folded message states something of the present or of what is to come, in enough words."""
+    few = _FEWEST_HAN if _HAN_RUN.search(folded) else _FEWEST_OF_STATEMENT
+    if len(_WORDS.findall(folded)) < few or asks(folded) or _MACHINE.search(folded):
+        return False
+    return not any(_deductions(folded, asked=False, firm=False, passing=True))
+
+
 @lru_cache(maxsize=1 << 12)
 def sense_of(folded: str) -> Sense:
     """Return what a folded message does."""
@@ -295,6 +340,25 @@ def _deductions(folded: str, *, asked: bool, firm: bool, passing: bool) -> Itera
         yield _QUESTION
     if thanks(folded) or greets(folded):
         yield _BARE
+
+
+_BESIDE_HAN, _BESIDE = 4, 16
+"""Characters beside a sign of change in which its subject is looked for."""
+
+
+def words_beside(folded: str, purpose: Purpose) -> frozenset[str]:
+    """Return the content words before the signs of a purpose in a folded text; beside those that cancel, after them
+    too."""
+    found = set[str]()
+    for cue in _CUES:
+        if cue.purpose != purpose:
+            continue
+        for sign, near in ((cue.chinese, _BESIDE_HAN), (cue.english, _BESIDE)):
+            for one in sign.finditer(folded):
+                found.update(keys_of(folded[max(one.start() - near, 0) : one.start()]))
+                after = near if purpose == "cancellation" else 0
+                found.update(keys_of(one[0] if after else ""), keys_of(folded[one.end() : one.end() + after]))
+    return frozenset(found)
 
 
 def agrees(text: str) -> bool:

@@ -1,19 +1,33 @@
-"""Find the matters that a group settled: the messages that say so, who agreed, and what later messages changed."""
+"""Find the matters that a group settled: the messages that say so, who agreed, and what later messages changed.
 
+The statement of such a memory says who said it and when, in their words, with what the words leave open.
+"""
+
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import cached_property
 
 from roomlore.core.evolution.guards import is_order
-from roomlore.core.evolution.offline.cues import Sense, agrees, laughs, sense_of, times_in
+from roomlore.core.evolution.offline.cues import (
+    ACKNOWLEDGED,
+    CLOCK,
+    Sense,
+    acknowledges,
+    agrees,
+    is_statement,
+    laughs,
+    sense_of,
+    times_in,
+    words_beside,
+)
 from roomlore.core.evolution.offline.future_days import future_days
 from roomlore.core.evolution.offline.reading import WEEKDAY, Line, Weights, Wording, is_topical, keys_of
-from roomlore.core.evolution.offline.statements import StatementParts, parse_statement, written
 from roomlore.core.evolution.requests import Operation
 from roomlore.core.memory.memory import Memory
-from roomlore.core.text import fold, language
+from roomlore.core.text import fold, language, truncate
 
 MAX_FOUND = 8
 _MAX_KNOWN = 26
@@ -25,6 +39,8 @@ _POINTED_AT = timedelta(days=3)
 _GOES_ON = timedelta(minutes=5)
 _NEIGHBOURS = 8
 _CHANGED, _SAME_SUBJECT, _FEWEST_SHARED = 0.3, 0.6, 2
+_SAME_DAY = 0.1
+"""The share of subject words of two messages that name the same day."""
 _SAID, _LIKE = 0.6, 0.5
 _MAX_ABOUT = 4
 _LASTING, _POINTED = 3, 5
@@ -51,12 +67,23 @@ class Settled:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Its subject words."""
-        return frozenset(key for key in keys_of(fold(" ".join((self.text, *self.about)))) if is_topical(key))
+        """Its subject words; of long English ones the beginning, as in "submit" and "submission"."""
+        return frozenset(map(_beginning, filter(_is_subject, keys_of(fold(" ".join((self.text, *self.about)))))))
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The subject words beside the sign by which it changes or cancels something."""
+        if not self.sense.changes:
+            return frozenset()
+        return frozenset(map(_beginning, filter(_is_subject, words_beside(fold(self.text), self.sense.purposes[0]))))
 
     @property
     def evidence(self) -> tuple[Line, ...]:
         return (*((self.line,) if self.line else ()), *self.agreed, *self.again)
+
+    @property
+    def is_cancelling(self) -> bool:
+        return "cancellation" in self.sense.purposes[:1]
 
     @property
     def is_fresh(self) -> bool:
@@ -128,6 +155,9 @@ class Finder:
         line = self._lines[at]
         sense = self._sense(at)
         agreed = self._agreement(at) if sense.purposes else ()
+        if not sense.purposes and is_statement(line.folded):
+            agreed = self._agreement(at, says=acknowledges)
+            sense = ACKNOWLEDGED if agreed else sense
         new = Settled(line.text, line, sense, agreed=agreed)
         if self._is_said_again(new):
             return
@@ -138,7 +168,7 @@ class Finder:
         old = self._replaced(new, at)
         if old is not None:
             self._replace(old, new)
-        elif "cancellation" in sense.purposes[:1] and not new.keys:
+        elif new.is_cancelling and not new.keys:
             return
         self._settled.append(new)
 
@@ -154,7 +184,7 @@ class Finder:
             return sense
         return replace(sense, purposes=(*sense.purposes, "change"), points=True)
 
-    def _agreement(self, at: int) -> tuple[Line, ...]:
+    def _agreement(self, at: int, *, says: Callable[[str], bool] = agrees) -> tuple[Line, ...]:
         """Return the next messages of others that agree, up to one that settles something else."""
         line, found = self._lines[at], []
         for other in self._lines[at + 1 : at + 1 + _ANSWERS]:
@@ -166,7 +196,7 @@ class Finder:
                 continue
             if other.answers not in ("", line.message_id):
                 continue
-            if agrees(other.text):
+            if says(other.text):
                 found.append(other)
             elif sense_of(other.folded).holds(1):
                 break
@@ -209,7 +239,7 @@ class Finder:
         for old in self._settled:
             if old.over or not self._may_replace(old, new):
                 continue
-            share = self._share(old.keys, new.keys)
+            share = 1.0 if old.sense.timed and old.keys & new.named else self._share(old.keys, new.keys)
             if share >= self._least(old, new) and share >= most:
                 best, most = old, share
         if best is None and new.sense.changes and self._points(new):
@@ -223,10 +253,21 @@ class Finder:
         return bool(new.line.answers) or len(new.keys) < few
 
     def _least(self, old: Settled, new: Settled) -> float:
+        days = {key for key in old.wording.details & new.wording.details if key.startswith(WEEKDAY)}
         if new.sense.changes:
-            return _CHANGED
+            return _SAME_DAY if days else _CHANGED
+        if self._is_another_time(old, new):
+            return _SAME_DAY
         shared = len(old.keys & new.keys) + bool(old.wording.details & new.wording.details)
         return _SAME_SUBJECT if shared >= _FEWEST_SHARED and old.wording.details != new.wording.details else 2.0
+
+    def _is_another_time(self, old: Settled, new: Settled) -> bool:
+        """Return True if the same person names the same day again with another time of day."""
+        if old.line is None or new.line is None or old.line.sender != new.line.sender:
+            return False
+        days = [dict(future_days(one.folded, one.on)).values() for one in (old.line, new.line)]
+        times = [frozenset(found[0] for found in CLOCK.finditer(one.folded)) for one in (old.line, new.line)]
+        return bool({*days[0]} & {*days[1]} and times[1]) and times[0] != times[1] and bool(old.keys & new.keys)
 
     def _may_replace(self, old: Settled, new: Settled) -> bool:
         if "person" in old.sense.purposes[:1]:
@@ -252,6 +293,8 @@ class Finder:
             place = self._places[old.line.message_id]
             if target is not None and place == target:
                 return old
+            if not self._may_replace(old, new) or (new.is_cancelling and new.named and not new.named & old.keys):
+                continue
             near = at - place <= _NEIGHBOURS or old.line.sender == new.line.sender
             recent = new.line.at - old.line.at <= _POINTED_AT
             if target is None and near and recent and (old.sense.timed or not new.sense.timed):
@@ -269,6 +312,24 @@ class Finder:
         new.__dict__.pop("keys", None)
 
 
+_TIME_AND_CHANGE = """
+推到 用到 点到 取消 日期 通知 时间 停用 日起 月底 月初 提前 推迟 延期 改到 改成 换到 下周 下个 本周 另行
+extension cancell postpon reschedul six seven eight nine ten eleven twelv half noon january february march april
+may june july august september october november december
+"""
+_NO_SUBJECT = frozenset(_TIME_AND_CHANGE.split())
+"""Words of time and change, which name no subject."""
+_LONG = 5
+
+
+def _is_subject(key: str) -> bool:
+    return is_topical(key) and key not in _NO_SUBJECT
+
+
+def _beginning(key: str) -> str:
+    return key[:_LONG] if key.isascii() else key
+
+
 def _surfaces(old: Settled, *, without: Collection[str]) -> Iterator[str]:
     """Yield the content words of a text in its order, without days and numbers."""
     folded = fold(old.text)
@@ -284,7 +345,7 @@ def _surfaces(old: Settled, *, without: Collection[str]) -> Iterator[str]:
 def _rarities(lines: Sequence[Line]) -> dict[str, float]:
     counts: defaultdict[str, int] = defaultdict(int)
     for line in lines:
-        for key in line.keys:
+        for key in set(map(_beginning, line.keys)):
             counts[key] += 1
     return {key: 1.0 / count**0.5 for key, count in counts.items()}
 
@@ -295,3 +356,63 @@ def _reason(one: Settled, *, zh: bool) -> str:
     if one.handle:
         return "又有消息说到。" if zh else "It was said again."
     return "消息里这样说。" if zh else "It was said so."
+
+
+_LONGEST_SAID, _LONGEST_NAME, _LONGEST_NOTES = 240, 30, 90
+_MAX_AGREED = 3
+_SHAPE = re.compile(
+    r"(?P<name>[^:：()（）]+?)(?: \((?P<on>\d{4}-\d\d-\d\d)\): |（(?P<zhon>\d{4}-\d\d-\d\d)）：)(?P<said>.*)",
+    re.DOTALL,
+)
+_NOTES = re.compile(r"(?P<said>.*)(?: \[(?P<notes>[^\[\]]*)\]|【(?P<zhnotes>[^【】]*)】)", re.DOTALL)
+_ABOUT = re.compile(r"(?:about|关于)(?: |：)(?P<about>[^;；]*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementParts:
+    """The parts of a statement. `said`: the words of the message. `about`: its subject, if the words only point at it.
+    `agreed`: who agreed. `days`: words that name a day, with the day."""
+
+    said: str
+    name: str = ""
+    on: date | None = None
+    about: tuple[str, ...] = ()
+    agreed: tuple[str, ...] = ()
+    days: tuple[tuple[str, date], ...] = ()
+
+
+def written(parts: StatementParts) -> str:
+    """Return the statement."""
+    zh = language(parts.said) == "zh"
+    said = truncate(parts.said, _LONGEST_SAID)
+    name = truncate(re.sub(r"[:：()（）\[\]【】;；]", " ", parts.name), _LONGEST_NAME).strip() or "?"
+    notes = truncate(("；" if zh else "; ").join(_notes(parts, zh=zh)), _LONGEST_NOTES)
+    if zh:
+        return f"{name}（{parts.on}）：{said}" + (f"【{notes}】" if notes else "")
+    return f"{name} ({parts.on}): {said}" + (f" [{notes}]" if notes else "")
+
+
+def _notes(parts: StatementParts, *, zh: bool) -> Iterator[str]:
+    if parts.about:
+        about = re.sub(r"[\[\]【】;；]", " ", " ".join(parts.about))
+        yield f"关于：{about}" if zh else f"about {about}"
+    for words, day in parts.days[:2]:
+        yield f"{words} = {day}"
+    if parts.agreed:
+        names = [re.sub(r"[\[\]【】;；]", " ", one) for one in parts.agreed[:_MAX_AGREED]]
+        yield f"同意：{'、'.join(names)}" if zh else f"agreed: {', '.join(names)}"
+
+
+def parse_statement(statement: str) -> StatementParts:
+    """Return the parts of a statement of `written`; of any other the whole as what was said."""
+    shape = _SHAPE.fullmatch(statement)
+    if not shape:
+        return StatementParts(said=statement)
+    noted = _NOTES.fullmatch(shape["said"])
+    about = _ABOUT.search(noted["notes"] or noted["zhnotes"] or "") if noted else None
+    return StatementParts(
+        said=(noted["said"] if noted else shape["said"]),
+        name=shape["name"],
+        on=date.fromisoformat(shape["on"] or shape["zhon"]),
+        about=tuple(about["about"].split()) if about else (),
+    )

@@ -1,0 +1,170 @@
+"""What a model writes of the talks of a digest: the windows it is shown, its answer, and what of that is refused."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import Any
+
+from roomlore.core.digest.talks import Talk
+from roomlore.core.errors import InvalidInput
+from roomlore.core.evolution.answers import find as find_pieces
+from roomlore.core.evolution.doubts import Doubts
+from roomlore.core.evolution.guards import is_order
+from roomlore.core.evolution.prompt import clean_line, comparison_form, find, lines_of, show_messages
+from roomlore.core.evolution.requests import Rejected
+from roomlore.core.evolution.wording import Conversation
+from roomlore.core.text import graphemes
+
+MAX_WINDOWS = 6
+_MESSAGES = 100
+"""Messages of a window."""
+_MAX_LINES = 3
+_MAX_CITED = 4
+"""Messages that a sentence cites; further ones are left out."""
+_LINE, _TITLE = 400, 80
+"""Graphemes of a line and of a title."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLine:
+    """A sentence of a model, with the ids of the messages it cites."""
+
+    text: str
+    message_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a model wrote of a talk. `title`: '' if it has none that can be used."""
+
+    title: str
+    lines: tuple[WrittenLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Talks as a model is shown them. `text`: the talks with their messages. `talks`: by handle, their numbers.
+    `messages`: by handle, the id of the message and the handle of its talk."""
+
+    text: str
+    talks: Mapping[str, int]
+    messages: Mapping[str, tuple[str, str]]
+
+
+def windows_of(talks: Mapping[int, Talk], *, room_id: str, people: Mapping[str, str], zone: tzinfo) -> list[Window]:
+    """Return the windows for these talks, by their numbers. If there are too many, the last talks are in none."""
+    parts: list[dict[int, Talk]] = []
+    size = _MESSAGES
+    for number, talk in talks.items():
+        if size + len(talk.entries) > _MESSAGES:
+            parts.append({})
+            size = 0
+        parts[-1][number] = talk
+        size += len(talk.entries)
+    return [_window(part, room_id, people, zone) for part in parts[:MAX_WINDOWS]]
+
+
+def _window(talks: Mapping[int, Talk], room_id: str, people: Mapping[str, str], zone: tzinfo) -> Window:
+    messages = [entry.message for talk in talks.values() for entry in talk.entries]
+    by_id = {message.id: message for message in messages}
+    shown = show_messages(messages, room_id=room_id, quoted=by_id, people=people, zone=zone)
+    names = {f"t{place}": number for place, number in enumerate(talks, 1)}
+    of = {entry.message.id: name for name, number in names.items() for entry in talks[number].entries}
+    held = {handle: (source.message_id, of[source.message_id]) for handle, source in shown.handles.items()}
+    lines: defaultdict[str, list[str]] = defaultdict(list)
+    for handle, line in zip(held, shown.text.splitlines(), strict=True):
+        lines[held[handle][1]].append(line)
+    text = "\n".join(f"{name}\n" + "\n".join(lines[name]) for name in names if lines[name])
+    return Window(text, names, held)
+
+
+@dataclass
+class _Reading:
+    """An answer as far as it is read."""
+
+    window: Window
+    titles: dict[str, str] = field(default_factory=dict)
+    lines: defaultdict[str, list[WrittenLine]] = field(default_factory=lambda: defaultdict(list))
+    refused: list[Rejected] = field(default_factory=list)
+
+
+def read_written(answer: str, window: Window) -> tuple[dict[int, Written], list[Rejected]]:
+    """Return what can be used of an answer, by the numbers of the talks, and what is refused, with the reasons.
+
+    A sentence must cite messages of one talk that the window shows, and say nothing that these do not speak of.
+    """
+    reading = _Reading(window)
+    pieces, _ = find_pieces(answer, None)
+    values = [piece.value for piece in pieces if piece.value is not None]
+    said = lines_of(window.text)
+    conversation = Conversation(said, [text for value in values for text in _texts(value)])
+    doubts = Doubts(window.text, conversation, {})
+    for piece in pieces:
+        try:
+            if piece.value is None:
+                raise InvalidInput(piece.fault)
+            _take(reading, piece.value, said, doubts)
+        except InvalidInput as error:
+            reading.refused.append(Rejected(piece.line, piece.text[:_LINE], str(error)))
+    named = set(reading.titles) | set(reading.lines)
+    made = {name: Written(reading.titles.get(name, ""), tuple(reading.lines[name])) for name in named}
+    return {window.talks[name]: one for name, one in made.items() if one.lines}, reading.refused
+
+
+def _texts(value: Mapping[str, Any]) -> Iterator[str]:
+    yield from (text for name in ("text", "title") if isinstance(text := value.get(name), str))
+
+
+def _take(reading: _Reading, value: Mapping[str, Any], said: Mapping[str, str], doubts: Doubts) -> None:
+    """Take a title or a sentence. Raise `InvalidInput` with the reason why not."""
+    if "title" in value and "text" not in value:
+        name = find(_text(value, "talk"), {one: one for one in reading.window.talks})
+        title = _checked(_text(value, "title"), _TITLE)
+        its = [handle for handle, (_, talk) in reading.window.messages.items() if talk == name]
+        _believe(doubts, title, its)
+        reading.titles.setdefault(name, title)
+        return
+    cited = _cited(reading.window, value.get("evidence"))
+    talks = {reading.window.messages[handle][1] for handle in cited}
+    if len(talks) != 1:
+        raise InvalidInput("It cites messages of several conversations.")
+    if all(is_order(said[handle].partition(": ")[2]) for handle in cited):
+        raise InvalidInput("It follows an order written in the chat.")
+    text = _checked(_text(value, "text"), _LINE)
+    _believe(doubts, text, cited)
+    lines = reading.lines[talks.pop()]
+    if len(lines) == _MAX_LINES:
+        raise InvalidInput(f"There are {_MAX_LINES} sentences of this conversation already.")
+    if comparison_form(text) in {comparison_form(one.text) for one in lines}:
+        raise InvalidInput("It says the same as a sentence before it.")
+    lines.append(WrittenLine(text, tuple(reading.window.messages[handle][0] for handle in cited)))
+
+
+def _cited(window: Window, evidence: object) -> list[str]:
+    given = [evidence] if isinstance(evidence, str) else evidence
+    if not isinstance(given, list) or not given:
+        raise InvalidInput("It cites no message.")
+    handles = {handle: handle for handle in window.messages}
+    return list(dict.fromkeys(find(str(one), handles) for one in given[:_MAX_CITED]))
+
+
+def _text(value: Mapping[str, Any], name: str) -> str:
+    text = value.get(name)
+    if not isinstance(text, str):
+        raise InvalidInput(f"It has no {name}.")
+    return text
+
+
+def _checked(given: str, most: int) -> str:
+    text = clean_line(given[: 4 * most])
+    if not any(character.isalnum() for character in text):
+        raise InvalidInput("It is empty.")
+    if graphemes(text) > most or len(given) > 4 * most:
+        raise InvalidInput(f"It is longer than {most} characters.")
+    return text
+
+
+def _believe(doubts: Doubts, text: str, cited: Sequence[str]) -> None:
+    if why := doubts.of_account(text, cited):
+        raise InvalidInput(why)

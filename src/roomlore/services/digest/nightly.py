@@ -1,0 +1,211 @@
+"""Digests by a schedule, as durable work, sent to a webhook."""
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from roomlore.core.audience import RoomKind
+from roomlore.core.digest.digest import Digest
+from roomlore.core.errors import NotFound, Unavailable
+from roomlore.core.work import work_name
+from roomlore.ports.coordination import Clock
+from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.storage import RoomBehind, Storage
+from roomlore.ports.webhooks import Webhook
+from roomlore.services.digest.digest_service import DigestService
+
+DIGEST = "digest"
+"""The work that sends a digest, the background job that enqueues it, and the watermark of a room up to which it was
+sent."""
+_MARK = "schedule:digest"
+_NOWHERE = {"tenant": "", "room_id": ""}
+_PAGE = 100
+_FIRST = timedelta(days=1)
+_LONGEST = timedelta(days=7)
+"""How far back the first digest of a room goes, and later ones."""
+EVERY_ROOM = "*"
+
+
+class Times(Protocol):
+    """The times of the schedule."""
+
+    def last(self, now: datetime) -> datetime:
+        """Return the last time at or before `now`, UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightlyOptions:
+    """The settings of digests by a schedule. `rooms`: the ids of the rooms, or '*' for every room; if empty, rooms that
+    are public. `least`: new messages from which a room gets one."""
+
+    rooms: frozenset[str]
+    least: int
+    max_tokens: int
+
+
+class NightlyDigests:
+    """The scheduled digests of all tenants. `times`, `webhook`: None if nothing is sent. `digests`: the digests of a
+    tenant."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        durable: DurableWork,
+        clock: Clock,
+        times: Times | None,
+        webhook: Webhook | None,
+        digests: Callable[[str], DigestService],
+        options: NightlyOptions,
+    ) -> None:
+        self._storage = storage
+        self._durable = durable
+        self._clock = clock
+        self._times = times
+        self._webhook = webhook
+        self._digests = digests
+        self._options = options
+
+    async def sweep(self) -> list[str]:
+        """Enqueue the digests of the last scheduled time, unless that was done, and return the ids of the work."""
+        if self._times is None:
+            return []
+        async with self._storage.reading() as work:
+            mark = (await work.progress.marks(**_NOWHERE, names=[_MARK])).get(_MARK)
+        if mark is None:
+            await self._move(int(self._clock.now().timestamp()), was=0)
+            return []
+        tick = int(self._times.last(self._clock.now()).timestamp())
+        if tick <= mark:
+            return []
+        enqueued = [await self._enqueue(room, tick) async for room in self._rooms()]
+        await self._move(tick, was=mark)
+        return enqueued
+
+    async def _move(self, tick: int, *, was: int) -> None:
+        async with self._storage.writing() as work:
+            await work.progress.move_mark(**_NOWHERE, name=_MARK, arrival=tick, was=was, now=self._clock.now())
+
+    async def _rooms(self) -> AsyncIterator[RoomBehind]:
+        after = ("", "")
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.progress.rooms_behind(
+                    name=DIGEST, least=self._options.least, after=after, limit=_PAGE
+                )
+            for room in page:
+                if await self._is_wanted(room):
+                    yield room
+            if len(page) < _PAGE:
+                return
+            after = (page[-1].tenant, page[-1].room_id)
+
+    async def _is_wanted(self, room: RoomBehind) -> bool:
+        if self._options.rooms:
+            return bool(self._options.rooms & {room.room_id, EVERY_ROOM})
+        async with self._storage.reading() as work:
+            found = await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
+        return found is not None and found.kind is RoomKind.PUBLIC
+
+    async def _enqueue(self, room: RoomBehind, tick: int) -> str:
+        own = hashlib.sha256(room.room_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        work_id = work_name(room.tenant, DIGEST, f"{tick:011d}-{own}")
+        arguments = {"tenant": room.tenant, "room_id": room.room_id, "tick": tick, "work_id": work_id}
+        await self._durable.start(
+            DIGEST, work_id=work_id, partition=work_name(room.tenant, DIGEST, own), arguments=arguments
+        )
+        return work_id
+
+    async def work(self, steps: Steps, arguments: Json) -> None:
+        """Make the digest of a room and send it, as durable work. A digest is made once, and sent until it is accepted;
+        a receiver drops repeats by their id."""
+        tenant, room_id, tick = str(arguments["tenant"]), str(arguments["room_id"]), int(arguments["tick"])
+        webhook = self._webhook
+        if webhook is None:
+            raise Unavailable("digest_webhook is not set, so the digest cannot be sent.")
+
+        async def make() -> Json:
+            return await self._made(tenant, room_id, tick)
+
+        async def send() -> Json:
+            body = json.dumps(made["body"], ensure_ascii=False, separators=(",", ":"))
+            await webhook.send(body.encode("utf-8"), message_id=str(arguments["work_id"]))
+            return {}
+
+        made = await steps.once("digest", make)
+        if made["body"]:
+            await steps.once("send", send)
+        await self._read_up_to(tenant, room_id, int(made["last"]))
+        await steps.report(f"sent {made['messages']} messages of {room_id!r:.80}" if made["body"] else "nothing new")
+
+    async def _made(self, tenant: str, room_id: str, tick: int) -> Json:
+        """Return the body to send, empty if nothing was said, and the last message that it covers."""
+        here = {"tenant": tenant, "room_id": room_id}
+        at = datetime.fromtimestamp(tick, UTC)
+        async with self._storage.reading() as work:
+            room = await work.rooms.find(**here)
+            mark = (await work.progress.marks(**here, names=[DIGEST])).get(DIGEST, 0)
+            new = await work.messages.page(**here, after=mark, limit=1)
+        if room is None or not new:
+            return {"body": {}, "last": mark, "messages": 0}
+        since = max(new[0].at, at - _LONGEST) if mark else at - _FIRST
+        try:
+            made = await self._digests(tenant).make(
+                room_id, since=since, max_tokens=self._options.max_tokens, viewer=f"room:{room_id}"
+            )
+        except NotFound:
+            return {"body": {}, "last": mark, "messages": 0}
+        last = room.next_arrival - 1
+        return {"body": _body(tenant, at, made) if made.entries else {}, "last": last, "messages": made.messages}
+
+    async def _read_up_to(self, tenant: str, room_id: str, arrival: int) -> None:
+        here = {"tenant": tenant, "room_id": room_id}
+        async with self._storage.writing() as work:
+            was = (await work.progress.marks(**here, names=[DIGEST])).get(DIGEST, 0)
+            if arrival > was:
+                await work.progress.move_mark(**here, name=DIGEST, arrival=arrival, was=was, now=self._clock.now())
+
+
+def _body(tenant: str, at: datetime, made: Digest) -> Json:
+    """Return what is sent. Text that UTF-8 cannot hold is replaced, since a store of work may refuse it."""
+    text = json.dumps(_fields(tenant, at, made), ensure_ascii=False)
+    body: dict[str, Any] = json.loads(text.encode("utf-8", "replace"))
+    return body
+
+
+def _fields(tenant: str, at: datetime, made: Digest) -> Json:
+    return {
+        "type": "digest",
+        "tenant": tenant,
+        "room_id": made.room_id,
+        "made_for": at.isoformat(),
+        "messages": made.messages,
+        "left": made.left,
+        "model": made.model,
+        "degraded": made.degraded,
+        "text": made.to_prompt(),
+        "entries": [
+            {
+                "title": entry.title,
+                "why": entry.why,
+                "state": str(entry.state),
+                "people": list(entry.people),
+                "first_at": entry.first_at.isoformat(),
+                "last_at": entry.last_at.isoformat(),
+                "lines": [
+                    {
+                        "text": line.text,
+                        "name": line.name,
+                        "sent_at": line.sent_at.isoformat(),
+                        "message_ids": list(line.cited),
+                        "decides": line.decides,
+                    }
+                    for line in entry.lines
+                ],
+            }
+            for entry in made.entries
+        ],
+    }

@@ -1,0 +1,137 @@
+"""Have a model write the conversations of a digest, window by window."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any, Protocol
+
+from roomlore.core.chat import ChatAnswer, ChatRequest
+from roomlore.core.digest.talks import Talk
+from roomlore.core.digest.written import Window, Written, read_written, windows_of
+from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
+from roomlore.core.evolution.requests import Mode, Rejected
+from roomlore.core.text import language as language_of
+from roomlore.ports.language import Language, Prompts
+
+log = logging.getLogger(__name__)
+
+_PROMPT = "room_digest"
+_ANSWER_TOKENS = 4096
+_SENTENCES = 2
+_FEWEST_WORDS, _MOST_WORDS = 15, 40
+_SHOWN_REASON = 200
+
+
+class Models(Protocol):
+    """The part of the model service that digests use."""
+
+    async def has_provider(self, model_id: str) -> bool: ...
+
+    async def complete(
+        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Any = None
+    ) -> ChatAnswer: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingOptions:
+    """The settings of digests that a model writes. `model`: of the registry. `timeout_seconds`: for a whole digest.
+    `zone`: of the times that the model is shown."""
+
+    model: str
+    timeout_seconds: float
+    zone: tzinfo
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a model wrote of conversations, by their numbers. `model`: its provider and id, None if nothing came.
+    `degraded`: why something is missing, None if nothing is."""
+
+    written: Mapping[int, Written]
+    model: str | None
+    degraded: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The answer for one window."""
+
+    written: Mapping[int, Written]
+    refused: Sequence[Rejected] = ()
+    model: str = ""
+    failed: str = ""
+
+
+class Writing:
+    """Ask a model to write digests."""
+
+    def __init__(self, *, models: Models, prompts: Prompts, options: WritingOptions) -> None:
+        self._models = models
+        self._prompts = prompts
+        self._options = options
+
+    async def writes(self, mode: Mode) -> bool:
+        """Return True if a model is to write. Raise `ModelUnavailable` if one must, and none is set up."""
+        if mode == "offline":
+            return False
+        if await self._models.has_provider(self._options.model):
+            return True
+        if mode == "llm":
+            raise ModelUnavailable(
+                f"No provider of the model {self._options.model!r} can be asked: give one a key, or ask for the mode "
+                "'offline'. `roomlore models` shows how each stands.",
+                cause="unreachable",
+            )
+        return False
+
+    async def write(self, room_id: str, talks: Mapping[int, Talk], *, language: Language, max_tokens: int) -> Account:
+        """Return what the model wrote of the talks, all windows at once. It never fails: what is missing is told."""
+        people = {one.message.sender_id: one.message.sender_name for talk in talks.values() for one in talk.entries}
+        windows = await asyncio.to_thread(windows_of, talks, room_id=room_id, people=people, zone=self._options.zone)
+        each = max_tokens // max(1, len(talks)) // _SENTENCES
+        words = min(_MOST_WORDS, max(_FEWEST_WORDS, each))
+        parts = await asyncio.gather(*(self._part(window, language, words) for window in windows))
+        written = {number: one for part in parts for number, one in part.written.items()}
+        self._note(room_id, parts)
+        models = Counter(part.model for part in parts if part.written)
+        return Account(written, models.most_common(1)[0][0] if models else None, _missing(parts))
+
+    async def _part(self, window: Window, language: Language, words: int) -> _Part:
+        try:
+            async with asyncio.timeout(self._options.timeout_seconds):
+                prompt = await self._prompts.find(_PROMPT, language=language)
+                asked = prompt.fill({"conversations": window.text, "words": str(words)})
+                request = ChatRequest(messages=({"role": "user", "content": asked},), max_tokens=_ANSWER_TOKENS)
+                answer = await self._models.complete(
+                    self._options.model, request, timeout_seconds=self._options.timeout_seconds
+                )
+        except TimeoutError:
+            return _Part({}, failed=f"the model took longer than {self._options.timeout_seconds:g} s")
+        except (ModelUnavailable, BadModelOutput, NotFound) as error:
+            return _Part({}, failed=str(error))
+        written, refused = await asyncio.to_thread(read_written, answer.text, window)
+        failed = "" if written else "no line of the model's answer can be used"
+        return _Part(written, refused, f"{answer.provider}/{answer.model_id}", failed)
+
+    def _note(self, room_id: str, parts: Sequence[_Part]) -> None:
+        refused = Counter(one.reason for part in parts for one in part.refused)
+        if refused:
+            extra = {"room": room_id, "refused": dict(refused.most_common(5))}
+            log.info("lines of a digest by a model were refused", extra=extra)
+
+
+def _missing(parts: Sequence[_Part]) -> str | None:
+    failed = [part.failed for part in parts if part.failed]
+    if not failed:
+        return None
+    many = "" if len(failed) == len(parts) else f"{len(failed)} of {len(parts)} parts: "
+    return f"{many}made of the messages' own sentences, since {failed[0][:_SHOWN_REASON]}"
+
+
+def language_for(own: Sequence[str], texts: Sequence[str]) -> Language:
+    """Return the language of a reader by what they wrote, or of most of the texts."""
+    counts = Counter(language_of(text) for text in own or texts if text.strip())
+    return "zh" if counts["zh"] > counts["en"] else "en"

@@ -1,0 +1,92 @@
+"""The command line in Chinese."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from roomlore.surfaces.cli.app import app
+from roomlore.surfaces.cli.language import _errors, _words, interface_language, into_chinese
+
+HAN = re.compile("[\u4e00-\u9fff]")
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    plain = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LC_MESSAGES", "LANG")}
+    given = {**plain, "PYTHONUTF8": "1", "COLUMNS": "100", **environment}
+    program = [sys.executable, "-m", "roomlore", *arguments]
+    return subprocess.run(program, env=given, capture_output=True, text=True, check=False)
+
+
+def texts(command) -> set[str]:
+    own = {command.help, *(getattr(parameter, "help", None) for parameter in command.params)} - {None, ""}
+    return own.union(*map(texts, getattr(command, "commands", {}).values()))
+
+
+def test_every_help_text_has_a_translation_and_no_translation_is_left_over():
+    assert texts(typer.main.get_command(app)) == _words("help").keys()
+
+
+def test_translations_keep_what_is_typed():
+    for english, chinese in _words("help").items():
+        typed = set(re.findall(r"`([^`]+)`", english))
+        assert typed - set(re.findall(r"`([^`]+)`", chinese)) <= {
+            "3 days ago",
+            "'3 days ago'",
+            "'last week'",
+            "yesterday",
+        }, english
+        assert HAN.search(chinese)
+
+
+def test_translations_of_errors_name_the_same_things():
+    for english, chinese in _words("errors").items():
+        assert set(re.findall(r"\{(\w+)\}", english)) == set(re.findall(r"\{(\w+)\}", chinese)), english
+        assert HAN.search(chinese)
+    assert len(_errors()) == len(_words("errors"))
+
+
+@pytest.mark.parametrize(
+    ("variables", "language"),
+    [
+        ({"MEMORY_LANGUAGE": "zh"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LC_ALL": "C", "LANG": "zh_CN.UTF-8"}, "en"),
+        ({"LC_MESSAGES": "zh_TW.UTF-8", "LANG": "en_US.UTF-8"}, "zh"),
+        ({"MEMORY_LANGUAGE": "en", "LANG": "zh_CN.UTF-8"}, "en"),
+        ({}, "en"),
+    ],
+)
+def test_the_language_is_the_variables_else_the_locales(monkeypatch, variables, language):
+    for name in ("MEMORY_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert interface_language() == language
+
+
+def test_help_and_errors_are_in_chinese(tmp_path):
+    told = run("import", "--help", LANG="zh_CN.UTF-8").stdout
+    assert "导入聊天记录" in told
+    assert "选项" in told
+    assert "显示帮助后退出" in told
+    assert "Show this message" not in told
+    failed = run("--db", f"{tmp_path}/none.db", "rooms", MEMORY_LANGUAGE="zh")
+    assert failed.returncode == 1
+    assert failed.stderr == (
+        f"roomlore: 没有数据库 {tmp_path}/none.db。`roomlore import 文件` 会创建它；"
+        "要读取别的数据库，在命令前指定，例如 `roomlore --db chat.db rooms`。\n"
+    )
+    assert "Import chat exports" in run("import", "--help", LANG="en_US.UTF-8").stdout
+
+
+def test_an_error_that_is_not_translated_stays_as_it_is():
+    assert into_chinese("The flux capacitor is empty.") == "The flux capacitor is empty."
+
+
+@pytest.mark.parametrize("hostile", ["There is no memory " * 3000, "{" * 5000, "no format is called " + "a: " * 20000])
+def test_reading_an_error_takes_no_long(hostile):
+    assert isinstance(into_chinese(hostile), str)
