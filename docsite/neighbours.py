@@ -13,8 +13,11 @@ from pathlib import Path
 import rjieba
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
+from mkdocs.utils.templates import TemplateContext
 
+_BOOSTS = {"how-to/": 4.0, "quickstart": 4.0, "explanation/": 2.0, "../": 0.4, "decisions/": 0.5, "reference/": 0.2}
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 _BETWEEN = "\u200b"
@@ -37,6 +40,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Return the Markdown. Links from a page of the top folder into docs/ become MkDocs' own; other Markdown files from
     there are shown unchanged."""
     place = page.file.src_uri
+    page.meta.setdefault("search", {"boost": _boost(place)})
     if not place.startswith("../"):
         return markdown
     if place.removeprefix("../") not in PAGES:
@@ -44,12 +48,29 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return _LINK.sub(lambda link: _from_the_top(link.group(), files), markdown)
 
 
+def _boost(place: str) -> float:
+    """Return how much a hit on this page counts: whoever searches for a word wants to know how to do it, before the
+    field or the decision that has the word in its name."""
+    return next((weight for begun, weight in _BOOSTS.items() if place.startswith(begun)), 1.0)
+
+
+def on_page_context(context: TemplateContext, page: Page, config: MkDocsConfig, nav: Navigation) -> TemplateContext:
+    """Return the context. The frame of a Chinese page is in Chinese."""
+    config.theme["language"] = "zh" if _is_chinese(page) else "en"
+    return context
+
+
+def _is_chinese(page: Page) -> bool:
+    return ".zh." in page.file.src_uri
+
+
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Return the page for browsers and screen readers: Chinese pages declare their language, and the search has a
     name. Pages declare no alternate language: the menu leads to another page, and the theme would look for a sitemap
     there."""
-    named = _ALTERNATE.sub("", output).replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
-    return named.replace('<html lang="en"', '<html lang="zh"', 1) if ".zh." in page.file.src_uri else named
+    label = "搜索" if _is_chinese(page) else "Search"
+    named = _ALTERNATE.sub("", output).replace(_SEARCH, f'{_SEARCH} aria-label="{label}"')
+    return named.replace('<html lang="en"', '<html lang="zh"', 1) if _is_chinese(page) else named
 
 
 def on_post_build(config: MkDocsConfig) -> None:

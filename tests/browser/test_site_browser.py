@@ -76,3 +76,39 @@ async def test_pages_have_no_serious_fault_and_fit_their_width(address, scheme, 
             assert [(place, one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
             assert await page.evaluate("document.documentElement.scrollWidth") <= width
         assert [(status, url) for status, url in answers if status >= 400] == []
+
+
+CODE_PAGES = (*PAGES[:4], "project/readme/", "how-to/contexts/", "how-to/production/")
+CUT = "[...document.querySelectorAll('pre code')].filter(one => one.scrollWidth > one.clientWidth + 1).length"
+FOUND = "[...document.querySelectorAll('.md-search-result__item > a')].map(one => new URL(one.href).pathname)"
+
+
+async def test_code_is_not_cut_and_a_chinese_page_has_a_chinese_frame(address):
+    async with async_playwright() as started:
+        browser = await started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE_MS)
+        page = await browser.new_page(viewport={"width": 1440, "height": 900})
+        for name in CODE_PAGES:
+            await page.goto(address + name)
+            assert await page.locator("pre code").count() > 0, name
+            assert await page.evaluate(CUT) == 0, name
+            chinese = name.endswith(".zh/")
+            assert await page.locator("input.md-search__input").get_attribute("placeholder") == (
+                "搜索" if chinese else "Search"
+            )
+        await browser.close()
+
+
+@pytest.mark.parametrize(
+    ("word", "first"), [("context", "how-to/contexts/"), ("forget", "how-to/forget/"), ("search", "how-to/search/")]
+)
+async def test_a_search_finds_the_how_to_before_the_field(address, word, first):
+    async with async_playwright() as started:
+        browser = await started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE_MS)
+        page = await browser.new_page()
+        await page.goto(address)
+        await page.keyboard.press("/")
+        await page.keyboard.type(word)
+        await page.locator(".md-search-result__item").first.wait_for()
+        await page.wait_for_timeout(500)
+        assert (await page.evaluate(FOUND))[0] == f"/{first}"
+        await browser.close()

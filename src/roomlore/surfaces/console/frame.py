@@ -247,6 +247,14 @@ class Page:
             self.keep(answer, FORM_COOKIE, token)
         return answer
 
+    def written(self, template: str, **values: Any) -> str:
+        """Return a piece of a page, without a form, as text."""
+        return _templates().get_template(template).render(**self._shared(""), **values)
+
+    def piece(self, text: str) -> Response:
+        """Return a piece of a page."""
+        return HTMLResponse(text.encode("utf-8", "replace"), 200, dict(_HEADERS))
+
     def go(self, path: str, **query: object) -> Response:
         """Return a redirect to a page, after a form."""
         return RedirectResponse(address(path, **query), 303, dict(_HEADERS))

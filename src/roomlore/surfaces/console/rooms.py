@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, StoredMessage, TalkState
+from roomlore.core.models import Entry, Room, StoredMessage, TalkState
 from roomlore.surfaces.console.frame import LONGEST, Page
 from roomlore.surfaces.console.live import Live, told
 from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
@@ -168,6 +168,15 @@ async def since(page: Page) -> Response:
     """Return the messages after an arrival as a piece of a page: the newest 60 of them."""
     lore, room_id, after = page.lore, await page.room(), page.number("after") or 0
     known = await lore.rooms.get(room_id)
+    looks = known.created_at, known.revision, page.tongue.language, page.zone.key
+    live_rooms: Live = page.request.app.state.live
+    return page.piece(
+        await live_rooms.piece((lore.tenant, room_id, after, *looks), lambda: _new(page, lore, known, after))
+    )
+
+
+async def _new(page: Page, lore: Lore, known: Room, after: int) -> str:
+    room_id = known.room_id
     count = max(0, min(_AT_MOST_NEW, known.next_arrival - 1 - after))
     async with lore.storage.reading() as work:
         found = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=count + 1)
@@ -175,7 +184,7 @@ async def since(page: Page) -> Response:
     shown = await _shown(page, room_id, entries)
     new = [one for one in shown.said if one.entry.message.arrival > after][-_AT_MOST_NEW:]
     missed = new[0].entry.message.arrival - after - 1 if len(new) == _AT_MOST_NEW else 0
-    return page.show("since.html", room_id=room_id, said=new, longest=LONGEST, missed=missed)
+    return page.written("since.html", room_id=room_id, said=new, longest=LONGEST, missed=missed)
 
 
 async def live(page: Page) -> Response:
