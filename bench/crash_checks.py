@@ -1,8 +1,8 @@
 """Check what is stored after `crash` against what was acknowledged, what models were asked, and itself. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from bench.crash_items import ROOMS, Room, item, last_answered, mark_of, request_of
@@ -48,8 +48,9 @@ class Piece:
         return self.agent, self.room, self.last
 
 
-def violations(known: Known, stored: Stored) -> list[str]:
+def violations(known: Known, everything: Stored) -> list[str]:
     """A line for everything that must not be."""
+    stored, folds = _apart(everything)
     return [
         *known.wrong,
         *stored.troubles,
@@ -57,8 +58,23 @@ def violations(known: Known, stored: Stored) -> list[str]:
         *_sessions(stored),
         *_extractions(stored),
         *_works(stored),
-        *_paid(known, stored),
+        *_paid(known, stored, folds),
     ]
+
+
+def _apart(stored: Stored) -> tuple[Stored, list[Evolution]]:
+    """Return what is stored without the merges of a room's oldest short memories, which some extractions make beside
+    their own, and the records of these."""
+    folds = [evolution for evolution in stored.evolutions if "folded" in evolution.facts]
+    ids = {fold.evolution_id for fold in folds}
+    return (
+        replace(
+            stored,
+            evolutions=[one for one in stored.evolutions if one.evolution_id not in ids],
+            memories=[one for one in stored.memories if one.evolution_id not in ids],
+        ),
+        folds,
+    )
 
 
 def replies_of(messages: Sequence[StoredMessage]) -> dict[str, list[StoredMessage]]:
@@ -184,11 +200,14 @@ def _works(stored: Stored) -> Iterator[str]:
     yield from (f"work for the extraction {_told(one)} is there {n} times" for one, n in there.items() if n > 1)
 
 
-def _paid(known: Known, stored: Stored) -> Iterator[str]:
+def _paid(known: Known, stored: Stored, folds: Sequence[Evolution]) -> Iterator[str]:
     asked: dict[Key, list[Request]] = defaultdict(list)
     for request in sorted(known.requests, key=lambda one: (one.life, one.number)):
         asked[request.key].append(request)
-    used = {**_replies_kept(stored), **_memories_kept(stored)}
+    keys = {request.number: request.key for request in known.requests}
+    merged = [request_of(fold.raw_answer) for fold in folds]
+    used = {**_replies_kept(stored), **_memories_kept(stored), **{keys.get(one, ("fold", "")): one for one in merged}}
+    yield from (f"the merge of request {one} is there {n} times" for one, n in Counter(merged).items() if n > 1)
     for key, requests in asked.items():
         yield from _explained(key, requests)
         if key not in used:
@@ -196,7 +215,7 @@ def _paid(known: Known, stored: Stored) -> Iterator[str]:
         elif used[key] and used[key] != requests[-1].number:
             yield f"{_key(key)}: request {used[key]} is kept, and the model was asked once more, {requests[-1].number}"
     yield from (f"{_key(key)}: kept, and no model was asked" for key in used if used[key] and key not in asked)
-    yield from _written(stored)
+    yield from _written(stored, merged)
 
 
 def _explained(key: Key, requests: Sequence[Request]) -> Iterator[str]:
@@ -223,13 +242,15 @@ def _memories_kept(stored: Stored) -> dict[Key, int]:
     }
 
 
-def _written(stored: Stored) -> Iterator[str]:
-    """Each extraction has one finished step, and it is the one whose answer was kept."""
+def _written(stored: Stored, merged: Collection[int]) -> Iterator[str]:
+    """Each extraction has one finished step, and it is the one whose answer was kept; and so has each merge."""
     places = {work.work_id: work_place(work) for work in stored.works if work.name == EXTRACTION}
     steps: dict[Place, list[int]] = defaultdict(list)
     for step in stored.steps:
-        if step.work_id in places:
+        if step.work_id in places and step.request not in merged:
             steps[places[step.work_id]].append(step.request)
+    finished = Counter(step.request for step in stored.steps)
+    yield from (f"the merge of request {one} has {finished[one]} steps" for one in merged if finished[one] != 1)
     for evolution in stored.evolutions:
         kept, found = request_of(evolution.raw_answer), steps[_place(evolution)]
         if found != [kept]:

@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal, Protocol
 
 from bench.crash_items import answer_pieces, last_asked, mark_of, memory
@@ -18,12 +19,12 @@ _LONGEST_SECONDS = 0.25
 class Request:
     """`life`: which process asked. `number`: from 1, as they were read here. `label`: of the question that is replied
     to, or the mark of the answer that the messages to be remembered end with, or what tells the prompt of an evolution
-    from all others; '' where that cannot be told. Times are of `time.monotonic`; `answered_at`: when the last byte of
-    the answer was sent, None where it was not."""
+    or of a merge of memories from all others; '' where that cannot be told. Times are of `time.monotonic`;
+    `answered_at`: when the last byte of the answer was sent, None where it was not."""
 
     life: int
     number: int
-    kind: Literal["reply", "memory", "evolution"]
+    kind: Literal["reply", "memory", "fold", "evolution"]
     label: str
     at: float = 0.0
     asked: Asked | None = None
@@ -69,9 +70,13 @@ class ScriptedModel:
         life = life_of(asked)
         after = self._chance.uniform(0.0, _LONGEST_SECONDS)
         if asked.model == MEMORIES:
-            label = mark_of(asked.prompt)
-            self.requests.append(Request(life, number, "memory", label, time.monotonic(), asked))
-            return Says(text=memory(label, number), after=after)
+            mark = mark_of(asked.prompt)
+            if mark:
+                self.requests.append(Request(life, number, "memory", mark, time.monotonic(), asked))
+            else:  # short memories are merged, once a room has many
+                notes = sha256(asked.prompt.encode()).hexdigest()[:8]
+                self.requests.append(Request(life, number, "fold", notes, time.monotonic(), asked))
+            return Says(text=memory(mark, number), after=after)
         label = last_asked(str(asked.body["messages"][-1].get("content")))
         self.requests.append(Request(life, number, "reply", label, time.monotonic(), asked))
         pieces = answer_pieces(label, number)

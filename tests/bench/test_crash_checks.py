@@ -60,6 +60,31 @@ def stored() -> Stored:
     )
 
 
+def with_a_merge(times: int = 1, steps: int = 1) -> tuple[Known, Stored]:
+    """The extraction also merged the oldest memories."""
+    asked, before = known(), stored()
+    merge = builders.evolution(
+        scope="agent:bot", room_id="told", first_arrival=1, last_arrival=10, evolution_id="merge",
+        raw_answer=memory("", 3), facts={"folded": ["x"]},
+    )  # fmt: skip
+    kept = builders.memory("y", scope="agent:bot", statement=memory("", 3), evolution_id="merge")
+    return replace(asked, requests=[*asked.requests, Request(1, 3, "fold", "notes")]), replace(
+        before,
+        evolutions=[*before.evolutions, *[merge] * times],
+        memories=[*before.memories, kept],
+        steps=[*before.steps, *[Step("w", 3, 1.0)] * steps],
+    )
+
+
+def test_a_merge_of_short_memories_is_no_second_extraction():
+    assert violations(*with_a_merge()) == []
+
+
+@pytest.mark.parametrize(("times", "steps"), [(2, 1), (0, 1), (1, 0), (1, 2)])
+def test_a_merge_is_there_once_and_was_paid_for_once(times, steps):
+    assert violations(*with_a_merge(times, steps))
+
+
 def work(**fields: object) -> WorkState:
     about = {"agent_id": "bot", "room_id": "told", "last": 10}
     given = {
