@@ -1,10 +1,10 @@
 """Measure how reliable the scores of memories are: precision and recall at the threshold, with embeddings and without.
 
-Each question is put to a group of its own: the memories that answer it and others that do not. The questions that ship
-with the bench (`bench/data/memory_questions.jsonl`: six made-up groups, each in Chinese and English, so that questions
-and memories also cross languages) name every memory that answers; "fit" are those the constants of the score were found
-on. Folders of rooms with labelled questions can be added: there a question's gold messages are the memories that
-answer, at most four of them, and twenty others of its room, drawn at random, the ones that do not.
+Each question is put to a group of its own: the memories that answer it and others that do not. The questions that
+ship with the bench (`bench/data/memory_questions.jsonl`: six made-up groups, each in Chinese and English, so that
+questions and memories also cross languages) name every memory that answers. Folders of rooms with labelled questions
+can be added: there a question's gold messages are the memories that answer, at most four of them, and twenty others
+of its room, drawn at random, the ones that do not.
 """
 
 import argparse
@@ -20,6 +20,8 @@ import numpy as np
 from bench.kept_vectors import KeptEmbedder
 from bench.recall_data import rooms_of, sets_of
 from roomlore.adapters.embedding import open_offline
+from roomlore.adapters.weights import load_answer_model
+from roomlore.core.memory.answering import Matches
 from roomlore.core.memory.scoring import (
     BACKGROUND,
     Background,
@@ -124,7 +126,10 @@ async def _ask(asked: Asked, embedder: Embedder, background: Background, both: R
     vectors = await embedder.embed(list(asked.memories), kind="passage")
     scripts = np.array([is_dense_script(memory) for memory in asked.memories])
     near = nearness(Cosines(cosines_of(vectors, vector), scripts), background.cosines(vector))
-    both.take(asked, score(question, words, near).total.tolist())
+    learned = load_answer_model()
+    direction = learned.direction(vector, dense_script=question.dense_script)
+    values = direction.of(cosines_of(vectors, direction.vector), scripts)
+    both.take(asked, score(question, words, near, Matches(values, scripts, learned.weights)).total.tolist())
     alone.take(asked, score(question, words).total.tolist())
 
 

@@ -1,1 +1,1 @@
-"""Reproduces the shipped weights of the link model."""
+"""Reproduces the shipped weights."""

@@ -27,7 +27,7 @@ from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
 from roomlore.core.evolution.offline import cues, finding, future_days, reading
 from roomlore.core.linking import window
-from roomlore.core.memory import extraction, scoring, shortening, words_diff, writing
+from roomlore.core.memory import answering, extraction, scoring, shortening, words_diff, writing
 from roomlore.core.memory import reading as memory_reading
 from roomlore.core.memory import scoring as memory_asking
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
@@ -199,6 +199,8 @@ READERS: dict[str, Reader] = {
     "core.memory.reading:is_injected": lambda text: memory_reading.is_injected(_message(text, Role.SYSTEM)),
     "core.memory.reading:own_words": lambda text: memory_reading.own_words(_message(text)),
     "core.memory.scoring:is_dense_script": scoring.is_dense_script,
+    "core.memory.answering:asked_for": answering.asked_for,
+    "core.memory.answering:held": lambda text: answering.held([text]),
     "core.memory.words_diff:words_diff": lambda text: words_diff.words_diff(text, f"{text[1:]}!"),
     "core.mentions:find_mentions": lambda text: mentions.find_mentions(text, _PEOPLE.names),
     "core.mentions:naming_of": lambda text: mentions.naming_of([text]),

@@ -317,3 +317,17 @@ async def test_with_the_model_on_this_machine_what_answers_scores_high_and_the_r
     assert first.score > 0.8
     assert all(hit.score < 0.7 for hit in others)
     assert len(others) == 9
+
+
+async def test_with_the_model_on_this_machine_a_memory_scores_the_same_before_it_is_indexed():
+    async with opened("sqlite://", open_offline()) as lore:
+        await remember(lore, CHINESE_MEMORIES[:5])
+        await drain(lore)
+        await remember(lore, ENGLISH_MEMORIES[5:])
+        scores = []
+        for _ in range(2):
+            found = await lore.memories.search("tea", "谁不能吃花生？ Who cannot eat peanuts?", threshold=0, limit=10)
+            scores.append({hit.memory.statement: hit.score for hit in found.hits})
+            await drain(lore)
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    assert max(scores[0], key=scores[0].__getitem__) == ENGLISH_MEMORIES[8]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from roomlore.core.audience import EvidenceTable, View, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable
+from roomlore.core.memory.answering import AnswerModel, Flags, Matches
 from roomlore.core.memory.memory import Memory, MemoryAnswer, MemoryHit, NumberedMemory, next_end
 from roomlore.core.memory.scoring import (
     BACKGROUND,
     Background,
     Cosines,
-    Flags,
     Question,
     Scores,
     Words,
@@ -28,7 +28,7 @@ from roomlore.core.memory.scoring import (
     read_question,
     score,
 )
-from roomlore.core.search.hits import Dense, Floats, Ints, Nearest
+from roomlore.core.search.hits import Dense, Floats, Ints, Nearest, Vectors
 from roomlore.core.visibility import told
 from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
@@ -161,8 +161,16 @@ def _seen(every: Sequence[NumberedMemory], seen: NDArray[np.bool_], view: View) 
 class Meaning(Protocol):
     """A search of memories by meaning, for all tenants."""
 
-    async def near(self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None) -> Dense:
-        """Return the nearest neighbours of each text, or the problem if they are not available."""
+    async def near(
+        self,
+        tenant: str,
+        scope: str,
+        texts: Sequence[str],
+        only: Ints | None,
+        turned: Callable[[Vectors], Vectors] | None = None,
+    ) -> Dense:
+        """Return the nearest neighbours of each text, or the problem if they are not available. `turned`: makes more
+        vectors of those of the texts; the neighbours of these follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +181,19 @@ class _Asked:
     only: Ints | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What vectors say of every memory: its nearness, NaN for one without a vector yet, and how well it matches, if
+    that was learned for the model. `unknown`: how many are NaN."""
+
+    near: Floats
+    matches: Matches | None
+    unknown: int = 0
+
+
 class MemorySearch:
-    """Search scopes of all tenants. `embedder`: the one that made the vectors, None if there are none."""
+    """Search scopes of all tenants. `embedder`: the one that made the vectors, None if there are none. `answers`: the
+    comparison learned for its model, None if there is none."""
 
     def __init__(
         self,
@@ -182,11 +201,13 @@ class MemorySearch:
         cache: MemorySearchCache,
         meaning: Meaning,
         embedder: Embedder | None,
+        answers: AnswerModel | None,
         clock: Clock,
         jobs: Jobs,
         telemetry: Telemetry,
     ) -> None:
         self._cache = cache
+        self._answers = answers
         self._meaning = meaning
         self._embedder = embedder
         self._clock = clock
@@ -214,13 +235,13 @@ class MemorySearch:
         question = read_question(query, of_group=scope.startswith("group:"))
         asked = _Asked(tenant, scope, question, None if viewer is None else np.sort(ready.numbers))
         dense, background = await self._near(asked)
-        near, problem = None, dense.problem
+        near, matches, problem = None, None, dense.problem
         if background is not None:
-            near, unknown = await self._nearness(asked, ready, dense, background)
-            problem = problem or (
-                f"{unknown} memories have no vector yet; words alone speak for them." if unknown else None
-            )
-        scores = score(asked.question, ready.words, near)
+            compared = await self._compared(asked, ready, dense, background)
+            near, matches = compared.near, compared.matches
+            if compared.unknown and problem is None:
+                problem = f"{compared.unknown} memories have no vector yet; words alone speak for them."
+        scores = score(question, ready.words, near, matches)
         answer = MemoryAnswer(
             scope=scope,
             query=query,
@@ -234,7 +255,8 @@ class MemorySearch:
 
     async def _near(self, asked: _Asked) -> tuple[Dense, Cosines | None]:
         """Return the nearest neighbours, and the cosines of the background; None if meaning is not available."""
-        dense = await self._meaning.near(asked.tenant, asked.scope, [asked.question.embed], asked.only)
+        turned = partial(_turned, self._answers, asked.question) if self._answers else None
+        dense = await self._meaning.near(asked.tenant, asked.scope, [asked.question.embed], asked.only, turned)
         if not dense.used or dense.asked is None or self._embedder is None:
             return dense, None
         try:
@@ -250,18 +272,31 @@ class MemorySearch:
                     self._background = Background(await embedder.embed(BACKGROUND, kind="passage"))
         return self._background
 
-    async def _nearness(self, asked: _Asked, ready: Ready, dense: Dense, background: Cosines) -> tuple[Floats, int]:
-        """Return the nearness of every memory, NaN for those without a vector yet, and how many these are."""
-        cosines = _cosines(ready, dense.found[0])
-        unknown = np.flatnonzero(np.isnan(cosines.values) & ready.said)
-        if unknown.size > _SAMPLE and cosines.values.size - unknown.size > _SAMPLE:
-            return await self._among_many(asked, ready, cosines, background), 0
+    async def _compared(self, asked: _Asked, ready: Ready, dense: Dense, background: Cosines) -> _Compared:
+        cosines = [_cosines(ready, nearest) for nearest in dense.found]
+        unknown = np.flatnonzero(np.isnan(cosines[0].values) & ready.said)
+        if unknown.size > _SAMPLE and len(ready.memories) - unknown.size > _SAMPLE:
+            cosines = [_with_farthest(one) for one in cosines]
+            return self._with_matches(
+                await self._among_many(asked, ready, cosines[0], background), asked, ready, dense, cosines
+            )
         if unknown.size:
             self._jobs.ask(INDEXING)
-            unknown = await self._embed(ready, unknown, dense, cosines)
-        return nearness(cosines, background), unknown.size
+            unknown = await self._embed(asked, ready, unknown, dense, cosines)
+        return self._with_matches(nearness(cosines[0], background), asked, ready, dense, cosines, unknown.size)
 
-    async def _embed(self, ready: Ready, unknown: Ints, dense: Dense, cosines: Cosines) -> Ints:
+    def _with_matches(
+        self, near: Floats, asked: _Asked, ready: Ready, dense: Dense, cosines: Sequence[Cosines], unknown: int = 0
+    ) -> _Compared:
+        if self._answers is None or dense.asked is None:
+            return _Compared(near, None, unknown)
+        direction = self._answers.direction(dense.asked[0], dense_script=asked.question.dense_script)
+        values = direction.of(cosines[1].values, ready.dense_script)
+        return _Compared(near, Matches(values, ready.dense_script, self._answers.weights), unknown)
+
+    async def _embed(
+        self, asked: _Asked, ready: Ready, unknown: Ints, dense: Dense, cosines: Sequence[Cosines]
+    ) -> Ints:
         """Embed a few memories that are not indexed yet; return those that are left."""
         if unknown.size > _AT_ONCE or self._embedder is None or dense.asked is None:
             return unknown
@@ -270,14 +305,13 @@ class MemorySearch:
             vectors = await self._embedder.embed(statements, kind="passage")
         except (ModelUnavailable, InvalidInput):
             return unknown
-        cosines.values[unknown] = cosines_of(vectors, dense.asked[0])
+        cosines[0].values[unknown] = cosines_of(vectors, dense.asked[0])
+        if self._answers:
+            cosines[1].values[unknown] = cosines_of(vectors, _turned(self._answers, asked.question, dense.asked)[0])
         return unknown[:0]
 
     async def _among_many(self, asked: _Asked, ready: Ready, cosines: Cosines, background: Cosines) -> Floats:
-        """In a large scope the nearest say nothing about the rest: an even sample does. A memory that was not found is
-        no nearer than the farthest that was."""
-        farthest = np.nanmin(cosines.values)
-        cosines = Cosines(np.where(np.isnan(cosines.values), farthest, cosines.values), cosines.dense_script)
+        """In a large scope the nearest say nothing about the rest: an even sample does."""
         step = max(1, ready.numbers.size // _SAMPLE)
         some = await self._meaning.near(
             asked.tenant, asked.scope, [asked.question.embed], np.sort(ready.numbers)[::step]
@@ -291,6 +325,18 @@ class MemorySearch:
     def _measure(self, answer: MemoryAnswer, seconds: float) -> None:
         labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
         self._telemetry.observe("roomlore_memory_search_seconds", seconds, labels=labels)
+
+
+def _turned(answers: AnswerModel, question: Question, vectors: Vectors) -> Vectors:
+    """Return the directions of these vectors of the question."""
+    directions = [answers.direction(vector, dense_script=question.dense_script) for vector in vectors]
+    return np.stack([direction.vector for direction in directions])
+
+
+def _with_farthest(cosines: Cosines) -> Cosines:
+    """A memory that was not found is no nearer than the farthest that was."""
+    values = np.where(np.isnan(cosines.values), np.nanmin(cosines.values), cosines.values)
+    return Cosines(values, cosines.dense_script)
 
 
 def _cosines(ready: Ready, nearest: Nearest) -> Cosines:

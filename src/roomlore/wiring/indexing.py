@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from roomlore.adapters.embedding.cache import RememberedEmbedder
+from roomlore.adapters.weights import load_answer_model
 from roomlore.core.chat import read_providers
 from roomlore.core.linking.model import LinkModel
 from roomlore.ports.backends import EMBEDDERS, VECTORS, Host
@@ -131,10 +132,13 @@ async def _vectors(common: Common) -> VectorIndex:
 
 def make_memory_search(common: Common, indexing: Indexing) -> MemorySearch:
     """Return the search of memories; nothing is read yet."""
+    embedder = indexing.embedder
+    learned = load_answer_model() if embedder else None
     return MemorySearch(
         cache=MemorySearchCache(storage=common.storage, clock=common.clock),
         meaning=indexing.memories,
-        embedder=indexing.embedder,
+        embedder=embedder,
+        answers=learned if embedder and learned and learned.model == embedder.model.name else None,
         clock=common.clock,
         jobs=common.jobs,
         telemetry=common.telemetry,

@@ -169,6 +169,8 @@ class VectorCache:
 
 _SLACK = np.float32(1e-5)
 """More than the error of a float32 product of vectors of length 1."""
+_ONE_BY_ONE = 4
+"""Up to so many queries are faster one after the other than as a product of matrices."""
 _FEW = 4
 """Selecting rows pays off if they are fewer than one in this many."""
 NOTHING = Nearest(numbers=np.zeros(0, np.int64), similarities=np.zeros(0))
@@ -200,8 +202,8 @@ def nearest(rows: Rows, queries: Vectors, limit: int, only: Ints | None) -> list
 
 def _products(queries: Vectors, rows: Rows) -> Vectors:
     """Return the products (m, n); those of dead rows are minus infinity."""
-    one = len(queries) == 1
-    scores: Vectors = (rows.matrix @ queries[0])[None] if one else queries @ rows.matrix.T
+    few = 0 < len(queries) <= _ONE_BY_ONE
+    scores: Vectors = np.stack([rows.matrix @ query for query in queries]) if few else queries @ rows.matrix.T
     scores[:, rows.dead] = -np.inf
     return scores
 

@@ -1,4 +1,4 @@
-"""The link model's trained weights, shipped with roomlore."""
+"""The trained weights that are shipped with roomlore."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,6 +6,7 @@ from importlib.resources import files
 import numpy as np
 
 from roomlore.core.linking.model import LinkModel
+from roomlore.core.memory.answering import AnswerModel
 
 
 @cache
@@ -13,3 +14,10 @@ def load_link_model() -> LinkModel:
     """Return the link model made by `python -m training.train_links`, the same at each call."""
     with files(__package__).joinpath("links.npz").open("rb") as file, np.load(file) as arrays:
         return LinkModel.of(arrays)
+
+
+@cache
+def load_answer_model() -> AnswerModel:
+    """Return the comparison of vectors made by `python -m training.train_answers`, the same at each call."""
+    with files(__package__).joinpath("answers.npz").open("rb") as file, np.load(file) as arrays:
+        return AnswerModel.of(arrays)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from roomlore.core.memory.answering import KINDS, Flags, Matches, asked_for, held
 from roomlore.core.search.hits import Floats, Ints, Vectors
-from roomlore.core.text import SYLLABIC, terms
+from roomlore.core.text import SYLLABIC, is_question, terms
 
 _MAX_TERMS = 128
 _EMBEDDED_CHARS = 1_500
@@ -27,11 +27,15 @@ _THE_GROUP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A parsed question. `terms`: its distinct content terms. `embed`: the text to embed."""
+    """A parsed question. `terms`: its distinct content terms. `embed`: the text to embed. `asked`: for each of `KINDS`
+    if it asks for it. `dense_script`: it is in a dense script. `phrase`: it is no question."""
 
     text: str
     terms: tuple[str, ...]
     embed: str
+    asked: tuple[bool, ...]
+    dense_script: bool
+    phrase: bool
 
 
 def read_question(text: str, *, of_group: bool) -> Question:
@@ -42,6 +46,9 @@ def read_question(text: str, *, of_group: bool) -> Question:
         text=text,
         terms=tuple(dict.fromkeys(terms(_ASKING.sub(" ", meant))))[:_MAX_TERMS],
         embed=meant.strip()[:_EMBEDDED_CHARS],
+        asked=asked_for(meant),
+        dense_script=is_dense_script(meant),
+        phrase=not is_question(meant),
     )
 
 
@@ -107,8 +114,26 @@ ENGLISH = (
 BACKGROUND = CHINESE + ENGLISH
 """The statements of `Background`, in this order."""
 
-_BASE, _MEANING, _WORDS = -3.97, 2.41, 3.74
-_BASE_OF_WORDS, _WORDS_ALONE = -0.94, 9.42
+EVIDENCE = (
+    "constant",
+    "words",
+    "words of a phrase",
+    *(f"{kind} held" for kind in KINDS),
+    *(f"{kind} missing" for kind in KINDS),
+    "nearness",
+    "others",
+    "dense script",
+    "across",
+    "match",
+)
+"""The signs of an answer, in the order of their weights. A phrase is no question.
+"others": the greatest nearness among the other memories;
+"dense script": the memory is in one; "across": the question is in another kind of script."""
+_OF_WORDS = EVIDENCE.index("nearness")
+WORDS_ALONE = (-1.313, 5.493, 0.272, 0.673, -0.184, 0.756, 0.575, -0.553, -2.368, -0.572, -1.382)
+"""The weights if there are no vectors, made by `python -m training.train_answers`."""
+ANY_MODEL = (-0.368, 3.904, -0.307, 0.315, 0.009, 0.776, 0.472, -0.655, -2.071, -0.682, -1.385, 0.721, -0.791)
+"""The weights for a model of embeddings that has none of its own."""
 _SINGLE = 0.35
 """The weight of a single Chinese character beside a pair."""
 _UNSEEN = 5
@@ -116,8 +141,6 @@ _UNSEEN = 5
 _LATIN = re.compile("[A-Za-z]")
 _MIN_DEVIATION = 0.005
 """The least standard deviation of cosines: smaller differences are chance."""
-
-Flags = NDArray[np.bool_]
 
 
 def is_dense_script(text: str) -> bool:
@@ -135,7 +158,7 @@ def _in_background() -> Mapping[str, int]:
 
 
 class Words:
-    """The terms of a set of statements."""
+    """The terms of a set of statements. `held`: (statements, kinds), the kinds of things that each may hold."""
 
     def __init__(self, statements: Sequence[str]) -> None:
         places: dict[str, list[int]] = defaultdict(list)
@@ -145,6 +168,7 @@ class Words:
         self._size = len(statements)
         self._places = {term: np.array(found, np.int32) for term, found in places.items()}
         self._background = _in_background()
+        self.held = held(statements)
 
     def shares(self, wanted: Iterable[str]) -> Floats:
         """Return each statement's share of the wanted terms' worth, in [0, 1]. A term is worth more the fewer
@@ -272,16 +296,60 @@ def _below(value: float, threshold: float) -> str:
     return next((text for digits in (2, 4) if float(text := f"{value:.{digits}f}") < threshold), f"{value:.9f}")
 
 
-def score(question: Question, words: Words, near: Floats | None = None) -> Scores:
-    """Return the scores. `near`: from `nearness`; None, or NaN for a memory, if only words count."""
+def score(
+    question: Question,
+    words: Words,
+    near: Floats | None = None,
+    matches: Matches | None = None,
+) -> Scores:
+    """Return the scores. `near`: from `nearness`; None, or NaN for a memory, if only words count. `matches`: None if no
+    comparison was learned for the model."""
     shares = words.shares(question.terms)
-    total = _logistic(_BASE_OF_WORDS + _WORDS_ALONE * shares)
+    kinds, share = _of_words(question, words, np.array(WORDS_ALONE))
+    alone = kinds + share * shares
     if near is None:
-        return Scores(total, shares, np.zeros(shares.size))
-    known = ~np.isnan(near)
-    meaning = np.where(known, near, -np.inf)
-    both = _logistic(_BASE + _MEANING * meaning + _WORDS * shares)
-    return Scores(np.where(known, both, total), shares, _logistic(_BASE + _MEANING * meaning))
+        return Scores(_logistic(alone), shares, np.zeros(shares.size))
+    weights = np.array(ANY_MODEL) if matches is None else matches.weights
+    kinds, share = _of_words(question, words, weights)
+    meant = kinds + _of_meaning(question, near, matches, weights[_OF_WORDS:])
+    unknown = np.isnan(near)
+    total = _logistic(np.where(unknown, alone, meant + share * shares))
+    return Scores(total, shares, np.where(unknown, 0.0, _logistic(meant)))
+
+
+def _of_words(question: Question, words: Words, weights: Floats) -> tuple[Floats, float]:
+    """Return what the constant and the kinds of things asked for add, for each memory, and the weight of the share."""
+    asked, kinds = np.array(question.asked), len(KINDS)
+    held, missing = weights[3 : 3 + kinds] * asked, weights[3 + kinds : _OF_WORDS] * asked
+    added: Floats = weights[0] + missing.sum() + words.held @ (held - missing)
+    return added, float(weights[1] + weights[2] * question.phrase)
+
+
+def _of_meaning(question: Question, near: Floats, matches: Matches | None, weights: Floats) -> Floats:
+    added: Floats = weights[0] * near + weights[1] * _best_of_others(near)
+    if matches is not None:
+        across = matches.dense_script != question.dense_script
+        added += weights[2] * matches.dense_script + weights[3] * across + weights[4] * matches.values
+    return added
+
+
+def evidence(question: Question, words: Words, near: Floats) -> Floats:
+    """Return the columns of `EVIDENCE` that need no learned comparison, a row a memory."""
+    asked, shares = np.array(question.asked), words.shares(question.terms)
+    kinds = (*(asked & words.held).T, *(asked & ~words.held).T)
+    return np.column_stack(
+        [np.ones(shares.size), shares, shares * question.phrase, *kinds, near, _best_of_others(near)]
+    ).astype(float)
+
+
+def _best_of_others(near: Floats) -> Floats:
+    """Return for each memory the greatest nearness among the others; 0 if none is known."""
+    known = np.flatnonzero(~np.isnan(near))
+    if known.size < 2:
+        return np.zeros(near.size)
+    second, first = np.sort(near[known])[-2:]
+    others: Floats = np.where(near == first, second, first)
+    return others
 
 
 def _logistic(values: Floats) -> Floats:

@@ -1,16 +1,18 @@
 """The state of the indexes, what they hold, walks over all of it in pages, and dense search."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable, describe
 from roomlore.core.memory.memory import NumberedMemory
 from roomlore.core.models import StoredMessage
-from roomlore.core.search.hits import NEIGHBOURHOOD, Dense, EmbeddingModel, IndexState, Ints
+from roomlore.core.search.hits import NEIGHBOURHOOD, Dense, EmbeddingModel, IndexState, Ints, Vectors
 from roomlore.core.search.lexical import WORDS_MODEL, passage
 from roomlore.ports.coordination import Clock, Jobs
 from roomlore.ports.language import Embedder
@@ -260,6 +262,10 @@ def _vectors(state: IndexState | None, model: EmbeddingModel, noun: str) -> tupl
     return state.generation, None
 
 
+Turned: TypeAlias = Callable[[Vectors], Vectors]
+"""Makes more vectors of those of the texts, of the same dimensions and of length 1."""
+
+
 class DenseSearch:
     """Search by meaning, shared by all tenants of a process. After a failure it pauses, so that a server that is down
     slows one search and not every one."""
@@ -283,11 +289,20 @@ class DenseSearch:
         self._resting_until = 0.0
         self._last_failure: str | None = None
 
-    async def near(self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None) -> Dense:
-        """Return the nearest neighbours of each text, or the problem if they are not available."""
-        return (await self.near_each(tenant, {scope: only}, texts))[scope]
+    async def near(
+        self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None, turned: Turned | None = None
+    ) -> Dense:
+        """Return the nearest neighbours of each text, or the problem if they are not available. `turned`: makes more
+        vectors of those of the texts; the neighbours of these follow."""
+        return (await self.near_each(tenant, {scope: only}, texts, turned))[scope]
 
-    async def near_each(self, tenant: str, scopes: Mapping[str, Ints | None], texts: Sequence[str]) -> dict[str, Dense]:
+    async def near_each(
+        self,
+        tenant: str,
+        scopes: Mapping[str, Ints | None],
+        texts: Sequence[str],
+        turned: Turned | None = None,
+    ) -> dict[str, Dense]:
         """Return the nearest neighbours in each of these scopes, which come with the numbers to search, None for all;
         or the problem for each."""
         standing = await self._states.now()
@@ -302,7 +317,7 @@ class DenseSearch:
                 collection=self._collection,
                 generation=standing.generation,
                 tenant=tenant,
-                vectors=vectors,
+                vectors=vectors if turned is None else np.concatenate([vectors, turned(vectors)]),
                 limit=NEIGHBOURHOOD,
             )
             found = {scope: await nearest(scope=scope, only=only) for scope, only in scopes.items()}
