@@ -14,6 +14,7 @@ from roomlore.core.evolution.requests import Answer, Operation, Plan, Rules, Sco
 from roomlore.core.memory.memory import Change, Memory, MemoryKind, Scope, Source
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution import Applying, Asking, EvolutionLeases, EvolutionOptions, EvolutionService, Reading
+from roomlore.services.evolution.together import AskingTogether
 from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
 from roomlore.testing import FrozenClock, SequentialIds, evolution
 from roomlore.wiring import Lore
@@ -78,13 +79,14 @@ class Rig:
             storage=self.storage, clock=self.clock, most_messages=options.messages, most_memories=options.memories,
             zone=options.zone,
         )  # fmt: skip
+        asking = Asking(models=self.thinking, prompts=PackagedPrompts(), clock=self.clock, options=options)
+        applying = Applying(
+            storage=self.storage, reading=reading, clock=self.clock, ids=self.ids, options=options, repair=repaired,
+        )  # fmt: skip
         return EvolutionService(
             storage=self.storage, durable=never, reading=reading, clock=self.clock, ids=self.ids,
-            asking=Asking(models=self.thinking, prompts=PackagedPrompts(), clock=self.clock, options=options),
-            applying=Applying(
-                storage=self.storage, reading=reading, clock=self.clock, ids=self.ids, options=options,
-                repair=repaired,
-            ),
+            asking=asking, applying=applying,
+            together=AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
             leases=EvolutionLeases(storage=self.storage, clock=self.clock, lease_seconds=options.lease_seconds),
             telemetry=PrometheusTelemetry(self.clock),
         )  # fmt: skip

@@ -100,7 +100,7 @@ async def test_what_was_said_before_and_after_changes_nothing(embedder, monkeypa
         ("m4", 5, None),
     ]
     assert found[1][4].link.kind == "platform"
-    assert "Friday" in str(found[1][-8:-5]), "the digests"
+    assert "那就定周五九点" in str(found[1][-9:-6]), "the digests"
 
 
 async def test_of_a_room_of_others_nothing_is_there(monkeypatch):

@@ -1,4 +1,4 @@
-"""The JSON of answers: what the fast encoder writes is what `plain` says."""
+"""The JSON of answers: what the fast encoder writes is what `to_jsonable` says."""
 
 import json
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from roomlore.surfaces.plain import IF_ANY, plain
 
 import roomlore
 from roomlore.surfaces.http.answers import encoded, reply
+from roomlore.surfaces.jsonable import IF_ANY, to_jsonable
 
 
 class Kind(StrEnum):
@@ -65,7 +65,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_the_encoder_says_what_plain_says(value):
-    assert json.loads(encoded(value)) == json.loads(json.dumps(plain(value)))
+    assert json.loads(encoded(value)) == json.loads(json.dumps(to_jsonable(value)))
 
 
 def test_fields_are_in_their_order_and_hidden_ones_are_left_out():
@@ -101,4 +101,4 @@ async def test_a_context_is_answered_with_what_it_is():
             await lore.messages.search("tea", "绿茶"),
             await lore.messages.page("tea"),
         ):
-            assert json.loads(reply(value).body) == json.loads(json.dumps(plain(value)))
+            assert json.loads(reply(value).body) == json.loads(json.dumps(to_jsonable(value)))

@@ -90,10 +90,11 @@ SENDS = [
     ("/session/change?what=summarise&id=tea", {}),
     ("/session/change?what=reset&id=tea", {}),
     ("/memory/change?what=forget&id=anna", {"typed": "anna"}),
+    ("/link?room=tea&message=m2", {"said": "nothing"}),
     ("/viewer", {"viewer": "room:tea"}),
     ("/sign-out", {}),
 ]
-SHOWS_ON_ASKING = ("/memory/write", "what=delete", "what=restore")
+SHOWS_ON_ASKING = ("/memory/write", "what=delete", "what=restore", "/link")
 """In addresses of forms that show what is stored before they are sent: they need the scope `read` too."""
 FOR_ADMINISTRATORS = ("what=evolve", "what=revert", "what=forget", "/jobs/retry")
 OF_ANYBODY = ("/look", "/sign-in", "/viewer", "/sign-out")
