@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from roomlore import InvalidInput, LinkKind
+from roomlore import Conflict, LinkKind
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, Linked
 from roomlore.core.linking.corrections import Past, check_answer, errors_shown, links_after
@@ -19,7 +19,7 @@ def test_a_circle_is_refused():
     late = entry(1, link=link(4, 4, kind=LinkKind.PLATFORM))
     thread = [late, entry(2, link=link(4, 1)), entry(3, link=link(3, None)), entry(4, link=link(4, None))]
     for target in (thread[0], thread[1]):
-        with pytest.raises(InvalidInput, match="answers 'm4' itself"):
+        with pytest.raises(Conflict, match="answers 'm4' itself"):
             check_answer(thread[3].message, target, thread)
     check_answer(thread[3].message, thread[2], thread)
     check_answer(thread[3].message, None, ())

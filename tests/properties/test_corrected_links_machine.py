@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relink_rig import EARLIER, ROOM, TODAY, opened, relinked, told
-from roomlore import InvalidInput, LinkKind, NotFound
+from roomlore import Conflict, LinkKind, NotFound
 from roomlore.core.models import Entry
 
 STEPS = ("say", "say", "answer", "answer", "nothing", "undo", "edit", "delete", "anew", "open")
@@ -56,7 +56,7 @@ class Room:
         except NotFound:
             assert {name, answers} & self.gone or not self.count
             return
-        except InvalidInput as error:
+        except Conflict as error:
             self.refused.append((name, answers, "itself" in str(error)))
             return
         assert answers is None or int(answers) < int(name)

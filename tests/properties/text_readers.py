@@ -18,13 +18,16 @@ from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
 from roomlore.core.dates import chinese
 from roomlore.core.dates.spans import time_spans
+from roomlore.core.digest import talks as digest_talks
 from roomlore.core.digest import wording as digest_wording
+from roomlore.core.digest import written
 from roomlore.core.evaluation import Question
 from roomlore.core.evolution import answers, similarity, together, wording
 from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
+from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.offline import cues, finding, future_days, reading
 from roomlore.core.linking import window
 from roomlore.core.memory import answering, extraction, scoring, shortening, words_diff, writing
@@ -247,6 +250,14 @@ READERS: dict[str, Reader] = {
     "core.summary.answers:without_label": summary_answers.without_label,
     "core.summary.answers:refuses": summary_answers.refuses,
     "core.summary.answers:echoes": lambda text: summary_answers.echoes(text, text),
+    "core.digest.talks:speaks_of_decision": digest_talks.speaks_of_decision,
+    "core.digest.written:read_written": lambda text: written.read_written(
+        f"{text}\n{json.dumps({'text': text, 'evidence': ['c1']})}",
+        written.Window(f"t1\nc1 [x] Anna: {text}", {"t1": 1}, {"c1": ("m1", "t1")}),
+    ),
+    "core.evolution.doubts:Doubts.of_account": lambda text: Doubts(
+        f"c1 [x] Anna: {text}", wording.Conversation({"c1": f"Anna: {text}"}, [text]), {}
+    ).of_account(text, ["c1"]),
     "core.digest.wording:shortened": lambda text: digest_wording.shortened(text, len(text) // 9 + 1),
     "core.evaluation:Question.answered_by": lambda text: Question(question="?", words=(text[:9],)).answered_by(
         "m1", text

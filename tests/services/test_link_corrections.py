@@ -8,7 +8,7 @@ import pytest
 import roomlore
 from engines import ENGINES
 from relink_rig import EARLIER, ROOM, START, TODAY, opened, relinked, stored, told
-from roomlore import InvalidInput, LinkKind, Message, NotFound, Role
+from roomlore import Conflict, InvalidInput, LinkKind, Message, NotFound, Role
 from roomlore.core.models import Entry
 from roomlore.services import links
 
@@ -154,10 +154,11 @@ async def test_what_cannot_be(lore):
         ("m3", "m5", "came after"),
         ("m8", "m7", "answer nothing"),
         ("m8", None, "answer nothing"),
-        ("m3", 5, "id of an earlier message"),
     ):
-        with pytest.raises(InvalidInput, match=why):
+        with pytest.raises(Conflict, match=why):
             await lore.links.correct(ROOM, message_id, answers=answers)
+    with pytest.raises(InvalidInput, match="id of an earlier message"):
+        await lore.links.correct(ROOM, "m3", answers=5)
     for room_id, message_id, answers in (("none", "m1", None), (ROOM, "none", None), (ROOM, "m3", "none")):
         with pytest.raises(NotFound):
             await lore.links.correct(room_id, message_id, answers=answers)

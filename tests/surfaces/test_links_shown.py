@@ -48,7 +48,7 @@ async def test_correcting_over_http(tea):
 
 async def test_what_http_refuses(tea):
     for path, body, status in (
-        ("/messages/tea/m1/link", {"answers": "m4"}, 422),
+        ("/messages/tea/m1/link", {"answers": "m4"}, 409),
         ("/messages/tea/m1/link", {}, 422),
         ("/messages/tea/m1/link", {"answers": 3}, 422),
         ("/messages/tea/m1/link", {"answers": "m1", "why": "x"}, 422),

@@ -76,7 +76,8 @@ class LinkService:
         anew: threads and contexts follow at once. The correction is logged under the name `by` (and the time `at`, now
         by default), it can be taken back with `undo`, and it is a label: the room's probabilities are calibrated by
         it, and `tuning.run` learns from it. Return the message with its new link. Saying the same again changes
-        nothing. Raise `InvalidInput` for a later message or a circle, `NotFound`, `StorageUnavailable`.
+        nothing. Raise `Conflict` for a later message or a circle, `InvalidInput`, `NotFound`,
+        `StorageUnavailable`.
         """
         if answers is not None and not isinstance(answers, str):
             raise InvalidInput(f"answers is {answers!r:.60}; give the id of an earlier message, or None for nothing.")

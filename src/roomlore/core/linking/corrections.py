@@ -4,7 +4,7 @@ messages."""
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import Conflict
 from roomlore.core.linking.calibration import in_units
 from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
 from roomlore.core.linking.window import SIZE, UNANSWERED, RoomWindow
@@ -40,18 +40,18 @@ class Past:
 
 
 def check_answer(message: StoredMessage, target: Entry | None, thread: Iterable[Entry]) -> None:
-    """Raise `InvalidInput` if the message cannot be said to answer the target, or nothing if it is None. `thread`: the
+    """Raise `Conflict` if the message cannot be said to answer the target, or nothing if it is None. `thread`: the
     messages of the thread of the target."""
     if message.role in UNANSWERED:
-        raise InvalidInput(f"Message {message.id!r} has the role {message.role}: such messages answer nothing.")
+        raise Conflict(f"Message {message.id!r} has the role {message.role}: such messages answer nothing.")
     if target is None:
         return
     if target.message.arrival >= message.arrival:
-        raise InvalidInput(
+        raise Conflict(
             f"Message {target.message.id!r} came after {message.id!r}: a message answers one that came before it."
         )
     if message.arrival in _answered_by(target, {entry.message.arrival: entry for entry in thread}):
-        raise InvalidInput(
+        raise Conflict(
             f"Message {target.message.id!r} answers {message.id!r} itself, maybe through others: correct it first."
         )
 

@@ -20,8 +20,8 @@ def check_reader(user_id: object) -> str:
 
 
 async def reader_named(work: UnitOfWork, *, tenant: str, room_id: str, given: str) -> str:
-    """Return the sender id of a person of the room, told by id, or by a name that one person has. Raise `InvalidInput`
-    if nobody or several people are meant."""
+    """Return the sender id of a person of the room, told by id, or by a name that one person has. Raise `NotFound`
+    if nobody, `InvalidInput` if several people are meant."""
     spoke = await work.rooms.participants(tenant=tenant, room_id=room_id)
     if given in spoke or await _only_reads(work, tenant, room_id, given):
         return given
@@ -33,7 +33,7 @@ async def reader_named(work: UnitOfWork, *, tenant: str, room_id: str, given: st
         raise InvalidInput(
             f"{len(meant)} people of room {room_id!r} are called {given!r}; give the id of one: {_few(meant, {})}."
         )
-    raise InvalidInput(
+    raise NotFound(
         f"Nobody in room {room_id!r} has the id or the name {given!r:.80}. These wrote there: "
         f"{_few(list(spoke), spoke)}. For a person who only reads, first mark what they have read, or make them a "
         "member of the room."
