@@ -2,7 +2,7 @@
 
 usage: python -m training.train_answers DATA_DIR OUT_FILE [--embeddings DIR]
 
-DATA_DIR holds the folders that `LEARNED` and `HELD_OUT` name. Writes the comparison of vectors for the offline model,
+DATA_DIR holds the folders that `HELD_OUT` names. Writes the comparison of vectors for the offline model,
 and prints the weights without it as they stand in `roomlore/core/memory/scoring.py`.
 """
 
@@ -36,9 +36,9 @@ from training.answer_cases import Case, attributes, groups, labelled, phrases
 Floats: TypeAlias = npt.NDArray[np.float64]
 Singles: TypeAlias = npt.NDArray[np.float32]
 
-LEARNED = {"locomo": "_clean", "realtalk": ""}
-"""Folders to learn from, with the suffix of their questions."""
-HELD_OUT = {"memorybank_cn": "", "beam100k": ""}
+HELD_OUT = {"locomo": "_clean", "realtalk": "", "memorybank_cn": "", "beam100k": ""}
+"""Folders of published sets, with the suffix of their questions. Their licences do not allow to learn from them for
+this project."""
 FOLDS = 4
 _THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _ANSWERED = 4 / 5
@@ -76,7 +76,7 @@ class Fitted:
 
 async def main(arguments: argparse.Namespace) -> None:
     cases = [*groups(), *attributes(), *phrases()]
-    for name, suffix in (LEARNED | HELD_OUT).items():
+    for name, suffix in HELD_OUT.items():
         cases += labelled(arguments.data / name, suffix)
     embedder: Embedder = open_offline()
     if arguments.embeddings:
@@ -122,8 +122,7 @@ class Maker:
         self.source = np.array([cases[number].source for number in table.case])
         self.kind = np.array([cases[number].kind for number in table.case])
         self.folds = self._folds()
-        own = np.isin(self.source, ["groups", "attributes", "phrases"])
-        self.learned = own | np.isin(self.source, list(LEARNED))
+        own = self.learned = np.isin(self.source, ["groups", "attributes", "phrases"])
         self.means = [_means(table.asked, table.dense_asked, own), _means(table.said, table.dense_said, own)]
         asked = (table.asked - self.means[0][table.dense_asked.astype(int)]) / _SPREAD
         said = (table.said - self.means[1][table.dense_said.astype(int)]) / _SPREAD
@@ -140,9 +139,9 @@ class Maker:
         return np.where(self.source == "attributes", -1, np.array(folds))
 
     def _weights(self) -> Singles:
-        """Memories of labelled chats count less, answers and what nearly answers more."""
+        """Answers and what nearly answers count more."""
         weights = np.where(self.learned, 1.0, 0.0) * np.where(self.table.right, 2, 1)
-        weights *= np.where(self.kind == "near", 1.5, 1) * np.where(np.isin(self.source, list(LEARNED)), 0.5, 1)
+        weights *= np.where(self.kind == "near", 1.5, 1)
         return weights.astype(np.float32)
 
     def fit(self) -> None:

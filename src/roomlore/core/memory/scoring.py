@@ -130,9 +130,9 @@ EVIDENCE = (
 "others": the greatest nearness among the other memories;
 "dense script": the memory is in one; "across": the question is in another kind of script."""
 _OF_WORDS = EVIDENCE.index("nearness")
-WORDS_ALONE = (-1.313, 5.493, 0.272, 0.673, -0.184, 0.756, 0.575, -0.553, -2.368, -0.572, -1.382)
+WORDS_ALONE = (-1.607, 6.899, -0.742, 0.564, 0.727, 0.944, 0.789, -1.435, -1.459, -0.374, -2.325)
 """The weights if there are no vectors, made by `python -m training.train_answers`."""
-ANY_MODEL = (-0.368, 3.904, -0.307, 0.315, 0.009, 0.776, 0.472, -0.655, -2.071, -0.682, -1.385, 0.721, -0.791)
+ANY_MODEL = (-0.477, 1.578, 1.907, 0.159, 0.515, 0.969, 0.538, -1.535, -1.329, -0.572, -1.570, 1.078, -1.092)
 """The weights for a model of embeddings that has none of its own."""
 _SINGLE = 0.35
 """The weight of a single Chinese character beside a pair."""
