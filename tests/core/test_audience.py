@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.audience import (
+    ALWAYS,
     BEGINNING,
     END,
     EVERYONE,
@@ -339,6 +340,13 @@ def test_a_room_of_two_that_becomes_a_group_keeps_apart_what_was_said_in_each() 
     room = RoomPeople("a", RoomKind.PRIVATE, True, people, (PastKind(RoomKind.DIRECT, day(4)),))
     assert windows_of(room, ["ann"]) == (Window(BEGINNING, day(6)),)
     assert windows_of(room, ["ann", "bo"]) == (Window(day(5), day(6)),)
+
+
+def test_who_heard_everything_of_a_room_that_becomes_public_sees_all_of_it() -> None:
+    people = {"ann": Presence((Stay(BEGINNING),)), "bo": Presence(spoke=Window(day(6), day(6)))}
+    room = RoomPeople("a", RoomKind.PUBLIC, True, people, (PastKind(RoomKind.PRIVATE, day(4)),))
+    assert windows_of(room, ["ann"]) == ALWAYS
+    assert windows_of(room, ["bo"]) == (Window(day(4), END),)
 
 
 @given(presences, times)

@@ -212,3 +212,23 @@ def test_days_of_a_model_are_those_of_the_time_zone():
 async def test_several_are_added_with_their_times(lore):
     done = await lore.memories.add_all([NewMemory(scope=ANNA, statement="x", valid_until=datetime(2026, 6, 1))])
     assert done[0].memory.valid_until == datetime(2026, 6, 1, tzinfo=UTC), "a naive time is UTC"
+
+
+@pytest.mark.parametrize(
+    ("more", "replaced"),
+    [
+        ({"category": "safety"}, True),
+        ({"tags": ["pinned"]}, True),
+        ({"category": "safety", "valid_until": NOW + DAY}, False),
+        ({"category": "safety", "valid_from": NOW + DAY}, False),
+        ({}, False),
+    ],
+    ids=["as long", "pinned", "ends", "begins later", "not of safety"],
+)
+async def test_one_for_all_takes_no_place_that_it_does_not_fill(lore, more, replaced):
+    await lore.messages.add(Message(id="m1", room_id="few", sender_id="anna", text="No nuts for me, 我对坚果过敏"))
+    told = await lore.memories.add(ANNA, "对坚果过敏", category="safety", sources=[Source("few", "m1")])
+    made = await lore.memories.add(ANNA, "对坚果过敏", **more)
+    assert made != told
+    left = {one.memory_id for one in await lore.memories.page(ANNA)}
+    assert (told.memory_id in left) is not replaced

@@ -225,7 +225,7 @@ async def test_the_same_words_said_elsewhere_do_not_keep_a_memory_away(lore):
 
 
 async def test_what_is_said_for_all_takes_the_place_of_what_fewer_were_told_and_tells_nothing_of_it(lore):
-    told = {"confidence": 0.9, "category": "health", "tags": ["pinned"]}
+    told = {"confidence": 0.9, "category": "health", "tags": ["nuts"]}
     alone = await lore.memories.add("user:ann", FACTS["dm"], sources=[Source("dm", "dm-ann")], **told)
     open_ = await lore.memories.add("user:ann", f"  {FACTS['dm'].upper()}")
     for viewer in (None, "room:team", "room:dm", "user:ann"):

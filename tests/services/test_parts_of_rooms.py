@@ -103,6 +103,28 @@ async def test_what_was_said_before_and_after_changes_nothing(embedder, monkeypa
     assert "那就定周五九点" in str(found[1][-9:-6]), "the digests"
 
 
+async def test_where_a_reader_stopped_is_not_told_to_others_who_see_a_part(monkeypatch):
+    found = []
+    for hidden in (False, True):
+        clock = FrozenClock(START + 24 * HOUR)
+        monkeypatch.setattr(resources, "SystemClock", lambda clock=clock: clock)
+        async with roomlore.open("sqlite://", settings=roomlore.Settings(), background=False) as lore:
+            await lore.rooms.set_kind("house", "private")
+            await lore.rooms.set_kind("yard", "private")
+            stays = [Member("ann", START), Member("bo", START), Member("carol", START, START + 3 * HOUR)]
+            await lore.rooms.set_members("house", stays)
+            await lore.rooms.set_members("yard", [Member("bo", START), Member("carol", START)])
+            await say(lore, "m0", "bo", SAID[0], START + HOUR)
+            await say(lore, "m1", "ann", SAID[1], START + 2 * HOUR)
+            if hidden:
+                await say(lore, "h1", "bo", HIDDEN[0], START + 5 * HOUR)
+                await lore.rooms.mark_read("house", "bo")
+            found.append(await lore.digest("house", viewer="room:yard", for_user="bo"))
+            assert (await lore.digest("house", viewer="user:bo", for_user="bo")).messages == (not hidden)
+    assert found[0] == found[1]
+    assert found[0].messages == 1
+
+
 async def test_of_a_room_of_others_nothing_is_there(monkeypatch):
     clock = FrozenClock(START + 24 * HOUR)
     monkeypatch.setattr(resources, "SystemClock", lambda: clock)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 import roomlore
-from roomlore import EvidenceRoom, InvalidInput, Member, MemoryKind, Message, Source
+from roomlore import Conflict, EvidenceRoom, InvalidInput, Member, MemoryKind, Message, Source
 from roomlore.testing import START, FrozenClock
 from roomlore.wiring import resources
 
@@ -101,6 +101,17 @@ async def test_a_kind_is_corrected_for_a_time_before(lore, clock):
     assert (await lore.rooms.get("club")).past_kinds == ()
     with pytest.raises(InvalidInput, match="to come"):
         await lore.rooms.set_kind("club", "public", since=lore.now() + HOUR)
+
+
+async def test_a_kind_does_not_begin_later_before_it_is_said_what_it_was(lore, clock):
+    first, second = await said(lore, clock, "club"), await said(lore, clock, "club")
+    await lore.rooms.set_kind("club", "public", since=START)
+    with pytest.raises(Conflict, match="what it was in between"):
+        await lore.rooms.set_kind("club", "public", since=START + 1.5 * HOUR)
+    assert await seen(lore, "room:new") == {first, second}
+    await lore.rooms.set_kind("club", "private", since=START)
+    await lore.rooms.set_kind("club", "public", since=START + 1.5 * HOUR)
+    assert await seen(lore, "room:new") == {second}
 
 
 async def test_what_was_said_publicly_is_not_replaced_by_what_was_said_since(lore, clock):

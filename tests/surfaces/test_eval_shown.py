@@ -60,10 +60,11 @@ def test_a_room_without_replies_says_what_to_do(run):
 
 
 def test_the_page_is_inert_and_whole(run):
-    questions = lines("q.jsonl", {"question": "who fixes the <script>?", "room_id": "a<b>", "answers": ["m9"]})
-    run("--questions", questions, "--report", "out.html")
+    row = {"question": "who fixes the <script>?", "room_id": "a<b>", "answers": ["m9"], "message_id": "m4"}
+    run("--questions", lines("q.jsonl", row), "--report", "out.html")
     page = Path("out.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3
+    assert "tokens of a context on average" in page
     assert "&lt;script&gt;" in page
     assert "<script" not in page
     assert "a&lt;b&gt;" in page

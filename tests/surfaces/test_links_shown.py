@@ -134,6 +134,37 @@ def test_an_export_brings_corrections_along(chat):
     assert len(json.loads(chat("links", "log", "tea", "--json", db="other.db"))) == 2
 
 
+def test_an_import_keeps_what_was_corrected_since(chat):
+    chat("links", "correct", "tea", "m4", "--answers", "m2")
+    chat("export", "--output", "out.jsonl")
+    for change in (("correct", "tea", "m4", "--answers", "m1"), ("undo", "tea", "m4")):
+        chat("links", *change)
+        before = chat("links", "log", "tea", "--json")
+        assert "0 added" in chat("import", "out.jsonl", "--no-resume")
+        assert chat("links", "log", "tea", "--json") == before
+
+
+def test_an_import_goes_on_after_a_correction_that_cannot_be(chat):
+    chat("links", "correct", "tea", "m4", "--answers", "m1")
+    chat("export", "--output", "out.jsonl")
+    rows = Path("out.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("turned.jsonl").write_text("".join(reversed(rows)), encoding="utf-8")
+    assert "4 added" in chat("import", "turned.jsonl", db="other.db")
+    assert json.loads(chat("links", "log", "tea", "--json", db="other.db")) == []
+
+
+def test_a_correction_of_somebody_who_was_forgotten_is_exported_and_imported(chat):
+    chat("links", "correct", "tea", "m4", "--answers", "m2", "--by", "u-77")
+    chat("forget", "u-77", "--yes")
+    chat("export", "--output", "out.jsonl")
+    chat("import", "out.jsonl", db="other.db")
+    (one,) = json.loads(chat("links", "log", "tea", "--json", db="other.db"))
+    assert (one["message_id"], one["answers"], one["by"]) == ("m4", "m2", "somebody")
+    chat("export", "--output", "again.jsonl", db="other.db")
+    rows = map(json.loads, Path("again.jsonl").read_text(encoding="utf-8").splitlines())
+    assert not any(row.get("metadata") for row in rows)
+
+
 def test_a_correction_whose_answer_was_deleted_is_not_exported(chat):
     with roomlore.open_sync("chat.db", background=False) as lore:
         lore.links.correct("tea", "m4", answers="m2")

@@ -438,10 +438,11 @@ def _window(stay: Stay, spoke: Window | None) -> Window:
 
 
 def _joined(windows: Iterable[Window]) -> tuple[Window, ...]:
-    """Return windows that do not touch each other; the given ones are in order."""
+    """Return windows that do not touch each other; the given ones are in order. One that begins with the next
+    microsecond goes on."""
     found: list[Window] = []
     for window in windows:
-        if found and window.start <= found[-1].end:
+        if found and window.start - found[-1].end <= _MICROSECOND:
             found[-1] = Window(found[-1].start, max(found[-1].end, window.end))
         else:
             found.append(window)

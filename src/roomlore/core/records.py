@@ -158,7 +158,7 @@ def split_correction(record: Mapping[str, Any]) -> tuple[Mapping[str, Any], Corr
     at = _time(said, "at")
     if at is None:
         raise _wrong("at", said["at"], "ISO 8601 text or a Unix time")
-    return rest, CorrectedLink(_optional_name(said, "answers"), _name(said, "by"), at)
+    return rest, CorrectedLink(_optional_name(said, "answers"), _typed(said, "by", str, "a string", ""), at)
 
 
 def from_record(record: Mapping[str, Any]) -> Record:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from roomlore.core.audience import BEGINNING, RoomKind, RoomPeople, audience_of, kinds_before
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
 from roomlore.core.membership import NOTHING_TOLD, Move, RoomFacts, kind_learned, moves_by_id, stays_learned
-from roomlore.core.models import AddReport, Entry, Message
+from roomlore.core.models import AddReport, Correction, Entry, Message
 from roomlore.core.records import Bad, CorrectedLink, ImportReport, Item, Parsed, Position
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage
@@ -23,6 +23,9 @@ _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000
 _KEPT_BAD = 1_000
 _MOVES = "moves"
+_PAGE = 1_000
+_FORGOTTEN = "somebody"
+"""Who corrected a link in the store it comes from, if they were forgotten there."""
 """The key under which a saved position keeps who came and went so far."""
 Progress = Callable[[int, int, int], None]
 """Called after each batch with (bytes read, total bytes, messages read)."""
@@ -102,6 +105,8 @@ class LinkCorrections(Protocol):
     async def correct(
         self, room_id: str, message_id: str, *, answers: str | None, by: str, at: datetime | None
     ) -> Entry: ...
+
+    async def corrections(self, room_id: str, *, before: int | None, limit: int) -> list[Correction]: ...
 
 
 @dataclass(slots=True)
@@ -277,10 +282,21 @@ class ImportService:
 
     async def _correct(self, item: Parsed, said: CorrectedLink) -> None:
         """Correct a link as in the store that the message comes from. A message that is not here any more has none, and
-        neither has one whose answered message is not."""
+        neither has one whose answered message is not, or came later here. What was corrected here before stays."""
         message = item.message
-        with suppress(NotFound, InvalidInput):
-            await self._links.correct(message.room_id, message.id, answers=said.answers, by=said.by, at=said.at)
+        with suppress(NotFound, InvalidInput, Conflict):
+            if not await self._was_corrected(message.room_id, message.id):
+                by = said.by or _FORGOTTEN
+                await self._links.correct(message.room_id, message.id, answers=said.answers, by=by, at=said.at)
+
+    async def _was_corrected(self, room_id: str, message_id: str) -> bool:
+        """Return True if the log of the room names the message, also if its correction was taken back."""
+        before: int | None = None
+        while page := await self._links.corrections(room_id, before=before, limit=_PAGE):
+            if any(one.message_id == message_id for one in page):
+                return True
+            before = page[-1].number
+        return False
 
     async def _learn(self, room_id: str, tally: _Tally) -> None:
         """Store what the export told of a room: its kind, who came and went, and all members unless the room has newer

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from roomlore.core.audience import (
     ALWAYS,
+    BEGINNING,
     Member,
     RoomKind,
     RoomPeople,
@@ -21,7 +22,7 @@ from roomlore.core.audience import (
     removed,
 )
 from roomlore.core.context import ContextOptions, from_json
-from roomlore.core.errors import InvalidInput, NotFound, unknown_room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
@@ -168,7 +169,7 @@ class RoomService:
         The kind counts for what is said from now on: a room that becomes public does not publish what was said in it
         before. If the kind was unknown, it counts for as long as it was. `since`: the time from which the kind counts,
         for a change of another time or to correct what was told. The room is created if it is new. Raise
-        `InvalidInput`, `StorageUnavailable`.
+        `InvalidInput`, `Conflict` if the room is of that kind since an earlier time, `StorageUnavailable`.
         """
         wanted, begin, now = check_room_kind(kind), check_moment(since, "since"), self._clock.now()
         if begin is not None and begin > now:
@@ -176,6 +177,7 @@ class RoomService:
         async with self._storage.writing() as work:
             room = await self._lock(work, room_id)
             past = kinds_before(room.kind, room.past_kinds, wanted, begin, now)
+            _check_begin(room, wanted, begin)
             if (begin is None and room.kind == wanted) or (room.kind, room.past_kinds) == (wanted, past):
                 return room
             return await work.rooms.set_kind(tenant=self._tenant, room_id=room_id, kind=wanted, past=past)
@@ -244,3 +246,13 @@ class RoomService:
         if room is None:
             raise unknown_room(room_id)
         return room
+
+
+def _check_begin(room: Room, wanted: RoomKind | None, begin: datetime | None) -> None:
+    """Raise `Conflict` if the room is of the kind since an earlier time: what it was before is not said."""
+    start = room.past_kinds[-1].until if room.past_kinds else BEGINNING
+    if begin is not None and wanted is not None and room.kind is wanted and begin > start:
+        raise Conflict(
+            f"Room {room.room_id!r} is {wanted} since an earlier time already. First say what it was in between: set "
+            "that kind with `since`, then this one."
+        )

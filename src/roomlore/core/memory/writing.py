@@ -21,6 +21,7 @@ from roomlore.core.memory.memory import (
     owner_of,
 )
 from roomlore.core.models import Origin
+from roomlore.core.safety import PINNED, is_declared
 from roomlore.core.text import fold, graphemes
 
 MAX_STATEMENT = 4_000
@@ -531,10 +532,10 @@ class Additions:
         return Remembered("unchanged", there) if there is not None else self._create(new)
 
     def _create(self, new: NewMemory) -> Remembered:
-        """Make a memory. One for all takes the place of those that say the same to fewer; it has nothing of theirs, as
-        that could tell others what was said where they were not."""
+        """Make a memory. One for all takes the place of those that say the same to fewer, if nothing is lost by it. It
+        has nothing of theirs, as that could tell others what was said where they were not."""
         same = () if new.evidence else self._in_force[new.kind].all_saying(new.statement)
-        narrower = [one for one in same if one.holds(self._now)]
+        narrower = [one for one in same if one.holds(self._now) and _covers(new, one, self._now)]
         made = first_version(new, new.memory_id if new.memory_id is not None else self._new_id(), self._now)
         self._log(Action.CREATE, made, new, closes=narrower)
         self._known[made.memory_id] = Lineage(made, made, 1)
@@ -578,6 +579,18 @@ class Additions:
         )
         self._in_force[new.kind].follow([change])
         self.changes.append(change)
+
+
+def _covers(new: NewMemory, old: Memory, now: datetime) -> bool:
+    """Return True if nothing is lost when the new memory takes the place of the old one: it holds now, for as long, and
+    comes as early."""
+    begun = new.valid_from is None or new.valid_from <= now
+    lasts = new.valid_until is None or (old.valid_until is not None and new.valid_until >= old.valid_until)
+    return begun and lasts and (not _comes_first(old.category, old.tags) or _comes_first(new.category, new.tags))
+
+
+def _comes_first(category: str | None, tags: Sequence[str]) -> bool:
+    return is_declared(category or "") or PINNED in (category, *tags)
 
 
 def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:

@@ -9,8 +9,6 @@ from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.intake import content_hash, normalised
 from roomlore.core.models import Message, StoredMessage
 
-MAX_TOOL_ITERATIONS = 10
-
 
 @dataclass(frozen=True, slots=True)
 class Tool:

@@ -84,9 +84,12 @@ class DigestService:
                 work, tenant=self._tenant, viewer=whom, room_id=room_id, now=self._clock.now()
             )
             reader = await self._meant(work, room_id, reader, whom, windows)
-            span = await self._span(work, room, begin, reader, windows)
+            if begin is None and reader is not None and whom != Viewer("user", reader) and windows != ALWAYS:
+                span = await self._since_seen(work, room, reader, windows)
+            else:
+                span = await self._span(work, room, begin, reader, windows)
             answered = await self._answered(work, room_id, span.entries, reader, windows)
-            own = await self._own(work, room_id, reader) if writes else []
+            own = await self._own(work, room_id, reader) if writes and windows == ALWAYS else []
         entries = span.entries
         if windows != ALWAYS:
             entries = await asyncio.to_thread(linked_alone, self._model, [one.message for one in entries])
@@ -170,6 +173,14 @@ class DigestService:
         missing = len(entries) == MAX_READ
         known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
         return _Span(after, max(known, len(entries)), entries)
+
+    async def _since_seen(self, work: UnitOfWork, room: Room, reader: str, windows: Sequence[Window]) -> _Span:
+        """Return the messages after the last one of the reader's that the viewer may see. Where the reader stopped
+        reading is not told to others who see a part of the room."""
+        entries = await self._read(work, room, 0, None, windows)
+        own = [place for place, one in enumerate(entries) if one.message.sender_id == reader]
+        since = entries[own[-1] + 1 :] if own else entries
+        return _Span(0, len(since), since)
 
     async def _last(self, work: UnitOfWork, room: Room, windows: Sequence[Window]) -> datetime | None:
         """Return when the newest message that may be seen was sent."""

@@ -352,12 +352,6 @@ class Talk:
         return content if len(content) <= most else truncate(content, most - 2)[: most - 2] + " …"
 
     @property
-    def _may_call_tools(self) -> bool:
-        """Return True if tools may be offered. A caller's own tools are answered in a later request, which has to read
-        the calls from the store."""
-        return not self._place.problem or self._asked.request.call_tool is not None
-
-    @property
     def _place(self) -> Place:
         assert self._draft.place is not None
         return self._draft.place

@@ -189,6 +189,9 @@ def _questions(asked: QuestionScore) -> Iterator[str]:
     yield "<h2>Questions</h2>"
     yield bars([(f"within the first {rank}", share) for rank, share in asked.recall.items()])
     yield f"<p>{asked.ms:.0f} ms a search; {asked.tokens:.0f} tokens of hits on average.</p>"
+    if asked.contexts.cases:
+        yield bars([("context of the message", asked.contexts)])
+        yield f"<p>{asked.context_tokens:.0f} tokens of a context on average.</p>"
     if asked.missed:
         yield f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in asked.missed)}</ul>"
 
