@@ -74,6 +74,10 @@ def test_help_and_errors_are_in_chinese(tmp_path):
     assert "选项" in told
     assert "显示帮助后退出" in told
     assert "Show this message" not in told
+    for command in ("serve", "digest", "search", "import"):
+        told = run(command, "--help", MEMORY_LANGUAGE="zh", COLUMNS="80").stdout
+        assert "…" not in told, "nothing is cut"
+        assert "the setting" not in told
     failed = run("--db", f"{tmp_path}/none.db", "rooms", MEMORY_LANGUAGE="zh")
     assert failed.returncode == 1
     assert failed.stderr == (
@@ -81,6 +85,11 @@ def test_help_and_errors_are_in_chinese(tmp_path):
         "要读取别的数据库，在命令前指定，例如 `roomlore --db chat.db rooms`。\n"
     )
     assert "Import chat exports" in run("import", "--help", LANG="en_US.UTF-8").stdout
+
+
+def test_an_error_that_says_where_it_looked_is_translated_whole():
+    error = "Room '茶' has no message 'm9'; add the message first, then ask for its context. Looked for in chat.db."
+    assert into_chinese(error) == "群 '茶' 里没有消息 'm9'；请先添加这条消息，再查询它的上下文。查找范围：chat.db。"
 
 
 def test_an_error_that_is_not_translated_stays_as_it_is():

@@ -38,14 +38,30 @@ def translate_help(command: Any) -> None:
         return
     for name, text in _PANELS.items():
         setattr(rich_utils, name, text)
+    _fold_help()
     known = _words("help")
     for one in _all(command):
         one.help = known.get(one.help or "", one.help)
         for parameter in one.params:
             if (said := getattr(parameter, "help", None)) is not None:
                 parameter.help = known.get(said, said)
+            if isinstance(shown := getattr(parameter, "show_default", None), str):
+                parameter.show_default = shown.replace("the setting ", "设置 ")
         own = one.get_help_option
         one.get_help_option = lambda context, own=own: _with_help(own(context))
+
+
+def _fold_help() -> None:
+    """Have long Chinese texts folded: they have no spaces, and Typer would cut them at the end of a line."""
+    if (made := getattr(rich_utils, "_make_rich_text", None)) is None:
+        return
+
+    def folded(**given: Any) -> Any:
+        text = made(**given)
+        text.overflow = "fold"
+        return text
+
+    rich_utils._make_rich_text = folded  # noqa: SLF001
 
 
 def translated(error: str) -> str:
@@ -80,6 +96,11 @@ def _words(name: str) -> Mapping[str, str]:
 
 @cache
 def _errors() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the patterns of the translated errors with their texts, those with the most words of their own first."""
-    ordered = sorted(_words("errors").items(), key=lambda pair: -len(re.sub(r"\{\w+\}", "", pair[0])))
+    """Return the patterns of the translated errors with their texts: first what is put around other errors, then those
+    with the most words of their own."""
+
+    def place(pair: tuple[str, str]) -> tuple[bool, int]:
+        return not pair[0].startswith("{error}"), -len(re.sub(r"\{\w+\}", "", pair[0]))
+
+    ordered = sorted(_words("errors").items(), key=place)
     return tuple((re.compile(_PLACE.sub(r"(?P<\1>.+)", re.escape(said)), re.DOTALL), text) for said, text in ordered)
