@@ -54,6 +54,10 @@ def test_deleting_asks_first():
     asked("add", ANNA, "Likes coffee", "--id", "f2")
     assert asked("delete", "f2", "--yes", "--reason", "stale")["change_summary"] == "stale"
     assert [one["memory_id"] for one in asked("list", ANNA, "--status", "deprecated")] == ["f2", "f1"]
+    asked("add", ANNA, "Likes water")
+    shown = run("facts", "list", ANNA, "--status", "all").stdout
+    assert "Likes coffee  (deprecated)" in shown
+    assert "Likes water  (" not in shown
 
 
 def test_facts_alone_are_listed():

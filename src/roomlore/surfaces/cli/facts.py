@@ -11,7 +11,7 @@ import typer
 
 from roomlore.core.dates.moments import Edge, moment
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.memory import Memory, MemoryKind, Status
+from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of
@@ -247,7 +247,8 @@ def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | 
 
 def _line(fact: Memory, zone: ZoneInfo) -> list[str]:
     sure = "–" if fact.confidence is None else f"{fact.confidence:.2f}"
-    said = [show.inert(fact.category, 24), show_memories.held(fact, zone)]
+    gone = "" if fact.status is MemoryStatus.ACTIVE else f"  ({fact.status})"
+    said = [show.inert(fact.category, 24), f"{show_memories.held(fact, zone)}{gone}"]
     return [fact.memory_id, show.clock(fact.updated_at), sure, *said]
 
 
