@@ -220,3 +220,18 @@ async def test_a_reply_that_is_written_meanwhile_is_not_stored(tongue):
             await listen()
         assert not first
         assert [one async for one in lore.messages.export()] == []
+
+
+@both
+async def test_a_fact_without_messages_goes_with_the_only_one_who_said_it(lore, tongue):
+    fact = {"en": "Ben mends the printer, says Lena", "zh": "莱娜说小本会修打印机"}[tongue]
+    for name, said_by in (("alone", (WHO,)), ("both", (WHO, "ann")), ("other", ("ann",)), ("nobody", ())):
+        await lore.memories.add("user:ben", f"{name}: {fact}", said_by=said_by, memory_id=name)
+    await lore.messages.add([said("1", WHO, "hello there"), said("2", "ben", "hello to you")])
+    report = await lore.privacy.forget(WHO)
+    assert (report.left, report.retired) == ((), ("alone",))
+    kept = {one.memory_id: one.said_by for one in await lore.memories.page("user:ben")}
+    assert kept == {"both": ("ann",), "other": ("ann",), "nobody": ()}
+    assert not [one for one in await statements(lore) if "alone" in one]
+    assert await replays(lore)
+    assert (await lore.privacy.verify()).faults == ()

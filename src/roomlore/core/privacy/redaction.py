@@ -166,12 +166,14 @@ class Redaction:
         return source in self.deleted or self.texts_of(source) is not None
 
     def rests_on_them_alone(self, memory: Memory) -> bool:
-        """Return True if nobody else supports it (an assistant alone does not count), or if the person changed a
-        message since, so that their share of the words is unknown."""
+        """Return True if nobody else supports it (an assistant alone does not count), if it has no messages and nobody
+        else said it, or if the person changed a message since, so that their share of the words is unknown."""
         if self.whole:
             return True
         if self.emptied:
             return not self.others.intersection(memory.sources)
+        if not memory.sources:
+            return set(memory.said_by) == {self.traces.user_id}
         if not self.theirs(memory):
             return False
         return not self.others.intersection(memory.sources) or any(self._changed_since(memory))
