@@ -230,7 +230,7 @@ async def test_a_reader_is_told_by_id_or_by_a_name_that_one_person_has(lore: Lor
     with pytest.raises(InvalidInput, match=r"2 people .* called 'bo'; .* u3, u4"):
         await lore.digest("team", for_user="bo")
     for since in (None, START):
-        with pytest.raises(InvalidInput, match=r"Nobody .* 'eve'.* u1 \(Ann Lee\), u2 \(小安\)"):
+        with pytest.raises(NotFound, match=r"Nobody .* 'eve'.* u1 \(Ann Lee\), u2 \(小安\)"):
             await lore.digest("team", for_user="eve", since=since)
     await lore.rooms.mark_read("team", "eve", "m3")
     assert (await lore.digest("team", for_user="eve")).messages == 1

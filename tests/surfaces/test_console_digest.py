@@ -53,7 +53,7 @@ async def test_nothing_new_and_bad_times_are_told(http, filled):
     assert wrong.status_code == 422
     assert (await http.get("/console/digest?id=nowhere")).status_code == 404
     unknown = await http.get("/console/digest?id=tea&for=eve")
-    assert unknown.status_code == 422
+    assert unknown.status_code == 404
     assert "Nobody in room" in unknown.text
 
 

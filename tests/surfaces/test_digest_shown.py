@@ -175,7 +175,7 @@ async def test_http_takes_words_names_and_a_mode(http, lore):
     assert (await http.get("/rooms/tea/digest", params={"mode": "fast"})).status_code == 422
     refused = await http.get("/rooms/tea/digest", params={"mode": "llm"})
     assert (refused.status_code, "'offline'" in refused.json()["detail"]) == (503, True)
-    assert (await http.get("/rooms/tea/digest", params={"for_user": "eve"})).status_code == 422
+    assert (await http.get("/rooms/tea/digest", params={"for_user": "eve"})).status_code == 404
 
 
 async def test_mcp_takes_words_and_names(lore):

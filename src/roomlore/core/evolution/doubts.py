@@ -389,7 +389,7 @@ class _Case:
         return ""
 
 
-_CLAUSE = re.compile(rf" +(?=[{HAN}])|[,;:.!?，；：。！？、]\s*|\bbut\b|但是?|不过")
+_CLAUSE = re.compile(rf"(?<! ) +(?=[{HAN}])|[,;:.!?，；：。！？、]\s*|\bbut\b|但是?|不过")
 
 
 def _answered(clauses: Sequence[str]) -> Iterator[str]:
