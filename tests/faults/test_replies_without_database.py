@@ -3,8 +3,8 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -31,12 +31,13 @@ def server() -> Iterator[PostgresServer]:
         made.close()
 
 
-@contextmanager
-def locked(url: str) -> Iterator[None]:
-    """The file of the database, locked for writing by another program."""
-    other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+@asynccontextmanager
+async def locked(url: str) -> AsyncIterator[None]:
+    """The file of the database, locked for writing by another program. It waits in a thread: work of roomlore that has
+    begun a transaction needs the event loop to end it."""
+    other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
     try:
-        other.execute("BEGIN IMMEDIATE")
+        await asyncio.to_thread(other.execute, "BEGIN IMMEDIATE")
         yield
     finally:
         other.close()
@@ -101,7 +102,7 @@ async def test_a_database_that_fails_while_the_model_answers_keeps_no_reply_back
 async def test_a_locked_sqlite_file_keeps_no_reply_back(sqlite_url):
     async with replying(["Green.", "Mild."], url=sqlite_url) as (lore, _):
         await lore.replies.reply(asks("Green or black tea?", "q1"))
-        with locked(sqlite_url):
+        async with locked(sqlite_url):
             reply = await lore.replies.reply(asks("Why?", "q2"))
             assert (reply.text, bool(reply.degraded)) == ("Mild.", True)
             assert len(await lore.messages.page("r")) == 2
