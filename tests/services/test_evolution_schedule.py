@@ -14,6 +14,7 @@ from roomlore import Lore, Message
 from roomlore.adapters.cron import Cron
 from roomlore.services.evolution import Schedule
 from roomlore.services.evolution.schedule import MARK
+from roomlore.services.scheduling import Ticks
 from roomlore.testing.coordination import FrozenClock
 from roomlore.testing.model_server import ModelServer
 
@@ -193,21 +194,21 @@ async def test_a_worker_killed_in_the_middle_leaves_the_rest_to_the_next(lore, c
     for room in ("a", "b"):
         await say(lore, clock, 10, room=room)
     clock.advance(DAY)
-    move = Schedule._move
+    handled = Ticks.handled
 
-    async def killed(self, tick, *, was):
+    async def killed(self, due):
         raise ConnectionError
 
-    monkeypatch.setattr(Schedule, "_move", killed)
+    monkeypatch.setattr(Ticks, "handled", killed)
     with pytest.raises(ConnectionError):
         await nightly.sweep()
-    monkeypatch.setattr(Schedule, "_move", move)
+    monkeypatch.setattr(Ticks, "handled", handled)
     assert sorted(await done(lore, await nightly.sweep())) == ["a", "b"]
     assert len(await lore.jobs.page(kind="evolution")) == 2
 
 
 async def test_rooms_are_walked_page_by_page(lore, clock, monkeypatch):
-    monkeypatch.setattr("roomlore.services.evolution.schedule._PAGE", 2)
+    monkeypatch.setattr("roomlore.services.scheduling._PAGE", 2)
     await schedule(lore, clock).sweep()
     rooms = [f"r{n}" for n in range(5)]
     for room in rooms:

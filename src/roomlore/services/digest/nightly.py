@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from roomlore.core.audience import RoomKind
 from roomlore.core.digest.digest import Digest
@@ -16,24 +16,16 @@ from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.ports.storage import RoomBehind, Storage
 from roomlore.ports.webhooks import Webhook
 from roomlore.services.digest.digest_service import DigestService
+from roomlore.services.scheduling import Ticks, Times, rooms_behind
 
 DIGEST = "digest"
 """The work that sends a digest, the background job that enqueues it, and the watermark of a room up to which it was
 sent."""
 _MARK = "schedule:digest"
-_NOWHERE = {"tenant": "", "room_id": ""}
-_PAGE = 100
 _FIRST = timedelta(days=1)
 _LONGEST = timedelta(days=7)
 """How far back the first digest of a room goes, and later ones."""
 EVERY_ROOM = "*"
-
-
-class Times(Protocol):
-    """The times of the schedule."""
-
-    def last(self, now: datetime) -> datetime:
-        """Return the last time at or before `now`, UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,44 +56,24 @@ class NightlyDigests:
         self._storage = storage
         self._durable = durable
         self._clock = clock
-        self._times = times
+        self._ticks = Ticks(storage=storage, clock=clock, times=times, mark=_MARK)
         self._webhook = webhook
         self._digests = digests
         self._options = options
 
     async def sweep(self) -> list[str]:
         """Enqueue the digests of the last scheduled time, unless that was done, and return the ids of the work."""
-        if self._times is None:
+        due = await self._ticks.due()
+        if due is None:
             return []
-        async with self._storage.reading() as work:
-            mark = (await work.progress.marks(**_NOWHERE, names=[_MARK])).get(_MARK)
-        if mark is None:
-            await self._move(int(self._clock.now().timestamp()), was=0)
-            return []
-        tick = int(self._times.last(self._clock.now()).timestamp())
-        if tick <= mark:
-            return []
-        enqueued = [await self._enqueue(room, tick) async for room in self._rooms()]
-        await self._move(tick, was=mark)
+        enqueued = [await self._enqueue(room, due.tick) async for room in self._rooms()]
+        await self._ticks.handled(due)
         return enqueued
 
-    async def _move(self, tick: int, *, was: int) -> None:
-        async with self._storage.writing() as work:
-            await work.progress.move_mark(**_NOWHERE, name=_MARK, arrival=tick, was=was, now=self._clock.now())
-
     async def _rooms(self) -> AsyncIterator[RoomBehind]:
-        after = ("", "")
-        while True:
-            async with self._storage.reading() as work:
-                page = await work.progress.rooms_behind(
-                    name=DIGEST, least=self._options.least, after=after, limit=_PAGE
-                )
-            for room in page:
-                if await self._is_wanted(room):
-                    yield room
-            if len(page) < _PAGE:
-                return
-            after = (page[-1].tenant, page[-1].room_id)
+        async for room in rooms_behind(self._storage, DIGEST, self._options.least):
+            if await self._is_wanted(room):
+                yield room
 
     async def _is_wanted(self, room: RoomBehind) -> bool:
         if self._options.rooms:

@@ -4,7 +4,7 @@ from roomlore.services.evolution.applying import Applying, Asking, Models
 from roomlore.services.evolution.evolution_service import EvolutionLeases, EvolutionService
 from roomlore.services.evolution.piece import EVOLUTION, EvolutionOptions
 from roomlore.services.evolution.reading import Reading
-from roomlore.services.evolution.schedule import Schedule, Times
+from roomlore.services.evolution.schedule import Schedule
 from roomlore.services.evolution.together import AskingTogether
 
 __all__ = [
@@ -18,5 +18,4 @@ __all__ = [
     "Models",
     "Reading",
     "Schedule",
-    "Times",
 ]

@@ -2,8 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import timedelta
 
 from roomlore.core.audience import RoomKind
 from roomlore.core.memory.reading import own_words
@@ -12,22 +11,14 @@ from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import RoomBehind, Storage, UnitOfWork
 from roomlore.services.evolution.evolution_service import EvolutionService
 from roomlore.services.evolution.piece import EVOLUTION, Piece, facts_mark
+from roomlore.services.scheduling import Ticks, Times, rooms_behind
 
 MARK = "schedule:evolution"
 PEOPLE = "schedule:people"
 """The watermark of a room up to which everything that people said was read for their facts."""
-_NOWHERE = {"tenant": "", "room_id": ""}
 _FIRST_DAYS = 7.0
 """The days that a first evolution reads: enough for a quiet group, without all of an import."""
-_PAGE = 100
 _MESSAGES = 500
-
-
-class Times(Protocol):
-    """The times of the schedule."""
-
-    def last(self, now: datetime) -> datetime:
-        """Return the last time at or before `now`, UTC."""
 
 
 class Schedule:
@@ -50,39 +41,23 @@ class Schedule:
         self._storage = storage
         self._evolutions = evolutions
         self._clock = clock
-        self._times = times
+        self._ticks = Ticks(storage=storage, clock=clock, times=times, mark=MARK)
         self._least = least
         self._people = people
 
     async def sweep(self) -> list[str]:
         """Enqueue the work of the last scheduled time, unless that was done, and return the ids of the work."""
-        if self._times is None:
+        due = await self._ticks.due()
+        if due is None:
             return []
-        mark = await self._mark()
-        if mark is None:
-            await self._move(int(self._clock.now().timestamp()), was=0)
-            return []
-        tick = int(self._times.last(self._clock.now()).timestamp())
-        if tick <= mark:
-            return []
-        enqueued = [await self._enqueue_group(room, tick) async for room in self._groups()]
+        enqueued = [await self._enqueue_group(room, due.tick) async for room in self._groups()]
         if await self._people():
-            enqueued += [await self._enqueue_people(*people, tick) async for people in self._unread_people()]
-        await self._move(tick, was=mark)
+            enqueued += [await self._enqueue_people(*people, due.tick) async for people in self._unread_people()]
+        await self._ticks.handled(due)
         return enqueued
 
-    async def _mark(self) -> int | None:
-        """Return the last scheduled time that was handled; None for a new database."""
-        async with self._storage.reading() as work:
-            return (await work.progress.marks(**_NOWHERE, names=[MARK])).get(MARK)
-
-    async def _move(self, tick: int, *, was: int) -> None:
-        """Move the mark; do nothing if another worker moved it."""
-        async with self._storage.writing() as work:
-            await work.progress.move_mark(**_NOWHERE, name=MARK, arrival=tick, was=was, now=self._clock.now())
-
     async def _groups(self) -> AsyncIterator[RoomBehind]:
-        async for room in self._behind(EVOLUTION, self._least):
+        async for room in rooms_behind(self._storage, EVOLUTION, self._least):
             if (room.mark or await self._has_enough_messages(room)) and not await self._is_one_person(room):
                 yield room
 
@@ -100,7 +75,7 @@ class Schedule:
         """Yield tenant and ids of everyone who spoke and was not read: together those of a room who spoke in no
         other."""
         rooms: dict[tuple[str, str], list[str]] = {}
-        async for room in self._behind(PEOPLE, 1):
+        async for room in rooms_behind(self._storage, PEOPLE, 1):
             for person in await self._unread(room):
                 rooms.setdefault((room.tenant, person), []).append(room.room_id)
         groups: dict[tuple[str, str, str], list[str]] = {}
@@ -126,17 +101,6 @@ class Schedule:
             async with self._storage.writing() as work:
                 await work.progress.move_mark(**here, name=PEOPLE, arrival=end, was=room.mark, now=self._clock.now())
         return unread
-
-    async def _behind(self, name: str, least: int) -> AsyncIterator[RoomBehind]:
-        after = ("", "")
-        while True:
-            async with self._storage.reading() as work:
-                page = await work.progress.rooms_behind(name=name, least=least, after=after, limit=_PAGE)
-            for room in page:
-                yield room
-            if len(page) < _PAGE:
-                return
-            after = (page[-1].tenant, page[-1].room_id)
 
     async def _has_enough_messages(self, room: RoomBehind) -> bool:
         """Return True if a room that never evolved has enough recent messages: older ones are history."""
