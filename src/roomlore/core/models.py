@@ -160,7 +160,7 @@ class Link:
 
 
 class CorrectionKind(StrEnum):
-    """What a person said of a message: it answers another, it answers nothing; or that an earlier correction is taken
+    """The kind of a correction: the message answers another one, it answers nothing, or an earlier correction is taken
     back."""
 
     ANSWERS = "answers"

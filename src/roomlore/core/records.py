@@ -19,7 +19,7 @@ Position: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CorrectedLink:
-    """What a person said that a message answers, in an export. `answers`: the id of that message, None for nothing."""
+    """The correction of a link, as an export has it. `answers`: the id of that message, None for nothing."""
 
     answers: str | None
     by: str

@@ -36,7 +36,7 @@ class _RoomMovedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What a person says of a message. `answers`: the id of the message it answers, None for nothing."""
+    """The correction that a person asks for. `answers`: the id of the message it answers, None for nothing."""
 
     room_id: str
     message_id: str
@@ -48,7 +48,7 @@ class _Wish:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a correction changes: the new links, the room's calibration, the entry of the log."""
+    """The effect of a correction: the new links, the room's calibration, the entry of the log."""
 
     room: Room
     arrival: int

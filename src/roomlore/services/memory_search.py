@@ -183,7 +183,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What vectors say of every memory: its nearness, NaN for one without a vector yet, and how well it matches, if
+    """The part of vectors in each score: nearness, NaN for one without a vector yet, and the match, if
     that was learned for the model. `unknown`: how many are NaN."""
 
     near: Floats

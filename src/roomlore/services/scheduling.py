@@ -1,4 +1,4 @@
-"""What is done at the times of a schedule: each time once, whichever process looks, for the rooms with new messages."""
+"""Schedules: each time is handled once, whichever process looks, for the rooms with new messages."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

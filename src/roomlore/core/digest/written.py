@@ -1,4 +1,4 @@
-"""What a model writes of the talks of a digest: the windows it is shown, its answer, and what of that is refused."""
+"""Digests that a model writes: the windows of talks it is shown, and its answer, checked against them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class WrittenLine:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a model wrote of a talk. `title`: '' if it has none that can be used."""
+    """The text of a model about one talk. `title`: '' if it has none that can be used."""
 
     title: str
     lines: tuple[WrittenLine, ...]

@@ -28,7 +28,7 @@ _LIKE_HANDLE = re.compile(r"(?<![a-z0-9])[cm][0-9]{4,6}(?![a-z0-9])")
 
 @dataclass(frozen=True)
 class Shown:
-    """What a model is shown of a person: the name, and a line under a handle for each memory and each message."""
+    """The part of a prompt about one person: the name, and a line under a handle for each memory and each message."""
 
     name: str
     memories: str

@@ -88,7 +88,8 @@ def _held(text: str) -> list[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """How well each memory matches a question, and True for each in a dense script. `weights`: those of the model."""
+    """The match of each memory with a question, and True for each in a dense script. `weights`: of the
+    model."""
 
     values: Floats
     dense_script: Flags

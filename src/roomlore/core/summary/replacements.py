@@ -1,4 +1,4 @@
-"""What was replaced later though it has no number: who does it, at whose place it is, what was allowed."""
+"""Statements without a number that a later one replaces: who does something, at whose place, what is allowed."""
 
 import re
 from collections import Counter, deque

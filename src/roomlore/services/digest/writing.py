@@ -47,7 +47,7 @@ class WritingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a model wrote of conversations, by their numbers. `model`: its provider and id, None if nothing came.
+    """The texts of a model about conversations, by their numbers. `model`: its provider and id, None if nothing came.
     `degraded`: why something is missing, None if nothing is."""
 
     written: Mapping[int, Written]

@@ -26,7 +26,7 @@ class Platform(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Needs:
-    """What a bot needs. `variables`: of the environment, beside the key of the model."""
+    """The requirements of a bot. `variables`: of the environment, beside the key of the model."""
 
     extras: str
     packages: str

@@ -426,7 +426,7 @@ _WITH_KIND: Any = {"required": ["kind"], "properties": {"kind": {"type": "string
 
 
 class AudienceRequest(Body):
-    """Who can see a room. Fields that are left out or null stay; all changes are made in this order."""
+    """A change of who can see a room. Fields that are left out or null stay; all changes are made in this order."""
 
     model_config = ConfigDict(json_schema_extra={"anyOf": [_WITHOUT_SINCE, _WITH_KIND]})
 
