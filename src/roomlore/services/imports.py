@@ -15,7 +15,7 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
 from roomlore.core.membership import NOTHING_TOLD, Move, RoomFacts, kind_learned, moves_by_id, stays_learned
 from roomlore.core.models import AddReport, Correction, Entry, Message
-from roomlore.core.records import Bad, CorrectedLink, ImportReport, Item, Parsed, Position
+from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage
 
@@ -272,31 +272,37 @@ class ImportService:
             for item in batch:
                 if isinstance(item, Parsed) and item.deletes:
                     await self._messages.delete(item.message.room_id, item.deletes)
-                if isinstance(item, Parsed) and item.corrected is not None:
-                    await self._correct(item, item.corrected)
+            await self._correct(batch)
             for room_id in tally.listen(batch, {message.room_id for message in messages}):
                 await self._learn(room_id, tally)
             await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})
             if progress is not None:
                 progress(export.source.bytes_read, export.source.total_bytes, tally.read)
 
-    async def _correct(self, item: Parsed, said: CorrectedLink) -> None:
-        """Correct a link as in the store that the message comes from. A message that is not here any more has none, and
+    async def _correct(self, batch: Sequence[Item]) -> None:
+        """Correct links as in the store that the messages come from. A message that is not here any more has none, and
         neither has one whose answered message is not, or came later here. What was corrected here before stays."""
-        message = item.message
-        with suppress(NotFound, InvalidInput, Conflict):
-            if not await self._was_corrected(message.room_id, message.id):
-                by = said.by or _FORGOTTEN
-                await self._links.correct(message.room_id, message.id, answers=said.answers, by=by, at=said.at)
+        known: dict[str, set[str]] = {}
+        for item in batch:
+            if not isinstance(item, Parsed) or item.corrected is None:
+                continue
+            room_id, message_id, said = item.message.room_id, item.message.id, item.corrected
+            with suppress(NotFound, InvalidInput, Conflict):
+                if room_id not in known:
+                    known[room_id] = await self._corrected(room_id)
+                if message_id not in known[room_id]:
+                    by = said.by or _FORGOTTEN
+                    await self._links.correct(room_id, message_id, answers=said.answers, by=by, at=said.at)
+                    known[room_id].add(message_id)
 
-    async def _was_corrected(self, room_id: str, message_id: str) -> bool:
-        """Return True if the log of the room names the message, also if its correction was taken back."""
+    async def _corrected(self, room_id: str) -> set[str]:
+        """Return the ids of the messages that the log of the room names, also if the correction was taken back."""
+        found: set[str] = set()
         before: int | None = None
         while page := await self._links.corrections(room_id, before=before, limit=_PAGE):
-            if any(one.message_id == message_id for one in page):
-                return True
+            found |= {one.message_id for one in page}
             before = page[-1].number
-        return False
+        return found
 
     async def _learn(self, room_id: str, tally: _Tally) -> None:
         """Store what the export told of a room: its kind, who came and went, and all members unless the room has newer
