@@ -428,7 +428,7 @@ _WITH_KIND: Any = {"required": ["kind"], "properties": {"kind": {"type": "string
 class AudienceRequest(Body):
     """A change of who can see a room. Fields that are left out or null stay; all changes are made in this order."""
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [_WITHOUT_SINCE, _WITH_KIND]})
+    model_config = ConfigDict(json_schema_extra={"allOf": [{"anyOf": [_WITHOUT_SINCE, _WITH_KIND]}]})
 
     kind: Literal["direct", "private", "public", "unknown"] | None = Field(
         None, description="One person and agents, its members, everybody of the tenant, or nobody knows."
