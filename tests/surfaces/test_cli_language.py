@@ -92,6 +92,21 @@ def test_an_error_that_says_where_it_looked_is_translated_whole():
     assert into_chinese(error) == "群 '茶' 里没有消息 'm9'；请先添加这条消息，再查询它的上下文。查找范围：chat.db。"
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            "There is no room '茶'; a room appears with its first message. Looked for in a.db; "
+            "`roomlore rooms` lists the rooms.",
+            "没有群 '茶'；收到第一条消息时自动创建。查找范围：a.db；`roomlore rooms` 列出所有的群。",
+        ),
+        ("There is no room '茶'; nothing like it.", "There is no room '茶'; nothing like it."),
+    ],
+)
+def test_an_error_is_translated_whole_or_not_at_all(error, told):
+    assert into_chinese(error) == told
+
+
 def test_an_error_that_is_not_translated_stays_as_it_is():
     assert into_chinese("The flux capacitor is empty.") == "The flux capacitor is empty."
 

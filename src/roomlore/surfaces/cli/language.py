@@ -23,6 +23,7 @@ _PANELS = {
 }
 _VARIABLES = ("MEMORY_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _OWN_HELP = "显示帮助后退出。"
+_OF_ANY_TEXT = frozenset({"error", "why", "known", "place"})
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
@@ -103,4 +104,10 @@ def _errors() -> tuple[tuple[re.Pattern[str], str], ...]:
         return not pair[0].startswith("{error}"), -len(re.sub(r"\{\w+\}", "", pair[0]))
 
     ordered = sorted(_words("errors").items(), key=place)
-    return tuple((re.compile(_PLACE.sub(r"(?P<\1>.+)", re.escape(said)), re.DOTALL), text) for said, text in ordered)
+    return tuple((re.compile(_PLACE.sub(_group, re.escape(said)), re.DOTALL), text) for said, text in ordered)
+
+
+def _group(place: re.Match[str]) -> str:
+    """Return the pattern of a place. A name or a number holds no semicolon, which begins another part of a sentence."""
+    name = place[1]
+    return f"(?P<{name}>{'.+' if name in _OF_ANY_TEXT else '[^;]+'})"
