@@ -55,12 +55,14 @@ def bot(
         raise Conflict(f"{program} is there already; remove it, or name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     _write(program)
-    if not settings.exists():
+    kept = settings.exists()
+    if not kept:
         _write(settings)
     needs = _NEEDS[platform]
     begin = [] if folder == Path() else [f"cd {folder}"]
     lines = [
-        f"{program} and {settings} are written. Next:",
+        f"{program} is written; {settings} was there and stays." if kept else f"{program} and {settings} are written.",
+        f"The commands of roomlore in this folder use the database that {settings.name} names. Next:",
         *begin,
         f"pip install 'roomlore[{needs.extras}]' {needs.packages}",
         f"export OPENAI_API_KEY=... {' '.join(f'{name}=...' for name in needs.variables)}",
