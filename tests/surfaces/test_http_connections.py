@@ -112,6 +112,14 @@ def becomes(true: Callable[[], bool]) -> bool:
     return true()
 
 
+def is_cut_off(connection: socket.socket) -> bool:
+    try:
+        connection.sendall(b"x" * 4_096)
+    except ConnectionError:
+        return True
+    return False
+
+
 def test_half_a_request_is_not_waited_for(quick_url):
     with ExitStack() as closing:
         held = {name: closing.enter_context(connected(quick_url, sent)) for name, sent in HALVES.items()}
@@ -131,7 +139,20 @@ def test_a_head_without_an_end_is_refused_before_it_is_long(patient_url):
         for _ in range(20):
             time.sleep(0.01)
             connection.sendall(b"x" * 4_096)
-        assert heard(connection).startswith(b"HTTP/1.1 400")
+        assert problem(heard(connection)) == (400, "urn:roomlore:unreadable")
+
+
+def test_the_refusal_of_a_long_head_reaches_who_reads_only_when_all_is_sent(patient_url):
+    with connected(patient_url, b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nx-long: ") as connection:
+        for _ in range(200):
+            connection.sendall(b"x" * 65_536)
+        connection.shutdown(socket.SHUT_WR)
+        assert problem(heard(connection)) == (400, "urn:roomlore:unreadable")
+
+
+def test_who_sends_on_after_a_refusal_is_cut_off(patient_url):
+    with connected(patient_url, b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nx-long: ") as connection:
+        assert becomes(lambda: is_cut_off(connection))
 
 
 def test_long_heads_one_after_another_are_not_taken_for_one(patient_url):

@@ -35,16 +35,17 @@ from roomlore.wiring import Lore, open_lore
 if TYPE_CHECKING:
     from roomlore.surfaces.http.processes import ProcessMetrics
 
-Phase = Literal["head", "body", "answer", "idle", "work"]
+Phase = Literal["head", "body", "answer", "idle", "work", "refused"]
 
 BACKLOG = 128
 _BODY_BYTES_A_SECOND = 1_000
 _HEAD_BYTES = 65_536
-_LONG_HEAD = "The head of the request is too long."
+_LONG_HEAD = f"The head of the request is longer than {_HEAD_BYTES} bytes; send a shorter URL and shorter headers."
+_LINGER_SECONDS = 2.0
 _OPEN_BODY_SECONDS = 5.0  # for paths without a key: a small form, such as that of the sign-in
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _TOLD_SECONDS = 60.0
-_REASONS = {408: "Request Timeout", 503: "Service Unavailable"}
+_REASONS = {400: "Bad Request", 408: "Request Timeout", 503: "Service Unavailable"}
 _SLOW = "The request did not arrive in time (setting request_timeout_seconds); send it faster, or in smaller parts."
 _FULL = "There are as many connections as there may be (setting max_connections), and all are at work; try again."
 _MADE_ROOM = "The connection was needed before all of the request arrived (setting max_connections); send it again."
@@ -70,7 +71,6 @@ class Bounded(asyncio.Protocol):
     connections: set["Bounded"]
     cycle: Any
     flow: Any
-    send_400_response: Callable[[str], None]
     timeout_keep_alive_task: asyncio.TimerHandle | None
 
     _phase: tuple[Phase, Any] = ("head", None)
@@ -79,6 +79,8 @@ class Bounded(asyncio.Protocol):
     _unsent = 0
     _head = 0
     """Bytes of a head that is not whole yet. httptools, unlike h11, has no limit of its own."""
+    _lingers = False
+    """Refused while the client is still sending; what it sends is read and discarded."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -87,13 +89,15 @@ class Bounded(asyncio.Protocol):
             self._keep_to_limit()
 
     def data_received(self, data: bytes) -> None:
+        if self._lingers:
+            return
         self._arrived += len(data)
         before = self.cycle
         super().data_received(data)
         if self.cycle is before and (before is None or before.response_complete):
             self._head += len(data)
             if self._head > _HEAD_BYTES and not self.transport.is_closing():
-                self.send_400_response(_LONG_HEAD)
+                self._refuse_and_linger(400, _LONG_HEAD)
         else:
             self._head = 0
 
@@ -108,7 +112,7 @@ class Bounded(asyncio.Protocol):
         whose client has the least time left to send its request. Return None while a request is being answered."""
         self._observe(now)
         phase = self._phase[0]
-        if phase == "idle":
+        if phase in ("refused", "idle"):
             return False, self._since
         if phase in ("head", "body") and not self._has_begun_to_answer():
             return True, self._since + self._patience()
@@ -126,6 +130,13 @@ class Bounded(asyncio.Protocol):
         self.transport.write(_problem(status, detail))
         self.transport.close()
 
+    def _refuse_and_linger(self, status: Literal[400], detail: str) -> None:
+        """Answer with a problem, and close the connection once the client has had time to read it. A socket that is
+        closed while data arrive is reset, and the client may lose the answer."""
+        self.transport.write(_problem(status, detail))
+        self.transport.write_eof()
+        self._lingers = True
+
     def _observe(self, now: float) -> None:
         phase, unsent = (self._awaited(), self.cycle), self.transport.get_write_buffer_size()
         moved = phase[0] == "answer" and unsent != self._unsent
@@ -134,6 +145,8 @@ class Bounded(asyncio.Protocol):
         self._unsent = unsent
 
     def _awaited(self) -> Phase:
+        if self._lingers:
+            return "refused"
         if self.transport.is_closing() or self.flow.write_paused:
             return "answer"
         if self.cycle is None or self.cycle.response_complete:
@@ -146,6 +159,8 @@ class Bounded(asyncio.Protocol):
         phase = self._phase[0]
         if phase in ("work", "idle"):
             return float("inf")
+        if phase == "refused":
+            return _LINGER_SECONDS
         if phase != "body":
             return self.limits.seconds
         if needs_no_key(self.cycle.scope["path"]):
@@ -156,7 +171,7 @@ class Bounded(asyncio.Protocol):
         return self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
 
     def _end(self) -> None:
-        if self._has_begun_to_answer() or self._phase[0] == "answer":
+        if self._has_begun_to_answer() or self._phase[0] in ("answer", "refused"):
             self.transport.abort()
         else:
             self.refuse(408, _SLOW)
@@ -227,7 +242,7 @@ class _RateLimit(logging.Filter):
         return due
 
 
-def _problem(status: Literal[408, 503], detail: str) -> bytes:
+def _problem(status: Literal[400, 408, 503], detail: str) -> bytes:
     answer = problems.respond({"path": ""}, status, detail)
     body = bytes(answer.body)
     head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nconnection: close\r\ncontent-length: {len(body)}\r\n"
