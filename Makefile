@@ -58,7 +58,7 @@ tests: setup
 soak: setup
 	ROOMLORE_KILLS=20 $(BIN)/pytest --override-ini timeout=3600 tests/faults
 	ROOMLORE_ALL_TEXTS=1 $(BIN)/pytest tests/properties/test_linear_text.py
-	ROOMLORE_AUDIENCE_STEPS=50 ROOMLORE_AUDIENCE_EXAMPLES=200 ROOMLORE_AUDIENCE_COMPARED=10 $(BIN)/pytest \
+	ROOMLORE_AUDIENCE_COMPARED=10 $(BIN)/pytest \
 		--override-ini timeout=14400 tests/properties/test_audience_machine.py
 	ROOMLORE_TEST_ENGINES=all $(BIN)/pytest --numprocesses 3 --dist worksteal tests/services
 	$(BIN)/python -m bench crash --what replies

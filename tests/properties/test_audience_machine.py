@@ -1,9 +1,9 @@
 """Non-interference: two stores that differ in what the team cannot see give the team the same answers, byte for byte.
 
 Both get what the team sees. One of them alone also gets what is said, edited, forgotten, remembered, shared and evolved
-in other rooms. The model is a function of its prompt, so that a prompt that differs gives another answer. `make soak`
-runs 10,000 steps: `ROOMLORE_AUDIENCE_STEPS=50 ROOMLORE_AUDIENCE_EXAMPLES=200`. Answers take most of the time, so it
-compares them after each tenth step, `ROOMLORE_AUDIENCE_COMPARED=10`, and at the end of each run.
+in other rooms. The model is a function of its prompt, so that a prompt that differs gives another answer. The tests
+take 10,000 steps. Answers take most of the time, so they are compared after each 25th step and at the end of a run.
+`make soak` takes as many steps and compares after each tenth.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from evolution_rig import create, delete, keep, lines, opened, update
-from roomlore import Member, Message, NotFound, Source
+from roomlore import Member, Memory, Message, NotFound, Source
 from roomlore.core.evolution import audience
 from roomlore.services.evolution import reading
 from roomlore.services.memories import writer
@@ -33,7 +33,8 @@ from roomlore.testing.model_server import ModelServer
 
 _SURFACES_EVERY = 5
 """HTTP and MCP are asked at each fifth comparison, as they take longer."""
-_COMPARED_EVERY = int(os.environ.get("ROOMLORE_AUDIENCE_COMPARED", "1"))
+_COMPARED_EVERY = int(os.environ.get("ROOMLORE_AUDIENCE_COMPARED", "25"))
+_PARTS, _RUNS, _STEPS = 8, 25, 50
 VISIBLE, HIDDEN = ("team", "square"), ("dm", "board", "old")
 SCOPES = ("user:ann", "user:bo", "group:team", "group:board", "agent:bot")
 TEXTS = (
@@ -43,6 +44,8 @@ TEXTS = (
     "moving house in May 五月搬家",
 )
 ASKED = [{"role": "user", "content": "Which job, which allergy, which deploy? 工作、过敏、部署？"}]
+
+_COMPARED_FIELDS = {field.name for field in fields(Memory)} - {"memory_id", "lineage_id", "parents", "evolution_id"}
 
 texts = st.sampled_from(TEXTS)
 people = st.sampled_from(("ann", "bo"))
@@ -65,6 +68,8 @@ def thought(asked: Any) -> str:
 
 
 class Rooms(RuleBasedStateMachine):
+    compared_every = _COMPARED_EVERY
+
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
@@ -91,7 +96,7 @@ class Rooms(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            if self.steps % _COMPARED_EVERY:
+            if self.steps % self.compared_every:
                 self.compare()
         finally:
             self.close()
@@ -212,7 +217,7 @@ class Rooms(RuleBasedStateMachine):
 
     @invariant()
     def the_team_cannot_tell(self) -> None:
-        if self.steps % _COMPARED_EVERY == 0:
+        if self.steps % self.compared_every == 0:
             self.compare()
         self.steps += 1
 
@@ -246,7 +251,8 @@ class Rooms(RuleBasedStateMachine):
         try:
             page = await lore.messages.page(room, viewer=viewer, limit=200)
             said = await lore.messages.search(room, "job 部署", viewer=viewer)
-            return [page, said.hits, await lore.digest(room, viewer=viewer, since=self.begun)]
+            mode = "auto" if self.compared % _SURFACES_EVERY == 0 else "offline"
+            return [page, said.hits, await lore.digest(room, viewer=viewer, since=self.begun, mode=mode)]
         except NotFound as error:
             return [str(error)]
 
@@ -303,13 +309,18 @@ class Rooms(RuleBasedStateMachine):
 
 def _without_ids(memory: Any) -> dict[str, Any]:
     """The memory without the ids that are drawn anew in each store."""
-    left_out = {"memory_id", "lineage_id", "parents", "evolution_id"}
-    return {name: value for name, value in asdict(memory).items() if name not in left_out}
+    return {name: getattr(memory, name) for name in _COMPARED_FIELDS}
 
 
-def played(steps: int, examples: int, *, derandomize: bool = False) -> None:
+class RoomsComparedAlways(Rooms):
+    compared_every = 1
+
+
+def played(
+    steps: int, examples: int, machine: type[RuleBasedStateMachine] = Rooms, *, derandomize: bool = False
+) -> None:
     run_state_machine_as_test(
-        Rooms,
+        machine,
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
@@ -322,9 +333,13 @@ def played(steps: int, examples: int, *, derandomize: bool = False) -> None:
     )
 
 
-def test_the_team_sees_the_same_whatever_happens_elsewhere():
-    steps = int(os.environ.get("ROOMLORE_AUDIENCE_STEPS", "12"))
-    played(steps, int(os.environ.get("ROOMLORE_AUDIENCE_EXAMPLES", "4")))
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_the_team_sees_the_same_whatever_happens_elsewhere(part):
+    played(_STEPS, _RUNS)
+
+
+def test_the_team_sees_the_same_after_each_step():
+    played(12, 4, RoomsComparedAlways)
 
 
 @pytest.mark.parametrize("guard", ["offered", "replaced", "added"])
@@ -338,4 +353,4 @@ def test_the_machine_notices_a_guard_that_is_gone(guard, monkeypatch):
     else:
         monkeypatch.setattr(writer, "may_replace", lambda *_: True)
     with pytest.raises((AssertionError, BaseExceptionGroup)):
-        played(12, 40, derandomize=True)
+        played(12, 40, RoomsComparedAlways, derandomize=True)
