@@ -144,8 +144,9 @@ def _most(rows: Ints, worth: Floats) -> Ints:
 
 def _matched(found: Matches, size: int) -> Floats:
     """Return the share of the query's worth that each message matches."""
-    worth: Floats = np.bincount(found.rows, found.worth[found.terms], minlength=size)
-    return worth / max(float(found.worth.sum()), 1e-9)
+    worth = np.bincount(found.rows, found.worth[found.terms], minlength=size)
+    share: Floats = worth / max(float(found.worth.sum()), 1e-9)
+    return share
 
 
 def _echoes(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Floats:
