@@ -216,6 +216,39 @@ async def test_an_id_that_was_seen_once_does_not_tell_what_the_memory_says_now(l
     assert now not in answer.text
 
 
+@pytest.mark.parametrize("guess", [SECRET, "想去柏林"])
+@pytest.mark.parametrize("was_shared", [True, False])
+async def test_nor_does_it_lead_to_a_guess_that_took_its_place(lore, http, guess, was_shared):
+    """A fact for all takes the place of the same fact known to fewer, which would tell that the guess was right."""
+    known = await remember(lore, "allergic to nuts" if was_shared else SECRET, "dm")
+    if was_shared:
+        await lore.memories.share(known, "room:team")
+        await lore.memories.update(known, statement=SECRET)
+    added = await http.post("/facts", json={"scope": "user:ann", "statement": guess}, params=TEAM)
+    assert added.status_code == 200
+    for method, path, body in (
+        ("GET", "/facts/{id}", None),
+        ("GET", "/v1/memories/{id}/", None),
+        ("PATCH", "/facts/{id}", {"statement": "x"}),
+        ("DELETE", "/facts/{id}", None),
+    ):
+        header = {"X-Roomlore-Viewer": "room:team"}
+        answer = await http.request(method, path.format(id=known), params=TEAM, json=body, headers=header)
+        assert answer.status_code == 404, path
+    again = {"memory_id": known, "scope": "user:ann", "statement": "something else"}
+    refused = await http.post("/facts", json=again, params=TEAM)
+    assert shape(refused)[0] == 409
+    assert added.json()["facts"][0]["memory_id"] not in refused.text
+
+
+async def test_an_id_leads_to_what_its_memory_was_merged_into_if_all_of_it_is_seen(lore, http):
+    known = await remember(lore, "allergic to nuts", "team")
+    added = await http.post("/facts", json={"scope": "user:ann", "statement": "allergic to nuts"}, params=TEAM)
+    new = added.json()["facts"][0]["memory_id"]
+    assert new != known
+    assert (await http.get(f"/facts/{known}", params=TEAM)).json()["memory_id"] == new
+
+
 async def test_an_administrator_tells_who_can_see_a_room(lore):
     hidden = await remember(lore, SECRET, "dm")
     _, key = await lore.keys.create("platform", scopes=("admin",))
