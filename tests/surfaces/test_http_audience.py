@@ -249,6 +249,47 @@ async def test_an_id_leads_to_what_its_memory_was_merged_into_if_all_of_it_is_se
     assert (await http.get(f"/facts/{known}", params=TEAM)).json()["memory_id"] == new
 
 
+async def test_the_person_shares_and_ends_it(lore, http):
+    job = await remember(lore, "想换工作", "dm")
+    shared = {"with": "room:team", "reason": "可以说了"}
+    for viewer, status in (("user:bo", 404), ("room:team", 404), ("room:dm", 403), ("user:ann", 200)):
+        answer = await http.put(f"/memory/{job}/share", json=shared, params={"viewer": viewer})
+        assert answer.status_code == status, viewer
+    assert (await http.get(f"/facts/{job}", params=TEAM)).json()["evidence"] == []
+    ended = await http.delete(f"/memory/{job}/share", params={"with": "room:team", "viewer": "user:ann"})
+    assert ended.json()["memory"]["shared_with"] == []
+    assert (await http.get(f"/facts/{job}", params=TEAM)).status_code == 404
+    assert [(one.action, one.reason) for one in await lore.memories.changes("user:ann")][1:] == [
+        ("share", "可以说了"),
+        ("share", ""),
+    ]
+
+
+async def test_a_person_shares_only_what_is_about_them(lore, http):
+    nuts = await remember(lore, "allergic to nuts", "team")
+    refused = await http.put(f"/memory/{nuts}/share", json={"with": "everyone"}, params={"viewer": "user:bo"})
+    assert refused.status_code == 403
+    assert (await lore.memories.get(nuts)).shared_with == ()
+    wrong = await http.put(f"/memory/{nuts}/share", json={"with": "user:bo"}, params={"viewer": "user:ann"})
+    assert wrong.status_code == 422
+
+
+async def test_an_administrator_shares_and_sees_who_is_shown_what(lore, http):
+    job = await remember(lore, "想换工作", "dm")
+    paths = (f"/memory/{job}/visible", "/rooms/team/visible")
+    for path in paths:
+        assert (await http.get(path, params={"viewer": "user:ann"})).status_code == 403
+    _, key = await lore.keys.create("platform", scopes=("admin",))
+    http.headers["Authorization"] = f"Bearer {key}"
+    assert (await http.get(paths[0])).json()["rooms"] == ["dm"]
+    withheld = (await http.get(paths[1], params={"scope": "user:ann"})).json()["memories"][0]
+    assert (withheld["shown"], withheld["reasons"][0]["kind"]) == (False, "unheard")
+    await http.put(f"/memory/{job}/share", json={"with": "everyone"})
+    assert (await http.get(paths[0])).json()["everyone"] is True
+    assert (await http.get("/rooms/team/visible")).json()["memories"][0]["reasons"][0]["kind"] == "shared"
+    assert (await http.get("/rooms/nowhere/visible")).status_code == 404
+
+
 async def test_an_administrator_tells_who_can_see_a_room(lore):
     hidden = await remember(lore, SECRET, "dm")
     _, key = await lore.keys.create("platform", scopes=("admin",))
