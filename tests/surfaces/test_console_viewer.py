@@ -185,6 +185,22 @@ async def test_a_hidden_memory_is_neither_changed_nor_told_from_none(lore):
     assert len(await lore.memories.changes("user:ann")) == 1
 
 
+async def test_what_was_only_shared_is_not_written_anew_and_confirms_no_guess(lore):
+    """The words of a hidden memory of the same talk would be a conflict that names it."""
+    hidden = await remember(lore, SECRET, "dm")
+    shared = await remember(lore, "想学日语 wants to learn Japanese", "dm")
+    await lore.memories.share(shared, "room:team", by="ann")
+    async with asking(lore, await key_of(lore), "room:team") as http:
+        token = re.search(r'name="token" value="([^"]+)"', await page(http, ROOT))[1]
+        address = f"{ROOT}/memory/write?id={shared}"
+        for statement in (SECRET, "something else"):
+            answer = await http.post(address, data={"token": token, "statement": statement, "kind": "fact"})
+            assert answer.status_code == 403
+            assert hidden not in answer.text
+        await page(http, address, 403)
+    assert len(await lore.memories.history(shared)) == 1
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_a_visitor_is_asked_once_to_whom_the_pages_are_shown(lore, language):
     await remember(lore, SECRET, "dm")

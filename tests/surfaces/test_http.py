@@ -483,6 +483,7 @@ async def test_openapi_says_who_may_ask_and_what_is_needed(http, app, settings):
         ("/messages/search", "q"), ("/facts", "scope"), ("/memory/search/{group_id}", "q"),
         ("/memory/as-of/{group_id}", "at"), ("/memory/diff/{group_id}", "from"),
             ("/messages", "room_id"), ("/rooms/{room_id}/headings", "message_id"),
+        ("/memory/{memory_id}/share", "with"),
     }  # fmt: skip
     assert document["paths"]["/health/live"]["get"]["security"] == [{}]
     assert document["paths"]["/rooms"]["get"]["security"] == [{"key": []}, {}]
@@ -575,6 +576,7 @@ async def test_openapi_names_every_path(http, app):
         "/memory/search/{group_id}", "/memory/history/{memory_id}", "/memory/changes/{group_id}",
         "/memory/as-of/{group_id}", "/memory/diff/{group_id}", "/memory/blame/{memory_id}", "/memory/{memory_id}",
         "/memory/{memory_id}/restore", "/memory/{memory_id}/strength", "/memory/revert/{evolution_id}",
+        "/memory/{memory_id}/share", "/memory/{memory_id}/visible", "/rooms/{room_id}/visible",
         "/privacy/forget", "/privacy/verify", "/health/live", "/health/ready", "/metrics",
     }  # fmt: skip
     for path, methods in document["paths"].items():

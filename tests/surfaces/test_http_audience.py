@@ -216,6 +216,80 @@ async def test_an_id_that_was_seen_once_does_not_tell_what_the_memory_says_now(l
     assert now not in answer.text
 
 
+@pytest.mark.parametrize("guess", [SECRET, "想去柏林"])
+@pytest.mark.parametrize("was_shared", [True, False])
+async def test_nor_does_it_lead_to_a_guess_that_took_its_place(lore, http, guess, was_shared):
+    """A fact for all takes the place of the same fact known to fewer, which would tell that the guess was right."""
+    known = await remember(lore, "allergic to nuts" if was_shared else SECRET, "dm")
+    if was_shared:
+        await lore.memories.share(known, "room:team")
+        await lore.memories.update(known, statement=SECRET)
+    added = await http.post("/facts", json={"scope": "user:ann", "statement": guess}, params=TEAM)
+    assert added.status_code == 200
+    for method, path, body in (
+        ("GET", "/facts/{id}", None),
+        ("GET", "/v1/memories/{id}/", None),
+        ("PATCH", "/facts/{id}", {"statement": "x"}),
+        ("DELETE", "/facts/{id}", None),
+    ):
+        header = {"X-Roomlore-Viewer": "room:team"}
+        answer = await http.request(method, path.format(id=known), params=TEAM, json=body, headers=header)
+        assert answer.status_code == 404, path
+    again = {"memory_id": known, "scope": "user:ann", "statement": "something else"}
+    refused = await http.post("/facts", json=again, params=TEAM)
+    assert shape(refused)[0] == 409
+    assert added.json()["facts"][0]["memory_id"] not in refused.text
+
+
+async def test_an_id_leads_to_what_its_memory_was_merged_into_if_all_of_it_is_seen(lore, http):
+    known = await remember(lore, "allergic to nuts", "team")
+    added = await http.post("/facts", json={"scope": "user:ann", "statement": "allergic to nuts"}, params=TEAM)
+    new = added.json()["facts"][0]["memory_id"]
+    assert new != known
+    assert (await http.get(f"/facts/{known}", params=TEAM)).json()["memory_id"] == new
+
+
+async def test_the_person_shares_and_ends_it(lore, http):
+    job = await remember(lore, "想换工作", "dm")
+    shared = {"with": "room:team", "reason": "可以说了"}
+    for viewer, status in (("user:bo", 404), ("room:team", 404), ("room:dm", 403), ("user:ann", 200)):
+        answer = await http.put(f"/memory/{job}/share", json=shared, params={"viewer": viewer})
+        assert answer.status_code == status, viewer
+    assert (await http.get(f"/facts/{job}", params=TEAM)).json()["evidence"] == []
+    ended = await http.delete(f"/memory/{job}/share", params={"with": "room:team", "viewer": "user:ann"})
+    assert ended.json()["memory"]["shared_with"] == []
+    assert (await http.get(f"/facts/{job}", params=TEAM)).status_code == 404
+    assert [(one.action, one.reason) for one in await lore.memories.changes("user:ann")][1:] == [
+        ("share", "可以说了"),
+        ("share", ""),
+    ]
+
+
+async def test_a_person_shares_only_what_is_about_them(lore, http):
+    nuts = await remember(lore, "allergic to nuts", "team")
+    refused = await http.put(f"/memory/{nuts}/share", json={"with": "everyone"}, params={"viewer": "user:bo"})
+    assert refused.status_code == 403
+    assert (await lore.memories.get(nuts)).shared_with == ()
+    wrong = await http.put(f"/memory/{nuts}/share", json={"with": "user:bo"}, params={"viewer": "user:ann"})
+    assert wrong.status_code == 422
+
+
+async def test_an_administrator_shares_and_sees_who_is_shown_what(lore, http):
+    job = await remember(lore, "想换工作", "dm")
+    paths = (f"/memory/{job}/visible", "/rooms/team/visible")
+    for path in paths:
+        assert (await http.get(path, params={"viewer": "user:ann"})).status_code == 403
+    _, key = await lore.keys.create("platform", scopes=("admin",))
+    http.headers["Authorization"] = f"Bearer {key}"
+    assert (await http.get(paths[0])).json()["rooms"] == ["dm"]
+    withheld = (await http.get(paths[1], params={"scope": "user:ann"})).json()["memories"][0]
+    assert (withheld["shown"], withheld["reasons"][0]["kind"]) == (False, "unheard")
+    await http.put(f"/memory/{job}/share", json={"with": "everyone"})
+    assert (await http.get(paths[0])).json()["everyone"] is True
+    assert (await http.get("/rooms/team/visible")).json()["memories"][0]["reasons"][0]["kind"] == "shared"
+    assert (await http.get("/rooms/nowhere/visible")).status_code == 404
+
+
 async def test_an_administrator_tells_who_can_see_a_room(lore):
     hidden = await remember(lore, SECRET, "dm")
     _, key = await lore.keys.create("platform", scopes=("admin",))

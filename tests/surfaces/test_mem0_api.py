@@ -165,6 +165,11 @@ def test_a_key_is_a_token_and_needs_its_scopes(mem0, served, tmp_path):
     app.client.headers["X-Roomlore-Viewer"] = "user:bob"
     with pytest.raises(Exception, match="no memory"):
         app.get(kept["id"])
+    app.client.headers["X-Roomlore-Viewer"] = "user:%E9%98%BF%E8%8A%B3"
+    with pytest.raises(Exception, match="no memory"):
+        app.get(kept["id"])
+    app.client.headers["X-Roomlore-Viewer"] = "user:%E5%AE%89%E5%A8%9C"
+    assert app.get(kept["id"])["memory"] == "Plays chess"
     for one in (reader, app, admin):
         one.client.close()
 

@@ -253,20 +253,35 @@ class MemoryService:
 
     async def head(self, memory_id: str, *, viewer: str | None = None) -> Memory:
         """Return the active version of the memory that this id is a version of, or its last one. Raise `NotFound`, also
-        if the viewer may not see it."""
+        if the viewer may not see it, or not what this id leads over to it."""
         found = await self._writer.head(memory_id)
         if viewer is None:
             return found
+        await self._check_led(memory_id, found, viewer)
         seen = await self._visible([found], viewer)
         if not seen:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
         return seen[0]
 
+    async def _check_led(self, memory_id: str, head: Memory, viewer: str) -> None:
+        """Raise `NotFound` unless the viewer may see the version with this id and be led from it to the head."""
+        await self.get(memory_id, viewer=viewer)
+        if not await self._leads(await self.get(memory_id), head, viewer):
+            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+
+    async def _leads(self, version: Memory, head: Memory, viewer: str) -> bool:
+        """Return True if the version is one of the head's own memory, or if the viewer may see all versions of its
+        memory: a hidden one gives way to another that says the same, which would tell what it said."""
+        if version.lineage_id == head.lineage_id:
+            return True
+        async with self._storage.reading() as work:
+            every = await work.memories.lineage(tenant=self._tenant, lineage_id=version.lineage_id)
+        return len(await self._visible(every, viewer)) == len(every)
+
     async def check_shown(self, memory_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see this version of a memory and the one
         in force. None may see every memory."""
         if viewer is not None:
-            await self.get(memory_id, viewer=viewer)
             await self.head(memory_id, viewer=viewer)
 
     async def check_changeable(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ()) -> None:
@@ -312,7 +327,8 @@ class MemoryService:
             heads = await work.memories.heads(tenant=self._tenant, memory_ids=list(found))
         seen = {one.memory_id for one in await self._visible([*found.values(), *heads.values()], viewer)}
         for name in found:
-            if name not in seen or heads[name].memory_id not in seen:
+            known = name in seen and heads[name].memory_id in seen
+            if not known or not await self._leads(found[name], heads[name], viewer):
                 raise Conflict(
                     f"Memory {name!r:.80} is there with other content; nothing was added. Update it, or give another "
                     "memory_id."

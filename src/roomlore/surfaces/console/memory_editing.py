@@ -77,8 +77,13 @@ def _typed(form: Mapping[str, str]) -> Draft:
 
 
 async def _head(page: Page, lore: Lore) -> Memory | None:
+    """Return the memory that the address names, None without one. Raises `Forbidden` if it was only shared with the
+    viewer: a change could meet a hidden memory that says the same, and confirm a guess."""
     memory_id, viewer = page.asked("id"), page.viewer
-    return await lore.memories.head(memory_id, viewer=viewer) if memory_id else None
+    if not memory_id:
+        return None
+    await lore.memories.check_changeable(memory_id, viewer)
+    return await lore.memories.head(memory_id, viewer=viewer)
 
 
 def _of(head: Memory) -> Draft:

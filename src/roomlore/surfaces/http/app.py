@@ -22,6 +22,7 @@ from roomlore.core.errors import RoomloreError
 from roomlore.ports.coordination import Span
 from roomlore.settings import Settings
 from roomlore.surfaces.http import message_routes, problems
+from roomlore.surfaces.http.audience_routes import audience
 from roomlore.surfaces.http.console_route import console_pages, new_live, new_watch
 from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts, recall
@@ -179,6 +180,7 @@ _OF_ALL = _routes(
     facts,
     evolutions,
     memory_router,
+    audience,
     privacy,
     recall,
     chat,

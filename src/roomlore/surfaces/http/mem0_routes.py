@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from itertools import product
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -159,7 +160,7 @@ def _verbs(caller: Caller, request: Request, scope: str, owners: Mapping[str, An
     lore = caller.need(scope)
     given = request.headers.get("x-roomlore-viewer")
     if given is not None:
-        return Verbs(lore, str(check_viewer(given)))
+        return Verbs(lore, str(check_viewer(unquote(given))))
     if "admin" in caller.scopes:
         return Verbs(lore)
     user = (owners or {}).get("user_id")
