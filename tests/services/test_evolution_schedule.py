@@ -15,7 +15,7 @@ from roomlore.adapters.cron import Cron
 from roomlore.ports.scheduling import Ticks
 from roomlore.services.evolution import Schedule
 from roomlore.services.evolution.schedule import MARK
-from roomlore.testing.coordination import FrozenClock
+from roomlore.testing.doubles import FrozenClock
 from roomlore.testing.model_server import ModelServer
 
 ZONE = ZoneInfo("Asia/Shanghai")

@@ -8,7 +8,7 @@ from roomlore.adapters.sql import connect
 from roomlore.core.errors import StorageUnavailable
 from roomlore.services.health import Readiness
 from roomlore.testing import FrozenClock
-from roomlore.testing.faults import FaultyStorage
+from roomlore.testing.doubles import FaultyStorage
 
 
 @pytest.fixture

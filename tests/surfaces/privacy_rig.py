@@ -10,7 +10,7 @@ from roomlore.core.privacy import ForgetReport
 from roomlore.services.privacy import IndexChecks, Verifier
 from roomlore.surfaces.long_work import LongWork
 from roomlore.testing import START
-from roomlore.testing.faults import FaultyStorage
+from roomlore.testing.doubles import FaultyStorage
 
 SECONDS = 60.0
 
