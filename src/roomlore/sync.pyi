@@ -32,8 +32,8 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
-from roomlore.core.privacy.redaction import ForgetReport
-from roomlore.core.recall.options import ConversationMessage, Recollection
+from roomlore.core.privacy import ForgetReport
+from roomlore.core.recall.recollection import ConversationMessage, Recollection
 from roomlore.core.records import ImportReport
 from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, ToolDone, ToolResult, ToolsWanted
 from roomlore.core.search.hits import SearchAnswer

@@ -13,7 +13,7 @@ from roomlore import InvalidInput, Memory, MemoryKind, Message, NewMemory, Sourc
 from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.requests import ScopeState
-from roomlore.testing.coordination import FrozenClock
+from roomlore.testing.doubles import FrozenClock
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import roomlore
 from roomlore import Message, Settings
-from roomlore.core.counter_readings import CounterReading
+from roomlore.core.health import CounterReading
 from roomlore.surfaces.console import health
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value

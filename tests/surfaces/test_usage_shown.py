@@ -14,7 +14,7 @@ import roomlore
 from roomlore import Message, Settings
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.console.frame import tongue
-from roomlore.surfaces.http.usage_routes import JsonLines
+from roomlore.surfaces.http.service_routes import JsonLines
 
 in_both = pytest.mark.parametrize("language", LANGUAGES)
 

@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from pydantic_core import PydanticKnownError
 
 from roomlore.adapters.cron import Cron
+from roomlore.core.chat import EVOLVE_MODEL, KNOWN_PROVIDERS
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment
-from roomlore.core.providers import EVOLVE_MODEL, KNOWN_PROVIDERS
 from roomlore.core.relevance import MAX_WEIGHT, Weights
 from roomlore.ports.backends import CHAT, DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, WebAddress, Whole, setting
 from roomlore.settings import sources

@@ -12,8 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import TypedDict
 
-from roomlore.adapters.inprocess.clock import SystemClock, TimeOrderedIds
-from roomlore.adapters.inprocess.jobs import InProcessJobs
+from roomlore.adapters.inprocess import InProcessJobs, SystemClock, TimeOrderedIds
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
@@ -27,9 +26,9 @@ from roomlore.ports.recall import Recall
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
 from roomlore.services.digest import DIGEST, Writing
-from roomlore.services.doctor import Readiness
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY, ExtractionService, RepliesDue, RepliesImported
+from roomlore.services.health import Readiness
 from roomlore.services.jobs import Sweep
 from roomlore.services.memories import InForceCache
 from roomlore.services.memories.memory_service import Evolver, Searcher

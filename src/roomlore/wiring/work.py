@@ -7,15 +7,15 @@ from datetime import timedelta
 from functools import partial
 
 from roomlore.adapters.cron import Cron
-from roomlore.adapters.inprocess.durable import LateWork
+from roomlore.adapters.inprocess import LateWork
 from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.inspection import SqlUpkeep
 from roomlore.adapters.webhook import HttpWebhook
+from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
 from roomlore.core.linking.model import LinkModel
-from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
@@ -46,9 +46,8 @@ from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, MemoryEraser, MessageEraser, RowEraser, VectorEraser
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
-from roomlore.wiring.backends import opened, usable
 from roomlore.wiring.indexing import Indexing
-from roomlore.wiring.models import Common, host_of
+from roomlore.wiring.models import Common, host_of, opened, usable
 
 LEFT = "left work"
 """The background job that continues work left by an earlier process."""

@@ -11,8 +11,7 @@ from sqlalchemy import Table, bindparam, case, delete, func, insert, literal_col
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Row, Statement, among, in_locked_room
-from roomlore.adapters.sql.locks import LockedRoom
+from roomlore.adapters.sql.engine import LockedRoom, Row, Statement, among, in_locked_room
 from roomlore.adapters.sql.rows import escape, numbers_text, read_list, to_micros, unescape
 from roomlore.adapters.sql.shapes import LINK, LINKED, ROOM, features_row, message_row
 from roomlore.adapters.sql.words import Spelled, WithWords

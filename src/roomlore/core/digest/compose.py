@@ -12,7 +12,7 @@ from roomlore.core.digest.talks import Talk, is_asking, speaks_of_decision, talk
 from roomlore.core.digest.wording import Sentence, Words, sentences_of, span_of, title_of
 from roomlore.core.digest.written import Written, WrittenLine
 from roomlore.core.models import Entry
-from roomlore.core.summary.select import cut
+from roomlore.core.summary import cut
 from roomlore.core.text import asks, fold
 
 Count = Callable[[Sequence[str]], list[int]]

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from roomlore.core.dates import closeness
 from roomlore.core.search.hits import WEIGHTS, Floats, Ints, Nearest, Postings, RoomFacts, SearchWeights
-from roomlore.core.search.lexical import Matches, Near, matches, nearness, rows_of
-from roomlore.core.search.query import SearchQuery, agent_messages
+from roomlore.core.search.query import Matches, Near, SearchQuery, agent_messages, matches, nearness, rows_of
 
 REACH = 2
 _HOUR = 3_600_000_000

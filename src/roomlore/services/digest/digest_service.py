@@ -11,7 +11,7 @@ from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode, check_mode
 from roomlore.core.linking.model import LinkModel
-from roomlore.core.linking.part import is_seen, linked_alone
+from roomlore.core.linking.room import is_seen, linked_alone
 from roomlore.core.models import Entry, Room
 from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock

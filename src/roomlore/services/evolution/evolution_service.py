@@ -11,10 +11,9 @@ from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mo
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.ports.storage import Storage
-from roomlore.services.evolution.applying import Applying, Asking, ScopeChanged, find_result
+from roomlore.services.evolution.applying import Applying, Asking, AskingTogether, OwnSteps, ScopeChanged, find_result
 from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, Read, Span
 from roomlore.services.evolution.reading import Reading
-from roomlore.services.evolution.together import AskingTogether, OwnSteps
 
 log = logging.getLogger(__name__)
 

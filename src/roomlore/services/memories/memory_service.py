@@ -43,8 +43,7 @@ from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.memories.history import Past
-from roomlore.services.memories.visibility import scopes_of, seen_in, visible_to
+from roomlore.services.memories.history import Past, scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
 
 Named = Literal["memory", "evolution"]

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.models import Role
-from roomlore.core.privacy.redaction import Redaction, record_without
+from roomlore.core.privacy import Redaction, record_without
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.maintenance import StoredRow
 from roomlore.ports.storage import Storage, UnitOfWork

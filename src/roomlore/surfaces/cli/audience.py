@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of

@@ -10,7 +10,7 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import moment
 from roomlore.core.evolution.requests import Mode
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of

@@ -15,7 +15,7 @@ from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.core.integrity import VerifyProgress, VerifyReport
-    from roomlore.core.privacy.redaction import ForgetReport
+    from roomlore.core.privacy import ForgetReport
     from roomlore.wiring import Lore
 
 

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.dates import FAR_PAST, TimeSpan
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import FAR_PAST, TimeSpan, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces import marks

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from roomlore.core.memory.log import words_diff
 from roomlore.core.memory.memory import (
     Action,
     Blame,
@@ -21,7 +22,6 @@ from roomlore.core.memory.memory import (
     MemoryDiff,
     MemoryStatus,
 )
-from roomlore.core.memory.words_diff import words_diff
 from roomlore.surfaces.cli import show
 
 SHORT = 8

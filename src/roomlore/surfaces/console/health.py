@@ -15,9 +15,21 @@ from typing import Any, Literal, get_args
 
 from starlette.responses import Response
 
-from roomlore.core.counter_readings import CounterReading, growth, kept, per_minute, quantile, share, thinned
 from roomlore.core.errors import InvalidInput, describe
-from roomlore.core.health import PARTS, SAYINGS, Saying, Verdict, worst
+from roomlore.core.health import (
+    PARTS,
+    SAYINGS,
+    CounterReading,
+    Saying,
+    Verdict,
+    growth,
+    kept,
+    per_minute,
+    quantile,
+    share,
+    thinned,
+    worst,
+)
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job

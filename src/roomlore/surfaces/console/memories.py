@@ -13,10 +13,10 @@ from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import strength_at
+from roomlore.core.memory.log import Piece, words_diff
 from roomlore.core.memory.memory import Blame, BlamedVersion, Change, Memory, MemoryKind, MemoryStatus, Scope
-from roomlore.core.memory.words_diff import Piece, words_diff
 from roomlore.core.memory.writing import scope_of
-from roomlore.core.recall.options import Recollection
+from roomlore.core.recall.recollection import Recollection
 from roomlore.surfaces.console.audience import locked
 from roomlore.surfaces.console.frame import Page
 from roomlore.wiring import Lore

@@ -23,7 +23,7 @@ from roomlore.core.memory.writing import (
     Edit,
     NewMemory,
 )
-from roomlore.core.recall.options import MAX_SCOPES, RecallRequest, Recollection
+from roomlore.core.recall.recollection import MAX_SCOPES, RecallRequest, Recollection
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Body, Bounds, Time, needs_one, read_json, validated

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import Context, ContextOptions
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import moment
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode

@@ -24,16 +24,20 @@ from roomlore.core.chat import ToolCall, Usage
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import StoredMessage
 from roomlore.core.records import ROOM_NAMES
-from roomlore.core.replies.conversation import Conversation, Matched, Speaking, matched, read_conversation
 from roomlore.core.replies.reply import (
     MAX_ROUNDS,
+    Conversation,
+    Matched,
     Reply,
     ReplyEvent,
     ReplyStarted,
     ReplyText,
+    Speaking,
     Tool,
     about,
     calls_id,
+    matched,
+    read_conversation,
     reply_ids,
     usage_of,
 )

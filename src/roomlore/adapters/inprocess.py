@@ -1,27 +1,155 @@
-"""The port `DurableWork` without a database: work in this process's memory, on its event loop.
+"""Adapters without a server, in this process: the clock and ids with its time (no other module reads the time),
+background jobs on the event loop, and the port `DurableWork` without a database.
 
-It has the same rules for retries and partitions. It does not keep the progress of a killed process. Work that is
-derived from stored data is found again and done from its first step; other work is lost with the process. Processes do
-not see each other's work.
+Durable work has the same rules for retries and partitions. It does not keep the progress of a killed process. Work that
+is derived from stored data is found again and done from its first step; other work is lost with the process. Processes
+do not see each other's work.
 """
 
 import asyncio
 import contextlib
 import logging
+import secrets
+import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from structlog.contextvars import bound_contextvars
 
-from roomlore.core.errors import Conflict, StorageUnavailable, describe
+from roomlore.core.errors import Conflict, StorageBusy, StorageUnavailable, describe
 from roomlore.core.json_values import json_copy, texts_in
 from roomlore.core.work import checked_arguments
-from roomlore.ports.coordination import Clock
+from roomlore.ports.backends import DURABLE, DurableBackend, Host, NoSettings
+from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.durable import RETRIABLE, Dropped, DurableWork, Json, Work, WorkState, WorkStatus
 
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware, UTC."""
+        return datetime.now(UTC)  # noqa: TID251  this is the clock
+
+    def monotonic(self) -> float:
+        """Return seconds that never decrease."""
+        return time.monotonic()
+
+
+_FRACTION_BITS = 12
+_RANDOM_BITS = 62
+
+
+class TimeOrderedIds:
+    """UUID version 7 as 32 hex digits: milliseconds, a fraction of one, then 62 random bits.
+
+    Within one process each id is greater than the one before, even if the clock stops or goes back. Thread-safe.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._last = 0
+        self._guard = threading.Lock()
+
+    def new(self) -> str:
+        stamp = self._next_stamp()
+        milliseconds, fraction = divmod(stamp, 1 << _FRACTION_BITS)
+        tail = 0b10 << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+        return f"{milliseconds:012x}7{fraction:03x}{tail:016x}"
+
+    def _next_stamp(self) -> int:
+        micros = int(self._clock.now().timestamp() * 1_000_000)
+        with self._guard:
+            self._last = max(self._last + 1, (micros << _FRACTION_BITS) // 1000)
+            return self._last
+
+
+_FIRST_PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 30.0
+_CANCEL_AGAIN_SECONDS = 0.2
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Job:
+    name: str
+    work: Callable[[], Awaitable[object]]
+    every_seconds: float
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    failures: int = 0
+    last_error: type[Exception] | None = None
+    """The type of the last error since the last success."""
+
+    def pause(self) -> float:
+        """Return the seconds that a failed job waits, even if it is requested again. They double with each consecutive
+        failure."""
+        return min(_FIRST_PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 20), _LONGEST_PAUSE_SECONDS)
+
+
+class InProcessJobs:
+    """The port `Jobs`, one task for each job. Belongs to the event loop on which jobs are declared."""
+
+    def __init__(self, *, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._jobs: dict[str, _Job] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._closed = False
+
+    def handle(self, name: str, work: Callable[[], Awaitable[object]], *, every_seconds: float) -> None:
+        job = self._jobs[name] = _Job(name, work, every_seconds)
+        self._tasks.append(asyncio.get_running_loop().create_task(self._run_on(job), name=f"roomlore-{name}"))
+
+    def ask(self, name: str) -> None:
+        """Run a job soon. An undeclared job is ignored: this process does not do it."""
+        if name in self._jobs:
+            self._jobs[name].asked.set()
+
+    async def close(self) -> None:
+        """Stop all jobs. A task that swallows a cancellation (as `asyncio.wait_for` may up to Python 3.11) is cancelled
+        again."""
+        self._closed = True
+        running = set(self._tasks)
+        while running:
+            for task in running:
+                task.cancel()
+            _, running = await asyncio.wait(running, timeout=_CANCEL_AGAIN_SECONDS)
+        self._tasks.clear()
+        self._jobs.clear()
+
+    async def _run_on(self, job: _Job) -> None:
+        while not self._closed:
+            job.asked.clear()
+            await self._run_once(job)
+            if job.failures:
+                await asyncio.sleep(job.pause())
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(job.asked.wait(), job.every_seconds)
+
+    async def _run_once(self, job: _Job) -> None:
+        try:
+            with bound_contextvars(job=job.name):
+                await job.work()
+        except StorageBusy as error:
+            job.failures += 1
+            log.info("a background job waits for a large write", extra={"job": job.name, "why": describe(error)})
+            result = "delayed"
+        except Exception as error:  # noqa: BLE001 - a worker loop: whatever went wrong, the job is tried again
+            job.failures += 1
+            if job.last_error is not type(error):
+                self._telemetry.unforeseen(error, attributes={"job": job.name})
+            job.last_error = type(error)
+            log.warning("a background job failed", extra={"job": job.name, "why": describe(error)})
+            result = "failed"
+        else:
+            job.failures, job.last_error = 0, None
+            result = "done"
+        self._telemetry.count("roomlore_jobs_total", labels={"job": job.name, "result": result})
+
 
 _MAX_DONE = 10_000
 """The most finished pieces that are remembered, so that memory stays bounded."""
@@ -375,3 +503,10 @@ class LateWork:
             work.define(name, does)
         await work.open(working=working)
         return work
+
+
+def _open(_: NoSettings, host: Host) -> DurableWork:
+    return InProcessWork(clock=host.clock, at_once=host.at_once)
+
+
+PROCESS = DurableBackend(kind=DURABLE, name="process", open=_open, settings=NoSettings)

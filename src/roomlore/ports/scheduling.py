@@ -1,4 +1,5 @@
-"""Schedules: each time is handled once, whichever process looks, for the rooms with new messages."""
+"""Schedules: each time is handled once, whichever process looks, for the rooms with new messages. All services share
+this."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
