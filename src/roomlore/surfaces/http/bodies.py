@@ -155,10 +155,7 @@ MESSAGE_FIELDS: Mapping[str, Any] = {
     "sender_name": _NAME,
     "role": {"anyOf": [{"enum": [*Role]}, {"type": "null"}]},
     "text": {"type": ["string", "null"], **TEXT},
-    "sent_at": {
-        "type": ["string", "number", "null"],
-        "description": "ISO 8601 or a Unix time. One that cannot be read is estimated.",
-    },
+    "sent_at": {**TIME, "description": "ISO 8601 or a Unix time; without one, that of the message before."},
     "reply_to": _NAME,
     "root_id": _NAME,
     "mentions": {"type": ["array", "null"], "items": {"type": "string"}},

@@ -240,7 +240,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-openai_protocol = Router(tags=["openai"], include_in_schema=False)  # OpenAI describes it
+openai_protocol = Router(tags=["openai"], include_in_schema=False, strict=False)  # OpenAI describes it
 
 
 @openai_protocol.post("/v1/chat/completions", status_code=200)

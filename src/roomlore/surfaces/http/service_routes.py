@@ -90,7 +90,7 @@ async def list_models(lore: Reader) -> ModelList:
     return ModelList(models=await lore.models.list_available_models())
 
 
-service = Router(tags=["service"])
+service = Router(tags=["service"], strict=False)
 
 
 @service.get("/health/live")
