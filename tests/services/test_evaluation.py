@@ -135,6 +135,15 @@ async def test_what_a_viewer_must_not_be_shown(lore: Lore) -> None:
     assert {leak.where for leak in report.leaks} == {"memories, user:eve", "search, room den", "digest, room den"}
 
 
+@pytest.mark.parametrize("scope", ["agent:bot", "user:从没说过话的人"])
+async def test_memories_of_agents_and_of_people_who_never_spoke_are_looked_at(lore: Lore, scope: str) -> None:
+    await lore.messages.add(talk("team"))
+    await lore.memories.add(scope, "保险箱的密码是 4711", kind="short" if scope == "agent:bot" else "fact")
+    hidden = [{"text": "密码是 4711", "viewer": "room:team"}]
+    report = await lore.evaluation.run(["team"], forbidden=hidden)
+    assert [leak.where for leak in report.leaks] == [f"memories, {scope}"]
+
+
 async def test_bad_input_says_what_to_do(lore: Lore) -> None:
     await lore.messages.add(talk("team", 2))
     with pytest.raises(NotFound):

@@ -206,6 +206,15 @@ async def test_the_console_says_what_a_message_answers(tea, language):
     assert {"en": "Answers nothing before it", "zh": "没有回复前面的任何消息"}[language] in text
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_the_console_says_if_the_answered_message_was_deleted(tea, language):
+    await tea.put("/messages/tea/m4/link", json={"answers": "m2"})
+    await tea.delete("/messages/tea/m2")
+    text = await page(tea, "/console/context?room=tea&message=m4", language=language)
+    assert {"en": "Answers a message that was deleted.", "zh": "回复的消息已被删除。"}[language] in text
+    assert {"en": "Answers nothing before it", "zh": "没有回复前面的任何消息"}[language] not in text
+
+
 async def test_what_the_form_of_the_console_refuses(lore, tea):
     token = await _token(tea)
     where = "/console/link?room=tea&message=m4"

@@ -173,8 +173,8 @@ class Correction:
     """An entry of the log of corrections of a room.
 
     `number`: its place in the log of its room, from 1. `message_id`: the corrected message. `answers`: the message it
-    answers, None if it answers nothing or the correction is undone. `standing`: True if it is in force. `by`: who
-    corrected it.
+    answers, None if it answers nothing, if the correction is undone, and, of the kind `answers`, if that message was
+    deleted. `standing`: True if it is in force. `by`: who corrected it.
     """
 
     room_id: str

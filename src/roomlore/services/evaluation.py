@@ -229,18 +229,22 @@ class EvaluationService:
         return [Leak(text=one.text, viewer=one.viewer, where=place) for place in sorted(where)]
 
     async def _places(self, work: UnitOfWork) -> tuple[list[str], list[str]]:
-        """Return the scopes of memories and the rooms, at most 500 rooms."""
+        """Return all scopes of memories, those of agents too, and the rooms, at most 500 rooms."""
         rooms = [room.room_id for room in await work.rooms.page(tenant=self._tenant, after=None, limit=_ROOMS)]
-        people = await work.rooms.people(tenant=self._tenant, room_ids=rooms)
-        persons = {person for room in people.values() for person in room.people}
-        return [*(f"group:{room}" for room in rooms), *(f"user:{person}" for person in sorted(persons))], rooms
+        scopes: list[str] = []
+        while page := await work.memories.scopes(
+            tenant=self._tenant, after=scopes[-1] if scopes else None, limit=_ROOMS
+        ):
+            scopes += [one.scope for one in page]
+        return scopes, rooms
 
     async def _is_told(self, room_id: str, one: Forbidden) -> bool:
         try:
             made = await self._digest(room_id, viewer=one.viewer, max_tokens=10_000, mode="offline")
         except NotFound:
             return False
-        return any(_holds(line.text, one.text) for entry in made.entries for line in entry.lines)
+        texts = (text for entry in made.entries for text in (entry.title, *(line.text for line in entry.lines)))
+        return any(_holds(text, one.text) for text in texts)
 
 
 def _holds(text: str, wanted: str) -> bool:
