@@ -49,6 +49,7 @@ PAGES = {
     "memories": "/console/memories",
     "memory": "/console/memory?id=tea",
     "memory-then": "/console/memory?id=tea&step=50",
+    "memory-compared": "/console/memory/compare?id=tea&from=0",
     "memory-empty": "/console/memory?id=nothing",
     "blame": "/console/memory/one?id=f1",
     "evolve": "/console/memory/change?what=evolve&id=tea",
