@@ -69,20 +69,20 @@ async def test_times_that_were_typed_go_before_entries_and_come_back_in_the_form
 
 @both
 async def test_an_evolution_is_one_point_and_what_is_doubtful_is_marked(said, language):
-    async with ModelServer(default=lines(create("They meet at nine", "c1"), create(said.new[0], "c2"))) as server:
-        async with opened(server) as lore, asking(lore) as http:
-            await lore.memories.add("group:g", LEFT[language])
-            await talk(lore, said, range(1, 8))
-            await lore.memories.evolve("g")
-            shown = await page(http, COMPARE, language=language)
-            assert '<option value="1" selected>' in shown
-            made = counts(shown, language)[0]
-            assert made >= 1
-            doubtful = [one for one in await lore.memories.page("group:g") if one.doubtful]
-            assert shown.count('class="chip doubt"') == len(doubtful) > 0
-            log = await page(http, "/console/memory?id=g", language=language)
-            assert says(language, "compare.with_now") in log
-            assert log.count('class="chip doubt"') == 2 * len(doubtful)
+    answers = lines(create("They meet at nine", "c1"), create(said.new[0], "c2"))
+    async with ModelServer(default=answers) as server, opened(server) as lore, asking(lore) as http:
+        await lore.memories.add("group:g", LEFT[language])
+        await talk(lore, said, range(1, 8))
+        await lore.memories.evolve("g")
+        shown = await page(http, COMPARE, language=language)
+        assert '<option value="1" selected>' in shown
+        made = counts(shown, language)[0]
+        assert made >= 1
+        doubtful = [one for one in await lore.memories.page("group:g") if one.doubtful]
+        assert shown.count('class="chip doubt"') == len(doubtful) > 0
+        log = await page(http, "/console/memory?id=g", language=language)
+        assert says(language, "compare.with_now") in log
+        assert log.count('class="chip doubt"') == 2 * len(doubtful)
 
 
 async def test_older_entries_than_the_form_lists_can_be_named(http, lore):

@@ -89,6 +89,7 @@ SENDS = [
     ("/memory/change?what=revert&id={evolution}", {}),
     ("/memory/change?what=delete&id={new}", {}),
     ("/jobs/retry?id={job}", {}),
+    ("/jobs/retry", {"ids": "{job}"}),
     ("/session/change?what=summarise&id=tea", {}),
     ("/session/change?what=reset&id=tea", {}),
     ("/memory/change?what=forget&id=anna", {"typed": "anna"}),
