@@ -68,6 +68,7 @@ _FIRST_PAINT = """() => new Promise((told) => {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--messages", type=int, default=1_000_000, help="messages of the store")
     parser.add_argument("--loaded", type=int, default=10_000, help="messages on the page on which keys are pressed")
+    parser.add_argument("--room", type=int, default=1_000, help="messages of every other room")
     parser.add_argument("--pages", type=int, default=20, help="open pages")
     parser.add_argument("--drawn", type=int, default=2, help="of these, pages that Chromium draws")
     parser.add_argument("--rate", type=float, default=50.0, help="messages a second")
@@ -93,7 +94,7 @@ async def run(arguments: argparse.Namespace) -> None:
 async def _stored(arguments: argparse.Namespace, folder: Path) -> str:
     store: Path = arguments.store or folder / "screen.db"
     if not await asyncio.to_thread(store.exists):
-        await copied_store.build(store, arguments.messages, big=arguments.loaded + copied_store.ROOM)
+        await copied_store.build(store, arguments.messages, big=arguments.loaded + 200, room=arguments.room)
     return f"sqlite:///{store}"
 
 
@@ -190,9 +191,9 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
         for one in others:
             one.cancel()
         ended = await asyncio.gather(*others, return_exceptions=True)
-    for one in ended:
-        if not isinstance(one, asyncio.CancelledError):
-            raise RuntimeError(f"a reader stopped: {one!r}")
+    for end in ended:
+        if not isinstance(end, asyncio.CancelledError):
+            raise RuntimeError(f"a reader stopped: {end!r}")
     took = [one[number] - at for one in seen for number, at in sent.items() if number in one]
     missing = len(sent) * len(pages) - len(took)
     print(f"\n{len(sent):,} messages at {arguments.rate:g} a second, {arguments.pages} pages open, {len(pages)} drawn")
@@ -216,7 +217,7 @@ async def _read_along(http: httpx.AsyncClient) -> None:
 async def _send(lore: roomlore.Lore, rate: float, seconds: float) -> dict[int, float]:
     """Add messages at an even rate. Return when each was about to be added, in ms since the epoch."""
     loop = asyncio.get_running_loop()
-    begun, sent = loop.time(), {}
+    begun, sent = loop.time(), dict[int, float]()
     for number in count():
         if number / rate >= seconds:
             return sent

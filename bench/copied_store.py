@@ -7,21 +7,20 @@ from pathlib import Path
 from bench.built_store import MadeUpRoom, fill
 from bench.progress import Progress
 
-ROOM = 1_000
 _INGESTED = 10
 _TABLES = ("rooms", "messages", "participants", "message_features", "keyword_counts", "message_words")
 _AT_ONCE = 10
 
 
-async def build(path: Path, messages: int, *, big: int) -> None:
-    """Fill a new store: `room-0` with `big` messages, and rooms of a thousand; the words of each are indexed."""
-    rooms = [MadeUpRoom(0, big), *(MadeUpRoom(number, ROOM) for number in range(1, _INGESTED + 1))]
+async def build(path: Path, messages: int, *, big: int, room: int = 1_000) -> None:
+    """Fill a new store: `room-0` with `big` messages, and rooms of `room` messages; the words of each are indexed."""
+    rooms = [MadeUpRoom(0, big), *(MadeUpRoom(number, room) for number in range(1, _INGESTED + 1))]
     await fill(f"sqlite:///{path}", rooms, plain=True)
-    _copy(path, (messages - big) // ROOM - _INGESTED)
+    _copy(path, max(0, (messages - big) // room - _INGESTED), room)
 
 
-def _copy(path: Path, copies: int) -> None:
-    progress = Progress("messages copied", max(0, copies) * ROOM)
+def _copy(path: Path, copies: int, room: int) -> None:
+    progress = Progress("messages copied", copies * room)
     with sqlite3.connect(path) as store:
         store.execute("PRAGMA synchronous = OFF")
         last = store.execute("SELECT max(room_key) FROM rooms").fetchone()[0]
@@ -30,9 +29,9 @@ def _copy(path: Path, copies: int) -> None:
             _copy_room(store, templates[number % len(templates)], last + 1 + number, f"room-{_INGESTED + 1 + number}")
             if number % _AT_ONCE == 0:
                 store.commit()
-                progress.at(number * ROOM)
+                progress.at(number * room)
     store.close()
-    progress.end(max(0, copies) * ROOM)
+    progress.end(copies * room)
 
 
 def _copy_room(store: sqlite3.Connection, template: int, key: int, room_id: str) -> None:

@@ -58,6 +58,7 @@ PAGES = {
     "recall": "/console/recall",
     "recalled": "/console/recall?scopes=group:tea&q=tea",
     "jobs": "/console/jobs",
+    "experiments": "/console/usage",
     "health": "/console/health",
     "findings": "/console/health/findings",
     "sign-in": "/console/sign-in",
