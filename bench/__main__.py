@@ -9,6 +9,7 @@ from bench import (
     audience,
     audience_cost,
     console_pages,
+    console_screen,
     context_speed,
     crash,
     digest,
@@ -63,6 +64,7 @@ BENCHES = {
     "many-rooms": many_rooms,
     "peers": peers,
     "console-pages": console_pages,
+    "console-screen": console_screen,
     "pictures": drawing,
     "screenshots": screenshots,
 }

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, tzinfo
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from roomlore.core.audience import evidence_of
 from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatRequest, Usage
@@ -233,6 +233,15 @@ class _Errors:
             raise self._last
 
 
+_Kept = Literal["kept", "fallback", "nothing", "overtaken"]
+_OUTCOMES: Mapping[_Kept, str] = {
+    "kept": "a memory of {count} messages",
+    "fallback": "a memory of {count} messages, without a model: it is made again when one answers",
+    "nothing": "{count} messages read, nothing to keep",
+    "overtaken": "nothing: another process had read these messages",
+}
+
+
 class ExtractionService:
     """Extraction in the rooms of all tenants. `every`: the number of replies that make a memory. `zone`: the time zone
     in which a model reads times."""
@@ -288,7 +297,8 @@ class ExtractionService:
             read = {arrival: datetime.fromisoformat(at) for arrival, at in answer.pop("read", window.times())}
             extracted = Extracted.from_json(answer)
             fold = await self._fold_due(piece) if extracted.statement else Fold()
-            await self._keep(piece, read, window, extracted, fold, await self._merged(steps, fold))
+            kept = await self._keep(piece, read, window, extracted, fold, await self._merged(steps, fold))
+            await steps.report(_OUTCOMES[kept].format(count=len(window.messages)))
         self._jobs.ask(EXTRACTION)
 
     async def _fold_due(self, piece: _Piece) -> Fold:
@@ -392,7 +402,7 @@ class ExtractionService:
         extracted: Extracted,
         fold: Fold,
         merged: Extracted,
-    ) -> None:
+    ) -> _Kept:
         """Store the memory, its evidence, its end and what makes place for it, all or none; nothing if the watermark
         moved."""
         now, name = self._clock.now(), watermark(piece.agent_id)
@@ -400,7 +410,7 @@ class ExtractionService:
             if not await work.progress.move_mark(
                 **piece.where, name=name, arrival=piece.last, was=piece.after, now=now
             ):
-                return
+                return "overtaken"
             record = self._record(piece, read, window, extracted)
             await work.memories.add_evolution(tenant=piece.tenant, evolution=record)
             if extracted.statement:
@@ -408,8 +418,9 @@ class ExtractionService:
                 await self._remember(work, piece, scope, read, extracted)
                 await self._fold(work, piece, scope, fold, merged)
             await work.progress.note_room(**piece.where, work=EXTRACTION, now=now)
-        result = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
+        result: _Kept = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
         self._telemetry.count("roomlore_extractions_total", labels={"result": result})
+        return result
 
     async def _fold(self, work: UnitOfWork, piece: _Piece, scope: Scope, fold: Fold, merged: Extracted) -> None:
         """Merge and retire, unless one of the memories changed meanwhile: then the next extraction does it."""
