@@ -13,6 +13,7 @@ from roomlore.adapters.sql.outbox import MEMORIES_DUE, MESSAGES_DUE, IndexStates
 from roomlore.adapters.sql.people import PeopleInRooms, Rewriting, StoredRows
 from roomlore.adapters.sql.rooms import ImportPositions, SqlKeys, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
+from roomlore.adapters.sql.titles import SqlTitles
 from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.adapters.sql.words import WordReading
 from roomlore.adapters.sql.work import DueRooms, Leases, Watermarks
@@ -61,6 +62,10 @@ class SqlUnitOfWork:
     @cached_property
     def corrections(self) -> SqlCorrections:
         return SqlCorrections(self.connection, self._locks)
+
+    @cached_property
+    def titles(self) -> SqlTitles:
+        return SqlTitles(self.connection, self._locks)
 
     @cached_property
     def sessions(self) -> SqlSessions:

@@ -98,7 +98,7 @@ def speaks_of_decision(text: str) -> bool:
 def talks_of(entries: Iterable[Entry]) -> list[Talk]:
     """Return the talks of these entries (in order of arrival), in the order they began, without notices of the system,
     tool calls and messages without words."""
-    groups, answered = _grouped([entry for entry in entries if _is_said(entry)])
+    groups, answered = _grouped([entry for entry in entries if is_said(entry)])
     found = [Talk(group[0].link.thread, part, answered) for group in groups for part in _stretches(tuple(group))]
     return sorted(found, key=lambda talk: talk.entries[0].message.arrival)
 
@@ -116,7 +116,8 @@ def talk_of(entries: Sequence[Entry]) -> Talk:
     return Talk(entries[0].link.thread, tuple(entries), frozenset(answered))
 
 
-def _is_said(entry: Entry) -> bool:
+def is_said(entry: Entry) -> bool:
+    """Return True if a person or an agent says something in words."""
     message = entry.message
     speaks = message.role in (Role.USER, Role.ASSISTANT) and not message.has_tool_calls
     return speaks and bool(spoken_text(message).strip())

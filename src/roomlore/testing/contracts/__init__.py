@@ -30,7 +30,7 @@ from roomlore.testing.contracts.sessions import (
     SessionTextsContract,
 )
 from roomlore.testing.contracts.texts import TextsContract
-from roomlore.testing.contracts.threads import ThreadsContract
+from roomlore.testing.contracts.threads import ThreadsContract, TitlesContract
 from roomlore.testing.contracts.transactions import TenantsContract, TransactionsContract
 from roomlore.testing.contracts.vectors import VectorsContract
 from roomlore.testing.contracts.words import FactsContract, IndexStatesContract, LexicalContract
@@ -68,6 +68,7 @@ __all__ = [
     "TenantsContract",
     "TextsContract",
     "ThreadsContract",
+    "TitlesContract",
     "TransactionsContract",
     "UsageContract",
     "VectorsContract",
