@@ -31,6 +31,7 @@ from bench import (
     session_load,
     session_speed,
     session_summary,
+    titles,
     work_sharing,
 )
 from bench.pictures import drawing, screenshots
@@ -59,6 +60,7 @@ BENCHES = {
     "crash": crash,
     "own-rooms": own_rooms,
     "digest": digest,
+    "titles": titles,
     "evolve-speed": evolve_speed,
     "many-rooms": many_rooms,
     "peers": peers,

@@ -36,10 +36,10 @@ _MANY = 50
 _QUIET = timedelta(minutes=10)
 """A room gets its titles once so many messages are new, or nothing was said for this time, so that a conversation is
 not named again with each of its messages."""
-_PIECE = 1_000
+_PIECE = 4_000
 """Arrivals that one step looks at. Its titles are stored together."""
 _THREADS = 200
-_AT_ONCE = 8
+_AT_ONCE = 16
 """Windows for which a model is asked at the same time."""
 _TRY_AGAIN_SECONDS = 3_600
 """How often the titles of a room are tried if no model answers."""
