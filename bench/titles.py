@@ -29,6 +29,7 @@ from roomlore.testing.model_server import Asked, ModelServer, Says
 
 _SUFFIX = ".messages.jsonl"
 _SETS = ("irc_dev", "gitter", "slack_annot", "team_en", "team_zh")
+_BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 _ROOM, _PAGE, _BATCH = "large", 500, 2_000
 _CONVERSATION = re.compile(r"^(t\d+)$", re.MULTILINE)
 
@@ -57,10 +58,9 @@ async def run(arguments: argparse.Namespace) -> None:
 
 def _said(folder: Path) -> Iterator[Message]:
     """Yield messages without end."""
-    begin = datetime.now(UTC) - timedelta(days=25)
     paths = [path for name in _SETS for path in sorted((folder / name).glob("*" + _SUFFIX))]
     for number, one in enumerate(one for path in cycle(paths) for one in _read(path)):
-        at = begin + timedelta(seconds=20 * number)
+        at = _BEGIN + timedelta(seconds=20 * number)
         yield replace(one, id=f"n{number}", room_id=_ROOM, sent_at=at, reply_to=None, root_id=None)
 
 
@@ -85,6 +85,7 @@ async def _written(path: Path, seconds: float) -> None:
             providers={"p": {"base_url": server.url}},
             models={"chat": {"providers": [{"name": "p", "model_id": "m"}]}},
             digest_model="chat",
+            model_titles_days=36_500,
             extract_every=0,
         )
         async with roomlore.open(f"sqlite:///{path}", settings=settings, background=False) as lore:

@@ -59,7 +59,7 @@ class Talk:
 
     @cached_property
     def answers(self) -> Mapping[int, tuple[Entry, ...]]:
-        """By the arrival of a question, the later messages of others in it that likely answer it, without those that ask
+        """By the arrival of a question, the later messages of others that likely answer it, without those that ask
         something back."""
         found: defaultdict[int, list[Entry]] = defaultdict(list)
         asked = {entry.message.arrival: entry.message.sender_id for entry in self.questions}
