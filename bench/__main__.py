@@ -32,6 +32,7 @@ from bench import (
     session_load,
     session_speed,
     session_summary,
+    titles,
     work_sharing,
 )
 from bench.pictures import drawing, screenshots
@@ -60,6 +61,7 @@ BENCHES = {
     "crash": crash,
     "own-rooms": own_rooms,
     "digest": digest,
+    "titles": titles,
     "evolve-speed": evolve_speed,
     "many-rooms": many_rooms,
     "peers": peers,

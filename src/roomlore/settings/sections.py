@@ -305,6 +305,14 @@ class DigestSettings(Section):
         gt=0,
         le=3600,
     )
+    model_titles: bool = setting(
+        True,
+        "Have digest_model write titles of threads in the background, if one of its providers has a key; off: a title "
+        "is made of the thread's own sentences.",
+    )
+    model_titles_days: Whole = setting(
+        30, "How many days old the newest message of a thread may be for a title by the model.", ge=1, le=36_500
+    )
     digest_schedule: str = setting(
         "",
         "When the digests of rooms are sent to digest_webhook, in time_zone, such as `0 6 * * *`; empty: never.",

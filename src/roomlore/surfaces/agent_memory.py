@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 from roomlore import ConversationMessage, InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import describe
-from roomlore.core.recall.options import scopes_of
-from roomlore.core.recall.rendering import line_of, text_of
-from roomlore.core.sessions.intake import check_id
+from roomlore.core.recall.recollection import line_of, scopes_of, text_of
+from roomlore.core.sessions.session import check_id
 from roomlore.core.transcript import Shown, Speakers, Transcript, local, people_of
 
 T = TypeVar("T")

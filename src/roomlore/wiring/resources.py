@@ -25,7 +25,7 @@ from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.recall import Recall
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
-from roomlore.services.digest import DIGEST, Writing
+from roomlore.services.digest import DIGEST, TITLES, Writing
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.health import Readiness
@@ -51,6 +51,7 @@ from roomlore.wiring.work import (
     make_forgetter,
     make_nightly,
     make_retries,
+    make_titles,
     make_writing,
     resume_left_work,
 )
@@ -223,6 +224,7 @@ async def make_resources(
     evolutions = make_evolutions(common, durable, models, make_prompts(common))
     writing = make_writing(common, models)
     nightly = make_nightly(common, durable, writing, model)
+    titles = make_titles(common, durable, models)
     if background:
         resume_left_work(common, url, engine)
     replies = make_replies(common, models)
@@ -265,6 +267,7 @@ async def make_resources(
             EVOLUTION: evolutions.schedule.sweep,
             SUMMARY: summaries.sweep,
             **({DIGEST: nightly.sweep} if settings.digests.digest_schedule else {}),
+            **({TITLES: titles.sweep} if settings.digests.model_titles else {}),
         },
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs))

@@ -22,7 +22,17 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageExpiry
-from roomlore.services.digest import DIGEST, DigestService, NightlyDigests, NightlyOptions, Writing, WritingOptions
+from roomlore.services.digest import (
+    DIGEST,
+    TITLES,
+    DigestService,
+    NightlyDigests,
+    NightlyOptions,
+    ThreadTitler,
+    TitleOptions,
+    Writing,
+    WritingOptions,
+)
 from roomlore.services.evolution import (
     EVOLUTION,
     Applying,
@@ -56,6 +66,7 @@ _RETRY_SECONDS = 60.0
 _TOGETHER_SECONDS = 0.05
 """Replies within this time are handled together, and not while the next one is written."""
 _EVOLUTION_SWEEP_SECONDS = 30.0
+_TITLES_SWEEP_SECONDS = 60.0
 EXPIRY = "work_expiry"
 """The background job that deletes finished work after a time."""
 USAGE_EXPIRY = "usage_expiry"
@@ -209,6 +220,28 @@ def make_nightly(common: Common, durable: DurableWork, writing: Writing, model: 
     if common.background and times:
         common.jobs.handle(DIGEST, nightly.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
     return nightly
+
+
+def make_titles(common: Common, durable: DurableWork, models: ModelService) -> ThreadTitler:
+    """Return what has a model write the titles of threads. Nothing is read yet."""
+    settings = common.settings
+    titles = ThreadTitler(
+        storage=common.storage,
+        durable=durable,
+        models=models,
+        prompts=PackagedPrompts(),
+        clock=common.clock,
+        options=TitleOptions(
+            model=settings.digests.digest_model,
+            timeout_seconds=settings.digests.digest_timeout_seconds,
+            zone=settings.search.zone,
+            days=settings.digests.model_titles_days,
+        ),
+    )
+    durable.define(TITLES, counted(TITLES, titles.work, clock=common.clock, telemetry=common.telemetry))
+    if common.background and settings.digests.model_titles:
+        common.jobs.handle(TITLES, titles.sweep, every_seconds=_TITLES_SWEEP_SECONDS)
+    return titles
 
 
 def make_evolutions(common: Common, durable: DurableWork, models: ModelService, prompts: Prompts) -> Evolutions:

@@ -50,7 +50,14 @@ _MESSAGE_TABLES = (
     schema.messages,
 )
 """The tables with rows of a message, in the order of their deletion."""
-_BY_KEY = (schema.participants, schema.room_members, schema.keyword_counts, schema.checkpoints, schema.sessions)
+_BY_KEY = (
+    schema.participants,
+    schema.room_members,
+    schema.keyword_counts,
+    schema.checkpoints,
+    schema.sessions,
+    schema.thread_titles,
+)
 _BY_NAME = (schema.usage_records, schema.watermarks, schema.rooms_due)
 
 

@@ -27,6 +27,7 @@ from roomlore.adapters.sql.people import PeopleInRooms, Rewriting, StoredRows
 from roomlore.adapters.sql.rooms import ImportPositions, SqlKeys, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.sqlite import Driver, Pace, SqliteSource, opened
+from roomlore.adapters.sql.titles import SqlTitles
 from roomlore.adapters.sql.upgrade import upgrade
 from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.adapters.sql.words import WordReading
@@ -80,6 +81,10 @@ class SqlUnitOfWork:
     @cached_property
     def corrections(self) -> SqlCorrections:
         return SqlCorrections(self.connection, self._locks)
+
+    @cached_property
+    def titles(self) -> SqlTitles:
+        return SqlTitles(self.connection, self._locks)
 
     @cached_property
     def sessions(self) -> SqlSessions:

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.log import Piece, words_diff
 from roomlore.core.memory.memory import Change, Revised
-from roomlore.core.memory.words_diff import Piece, words_diff
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.console.memories import read_moment

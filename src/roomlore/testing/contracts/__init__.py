@@ -28,7 +28,7 @@ from roomlore.testing.contracts.sessions import (
     SessionTextsContract,
 )
 from roomlore.testing.contracts.texts import TextsContract
-from roomlore.testing.contracts.threads import CorrectionsContract, ThreadsContract
+from roomlore.testing.contracts.threads import CorrectionsContract, ThreadsContract, TitlesContract
 from roomlore.testing.contracts.transactions import TenantsContract, TransactionsContract
 from roomlore.testing.contracts.vectors import EmbedderContract, VectorsContract
 from roomlore.testing.contracts.words import FactsContract, IndexStatesContract, LexicalContract
@@ -66,6 +66,7 @@ __all__ = [
     "TenantsContract",
     "TextsContract",
     "ThreadsContract",
+    "TitlesContract",
     "TransactionsContract",
     "UsageContract",
     "VectorsContract",

@@ -1,4 +1,4 @@
-"""The contracts of threads and links, and of corrections to them."""
+"""The contracts of threads, of their titles, and of links and corrections to them."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -9,9 +9,19 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.linking.calibration import Calibration, Linked
 from roomlore.core.linking.corrections import Standing
 from roomlore.core.models import Correction, CorrectionKind, Entry, Exchange, LinkKind, Role
-from roomlore.ports.storage import Storage
+from roomlore.ports.storage import GrownThread, Storage
 from roomlore.testing.builders import START, entry, features, link
-from roomlore.testing.contracts.texts import HARD_TEXTS, ROOM, TENANT, conversation, erase, everything, fill
+from roomlore.testing.contracts.texts import (
+    HARD_TEXTS,
+    ROOM,
+    TENANT,
+    conversation,
+    erase,
+    everything,
+    fill,
+    relink,
+    replace,
+)
 
 
 async def _related(
@@ -430,3 +440,106 @@ class CorrectionsContract:
         assert await _in_force(storage) == []
         await fill(storage, [entry(1), entry(2)])
         assert await _standing(storage, 2) == {}
+
+
+async def _two_threads(storage: Storage) -> None:
+    """Store the threads 1 (messages 1, 2, 4) and 3 (3, 5), both with titles."""
+    parents = {1: None, 2: 1, 3: None, 4: 2, 5: 3}
+    threads = {1: 1, 2: 1, 3: 3, 4: 1, 5: 3}
+    await fill(storage, [entry(n, link=link(threads[n], parents[n])) for n in threads])
+    await _put(storage, {1: ("茶 \0", 3), 3: ("Tea", 2)})
+
+
+async def _put(storage: Storage, titles: dict[int, tuple[str, int]], *, tenant: str = TENANT) -> None:
+    async with storage.writing() as work:
+        await work.rooms.lock(tenant=tenant, room_id=ROOM, now=START)
+        await work.titles.put(tenant=tenant, room_id=ROOM, titles=titles, made_by="p/m", now=START)
+
+
+async def _titles(storage: Storage, *threads: int, tenant: str = TENANT) -> dict[int, str]:
+    async with storage.reading() as work:
+        return await work.titles.find(tenant=tenant, room_id=ROOM, threads=threads or (1, 2, 3))
+
+
+async def _grown(storage: Storage, after: int, through: int, *, tenant: str = TENANT) -> list[GrownThread]:
+    async with storage.reading() as work:
+        return await work.titles.grown(tenant=tenant, room_id=ROOM, after=after, through=through)
+
+
+async def _stale(storage: Storage) -> list[tuple[str, str]]:
+    async with storage.reading() as work:
+        return await work.titles.stale_rooms(limit=9)
+
+
+class TitlesContract:
+    async def test_titles_are_found_by_thread(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        assert await _titles(storage) == {1: "茶 \0", 3: "Tea"}
+        assert await _titles(storage, 3) == {3: "Tea"}
+        async with storage.reading() as work:
+            assert await work.titles.find(tenant=TENANT, room_id=ROOM, threads=()) == {}
+            assert await work.titles.find(tenant=TENANT, room_id="nowhere", threads=(1,)) == {}
+
+    async def test_a_tenant_has_titles_of_its_own(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        await fill(storage, [entry(1)], tenant="other")
+        assert await _titles(storage, tenant="other") == {}
+        await _put(storage, {1: ("Coffee", 1)}, tenant="other")
+        assert await _titles(storage, tenant="other") == {1: "Coffee"}
+        assert await _titles(storage) == {1: "茶 \0", 3: "Tea"}
+
+    async def test_a_later_title_takes_the_place_and_an_empty_one_does_not(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        await _put(storage, {1: ("Coffee", 4), 3: ("", 4)})
+        assert await _titles(storage) == {1: "Coffee", 3: "Tea"}
+        assert await _grown(storage, 0, 9) == [GrownThread(1, 3, 4), GrownThread(3, 2, 4)]
+
+    async def test_threads_that_grew_are_told_with_their_sizes(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        assert await _grown(storage, 0, 5) == [GrownThread(1, 3, 3), GrownThread(3, 2, 2)]
+        assert await _grown(storage, 4, 5) == [GrownThread(3, 2, 2)]
+        assert await _grown(storage, 3, 4) == [GrownThread(1, 3, 3)]
+        assert await _grown(storage, 5, 9) == []
+        assert await _grown(storage, 0, 9, tenant="other") == []
+
+    async def test_an_edit_takes_the_title_of_its_thread_away(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        await replace(storage, entry(4, link=link(1, 2), text="new"))
+        assert await _titles(storage) == {3: "Tea"}
+        assert await _stale(storage) == [(TENANT, ROOM)]
+        assert await _grown(storage, 5, 5) == [GrownThread(1, 3, 0)], "it is to be made again"
+
+    async def test_a_deletion_takes_the_title_of_its_thread_away(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        await erase(storage, 5)
+        assert await _titles(storage) == {1: "茶 \0"}
+
+    async def test_a_link_to_another_thread_takes_both_titles_away(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        await relink(storage, {4: link(1, 1)})
+        assert await _titles(storage) == {1: "茶 \0", 3: "Tea"}, "the thread is the same"
+        await relink(storage, {2: link(3, 1)})
+        assert await _titles(storage) == {}
+
+    async def test_an_analysis_that_moves_a_message_takes_both_titles_away(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        for thread, left in ((3, {1: "茶 \0", 3: "Tea"}), (1, {})):
+            async with storage.writing() as work:
+                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+                await work.messages.analyse_anew(tenant=TENANT, room_id=ROOM, entries=[entry(5, link=link(thread, 3))])
+            assert await _titles(storage) == left
+
+    async def test_a_new_message_leaves_titles_as_they_are(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        await fill(storage, [entry(6, link=link(1, 4))])
+        assert await _titles(storage) == {1: "茶 \0", 3: "Tea"}
+        assert await _stale(storage) == []
+
+    async def test_what_is_not_to_be_made_again_is_dropped(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        await erase(storage, 5)
+        async with storage.writing() as work:
+            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            await work.titles.drop_stale(tenant=TENANT, room_id=ROOM, threads=[1, 3])
+        assert await _stale(storage) == []
+        assert await _titles(storage) == {1: "茶 \0"}, "a title that stands is not dropped"
