@@ -248,6 +248,7 @@ class SyncMemoryService:
         *,
         expected: str | None = None,
         reason: str = "",
+        viewer: str | None = None,
         statement: str | None = ...,
         confidence: float | Keep | None = ...,
         category: str | None = ...,
@@ -272,7 +273,7 @@ class SyncMemoryService:
     def check_changeable(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ...) -> None: ...
     def as_told(self, memories: Sequence[Memory], viewer: str | None) -> list[Memory]: ...
     def check_cited(self, sources: Sequence[Source], viewer: str | None) -> None: ...
-    def check_new(self, memories: Sequence[NewMemory], viewer: str | None) -> None: ...
+    def check_new(self, memories: Sequence[NewMemory], viewer: str | None) -> list[NewMemory]: ...
     def count(
         self,
         scope: str,

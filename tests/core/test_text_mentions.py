@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.mentions import Mentions, find_mentions
+from roomlore.core.mentions import Mentions, find_mentions, with_names
 
 NAMES = {
     "anna": "U1",
@@ -110,3 +110,27 @@ _PIECES = [*"abno_[]|^-@/. :,\\\n", " anna ", " foo_ ", "[baz]", "foo-bar|away"]
 @given(st.lists(st.sampled_from(_PIECES)).map("".join))
 def test_plain_ascii_is_read_as_it_is_beside_other_text(text):
     assert find_mentions(text, NAMES) == find_mentions(f"{text}\n é", NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("@123 你看下日志", "@小明 你看下日志"),
+        ("@123你看", "@小明你看"),
+        ("问问@123。", "问问@小明。"),
+        ("ask @123.", "ask @小明."),
+        ("<@123> and <@!77|bob> look", "@小明 and @Bob look"),
+        ('<at user_id="123"></at> 看看', "@小明 看看"),
+        ("@77 is nobody the platform mentions", "@77 is nobody the platform mentions"),
+        ("@999 <@999> @1234 a@123 ab", "@999 <@999> @1234 a@123 ab"),
+        ("@all @全体成员 <!here>", "@all @全体成员 <!here>"),
+    ],
+)
+def test_people_mentioned_by_their_ids_are_shown_by_their_names(text, shown):
+    assert with_names(text, {"123": "小明", "77": "Bob", "5": ""}, ["123"]) == shown
+
+
+@given(st.lists(st.sampled_from([*"@<>!|.-", "123", "<@", "<at id=", "</at>", "小明", " "]), max_size=40).map("".join))
+def test_names_go_into_any_text(text):
+    assert with_names(text, {}, ["123"]) == text
+    assert with_names(text, {"123": "Bo"}, []) == text or "<" in text

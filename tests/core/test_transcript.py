@@ -252,3 +252,25 @@ def _heads(text):
     """The lines at the margin, each without what was said after its first word."""
     cut = re.compile(r"^(\[\d\d:\d\d\] [^:]*: w).*")
     return [cut.sub(r"\1", line) for line in text.splitlines() if not line.startswith("  ")]
+
+
+def test_people_mentioned_by_their_ids_have_their_names():
+    """The text that is stored stays."""
+    first = said(1, "服务器挂了", "10001", sender_name="小明")
+    asked = said(2, "@10001 看下日志 <@10002>", "bo", mentions=("10001",))
+    shown = Context(
+        context_id="c",
+        room_id="room",
+        message_id="m3",
+        strategy="recent",
+        messages=(taken(first), taken(asked)),
+        parent=None,
+        parent_probability=0.0,
+        tokens=0,
+        window_tokens=0,
+        window_messages=2,
+        build_ms=0.0,
+    )
+    assert "bo: @小明 看下日志 <@10002>" in shown.to_prompt()
+    assert "@小明" in shown.to_messages()[1]["content"]
+    assert asked.text == "@10001 看下日志 <@10002>"

@@ -499,3 +499,17 @@ async def test_the_address_of_mcp_alone_has_no_console(lore):
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
         assert (await http.get("/console")).status_code == 404
     assert any(getattr(route, "path", "") == "/console" for route in create_app(lore).routes)
+
+
+async def test_people_mentioned_by_their_ids_have_their_names_in_a_room(http, lore):
+    await lore.messages.add(
+        [
+            Message(id="a", room_id="群", sender_id="10001", sender_name="小明", text="在"),
+            Message(id="b", room_id="群", sender_id="bo", text="@10001 看下日志", mentions=["10001"]),
+        ]
+    )
+    for path in ("/console/room?id=群", "/console/room/since?id=群&after=1", "/console/thread?id=群&message=b"):
+        text = (await http.get(path)).text
+        assert "@小明 看下日志" in text
+        assert "@10001" not in text
+    assert (await lore.messages.get("群", "b")).message.text == "@10001 看下日志"

@@ -168,6 +168,15 @@ async def test_only_rooms_that_the_viewer_sees_are_listed(lore):
                 await page(http, f"{ROOT}/room?id={room}", 200 if room in rooms else 404)
 
 
+async def test_a_viewer_finds_their_rooms_by_name_and_no_others(lore):
+    await lore.rooms.rename("team", "周末爬山群")
+    await lore.rooms.rename("dm", "爬山的秘密")
+    async with asking(lore, await key_of(lore), "room:team") as http:
+        text = await page(http, f"{ROOT}/search?q=爬山")
+    assert "周末爬山群" in text
+    assert "爬山的秘密" not in text
+
+
 async def test_a_hidden_memory_is_neither_changed_nor_told_from_none(lore):
     hidden = await remember(lore, SECRET, "dm")
     async with asking(lore, await key_of(lore), "room:team") as http:

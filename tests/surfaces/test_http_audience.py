@@ -224,8 +224,8 @@ async def test_nor_does_it_lead_to_a_guess_that_took_its_place(lore, http, guess
     if was_shared:
         await lore.memories.share(known, "room:team")
         await lore.memories.update(known, statement=SECRET)
-    added = await http.post("/facts", json={"scope": "user:ann", "statement": guess}, params=TEAM)
-    assert added.status_code == 200
+    added = await http.post("/facts", json={"scope": "user:ann", "statement": guess}, params={"viewer": "user:bo"})
+    assert added.json()["facts"][0]["evidence"] == []
     for method, path, body in (
         ("GET", "/facts/{id}", None),
         ("GET", "/v1/memories/{id}/", None),
@@ -243,10 +243,40 @@ async def test_nor_does_it_lead_to_a_guess_that_took_its_place(lore, http, guess
 
 async def test_an_id_leads_to_what_its_memory_was_merged_into_if_all_of_it_is_seen(lore, http):
     known = await remember(lore, "allergic to nuts", "team")
-    added = await http.post("/facts", json={"scope": "user:ann", "statement": "allergic to nuts"}, params=TEAM)
+    bo = {"viewer": "user:bo"}
+    added = await http.post("/facts", json={"scope": "user:ann", "statement": "allergic to nuts"}, params=bo)
     new = added.json()["facts"][0]["memory_id"]
     assert new != known
     assert (await http.get(f"/facts/{known}", params=TEAM)).json()["memory_id"] == new
+
+
+@pytest.mark.parametrize("statement", [SECRET, "想换工作"])
+async def test_what_a_room_adds_without_a_message_was_said_there(lore, http, statement):
+    """An agent that notes down a private talk must not bring it up in a group."""
+    fact = {"scope": "user:ann", "statement": statement}
+    for viewer, rooms in (("room:dm", ["dm"]), ("room:dm", ["dm"])):
+        added = await http.post("/facts", json=fact, params={"viewer": viewer})
+        assert [one["room_id"] for one in added.json()["facts"][0]["evidence"]] == rooms
+    for viewer, total in (("room:dm", 1), ("user:ann", 1), ("room:team", 0), ("user:bo", 0), ("room:square", 0)):
+        listed = await http.get("/facts", params={"scope": "user:ann", "viewer": viewer})
+        assert listed.json()["total"] == total, viewer
+
+
+async def test_what_a_room_says_otherwise_without_a_message_was_said_there(lore, http):
+    """Changed in a private talk, a fact that others know stays for them what it was."""
+    paris = await lore.memories.add("user:ann", "lives in Paris", sources=[Source("square", "square-ann")])
+    tea = await lore.memories.add("user:ann", "likes tea")
+    dm = {"viewer": "room:dm"}
+    await http.patch(f"/facts/{paris.memory_id}", json={"statement": "搬到了柏林"}, params=dm)
+    await http.patch(f"/facts/{tea.memory_id}", json={"tags": ["drinks"]}, params=TEAM)
+    for viewer, known in (
+        ("room:dm", {"搬到了柏林", "likes tea"}),
+        ("user:ann", {"搬到了柏林", "likes tea"}),
+        ("room:square", {"lives in Paris", "likes tea"}),
+        ("user:bo", {"lives in Paris", "likes tea"}),
+    ):
+        listed = (await http.get("/facts", params={"scope": "user:ann", "viewer": viewer})).json()["facts"]
+        assert {one["statement"] for one in listed} == known, viewer
 
 
 async def test_the_person_shares_and_ends_it(lore, http):

@@ -1,7 +1,7 @@
 """Read who is named, quoted or speaking in a text, and what the senders of a room are called."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -111,6 +111,25 @@ TAG = re.compile(
     r"<@!?(?P<id>[^\s<>|]{1,64})(?:\|[^<>]{0,64})?>|<!(?P<all>here|channel|everyone)(?:\|[^<>]{0,64})?>"
     r"|<at (?:user_)?id=[\"']?(?P<at>[^\"'<>\s]{1,64})[\"']?[^<>]{0,64}>(?:[^<>]{0,64}</at>)?"
 )
+_BY_ID = re.compile(rf"{TAG.pattern}|(?<![A-Za-z0-9._%+-])@(?P<plain>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,63}})")
+
+
+def with_names(text: str, names: Mapping[str, str], mentioned: Collection[str]) -> str:
+    """Return the text with names for the ids of people in it: those in tags such as `<@123>`, and those in `@123` of
+    whom the platform says that they are `mentioned`. `names`: by id."""
+
+    def named(found: re.Match[str]) -> str:
+        plain = found["plain"]
+        if plain is None:
+            name = names.get(found["id"] or found["at"] or "")
+            return f"@{name}" if name else found[0]
+        bare = plain if plain in mentioned else plain.rstrip(".-")
+        name = names.get(bare) if bare in mentioned else None
+        return f"@{name}{plain[len(bare) :]}" if name else found[0]
+
+    return _BY_ID.sub(named, text) if "@" in text or "<at " in text else text
+
+
 # An @ after a Latin letter or digit belongs to an e-mail address or a prompt, unless what follows is not Latin.
 _AT = re.compile(r"(?<![a-z0-9._%+-])(?<!!\*)@(?=\S)|@(?=[^\x00-\x7f])")
 _EVERYONE = re.compile(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal
 
 from roomlore.core.memory.reading import own_words
+from roomlore.core.mentions import with_names
 from roomlore.core.models import Candidate, Message, Role, StoredMessage
 from roomlore.core.prompt import INVISIBLE, is_label, neutral
 from roomlore.core.sessions.session import Language
@@ -83,6 +84,10 @@ class Speakers:
     def name_of(self, sender_id: str) -> str:
         """Return the sender's name; the id of an unknown sender."""
         return self._called(sender_id, sender_id)
+
+    def with_names(self, message: Message, text: str) -> str:
+        """Return the text with the names of the people whom it mentions by their ids."""
+        return with_names(text, self._names, message.mentions)
 
     def line(self, message: Message, text: str, *, at: str = "", about: str = "") -> str:
         """Return the text as a model reads it.
@@ -257,7 +262,8 @@ class Transcript:
         if notes:
             yield self._bracketed(notes)
         about = self._phrases.between.join(self._about(place))
-        yield self._speakers.line(one.message, self._text(one.message), at=_clock(one.at), about=about)
+        text = self._speakers.with_names(one.message, self._text(one.message))
+        yield self._speakers.line(one.message, text, at=_clock(one.at), about=about)
 
     def _notes(self, place: int) -> list[str]:
         """Return notes about a new day, and about the gap to the message before."""

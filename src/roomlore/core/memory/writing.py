@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final, Literal, TypedDict
 
-from roomlore.core.audience import EvidenceRoom, evidence_of
+from roomlore.core.audience import EvidenceRoom, Viewer, evidence_of
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import (
@@ -420,6 +420,13 @@ class Lineage:
         return _same(new, self.head) or _same(new, self.named)
 
 
+def said_there_now(new: NewMemory, viewer: Viewer, now: datetime) -> NewMemory:
+    """Return a new memory as a viewer adds it: without a message to cite, what a room adds was said there and then."""
+    if viewer.kind != "room" or new.sources or new.evidence:
+        return new
+    return replace(new, evidence=(EvidenceRoom(viewer.id, now, now),))
+
+
 KnownTo = Callable[[Memory, Sequence[EvidenceRoom]], bool]
 """Tells if those who heard the evidence may know the memory."""
 
@@ -660,6 +667,16 @@ def _edited(head: Memory, edit: Edit) -> Memory:
     )
     check_span(wanted.valid_from, wanted.valid_until)
     return wanted
+
+
+def said_anew(head: Memory, wanted: Memory, viewer: Viewer | None, now: datetime) -> Memory:
+    """Return a changed memory as a viewer says it: without a new message to cite, what a room says otherwise was said
+    there and then."""
+    if viewer is None or viewer.kind != "room" or wanted.statement == head.statement:
+        return wanted
+    if set(wanted.sources) - set(head.sources):
+        return wanted
+    return replace(wanted, evidence=evidence_of([(viewer.id, now)], wanted.evidence), shared_with=())
 
 
 def update(

@@ -37,6 +37,7 @@ from roomlore.core.memory.writing import (
     check_kinds,
     check_moment,
     checked,
+    said_there_now,
     scope_of,
 )
 from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
@@ -210,7 +211,13 @@ class MemoryService:
         return await self._writer.add(list(memories), on_conflict=on_conflict)
 
     async def update(
-        self, memory_id: str, *, expected: str | None = None, reason: str = "", **changes: Unpack[MemoryChanges]
+        self,
+        memory_id: str,
+        *,
+        expected: str | None = None,
+        reason: str = "",
+        viewer: str | None = None,
+        **changes: Unpack[MemoryChanges],
     ) -> Memory:
         """Make a new version of a memory, under a new id; the old one is deprecated. Any version's id works.
 
@@ -218,11 +225,13 @@ class MemoryService:
         `valid_until` of None removes it. A `valid_until` that is past ends the memory: it is shown only to those who
         ask for the past. If nothing changes there is no new version. If new `sources` were not heard by everybody who
         may see the memory, the result is a memory beside it, shown in its place to those who heard them. `expected`:
-        the id of the version that you saw; without it the change applies to the current version. Raise `Conflict` if
+        the id of the version that you saw; without it the change applies to the current version. `viewer`: who makes
+        the change: what 'room:team' says otherwise, without a new source, was said there now. Raise `Conflict` if
         another version than `expected` is active, if the memory was deleted, or if another memory of the scope says the
         same; `NotFound`, `InvalidInput`, `StorageUnavailable`.
         """
-        return await self._writer.update(memory_id, Edit(**changes), expected=expected, reason=reason)
+        whom = None if viewer is None else check_viewer(viewer)
+        return await self._writer.update(memory_id, Edit(**changes), expected=expected, reason=reason, viewer=whom)
 
     async def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory:
         """Delete a memory: it is deprecated, stays in the history and is no longer recalled. Any version's id works.
@@ -314,11 +323,15 @@ class MemoryService:
         if viewer is not None:
             await self._writer.check_cited(sources, check_viewer(viewer))
 
-    async def check_new(self, memories: Sequence[NewMemory], viewer: str | None) -> None:
-        """Raise as `check_cited` does for the sources of new memories, and `Conflict` if an id of one is that of a
-        memory which the viewer may not see, whatever it says. None may see everything."""
+    async def check_new(self, memories: Sequence[NewMemory], viewer: str | None) -> list[NewMemory]:
+        """Return new memories as a viewer may add them: one that a room adds without a message was said in that room
+        now. Those of a person and of None, without a message, are for all.
+
+        Raise as `check_cited` does for the sources, and `Conflict` if an id of one is that of a memory which the viewer
+        may not see, whatever it says.
+        """
         if viewer is None:
-            return
+            return list(memories)
         await self.check_cited([one for new in memories for one in new.sources], viewer)
         ids = [new.memory_id for new in memories if new.memory_id is not None]
         async with self._storage.reading() as work:
@@ -332,6 +345,8 @@ class MemoryService:
                     f"Memory {name!r:.80} is there with other content; nothing was added. Update it, or give another "
                     "memory_id."
                 )
+        now = self._clock.now()
+        return [said_there_now(new, check_viewer(viewer), now) for new in memories]
 
     async def count(
         self,

@@ -152,9 +152,11 @@ class MemoryWriter:
 
         return await retried(once)
 
-    async def update(self, memory_id: str, edit: Edit, *, expected: str | None, reason: str) -> Memory:
+    async def update(
+        self, memory_id: str, edit: Edit, *, expected: str | None, reason: str, viewer: Viewer | None = None
+    ) -> Memory:
         wanted, why = checked_edit(edit), check_reason(reason)
-        return await retried(lambda: self._update(memory_id, wanted, expected, why))
+        return await retried(lambda: self._update(memory_id, wanted, expected, why, viewer))
 
     async def delete(self, memory_id: str, *, expected: str | None, reason: str) -> Memory:
         why = check_reason(reason)
@@ -244,7 +246,9 @@ class MemoryWriter:
             await catch_up(work, in_force, stored)
         return stored
 
-    async def _update(self, memory_id: str, edit: Edit, expected: str | None, reason: str) -> Memory:
+    async def _update(
+        self, memory_id: str, edit: Edit, expected: str | None, reason: str, viewer: Viewer | None
+    ) -> Memory:
         head = await self.head(memory_id)
         before = await self._read(head.scope, [head.kind]) if edit.statement is not None else {}
         now = self._clock.now()
@@ -254,7 +258,7 @@ class MemoryWriter:
             head = _in_force(lineage, expected)
             said = await self._origins(work, edit.sources or ())
             refuse_unknown((one for one in edit.sources or () if one not in head.sources), said)
-            wanted = writing.edited(head, edit, said)
+            wanted = writing.said_anew(head, writing.edited(head, edit, said), viewer, now)
             if wanted == head:
                 return head
             for in_force in before.values():

@@ -63,7 +63,9 @@ async def save_written(page: Page) -> Response:
     if wrong := _wrong(draft):
         return _form(page, scope, head, draft, 422, wrong=wrong)
     try:
-        memory, outcome = await (_change(lore, head, draft) if head else _add(lore, scope, draft))
+        memory, outcome = await (
+            _change(lore, head, draft, page.viewer) if head else _add(lore, scope, draft, page.viewer)
+        )
     except Conflict as error:
         now = await lore.memories.head(head.memory_id, viewer=page.viewer) if head else None
         return _form(page, scope, now, draft, 409, problem=str(error))
@@ -133,7 +135,7 @@ def _fine(check: Callable[[str], Any], typed: str) -> bool:
     return True
 
 
-async def _add(lore: Lore, scope: str, draft: Draft) -> tuple[Memory, str]:
+async def _add(lore: Lore, scope: str, draft: Draft, viewer: str | None) -> tuple[Memory, str]:
     new = NewMemory(
         scope=scope,
         statement=draft.statement,
@@ -143,11 +145,11 @@ async def _add(lore: Lore, scope: str, draft: Draft) -> tuple[Memory, str]:
         tags=_tags(draft.tags),
         reason=draft.reason,
     )
-    (told,) = await lore.memories.add_all([new])
+    (told,) = await lore.memories.add_all(await lore.memories.check_new([new], viewer))
     return told.memory, "add" if told.outcome == "added" else "there"
 
 
-async def _change(lore: Lore, head: Memory, draft: Draft) -> tuple[Memory, str]:
+async def _change(lore: Lore, head: Memory, draft: Draft, viewer: str | None) -> tuple[Memory, str]:
     changed = await lore.memories.update(
         head.memory_id,
         statement=draft.statement,
@@ -156,6 +158,7 @@ async def _change(lore: Lore, head: Memory, draft: Draft) -> tuple[Memory, str]:
         tags=_tags(draft.tags),
         expected=draft.expected or None,
         reason=draft.reason,
+        viewer=viewer,
     )
     return changed, "same" if changed.memory_id == draft.expected else "update"
 

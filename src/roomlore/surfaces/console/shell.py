@@ -99,7 +99,8 @@ async def _found(page: Page, query: str) -> Found:
             rooms = await work.rooms.named_like(tenant=lore.tenant, part=query, limit=_FOUND)
         else:
             by_use = await rooms_by_use(page, limit=_MAX_ROOMS)
-            rooms = [room for room in by_use if query.lower() in room.room_id.lower()][:_FOUND]
+            wanted = query.lower()
+            rooms = [room for room in by_use if wanted in room.room_id.lower() or wanted in room.name.lower()][:_FOUND]
         people = await work.rooms.speakers(tenant=lore.tenant, part=query, room_ids=among, limit=_FOUND)
     memories = await _memories(page, query)
     try:

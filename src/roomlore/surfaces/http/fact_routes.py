@@ -219,9 +219,9 @@ _CHANGED = bodies.described(bodies.inlined(FactChange.model_json_schema()))
 @facts.post("/facts", openapi_extra=_ADDED)
 async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[NewMemory], Depends(facts_of)]) -> AddedFacts:
     """Add one fact, or `{"facts": [...]}`, in one transaction. A fact that exists, by its id or in the same words, is
-    not added again. A viewer may cite the messages that it may see."""
-    await lore.memories.check_new(wanted, viewer)
-    done = await lore.memories.add_all(wanted)
+    not added again. A viewer may cite the messages that it may see; without one, a fact
+    that a room adds was said there now, and one that a person or an administrator adds is for all."""
+    done = await lore.memories.add_all(await lore.memories.check_new(wanted, viewer))
     told = await lore.memories.as_told([one.memory for one in done], viewer)
     facts = [made_from(AddedFact, memory, outcome=one.outcome) for memory, one in zip(told, done, strict=True)]
     return AddedFacts(facts=facts)
@@ -269,7 +269,9 @@ async def change_fact(
     """Add a new version with its own id; the version before stays in the history."""
     wanted = values_of(Edit, change)
     await lore.memories.check_changeable(memory_id, viewer, citing=wanted.get("sources") or ())
-    changed = await lore.memories.update(memory_id, **wanted, expected=change.expected, reason=change.reason)
+    changed = await lore.memories.update(
+        memory_id, **wanted, expected=change.expected, reason=change.reason, viewer=viewer
+    )
     return (await lore.memories.as_told([changed], viewer))[0]
 
 

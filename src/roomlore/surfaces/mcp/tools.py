@@ -250,8 +250,7 @@ async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
     given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": visitor.whose(wanted.scope)}
     sources = [Source(wanted.room_id or "", message_id) for message_id in wanted.message_ids]
     new = NewMemory(**given, sources=sources)
-    await visitor.lore.memories.check_new([new], visitor.viewer)
-    done = (await visitor.lore.memories.add_all([new]))[0]
+    done = (await visitor.lore.memories.add_all(await visitor.lore.memories.check_new([new], visitor.viewer)))[0]
     memory = answers.details(*await visitor.lore.memories.as_told([done.memory], visitor.viewer))
     if done.outcome == "added":
         return answers.AddedMemory(memory=memory, outcome="added")
@@ -263,7 +262,7 @@ async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
     await visitor.lore.memories.check_changeable(wanted.memory_id, visitor.viewer)
     change = values_of(Edit, wanted, null_is_left_out=True)
     changed = await visitor.lore.memories.update(
-        wanted.memory_id, **change, expected=wanted.expected, reason=wanted.reason
+        wanted.memory_id, **change, expected=wanted.expected, reason=wanted.reason, viewer=visitor.viewer
     )
     told = await visitor.lore.memories.as_told([changed], visitor.viewer)
     return answers.OneMemory(memory=answers.details(*told))

@@ -480,7 +480,8 @@ class Verbs:
         await self._lore.memories.check_changeable(memory_id, self._viewer)
         kept = await self._in_force(memory_id, everywhere=True)
         if statement is not None:
-            kept = replace(kept, memory=await self._lore.memories.update(kept.memory.memory_id, statement=statement))
+            changed = await self._lore.memories.update(kept.memory.memory_id, statement=statement, viewer=self._viewer)
+            kept = replace(kept, memory=changed)
         if metadata is not None or not isinstance(expiration_date, Keep):
             for owners in (*kept.beside, kept.owners[-1]):
                 note = _changed(kept, owners, own(metadata), expiration_date)
