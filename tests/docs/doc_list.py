@@ -63,6 +63,7 @@ CHECKED = [
     Listed("docs/how-to/one-container.zh.md", "docker build", DOCKER),
     Listed("docs/how-to/one-container.zh.md", "docker compose", DOCKER),
     Listed("docs/how-to/hermes.md", "pip install roomlore\n", PROGRAM),
+    Listed("docs/how-to/langbot.zh.md", "pip install", PROGRAM),
     Listed("docs/how-to/openclaw.md", "cd plugins/openclaw-roomlore", PROGRAM),
     Listed("docs/how-to/openclaw.md", "pip install", PROGRAM),
     Listed("docs/how-to/production.md", "git clone", DOCKER),
