@@ -408,7 +408,8 @@ def format_value(value: float | None, unit: Unit) -> str:
 
 async def _standing(lore: Lore) -> Mapping[str, Any]:
     """Return what is pending and what is available now."""
-    models = await lore.models.list_available_models()
+    # Those for roomlore's own use make the memories; one without a key is not configured.
+    models = [one for one in await lore.models.list_available_models(internal=True) if one.usable]
     jobs = {
         status: len(await lore.jobs.page(status=status, limit=_MAX_JOBS)) for status in ("waiting", "running", "failed")
     }
@@ -417,7 +418,7 @@ async def _standing(lore: Lore) -> Mapping[str, Any]:
         "works_here": await lore.jobs.works_here(),
         "index": await lore.index.status(),
         "models": len(models),
-        "usable": sum(one.usable and not all(other.resting for other in one.providers) for one in models),
+        "usable": sum(not all(other.resting for other in one.providers if other.usable) for one in models),
     }
 
 
