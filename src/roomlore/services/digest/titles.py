@@ -97,7 +97,7 @@ class ThreadTitler:
         self._options = options
 
     async def sweep(self) -> list[str]:
-        """Enqueue the titles that are due and return the ids of the new work; none without a model that can be asked."""
+        """Enqueue the titles that are due and return the ids of the new work; none if no model can be asked."""
         if not await self._models.has_provider(self._options.model):
             return []
         async with self._storage.reading() as work:
