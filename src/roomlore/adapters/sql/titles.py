@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, delete, func, literal_column, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
@@ -27,7 +27,7 @@ def _grown() -> Any:
     return (
         select(_f.c.thread, func.count(), func.coalesce(func.max(_t.c.messages), _NONE))
         .select_from(_f.outerjoin(_t, its))
-        .where(in_room(_f), or_(_f.c.thread.in_(spoken), _f.c.thread.in_(stale)))
+        .where(in_room(_f), _f.c.thread.in_(spoken.union(stale)))
         .group_by(_f.c.thread)
         .order_by(_f.c.thread)
     )

@@ -43,7 +43,8 @@ _AT_ONCE = 16
 """Windows for which a model is asked at the same time."""
 _TRY_AGAIN_SECONDS = 3_600
 """How often the titles of a room are tried if no model answers."""
-_ROOMS = 100
+_ROOMS = 500
+"""Rooms that are enqueued in one sweep; the next one continues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,15 +97,19 @@ class ThreadTitler:
         self._options = options
 
     async def sweep(self) -> list[str]:
-        """Enqueue the titles that are due, and return the ids of the work; none without a model that can be asked."""
+        """Enqueue the titles that are due and return the ids of the new work; none if no model can be asked."""
         if not await self._models.has_provider(self._options.model):
             return []
-        due = {(room.tenant, room.room_id): room.mark async for room in rooms_behind(self._storage, TITLES, _FEWEST)}
-        rooms = [room for room, mark in due.items() if await self._is_ripe(*room, mark)]
         async with self._storage.reading() as work:
-            rooms += await work.titles.stale_rooms(limit=_ROOMS)
-        enqueued = [await self._enqueue(*room) for room in dict.fromkeys(rooms)]
-        return [work_id for work_id in enqueued if work_id]
+            stale = await work.titles.stale_rooms(limit=_ROOMS)
+        enqueued = [work_id for room in stale if (work_id := await self._enqueue(*room))]
+        async for room in rooms_behind(self._storage, TITLES, _FEWEST):
+            if len(enqueued) >= _ROOMS:
+                break
+            if await self._is_ripe(room.tenant, room.room_id, room.mark):
+                work_id = await self._enqueue(room.tenant, room.room_id)
+                enqueued += [work_id] if work_id else []
+        return enqueued
 
     async def _is_ripe(self, tenant: str, room_id: str, mark: int) -> bool:
         async with self._storage.reading() as work:
