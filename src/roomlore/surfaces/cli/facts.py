@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.core.dates.moments import Edge, moment
+from roomlore.core.dates.moments import Edge, day_in, end_of, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
@@ -29,7 +27,6 @@ app = typer.Typer(
 )
 
 _NAMED_SKIPPED = 20
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _Fact = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
@@ -246,8 +243,9 @@ def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | 
     if not words:
         return None
     zone = lore.settings.search.zone
-    told = moment(name, words, now=lore.now(), zone=zone, edge=edge, may_come=True)
-    return told + timedelta(days=1) if edge == "end" and _DAY.fullmatch(words.strip()) else told
+    if edge == "end" and (day := day_in(words)):
+        return end_of(day, zone)
+    return moment(name, words, now=lore.now(), zone=zone, edge=edge, may_come=True)
 
 
 def _line(fact: Memory, zone: ZoneInfo) -> list[str]:
