@@ -17,7 +17,7 @@ from extraction_rig import CHINESE, ENGLISH, extracted, memories, replies
 from extraction_rig import opened as extracting
 from roomlore import Message, Settings
 from roomlore.core.health import CounterReading
-from roomlore.surfaces.console import health
+from roomlore.surfaces import doctor_words
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value
 from roomlore.surfaces.http import create_app
@@ -91,11 +91,11 @@ async def test_what_doctor_finds_is_shown_and_what_is_fine_folded_away(http, lor
     trouble, _, fine = shown.partition("<details>")
     told = {one.part: one for one in await lore.examine()}
     for text in (told["database"].said, told["database"].todo):
-        assert html.escape(health.told(text, language=language), quote=False) in trouble
+        assert html.escape(doctor_words.told(text, language=language), quote=False) in trouble
     for name in ("settings", "disk", "redis", "qdrant"):
         if name in told:
-            assert f"<strong>{health.part(name, language=language)}</strong>" in fine
-            assert html.escape(health.told(told[name].said, language=language), quote=False) in fine
+            assert f"<strong>{doctor_words.part(name, language=language)}</strong>" in fine
+            assert html.escape(doctor_words.told(told[name].said, language=language), quote=False) in fine
     if language == "zh":
         sentences = re.findall(r"<bdi>(.*?)</bdi>", shown)
         assert len(sentences) > 8

@@ -5,8 +5,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta, tzinfo
-from typing import Literal
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,39 @@ def moment(name: str, words: str, *, now: datetime, zone: tzinfo, edge: Edge, ma
         )
     found = _edge(spans[0], zone, edge)
     return found if may_come else min(found, now)
+
+
+def day_in(words: str) -> date | None:
+    """Return the day that the words are, such as 2024-05-01; None if they are a time, or neither."""
+    try:
+        return date.fromisoformat(words.strip().replace("/", "-"))
+    except ValueError:
+        return None
+
+
+def is_day(given: Any) -> TypeGuard[date]:
+    """Return True for a `date` without a time."""
+    return isinstance(given, date) and not isinstance(given, datetime)
+
+
+def start_of(day: date, zone: tzinfo) -> datetime:
+    """Return the first instant of a day in the zone, in UTC."""
+    return _midnight(day, zone)
+
+
+def end_of(day: date, zone: tzinfo) -> datetime:
+    """Return the first instant after a day in the zone, in UTC. The last day of the calendar ends with the calendar."""
+    if day == date.max:
+        return datetime.max.replace(tzinfo=UTC)
+    return _midnight(day + timedelta(days=1), zone)
+
+
+def _midnight(day: date, zone: tzinfo) -> datetime:
+    begins = datetime.combine(day, time(), zone)
+    try:
+        return begins.astimezone(UTC)
+    except OverflowError:  # at the calendar's ends
+        return begins.replace(tzinfo=UTC)
 
 
 def _edge(span: TimeSpan, zone: tzinfo, edge: Edge) -> datetime:

@@ -133,7 +133,7 @@ async def bring(writer: MemoryWriter, found: ImportedMemories, *, dry_run: bool)
     skipped = list(found.skipped)
     for place, memory in found.memories:
         try:
-            good.append((place, checked(memory)))
+            good.append((place, checked(memory, writer.zone)))
         except InvalidInput as error:
             skipped.append(Skipped(place, str(error), memory.statement[:_EXCERPT]))
     counts: Counter[str] = Counter()

@@ -1,15 +1,13 @@
 """The pages for operators: health with charts of this process's counters over an hour, findings, and jobs."""
 
 import asyncio
-import json
 import logging
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache, partial
-from importlib.resources import files
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -17,10 +15,7 @@ from starlette.responses import Response
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
 from roomlore.core.health import (
-    PARTS,
-    SAYINGS,
     CounterReading,
-    Saying,
     Verdict,
     growth,
     kept,
@@ -34,6 +29,7 @@ from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job
 from roomlore.surfaces.console.frame import ROOT, Page
+from roomlore.surfaces.doctor_words import part, told
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
 
@@ -290,27 +286,6 @@ _CHARTS: Mapping[str, tuple[Unit, Mapping[str, Figure]]] = {
     "first_text_time": _times("first_text_time"),
     "work": _rates(done=("work_done", None), failed=("work_failed", None)),
 }
-
-
-@cache
-def words(language: str) -> Mapping[str, str]:
-    """Return the texts of findings by their keys, and those of parts under `part.`."""
-    if language == "en":
-        return {**SAYINGS, **{f"part.{part}": part for part in PARTS}}
-    text = files("roomlore.surfaces.console").joinpath("words", f"doctor.{language}.json").read_text(encoding="utf-8")
-    found: Mapping[str, str] = json.loads(text)
-    return found
-
-
-def told(said: Saying | None, *, language: str) -> str:
-    """Return a saying as text, '' for None."""
-    return said.by(words(language)) if said else ""
-
-
-def part(name: str, *, language: str) -> str:
-    """Return the text of a part. A name at its end stays, as in `provider near`."""
-    kind, space, which = name.partition(" ")
-    return words(language).get(f"part.{kind}", kind) + space + which
 
 
 _MAX_JOBS = 100
