@@ -135,12 +135,14 @@ async def test_sessions_and_states_are_those_of_adk(sessions):
         again = await service.create_session(**ANN, session_id="b")
         texts = [[one.content.parts[0].text for one in which.events] for which in (found, last, late)]
         state = {name: value for name, value in found.state.items() if not name.startswith("temp:")}
-        seen.append((state, texts, other.state, [one.id for one in listed.sessions], again.state))
+        seen.append((state, texts, [one.id for one in listed.sessions]))
         await service.delete_session(**ANN, session_id="a")
         assert await service.get_session(**ANN, session_id="a") is None
         assert [one.id for one in (await service.list_sessions(**ANN)).sessions] == ["b"]
         fresh = await service.create_session(**ANN, session_id="a")
         assert (fresh.events, fresh.state.get("n")) == ([], None)
+    # ADK's own service of some versions leaves the state of user and application out of what create_session returns.
+    assert (other.state, again.state) == ({"app:y": {"k": None}}, {"user:x": {"a": 1}, "app:y": {"k": None}})
     assert seen[0] == seen[1]
     assert seen[1][0]["list"] == [1, {"茶": "绿"}]
 
@@ -198,7 +200,9 @@ async def test_a_session_of_another_service_is_added_once(lore):
     assert len(texts) == len(set(texts))
     assert found.memories[0].timestamp.endswith("+00:00")
     await memory.add_memory(**ANN, memories=[MemoryEntry(content=words("安不吃肉"))])
-    assert "安不吃肉" in [one.content.parts[0].text for one in (await memory.search_memory(**ANN, query="吃肉")).memories]
+    assert "安不吃肉" in [
+        one.content.parts[0].text for one in (await memory.search_memory(**ANN, query="吃肉")).memories
+    ]
 
 
 async def test_nobody_finds_what_they_may_not_know(lore, sessions):

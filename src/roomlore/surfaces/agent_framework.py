@@ -13,7 +13,8 @@ try:
     from agent_framework import ContextProvider, HistoryProvider, Message
 except ModuleNotFoundError as error:
     raise InvalidInput(
-        f"Memory for Agent Framework needs the extra ({error.name} is missing): pip install 'roomlore[agent-framework]'."
+        f"Memory for Agent Framework needs the extra ({error.name} is missing): "
+        "pip install 'roomlore[agent-framework]'."
     ) from error
 
 __all__ = ["RoomloreContextProvider", "RoomloreHistoryProvider"]

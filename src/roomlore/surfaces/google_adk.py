@@ -88,8 +88,8 @@ class RoomloreSessionService(BaseSessionService):  # type: ignore[misc] # ADK is
             kept = await _kept(lore, room_id)
             if kept is None or kept.get("deleted"):
                 return None
-            events = [_event(message) for message in await _messages(lore, room_id)]
-            events = [event for event in events if event is not None]
+            read = [_event(message) for message in await _messages(lore, room_id)]
+            events = [event for event in read if event is not None]
             session = await _session(lore, app_name, user_id, session_id, kept)
             session.last_update_time = max([session.last_update_time, *(event.timestamp for event in events)])
             session.events = _wanted(events, config)
@@ -106,7 +106,7 @@ class RoomloreSessionService(BaseSessionService):  # type: ignore[misc] # ADK is
             for room_id in await _rooms(lore, begins):
                 names, kept = json.loads(room_id.removeprefix(_ROOMS)), await _kept(lore, room_id)
                 if len(names) == len(("app", "user", "session")) and kept is not None and not kept.get("deleted"):
-                    session = await _session(lore, *names, kept)
+                    session = await _session(lore, names[0], names[1], names[2], kept)
                     last = (await lore.rooms.get(room_id)).last_sent_at
                     session.last_update_time = max(session.last_update_time, last.timestamp() if last else 0.0)
                     found.append(session)
@@ -214,8 +214,12 @@ class RoomloreMemoryService(BaseMemoryService):  # type: ignore[misc] # as above
         """Add facts about a user, one for each entry with a text."""
         del app_name, custom_metadata
         texts = [text for text in (_text(entry.content) for entry in memories) if text]
-        for text in texts:
-            await ask(self._lore, lambda lore, text=text: lore.memories.add(f"user:{user_id}", text))
+
+        async def work(lore: Lore) -> None:
+            for text in texts:
+                await lore.memories.add(f"user:{user_id}", text)
+
+        await ask(self._lore, work)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return the facts about a user that matter for a query, and messages that answer it."""
@@ -365,7 +369,7 @@ def _event(message: StoredMessage) -> Event | None:
     author = "user" if message.role is Role.USER else message.sender_id
     role = "user" if message.role is Role.USER else "model"
     content = types.Content(role=role, parts=[types.Part(text=message.text)])
-    return Event(id=message.id, author=author, content=content, timestamp=message.sent_at.timestamp())
+    return Event(id=message.id, author=author, content=content, timestamp=message.at.timestamp())
 
 
 def _text(content: types.Content | None) -> str:
@@ -380,4 +384,4 @@ def _entry(message: StoredMessage) -> MemoryEntry:
     role = "user" if message.role is Role.USER else "model"
     content = types.Content(role=role, parts=[types.Part(text=message.text)])
     author = message.sender_name or message.sender_id
-    return MemoryEntry(content=content, author=author, timestamp=message.sent_at.isoformat())
+    return MemoryEntry(content=content, author=author, timestamp=message.at.isoformat())
