@@ -59,7 +59,14 @@ class Framework:
         return pinned(self.lock(which))[self.package]
 
 
-FRAMEWORKS = (Framework("llama-index", "LlamaIndex", "llama-index-core", extra=True),)
+FRAMEWORKS = (
+    Framework("llama-index", "LlamaIndex", "llama-index-core", extra=True),
+    Framework("google-adk", "Google ADK", "google-adk", extra=True),
+    Framework("agent-framework", "Microsoft Agent Framework", "agent-framework-core", extra=True),
+    Framework("pydantic-ai", "Pydantic AI", "pydantic-ai-slim"),
+    Framework("autogen", "AutoGen", "autogen-agentchat"),
+    Framework("crewai", "CrewAI", "crewai"),
+)
 
 
 def pinned(lock: Path) -> dict[str, str]:
