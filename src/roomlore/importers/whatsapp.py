@@ -142,19 +142,29 @@ def _implausibility(stamps: list[Stamp], order: str) -> tuple[int, int, int]:
 _SNIFFED = 5000
 _LEFT_OUT = (
     r"omitted|weggelassen|ausgeschlossen|省略|略去|忽略|omitid[oa]|omiss?[oeai]?s?|ocult[oa]|weggelaten|utelämn\w*"
-    r"|пропущен\w*|без медиафайлов|생략|null"
+    r"|пропущен\w*|без медиафайлов|생략|제외|null|omess[oiae]|dahil edilmedi|pominięt\w*|tidak disertakan"
+    r"|含まれていません"
 )
 _MEDIA = re.compile(rf"<(?=[^<>]*+>\Z)(?P<kind>[^<>]*(?:{_LEFT_OUT})[^<>]*)>", re.I)
 _MEDIA_PLAIN = re.compile(
     r"(?:image|video|audio|sticker|GIF|document|Contact card|Bild|Video|Audio) (?:omitted|weggelassen)"
 )
-_MEDIA_MARKED = re.compile(r"[^\n]{0,120}(?:omitted|weggelassen|omitid[oa]|omise?|忽略[^\n]{0,8}|已略去|已省略)", re.I)
+_MEDIA_MARKED = re.compile(
+    r"[^\n]{0,120}(?:omitted|weggelassen|omitid[oa]|omise?|忽略[^\n]{0,8}|已略去|已省略|absente?|omess[oa]|ocultad[oa]"
+    r"|weggelaten|отсутству\w{2,3}|dahil edilmedi|pominięt[oya]|tidak disertakan|含まれていません|생략됨)",
+    re.I,
+)
 _ATTACHED = re.compile(r"<(?:attached|Anhang|附件|adjunto|pièce jointe|allegato|anexado)[:：] ?(?P<name>[^<>]+)>", re.I)
 _FILE = re.compile(
     r"(?P<name>[^\n]{1,200}\.\w{2,5}) \((?:file attached|Datei angehängt|文件附件|檔案附件|附件|archivo adjunto"
     r"|fichier joint|file allegato|arquivo anexado)\)(?:\n|$)",
     re.I,
 )
+_MARKED_FILE = re.compile(
+    r"\u200e(?:<[^<>\n:：]{1,40}[:：] ?(?P<ios>[^<>\n]{1,200}\.\w{2,5})>"
+    r"|(?P<android>[^\n\u200e]{1,200}\.\w{2,5}) \([^()\n]{1,40}\)(?:\n|$))"
+)
+"""A file in any language, by the mark that WhatsApp puts before it and nobody types."""
 _MENTION = re.compile(r"@[\u2066-\u2068]([^\n\u2066-\u2069]{1,100})\u2069")
 _NOTICE = re.compile(
     r"[^:\n]{1,100}: ?\u200e[^\n]*(?:end-to-end|Ende-zu-Ende|端到端|端對端|extremo|chiffré|crittograf|сквозн)"
@@ -324,10 +334,22 @@ def _content(said: str) -> _Content:
         return _Content("", metadata=metadata | {"caption": caption})
     names = tuple(dict.fromkeys(name.strip("~\u202f\u00a0 ") for name in _MENTION.findall(text)))
     text = _MENTION.sub(r"@\1", text)
+    if marked_file := _marked_file(said):
+        rest, name = marked_file
+        return _Content(_MENTION.sub(r"@\1", rest), names, metadata | {"caption": name})
     if file := _ATTACHED.search(text) or _FILE.match(text):
         rest = text[: file.start()] + text[file.end() :]
         return _Content(rest.strip(), names, metadata | {"caption": file["name"].strip()})
     return _Content(text, names, metadata)
+
+
+def _marked_file(said: str) -> tuple[str, str] | None:
+    """Return what is said beside a file, and its name; None without a file that WhatsApp marked."""
+    file = _MARKED_FILE.search(said)
+    if file is None or (file["android"] and file.start()):
+        return None
+    rest = _EDITED.sub("", said[: file.start()] + said[file.end() :])
+    return rest.replace("\u200e", "").strip("\u200f\u202a\u202c \n"), (file["ios"] or file["android"]).strip()
 
 
 def _left_out(text: str, marked: bool) -> str:

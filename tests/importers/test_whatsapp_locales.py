@@ -1,0 +1,25 @@
+"""WhatsApp's zips of Android and iOS in sixteen languages: every message, author, time, text and file."""
+
+import pytest
+from whatsapp_locales import LOCALES, export, told
+
+import roomlore
+
+
+@pytest.mark.parametrize("system", ["android", "ios"])
+@pytest.mark.parametrize("locale", LOCALES, ids=lambda one: one.name)
+def test_a_zip_is_read_whole(locale, system, tmp_path):
+    name, packed = export(locale, system)
+    (tmp_path / name).write_bytes(packed)
+    with roomlore.open_sync("sqlite://", background=False) as lore:
+        report = lore.imports.run(tmp_path / name, timezone="UTC")
+        assert (report.format, report.bad_count, report.undated, len(report.rooms)) == ("whatsapp", 0, 0, 1)
+        found = lore.messages.page(report.rooms[0])
+        read = [
+            (one.sent_at.replace(tzinfo=None), one.sender_name, one.text, one.metadata.get("caption", ""))
+            for one in found
+        ]
+    wanted = told(system)
+    assert [(at, who, text) for at, who, text, _ in read] == [(at, who, text) for at, who, text, _ in wanted]
+    for (*_, note), (*_, meant) in zip(read, wanted, strict=True):
+        assert bool(note) if meant == "?" else note == meant
