@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
-from roomlore.core.digest.talks import Talk, is_asking, speaks_of_decision, talks_of
+from roomlore.core.digest.talks import Talk, ends_asking, is_asking, speaks_of_decision, talks_of
 from roomlore.core.digest.wording import Sentence, Words, sentences_of, shortened, span_of, title_of
 from roomlore.core.digest.written import Written, WrittenLine
 from roomlore.core.evolution.offline.cues import agrees
@@ -297,13 +297,13 @@ class _Page:
         near = [sentence for sentence in best if sentence.entry is told]
         sizes = self._count([sentence.text for sentence in near])
         worths = [
-            (self._is_point(sentence), sentence.worth * (1.0 if size <= cap else _TOO_LONG))
+            (self._is_point(one, sentence), sentence.worth * (1.0 if size <= cap else _TOO_LONG))
             for sentence, size in zip(near, sizes, strict=True)
         ]
         return self._line(one, near[worths.index(max(worths))], cap)
 
-    def _is_point(self, sentence: Sentence) -> bool:
-        if is_asking(sentence.entry):
+    def _is_point(self, one: _Weighed, sentence: Sentence) -> bool:
+        if is_asking(sentence.entry) and (sentence.entry in one.key or ends_asking(sentence.entry)):
             return asks(fold(sentence.text))
         return speaks_of_decision(sentence.text)
 
