@@ -156,6 +156,14 @@ def test_what_was_decided_is_named_by_the_decision(texts):
     assert [(line.message_id, line.decides) for line in shown.lines] == [("m1", False), ("m2", True)]
 
 
+@pytest.mark.parametrize("text", ["The printer? Call Jim in the blue office.", "打印机？去蓝色办公室找老金。"])
+def test_what_asks_and_answers_is_told_by_the_answer(text):
+    entries = [entry(1, text), entry(2, "ok, Jim, the blue office / 好，蓝色办公室，老金", "bob", near={1: 0.9})]
+    (shown,) = Draft("room", entries, max_tokens=60, count=COUNT).finished({}).entries
+    lines = {line.message_id: line.text for line in shown.lines}
+    assert "office" in lines.get("m1", "office") or "办公室" in lines["m1"]
+
+
 WAITING = [
     ("@ann which trail do we take?", "the lake trail", "which one, the long one?", "thanks!"),
     ("@ann 我们走哪条路线？", "走湖边那条", "哪条，长的那条？", "谢谢！"),

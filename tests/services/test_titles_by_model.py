@@ -206,6 +206,8 @@ async def test_a_change_of_its_messages_takes_a_title_away_at_once(monkeypatch, 
         remade = len(server.requests) == 2
         assert remade is (change is edit), "three messages are needed"
         assert ((await titles(lore))["d0"] == "Which database?") is remade
+        async with lore.storage.reading() as work:
+            assert await work.titles.stale_rooms(limit=9) == [], "nothing is left to do"
 
 
 async def _rows(work: Any) -> AsyncIterator[str]:

@@ -23,13 +23,14 @@ def _grown() -> Any:
         in_room(_f), _f.c.arrival > bindparam("after"), _f.c.arrival <= bindparam("through")
     )
     stale = select(_t.c.thread).where(in_room(_t), _t.c.messages == _NONE)
-    its = and_(_t.c.room_key == _f.c.room_key, _t.c.thread == _f.c.thread)
+    due = spoken.union(stale).subquery("due")
+    members = and_(in_room(_f), _f.c.thread == due.c.thread)
+    titled = and_(in_room(_t), _t.c.thread == due.c.thread)
     return (
-        select(_f.c.thread, func.count(), func.coalesce(func.max(_t.c.messages), _NONE))
-        .select_from(_f.outerjoin(_t, its))
-        .where(in_room(_f), _f.c.thread.in_(spoken.union(stale)))
-        .group_by(_f.c.thread)
-        .order_by(_f.c.thread)
+        select(due.c.thread, func.count(_f.c.arrival), func.coalesce(func.max(_t.c.messages), _NONE))
+        .select_from(due.outerjoin(_f, members).outerjoin(_t, titled))
+        .group_by(due.c.thread)
+        .order_by(due.c.thread)
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
-from roomlore.core.digest.talks import Talk, is_asking, speaks_of_decision, talks_of
+from roomlore.core.digest.talks import Talk, ends_asking, is_asking, speaks_of_decision, talks_of
 from roomlore.core.digest.wording import Sentence, Words, sentences_of, shortened, span_of, title_of
 from roomlore.core.digest.written import Written, WrittenLine
 from roomlore.core.evolution.offline.cues import agrees
@@ -38,6 +38,8 @@ _DECISIONS = 1
 _MESSAGES_A_LINE = 6
 """A talk is shown in one more line for this many messages."""
 _TOO_LONG = 0.6
+_ALWAYS = 3
+"""The lines that a conversation of any length may have."""
 _SAYS_SOMETHING = 0.1
 """The least worth of a sentence that is shown only because there is room."""
 _SHORT_MESSAGE = 4 * _LONGEST
@@ -82,11 +84,13 @@ class _Weighed:
         return self.waiting or self.mentioning or self.talk.open_questions or self.talk.decisions[::-1]
 
     @cached_property
-    def answering(self) -> tuple[Entry, ...]:
-        """The first answer to each of its questions, each message for one of them."""
+    def exchanged(self) -> tuple[Entry, ...]:
+        """Its answered questions, each with the first answer that is not another one's."""
+        asked = {entry.message.arrival: entry for entry in self.talk.questions}
         found: list[Entry] = []
-        for its in self.talk.answers.values():
-            found += [entry for entry in its if entry not in found][:1]
+        for arrival, its in self.talk.answers.items():
+            if first := next((entry for entry in its if entry not in found), None):
+                found += [asked[arrival], first]
         return tuple(found)
 
     @cached_property
@@ -239,13 +243,13 @@ class _Page:
         return grown
 
     def _fill_up(self, rows: Sequence[_Row], grown: list[DigestEntry], places: Sequence[int]) -> None:
-        """Give the conversations at these places further lines in turn, one each, as long as there is room: up to two
-        for three messages."""
+        """Give the conversations at these places further lines in turn, one each, as long as there is room: up to
+        three, or two for three messages."""
         waiting = {place: _further(rows[place], grown[place]) for place in places if grown[place].full}
         while waiting:
             for place, sentences in list(waiting.items()):
                 entry = grown[place]
-                if sentences and 3 * len(entry.lines) < 2 * entry.messages:
+                if sentences and (len(entry.lines) < _ALWAYS or 3 * len(entry.lines) < 2 * entry.messages):
                     line = self._line(rows[place].one, self._said(sentences.pop(0)), _LONGEST)
                     grown[place] = self._with_line(entry, line)
                 if grown[place] is entry:
@@ -293,13 +297,13 @@ class _Page:
         near = [sentence for sentence in best if sentence.entry is told]
         sizes = self._count([sentence.text for sentence in near])
         worths = [
-            (self._is_point(sentence), sentence.worth * (1.0 if size <= cap else _TOO_LONG))
+            (self._is_point(one, sentence), sentence.worth * (1.0 if size <= cap else _TOO_LONG))
             for sentence, size in zip(near, sizes, strict=True)
         ]
         return self._line(one, near[worths.index(max(worths))], cap)
 
-    def _is_point(self, sentence: Sentence) -> bool:
-        if is_asking(sentence.entry):
+    def _is_point(self, one: _Weighed, sentence: Sentence) -> bool:
+        if is_asking(sentence.entry) and (sentence.entry in one.key or ends_asking(sentence.entry)):
             return asks(fold(sentence.text))
         return speaks_of_decision(sentence.text)
 
@@ -332,7 +336,7 @@ class _Page:
         shown = {line.message_id for line in entry.lines}
         decided = shown | {entry.message.id for entry in one.talk.decisions}
         wanted = min(_MAX_LINES, max(1 + len(one.talk.entries) // _MESSAGES_A_LINE, len(decided))) - len(shown)
-        first, then = (*one.key, *one.talk.decisions), one.answering
+        first, then = (*one.key, *one.talk.decisions), one.exchanged
         ranked = sorted(best, key=lambda one: 0 if one.entry in first else 1 if one.entry in then else 2)
         for sentence in ranked if grown.full else ():
             if wanted <= 0:
@@ -384,10 +388,11 @@ class _Page:
 
 
 def _further(row: _Row, entry: DigestEntry) -> list[Sentence]:
-    """Return the most telling sentence of each message that the entry does not show: answers first, then by worth."""
+    """Return the most telling sentence of each message that the entry does not show: first answered questions and their
+    answers, then by worth."""
     shown = {line.message_id for line in entry.lines}
     found: list[Sentence] = []
-    for sentence in sorted(row.best, key=lambda one: one.entry not in row.one.answering):
+    for sentence in sorted(row.best, key=lambda one: one.entry not in row.one.exchanged):
         message = sentence.entry.message
         if message.id not in shown and sentence.worth >= _SAYS_SOMETHING and not agrees(message.text):
             shown.add(message.id)

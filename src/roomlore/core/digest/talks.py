@@ -63,7 +63,7 @@ class Talk:
         something back."""
         found: defaultdict[int, list[Entry]] = defaultdict(list)
         asked = {entry.message.arrival: entry.message.sender_id for entry in self.questions}
-        for entry in (one for one in self.entries if not _ends_asking(one)):
+        for entry in (one for one in self.entries if not ends_asking(one)):
             candidates = entry.link.thread_candidates
             for arrival, probability in zip(
                 candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True
@@ -99,7 +99,7 @@ def is_asking(entry: Entry) -> bool:
     return entry.features.message_type is MessageType.QUESTION and entry.message.role is Role.USER
 
 
-def _ends_asking(entry: Entry) -> bool:
+def ends_asking(entry: Entry) -> bool:
     """Return True if the last sentence of a question asks: 'The printer? Call Jim' is an answer."""
     text = spoken_text(entry.message)[-_LAST_CHARACTERS:]
     last = next((one for one in reversed(unsplit(text)) if one.strip()), "")

@@ -521,6 +521,15 @@ class TitlesContract:
         await relink(storage, {2: link(3, 1)})
         assert await _titles(storage) == {}
 
+    async def test_a_thread_that_lost_all_its_messages_is_told_until_it_is_dropped(self, storage: Storage) -> None:
+        await _two_threads(storage)
+        await relink(storage, {3: link(1, 2)})
+        assert await _grown(storage, 9, 9) == [GrownThread(1, 5, 0), GrownThread(3, 0, 0)]
+        async with storage.writing() as work:
+            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            await work.titles.drop_stale(tenant=TENANT, room_id=ROOM, threads=[3])
+        assert await _grown(storage, 9, 9) == [GrownThread(1, 5, 0)]
+
     async def test_an_analysis_that_moves_a_message_takes_both_titles_away(self, storage: Storage) -> None:
         await _two_threads(storage)
         for thread, left in ((3, {1: "茶 \0", 3: "Tea"}), (1, {})):
