@@ -20,8 +20,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx
-
 import roomlore
 from bench import copied_store
 from bench.built_store import opened
@@ -29,7 +27,8 @@ from bench.pictures.live import served
 
 _LIVE = "live"
 _BIG = "room-0"
-_ROW = re.compile(r'<li id="m(\d+)"')
+_ROW = re.compile(rb'<li id="m(\d+)"')
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _WORDS = ("see you at the pier", "周五晚上见", "the build is green again", "好的，我带茶", "who has the key?")
 _WATCHING = """
 addEventListener('DOMContentLoaded', () => {
@@ -181,9 +180,7 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
         pages = [await open_pages.enter_async_context(_page(browser)) for _ in range(arguments.drawn)]
         for page in pages:
             await page.goto(f"{address}/console/room?id={_LIVE}")
-        limits = httpx.Limits(max_connections=None)
-        http = await open_pages.enter_async_context(httpx.AsyncClient(base_url=address, timeout=60, limits=limits))
-        others = [asyncio.create_task(_read_along(http)) for _ in range(arguments.pages - arguments.drawn)]
+        others = [asyncio.create_task(_read_along(address)) for _ in range(arguments.pages - arguments.drawn)]
         await asyncio.sleep(1)
         sent = await _send(lore, arguments.rate, arguments.seconds)
         await asyncio.sleep(2)
@@ -203,15 +200,33 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
     )
 
 
-async def _read_along(http: httpx.AsyncClient) -> None:
-    """Ask for what an open page of the room asks for, for ever."""
+async def _read_along(address: str) -> None:
+    """Ask for what an open page asks for, for ever; without a client library, whose work would be counted."""
+    host, _, port = address.removeprefix("http://").partition(":")
+    stream, asks = await asyncio.open_connection(host, int(port))
+    pieces, asks_more = await asyncio.open_connection(host, int(port))
     last = 1
-    async with http.stream("GET", "/console/room/live", params={"id": _LIVE, "after": last}) as stream:
-        stream.raise_for_status()
-        async for line in stream.aiter_lines():
-            if line.startswith("data: ") and int(line[6:]) > last:
-                answer = await http.get("/console/room/since", params={"id": _LIVE, "after": last})
-                last = max([last, *map(int, _ROW.findall(answer.text))])
+    try:
+        asks.write(_request(f"/console/room/live?id={_LIVE}&after={last}", address))
+        while line := await stream.readline():
+            if line.startswith(b"data: ") and int(line[6:]) > last:
+                asks_more.write(_request(f"/console/room/since?id={_LIVE}&after={last}", address))
+                last = max([last, *map(int, _ROW.findall(await _body(pieces)))])
+    finally:
+        asks.close()
+        asks_more.close()
+
+
+def _request(path: str, address: str) -> bytes:
+    host = address.removeprefix("http://")
+    return f"GET {path} HTTP/1.1\r\nHost: {host}\r\nHX-Request: true\r\n\r\n".encode()
+
+
+async def _body(answer: asyncio.StreamReader) -> bytes:
+    head = await answer.readuntil(b"\r\n\r\n")
+    if b" 200 " not in head.partition(b"\r\n")[0]:
+        raise RuntimeError(f"the server answered {head[:80]!r}")
+    return await answer.readexactly(int(_LENGTH.search(head)[1]))  # type: ignore[index]
 
 
 async def _send(lore: roomlore.Lore, rate: float, seconds: float) -> dict[int, float]:

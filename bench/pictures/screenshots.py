@@ -59,7 +59,7 @@ SHOTS = (
     Shot("console-past.png", f"/console/memory?id={nights.ROOM}&step=20", "en-GB", "light"),
     Shot("console-sessions.png", f"/console/session?id={SESSION}", "zh-CN", "dark"),
     Shot("console-recall.png", "/console/recall?scopes=user:ann&q=妈妈的生日怎么办&tokens=160", "zh-CN", "dark"),
-    Shot("console-health.png", "/console/health?still=yes", "en-GB", "dark", at="#measured", live=True),
+    Shot("console-health.png", "/console/health?still=yes", "en-GB", "dark", height=1000, at="#measured", live=True),
     Shot("console-room-zh.png", "/console/room?id=dev_group", "zh-CN", "dark"),
 )
 
