@@ -1,7 +1,7 @@
 """The OpenClaw plugin in the hands of a stand-in for the gateway (`test/host.ts`), against a real `roomlore serve`.
 
 Node comes with Playwright. OpenClaw itself is 330 MB: by hand, `npm install && npm run check` in the plugin's folder
-compares the plugin with its types.
+compares the plugin with its types, and `openclaw_walk` runs it in a real gateway.
 """
 
 import json
