@@ -4,7 +4,7 @@ import type { OpenClawPluginApi, OpenClawPluginDefinition } from "openclaw/plugi
 import { Client } from "./client.ts";
 import { heardOf } from "./heard.ts";
 import { answerOf, RoomMemory, textsOf } from "./memory.ts";
-import { settingsOf } from "./settings.ts";
+import { settingsOf, type Settings } from "./settings.ts";
 import { memoryForget, memorySearch } from "./tools.ts";
 import { Turns } from "./turns.ts";
 
@@ -20,10 +20,7 @@ const plugin: OpenClawPluginDefinition = {
 export default plugin;
 
 function register(api: OpenClawPluginApi): void {
-  const settings = settingsOf(api.pluginConfig);
-  const client = new Client(settings);
-  const memory = new RoomMemory(client, settings, api.logger);
-  const turns = new Turns();
+  const { settings, client, memory, turns, end } = sharedOf(api);
 
   api.on("message_received", (event, ctx) => {
     const heard = heardOf(event, ctx);
@@ -51,8 +48,32 @@ function register(api: OpenClawPluginApi): void {
     for (const [room, person] of turns.rooms(ctx.sessionKey ?? "")) memory.reset(room, person);
   });
 
-  api.on("gateway_stop", () => memory.close(CLOSING_MS));
+  api.on("gateway_stop", end);
 
   api.registerTool((ctx) => memorySearch(ctx, turns, client, settings), { name: "memory_search" });
   api.registerTool((ctx) => memoryForget(ctx, turns, client), { name: "memory_forget" });
+}
+
+type Shared = { settings: Settings; client: Client; memory: RoomMemory; turns: Turns; end: () => Promise<void> };
+
+const SHARED = Symbol.for("openclaw-roomlore");
+
+/** Return what all registrations with the same settings share. OpenClaw registers a plugin anew for an agent's run, and
+ * may load it anew: what one registration heard, another must know. */
+function sharedOf(api: OpenClawPluginApi): Shared {
+  const kept = globalThis as { [SHARED]?: Map<string, Shared> };
+  const all = (kept[SHARED] ??= new Map());
+  const key = JSON.stringify(api.pluginConfig ?? {});
+  const found = all.get(key);
+  if (found !== undefined) return found;
+  const settings = settingsOf(api.pluginConfig);
+  const client = new Client(settings);
+  const memory = new RoomMemory(client, settings, api.logger);
+  const end = async (): Promise<void> => {
+    all.delete(key);
+    await memory.close(CLOSING_MS);
+  };
+  const made = { settings, client, memory, turns: new Turns(), end };
+  all.set(key, made);
+  return made;
 }

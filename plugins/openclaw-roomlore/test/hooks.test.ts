@@ -39,6 +39,17 @@ test("every message is heard with its speaker, and the answer is stored with wha
   assert.equal((await ask("GET", `/rooms/${encodeURIComponent(room)}`)).kind, "private");
 });
 
+test("what one registration heard, another knows", async () => {
+  const host = new Host();
+  host.hear(inGroup(host, "1", "The tea is in the kitchen", { name: "Ann" }));
+  const asks = inGroup(host, "2", "Where is the tea?", { name: "Bo" });
+  host.hear(asks);
+  host.register();
+  const added = await host.run(asks.sessionKey, asks.text, { runId: "r", senderId: "2", channel: "telegram" });
+  assert.match(added.prependContext, /This message is from: Bo/);
+  assert.match(added.prependContext, /in the kitchen/);
+});
+
 test("the system prompt is left alone, and what the model sees anyway is not shown twice", async () => {
   const host = new Host();
   await host.turn(inGroup(host, "1", "The deploy is on Thursday at nine", { name: "Ann" }));

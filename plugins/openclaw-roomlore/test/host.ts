@@ -29,12 +29,21 @@ export class Host {
   readonly logged: string[] = [];
   readonly transcripts = new Map<string, unknown[]>();
   readonly account: string;
+  readonly #config: Record<string, unknown>;
 
   constructor(config: Record<string, unknown> = {}) {
     this.account = `a${process.pid}-${++made}`;
+    // Settings of its own, so that it shares nothing with the other hosts of this process.
+    this.#config = { url: process.env["ROOMLORE_URL"], timeoutMs: 5000 + made, ...config };
+    this.register();
+  }
+
+  /** Register the plugin, as OpenClaw does at its start and again for a run: the hooks of the last one are called. */
+  register(): void {
+    this.hooks.clear();
     const log = (text: string): void => void this.logged.push(text);
     const api = {
-      pluginConfig: { url: process.env["ROOMLORE_URL"], ...config },
+      pluginConfig: this.#config,
       logger: { info: log, warn: log, error: log },
       on: (name: string, handler: Handler) => this.hooks.set(name, [...(this.hooks.get(name) ?? []), handler]),
       registerTool: (factory: (ctx: any) => any, options: { name: string }) => this.tools.set(options.name, factory),
