@@ -184,7 +184,8 @@ COMMANDS = [
     ["new", "bot", "--platform", "slack", "bots"],
 ]
 KNOWN = re.compile(
-    r"harbour-team|`roomlore [^`]*`|--mode lexical|roomlore\S*|FULL_HISTORY|pip install .*|export .*|python \S+|cd bots|user:|group:|by rules|"
+    r"harbour-team|`roomlore [^`]*`|--mode lexical|"
+    r"roomlore\S*|FULL_HISTORY|pip install .*|export .*|python \S+|cd bots|user:|group:|by rules|"
     r"[a-z_]+@\S+|The question .*"
 )
 
