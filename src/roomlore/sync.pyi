@@ -59,6 +59,7 @@ class SyncMessageService:
         self, messages: Message | Sequence[Message], *, on_conflict: Literal["raise", "report"] = "raise"
     ) -> AddReport: ...
     def get(self, room_id: str, message_id: str, *, viewer: str | None = None) -> Entry: ...
+    def named(self, room_id: str, part: str) -> str: ...
     def page(
         self, room_id: str, *, after: int = 0, limit: int = 100, viewer: str | None = None
     ) -> list[StoredMessage]: ...
@@ -229,8 +230,8 @@ class SyncMemoryService:
         tags: Sequence[str] = ...,
         owner: str = ...,
         said_by: Sequence[str] = ...,
-        valid_from: date | None = ...,
-        valid_until: date | None = ...,
+        valid_from: datetime | date | None = ...,
+        valid_until: datetime | date | None = ...,
         sources: Sequence[Source] = ...,
         evidence: Sequence[EvidenceRoom] = ...,
         memory_id: str | None = ...,
@@ -255,8 +256,8 @@ class SyncMemoryService:
         tags: Sequence[str] | None = ...,
         owner: str | None = ...,
         said_by: Sequence[str] | None = ...,
-        valid_from: date | Keep | None = ...,
-        valid_until: date | Keep | None = ...,
+        valid_from: datetime | date | Keep | None = ...,
+        valid_until: datetime | date | Keep | None = ...,
         sources: Sequence[Source] | None = ...,
     ) -> Memory: ...
     def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory: ...

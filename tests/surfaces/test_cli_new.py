@@ -1,5 +1,9 @@
 """`roomlore new bot`. The bots themselves run in tests/docs, on the page docs/how-to/small-bots.md."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from typer.testing import CliRunner
 
@@ -35,3 +39,17 @@ def test_no_file_is_overwritten(tmp_path):
 
 def test_an_unknown_platform_is_refused_with_those_there_are(tmp_path):
     assert "telegram" in run("--platform", "icq", str(tmp_path), code=2).stderr
+
+
+@pytest.mark.parametrize("platform", ["slack", "telegram", "lark"])
+def test_a_bot_without_its_token_says_what_to_set(platform, tmp_path):
+    run("--platform", platform, str(tmp_path))
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("SLACK", "TELEGRAM", "LARK"))}
+    program = tmp_path / f"{platform}_bot.py"
+    assert sum(map(bool, program.read_text(encoding="utf-8").split("\n"))) <= 40
+    ended = subprocess.run(
+        [sys.executable, program], env=plain, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Set ")
+    assert "Traceback" not in ended.stderr

@@ -408,3 +408,20 @@ async def test_who_has_not_yet_read_all_of_an_answer_keeps_the_connection():
         refused, _ = await made.connect()
         assert problem(await answer(refused)) == (503, "urn:roomlore:unavailable")
         assert (await answer(client)).endswith(TAIL)
+
+
+@pytest.mark.parametrize("url", ["/rooms/茶", "/rooms?after=茶", "/messages/群/1"])
+async def test_a_url_that_is_not_encoded_is_told_how_to_encode_it(url):
+    async with server(3) as made:
+        client, _ = await made.connect(f"GET {url} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+        head, _, body = (await answer(client)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"application/problem+json" in head
+    assert "Percent-encode" in json.loads(body)["detail"]
+
+
+async def test_what_is_no_http_is_a_problem_too():
+    async with server(3) as made:
+        client, _ = await made.connect("rubbish\r\nx: 茶\r\n\r\n".encode())
+        body = (await answer(client)).partition(b"\r\n\r\n")[2]
+    assert "HTTP/1.1" in json.loads(body)["detail"]

@@ -277,6 +277,10 @@ class Messages(Protocol):
         """Return arrivals above `after` of the agent's replies, ascending: messages of the role assistant that call no
         tools."""
 
+    async def ids_like(self, *, tenant: str, room_id: str, part: str, limit: int) -> list[str]:
+        """Return the ids of at most `limit` messages that begin or end with `part`, in order of arrival, without
+        deleted messages."""
+
     async def arrival_of(self, *, tenant: str, room_id: str, message_id: str) -> int | None:
         """Return the arrival of the message with this id, including deleted ones; None if the id was never used."""
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from dataclasses import Field as DataclassField
-from datetime import datetime
+from datetime import date, datetime
 from enum import Enum, StrEnum
 from functools import cache
 from types import MappingProxyType, UnionType
@@ -16,7 +16,9 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 
+from roomlore.core.dates.moments import day_in
 from roomlore.core.models import StoredMessage
+from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import MessageContext, SessionContext
 from roomlore.surfaces.jsonable import fields_of
 
@@ -42,6 +44,20 @@ _EXCEPTIONS: Mapping[tuple[type, str], Any] = {
     (SessionContext, "messages"): list[ChatMessage],
 }
 """Fields that hold less than their type allows."""
+
+
+def time_of(given: Any) -> datetime | None:
+    """Return the time that a request gives, in UTC. Raise `ValueError` that names the forms."""
+    moment = None if given is None else parse_time(given)
+    if given is not None and moment is None:
+        raise ValueError("give a day or a time, such as 2024-05-01 or 2024-05-01T12:30:00Z")
+    return moment
+
+
+def time_or_day(given: Any) -> date | None:
+    """Return the day that a request gives without a time, else its time as `time_of` does."""
+    day = day_in(given) if isinstance(given, str) else None
+    return day or time_of(given)
 
 
 @cache

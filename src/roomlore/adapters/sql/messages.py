@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Repository, Statement, among, in_room, numbers_in
+from roomlore.adapters.sql.engine import Repository, Statement, among, begins_or_ends, in_room, numbers_in
 from roomlore.adapters.sql.rows import (
     escape,
     from_micros,
@@ -101,6 +101,14 @@ _ORIGINS = Statement(
 )
 _EDITED = Statement(lambda: select(_m.c.arrival, _m.c.edited_at).where(visible, _m.c.edited_at.is_not(None)))
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
+_IDS_LIKE = Statement(
+    lambda: (
+        select(_m.c.message_id)
+        .where(visible, begins_or_ends(_m.c.message_id))
+        .order_by(_m.c.arrival)
+        .limit(bindparam("count"))
+    )
+)
 _BY_ID = Statement(lambda: entries(among(_m.c.message_id, "ids")))
 _BY_ARRIVAL = Statement(lambda: entries(among(_m.c.arrival, "arrivals")))
 _PLAIN = Statement(lambda: select(*MESSAGE.columns).where(visible, among(_m.c.arrival, "arrivals")))
@@ -239,6 +247,11 @@ class MessageReading(_InRoom):
     async def replies_of(self, *, tenant: str, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
         rows = await self._rows(_REPLIES_OF, tenant, room_id, after=after, count=limit, agent=escape(agent_id))
         return [row[0] for row in rows]
+
+    async def ids_like(self, *, tenant: str, room_id: str, part: str, limit: int) -> list[str]:
+        piece = escape(part)
+        rows = await self._rows(_IDS_LIKE, tenant, room_id, part=piece, size=len(piece), count=limit)
+        return [unescape(row[0]) for row in rows]
 
     async def arrival_of(self, *, tenant: str, room_id: str, message_id: str) -> int | None:
         rows = await self._rows(_ARRIVAL_OF, tenant, room_id, message_id=escape(message_id))

@@ -55,8 +55,8 @@ class MemoryFields(TypedDict, total=False):
     tags: Sequence[str]
     owner: str
     said_by: Sequence[str]
-    valid_from: date | None
-    valid_until: date | None
+    valid_from: datetime | date | None
+    valid_until: datetime | date | None
     sources: Sequence[Source]
     evidence: Sequence[EvidenceRoom]
     memory_id: str | None
@@ -88,8 +88,8 @@ class NewMemory:
     tags: Sequence[str] = ()
     owner: str = ""
     said_by: Sequence[str] = ()
-    valid_from: date | None = None
-    valid_until: date | None = None
+    valid_from: datetime | date | None = None
+    valid_until: datetime | date | None = None
     sources: Sequence[Source] = ()
     evidence: Sequence[EvidenceRoom] = ()
     memory_id: str | None = None
@@ -108,8 +108,8 @@ class MemoryChanges(TypedDict, total=False):
     tags: Sequence[str] | None
     owner: str | None
     said_by: Sequence[str] | None
-    valid_from: date | Keep | None
-    valid_until: date | Keep | None
+    valid_from: datetime | date | Keep | None
+    valid_until: datetime | date | Keep | None
     sources: Sequence[Source] | None
 
 
@@ -126,8 +126,8 @@ class Edit:
     tags: Sequence[str] | None = None
     owner: str | None = None
     said_by: Sequence[str] | None = None
-    valid_from: date | Keep | None = KEEP
-    valid_until: date | Keep | None = KEEP
+    valid_from: datetime | date | Keep | None = KEEP
+    valid_until: datetime | date | Keep | None = KEEP
     sources: Sequence[Source] | None = None
 
 

@@ -27,6 +27,10 @@ OnConflict = Literal["raise", "report"]
 _PAGE = 500
 
 
+_LIKE = 5
+"""The most ids that are listed where several fit."""
+
+
 class MessageService:
     """The messages of one tenant."""
 
@@ -98,6 +102,26 @@ class MessageService:
                 weight(list(shown.values())), partial(linked_alone, self._model, list(shown.values()))
             )
         )[-1]
+
+    async def named(self, room_id: str, part: str) -> str:
+        """Return the id of the message of the room that is `part`, or the only one that begins or ends with it.
+
+        Raise `NotFound` if there is none, `InvalidInput` that lists some of them if several match.
+        """
+        if not isinstance(part, str) or not part:
+            raise InvalidInput(f"The id is {part!r:.60}; give the id of a message, or its beginning or end.")
+        async with self._storage.reading() as work:
+            if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+                raise unknown_room(room_id)
+            if await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[part]):
+                return part
+            found = await work.messages.ids_like(tenant=self._tenant, room_id=room_id, part=part, limit=_LIKE + 1)
+        if not found:
+            raise NotFound(f"Room {room_id!r} has no message {part!r:.80}.")
+        if len(found) > 1:
+            listed = ", ".join(found[:_LIKE]) + (", ..." if len(found) > _LIKE else "")
+            raise InvalidInput(f"Several ids begin or end with {part!r:.80}: {listed}. Give more of the one you mean.")
+        return found[0]
 
     async def page(
         self, room_id: str, *, after: int = 0, limit: int = 100, viewer: str | None = None

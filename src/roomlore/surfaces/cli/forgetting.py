@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from roomlore.core.errors import NotFound
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from roomlore.core.integrity import VerifyProgress, VerifyReport
     from roomlore.core.privacy import ForgetReport
     from roomlore.wiring import Lore
+
+
+_PAGE = 500
 
 
 def forget(
@@ -35,6 +40,7 @@ def forget(
 ) -> None:
     """Remove everything that a person said and that was derived from it, after asking. It cannot be undone."""
     frame = frame_of(ctx)
+    frame.run(lambda lore: _check_id(lore, user))
     if dry_run or not yes:
         would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True, same_words=same_words))
         if dry_run:
@@ -46,6 +52,24 @@ def forget(
     _tell(done, as_json=as_json)
     if not done.complete:
         raise typer.Exit(1)
+
+
+async def _check_id(lore: Lore, user: str) -> None:
+    """Raise `NotFound` for the name of people instead of an id, with their ids. Whoever has a scope is known by it."""
+    ids: set[str] = set()
+    after: str | None = None
+    while page := await lore.rooms.page(after=after, limit=_PAGE):
+        after = page[-1].room_id
+        for room in page:
+            async with lore.storage.reading() as unit:
+                people = await unit.rooms.participants(tenant=lore.tenant, room_id=room.room_id)
+            if user in people:
+                return
+            ids.update(sender for sender, name in people.items() if name == user)
+    if ids and not await lore.memories.count(f"user:{user}", status="all"):
+        known = ", ".join(sorted(ids))
+        command = f"roomlore forget {shlex.quote(min(ids))}"
+        raise NotFound(f"No message is by the id {user!r:.80}; it is the name of {known:.400}. Type `{command}`.")
 
 
 def _tell(done: ForgetReport, *, as_json: bool) -> None:

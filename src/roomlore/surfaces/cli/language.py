@@ -33,6 +33,7 @@ _OF_ANY_TEXT = frozenset({"error", "why", "known", "place"})
 _LONGEST = 2_000
 """Characters; a longer text is not translated: with several places, the patterns take longer than linear time."""
 _USAGE = ("Usage:", "[OPTIONS]", "COMMAND [ARGS]...")
+_COMMA = re.compile(r", (?!\d)")
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
@@ -58,8 +59,9 @@ def causes(told: str) -> str:
     """Return reasons of the library, which commas separate, in the user's language."""
     if interface_language() != "zh":
         return told
-    whole = into_chinese(told)
-    return whole if whole != told else "，".join(map(into_chinese, told.split(", ")))
+    parts = _COMMA.split(told)
+    said = list(map(into_chinese, parts))
+    return into_chinese(told) if said == parts else "，".join(said)
 
 
 def translate_help(command: Any) -> None:

@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 
 Room = Annotated[str, typer.Argument(help="The room's id.")]
-Message = Annotated[str, typer.Argument(help="The message's id.")]
+Message = Annotated[str, typer.Argument(help=show.MESSAGE_HELP)]
 By = Annotated[str, typer.Option(help="The name of who corrects it, for the log.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _CALLER = "caller"
@@ -32,7 +32,10 @@ def correct(
     room: Room,
     message: Message,
     answers: Annotated[
-        str | None, typer.Option(help="The id of the earlier message that it answers.", metavar="MESSAGE")
+        str | None,
+        typer.Option(
+            help="The earlier message that it answers: its id, or the beginning or end of that.", metavar="MESSAGE"
+        ),
     ] = None,
     nothing: Annotated[bool, typer.Option("--nothing", help="It answers nothing and starts something new.")] = False,
     by: By = _CALLER,
@@ -43,8 +46,10 @@ def correct(
         raise typer.BadParameter("Give --answers MESSAGE or --nothing.")
 
     async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
-        entry = await lore.links.correct(room, message, answers=answers, by=by)
-        return entry, None if answers is None else (await lore.messages.get(room, answers)).message
+        known = await lore.messages.named(room, message)
+        answered = None if answers is None else await lore.messages.named(room, answers)
+        entry = await lore.links.correct(room, known, answers=answered, by=by)
+        return entry, None if answered is None else (await lore.messages.get(room, answered)).message
 
     entry, answered = frame_of(ctx).run(work)
     _tell(entry, answered, as_json=as_json)
@@ -55,7 +60,7 @@ def undo(ctx: typer.Context, room: Room, message: Message, by: By = _CALLER, as_
     """Take the correction of a message back."""
 
     async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
-        entry = await lore.links.undo(room, message, by=by)
+        entry = await lore.links.undo(room, await lore.messages.named(room, message), by=by)
         return entry, await _answered(lore, entry)
 
     entry, answered = frame_of(ctx).run(work)

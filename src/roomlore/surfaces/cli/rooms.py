@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 _PAGE = 500
+Ids = Annotated[bool, typer.Option("--ids", help="With whole ids, each message on a line of its own, to copy them.")]
 
 
 def rooms(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
@@ -75,19 +76,25 @@ def threads(
     ctx: typer.Context,
     room: Annotated[str, typer.Argument(help="The room's id.")],
     thread: Annotated[
-        str | None, typer.Option("--thread", help="Show the thread that this message is in.", metavar="MESSAGE")
+        str | None,
+        typer.Option(
+            "--thread",
+            help="Show the thread that this message is in: its id, or the beginning or end of that.",
+            metavar="MESSAGE",
+        ),
     ] = None,
+    ids: Ids = False,
     limit: Annotated[int, typer.Option(min=1, help="Most threads, or most messages of the thread.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List a room's latest threads, or show one."""
     if thread is None:
-        _list_threads(frame_of(ctx), room, limit, as_json)
+        _list_threads(frame_of(ctx), room, limit, ids=ids, as_json=as_json)
     else:
-        _show_thread(frame_of(ctx), room, thread, limit, as_json)
+        _show_thread(frame_of(ctx), room, thread, limit, ids=ids, as_json=as_json)
 
 
-def _list_threads(frame: Frame, room: str, limit: int, as_json: bool) -> None:
+def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> tuple[list[tuple[int, Thread]], dict[str, str]]:
         found: list[tuple[int, Thread]] = []
         while page := await lore.rooms.threads(room, after=found[-1][0] if found else 0, limit=_PAGE):
@@ -99,6 +106,12 @@ def _list_threads(frame: Frame, room: str, limit: int, as_json: bool) -> None:
     if as_json:
         show.as_json([{"arrival": arrival, **to_jsonable(one)} for arrival, one in found])
         return
+    out = show.console()
+    if ids:
+        for _, one in found:
+            title = show.inert(one.title or one.first_text, 160) or say("(no text)")
+            out.print(Text.assemble((show.inert(one.thread_id, show.WHOLE_ID), "dim"), f"  {title}"), soft_wrap=True)
+        return
     shape = show.one_line(title=None, count=None, who=22, last=None, first=14)
     heads = (say("title"), say("count"), say("who"), say("last"), say("first"))
     shape.add_row(*(Text(head, "bold") for head in heads))
@@ -106,18 +119,21 @@ def _list_threads(frame: Frame, room: str, limit: int, as_json: bool) -> None:
         who = ", ".join(show.inert(names.get(sender) or sender, 24) for sender in one.senders)
         title = show.inert(one.title or one.first_text, 160) or say("(no text)")
         shape.add_row(title, str(one.messages), who, show.clock(one.last_sent_at)[5:], show.inert(one.thread_id))
-    show.console().print(shape)
+    out.print(shape)
 
 
-def _show_thread(frame: Frame, room: str, message: str, limit: int, as_json: bool) -> None:
+def _show_thread(frame: Frame, room: str, message: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> list[Entry]:
-        return await lore.rooms.thread(room, message, limit=limit)
+        return await lore.rooms.thread(room, await lore.messages.named(room, message), limit=limit)
 
     entries = frame.run(work)
     if as_json:
         show.as_json(to_jsonable(entries))
         return
     out = show.console()
+    if ids:
+        show.ids((entry.message for entry in entries), out)
+        return
     shape = show.one_line(sent=None, who=10, said=None, answers=10, known=14, fill="said")
     for entry in entries:
         link, message_ = entry.link, entry.message
@@ -211,7 +227,10 @@ def context(
     ctx: typer.Context,
     room: Annotated[str, typer.Argument(help="The room's id.")],
     message: Annotated[
-        str | None, typer.Argument(help="The message's id; by default the newest that a user wrote.")
+        str | None,
+        typer.Argument(
+            help="The message's id, or the beginning or end of that; by default the newest that a user wrote."
+        ),
     ] = None,
     strategy: Annotated[
         str | None, typer.Option(help=f"{', '.join(f'`{name}`' for name in STRATEGIES)}; by default the room's.")
@@ -222,6 +241,7 @@ def context(
         bool, typer.Option("--prompt", help="As one text for a model, the message itself at the end.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with everything the library gives.")] = False,
+    ids: Ids = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what the columns mean and how the message was read.")
     ] = False,
@@ -229,7 +249,8 @@ def context(
     """Show the messages that matter for a message, each with its score, signals and reason."""
 
     async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo, Heading | None]:
-        built = await lore.context.build(room, message, strategy=strategy, max_messages=most, max_tokens=max_tokens)
+        known = None if message is None else await lore.messages.named(room, message)
+        built = await lore.context.build(room, known, strategy=strategy, max_messages=most, max_tokens=max_tokens)
         made = await lore.rooms.headings(room, [built.message_id])
         trigger = await lore.messages.get(room, built.message_id)
         return built, trigger, lore.settings.search.zone, made.get(built.message_id)
@@ -245,6 +266,8 @@ def context(
         return
     out = show.console()
     show.context(built, trigger.message, out, signals=explain)
+    if ids:
+        show.ids((one.message for one in built.messages), out)
     if heading and heading.title:
         out.print(Text(f"  {show.heading(heading)}", "dim"))
     if explain:

@@ -19,6 +19,8 @@ from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
 from roomlore.core.transcript import attachment
 from roomlore.surfaces.cli.language import causes, interface_language, say
 
+MESSAGE_HELP = "The message's id, or the beginning or end of that."
+WHOLE_ID = 512
 PLAIN_WIDTH = 120
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _HARMLESS = frozenset("\u200d\u200c")
@@ -96,6 +98,13 @@ def as_json(value: Any, *, indent: int | None = 2) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
     sys.stdout.buffer.flush()
+
+
+def ids(messages: Iterable[StoredMessage], out: Console) -> None:
+    """Print a line for each message that begins with its whole id, however wide the terminal is."""
+    for message in messages:
+        line = f"  {clock(message.at)}  {name(message)}: {said(message)}"
+        out.print(Text.assemble((inert(message.id, WHOLE_ID), "dim"), line), soft_wrap=True)
 
 
 def context(built: Context, trigger: StoredMessage, out: Console, *, signals: bool = False) -> None:

@@ -10,23 +10,32 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from starlette.requests import ClientDisconnect, Request
 
-from roomlore.core.dates import day_in
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS, MAX_ROOM_NAME
 from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import Role
-from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT, parse_time
+from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT
 from roomlore.settings import Settings
 from roomlore.settings.sections import StrategyName
 from roomlore.surfaces.findings import in_words
 from roomlore.surfaces.http.problems import Refused
+from roomlore.surfaces.shapes import time_of, time_or_day
 
 # A string, or the part of one at the end of a piece. Possessive: each byte is read once.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)', re.DOTALL)
@@ -136,24 +145,12 @@ _UNIX = {"type": "number", "minimum": FIRST_UNIX, "maximum": LAST_UNIX}
 TIME = {"anyOf": [{"type": "string", **one} for one in MOMENT["anyOf"]] + [_UNIX, {"type": "null"}]}
 
 
-def _time(given: Any) -> datetime | None:
-    moment = None if given is None else parse_time(given)
-    if given is not None and moment is None:
-        raise ValueError("give a day or a time, such as 2024-05-01 or 2024-05-01T12:30:00Z")
-    return moment
-
-
-Time = Annotated[datetime | None, BeforeValidator(_time), WithJsonSchema(TIME)]
+Time = Annotated[datetime | None, BeforeValidator(time_of), WithJsonSchema(TIME)]
 """A time of a body."""
 
 
-def _time_or_day(given: Any) -> date | None:
-    day = day_in(given) if isinstance(given, str) else None
-    return day or _time(given)
-
-
-TimeOrDay = Annotated[datetime | date | None, BeforeValidator(_time_or_day), WithJsonSchema(TIME)]
-"""A time of a body; a day without a time stays a day."""
+TimeOrDay = Annotated[Any, PlainValidator(time_or_day), WithJsonSchema(TIME)]
+"""A time of a body; a day without a time stays a day. `Any`: as a `date` Pydantic would write a time as a day."""
 MAX_MEMBERS = 10_000
 _ID = {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS}
 _NAME = {"type": ["string", "null"], "maxLength": MAX_ID_CHARS}

@@ -46,6 +46,11 @@ _OPEN_BODY_SECONDS = 5.0  # for paths without a key: a small form, such as that 
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _TOLD_SECONDS = 60.0
 _REASONS = {400: "Bad Request", 408: "Request Timeout", 503: "Service Unavailable"}
+_NOT_HTTP = "This is no request of HTTP/1.1 that can be read; check its first line and its headers."
+_NOT_ENCODED = (
+    "The URL holds characters that are not ASCII. Percent-encode their UTF-8 bytes: /rooms/%E8%8C%B6 names room 茶. "
+    "Most HTTP clients do so by themselves; curl does not."
+)
 _SLOW = "The request did not arrive in time (setting request_timeout_seconds); send it faster, or in smaller parts."
 _FULL = "There are as many connections as there may be (setting max_connections), and all are at work; try again."
 _MADE_ROOM = "The connection was needed before all of the request arrived (setting max_connections); send it again."
@@ -79,6 +84,7 @@ class Bounded(asyncio.Protocol):
     _unsent = 0
     _head = 0
     """Bytes of a head that is not whole yet. httptools, unlike h11, has no limit of its own."""
+    _last = b""
     _lingers = False
     """Refused while the client is still sending; what it sends is read and discarded."""
 
@@ -92,6 +98,7 @@ class Bounded(asyncio.Protocol):
         if self._lingers:
             return
         self._arrived += len(data)
+        self._last = data
         before = self.cycle
         super().data_received(data)
         if self.cycle is before and (before is None or before.response_complete):
@@ -100,6 +107,11 @@ class Bounded(asyncio.Protocol):
                 self._refuse_and_linger(400, _LONG_HEAD)
         else:
             self._head = 0
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what uvicorn cannot parse with a problem that says what to do."""
+        url = self._last.partition(b"\r\n")[0]
+        self._refuse_and_linger(400, _NOT_HTTP if url.isascii() else _NOT_ENCODED)
 
     def look(self, now: float) -> None:
         """Close the connection if its client has been too slow."""

@@ -4,12 +4,11 @@ Chinese alike."""
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
-from roomlore.core.dates import day_in
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory, Status
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_STATEMENT, MAX_TAGS, Edit, NewMemory
@@ -17,7 +16,7 @@ from roomlore.core.models import Candidate
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
 from roomlore.settings.sections import StrategyName
-from roomlore.surfaces.shapes import request_of
+from roomlore.surfaces.shapes import request_of, time_or_day
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -85,9 +84,11 @@ Offset = Annotated[int, Field(ge=0, le=_MAX, description="The next_offset of the
 Query = Annotated[str, Field(max_length=_MAX_QUERY)]
 Label = Annotated[str, Field(max_length=8 * MAX_LABEL)]
 Tags = Annotated[list[Label], Field(max_length=MAX_TAGS)]
+_NULL = {"type": "null"}
 ValidUntil = Annotated[
-    datetime | date | None,
-    BeforeValidator(lambda given: (day_in(given) if isinstance(given, str) else None) or given),
+    Any,
+    PlainValidator(time_or_day),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}, _NULL]}),
     Field(description="When it ends, a day or a time. A day counts to its end in the zone of the setting time_zone."),
 ]
 

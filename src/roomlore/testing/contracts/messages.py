@@ -74,6 +74,21 @@ class MessagesContract:
         assert [found.message.arrival for found in named] == [1, 4, 6]
         assert [found.message.arrival for found in numbered] == [1, 4, 6]
 
+    async def test_ids_that_begin_or_end_alike_in_order_of_arrival(self, storage: Storage) -> None:
+        names = ["qq_1_a7", "qq_2_b7", "茶%1", "茶_1", "other"]
+        await fill(storage, [entry(n, id=name) for n, name in enumerate(names, start=1)])
+
+        async def like(part: str, room_id: str = ROOM, limit: int = 9) -> list[str]:
+            async with storage.reading() as work:
+                return await work.messages.ids_like(tenant=TENANT, room_id=room_id, part=part, limit=limit)
+
+        assert await like("qq_") == ["qq_1_a7", "qq_2_b7"]
+        assert await like("7") == ["qq_1_a7", "qq_2_b7"]
+        assert await like("qq_", limit=1) == ["qq_1_a7"]
+        assert await like("茶%") == ["茶%1"], "no character stands for others"
+        assert await like("_2_") == []
+        assert await like("qq_", room_id="elsewhere") == []
+
     async def test_ten_thousand_ids_at_once(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])
         asked = [f"m{n}" for n in range(2, 10_002)]
