@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 
-from roomlore.core.dates.moments import day_in
+from roomlore.core.dates import day_in
 from roomlore.core.models import StoredMessage
 from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import MessageContext, SessionContext
