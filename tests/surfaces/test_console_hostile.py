@@ -26,12 +26,12 @@ OF_A_KIND = 6
 TAGS = """html head meta title link script noscript body header nav main footer a form input button div section article
 p h1 h2 h3 aside dialog kbd
 ul ol li span b strong bdi time table thead tbody tr th td code pre blockquote label details summary dl dt dd
-meter progress select option textarea ins del br svg polyline line rect"""
+meter progress select option textarea fieldset legend ins del br svg polyline line rect text circle"""
 ATTRIBUTES = """href src rel type name value content charset lang class id for action method role tabindex datetime dir
 title data-zone data-thread data-last data-live data-since data-older data-one data-close data-beside data-width
 autofocus scope min max maxlength required placeholder autocomplete hidden open selected checked data-theme media
 http-equiv defer viewbox points x1 x2 y1 y2
-preserveaspectratio x y width height rx step rows minlength pattern list cols inputmode spellcheck size"""
+preserveaspectratio x y cx cy r width height rx step rows minlength pattern list cols inputmode spellcheck size"""
 ADDRESSES = ("href", "src", "action", "hx-get", "data-live", "data-since", "data-older")
 PIECES = ("/console/side", "/console/room/since", "/console/room/live")
 HIDDEN = re.compile("[\u200b\u202a-\u202e\u2066-\u2069\ufeff\u2028\u2029\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
