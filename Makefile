@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Some images forbid bytecode; then each of the hundreds of processes that the tests start would compile roomlore anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo serve test tests soak test-lowest test-model lint style types format docs reference schema bench lock ci system-packages
+.PHONY: setup demo serve test tests soak test-lowest test-frameworks frameworks test-model lint style types format docs reference schema bench lock ci system-packages
 
 setup: $(STAMP)
 
@@ -78,6 +78,18 @@ test-lowest: .lowest/.installed
 	$(LOWEST) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
+# Inside the frameworks that have pages of their own, each at its lowest and its newest version, in .frameworks/.
+test-frameworks: setup
+	$(INSTALL) uv
+	$(BIN)/python tests/frameworks/matrix.py test
+
+# The versions of these frameworks, looked up anew, and the table of docs/how-to/frameworks.md.
+frameworks: setup
+	$(INSTALL) uv
+	$(BIN)/python tests/frameworks/matrix.py lock
+	$(BIN)/python tests/frameworks/matrix.py test
+	$(BIN)/python tests/frameworks/matrix.py page
+
 # The site, in site/. The tests build it too, and a warning is an error there as here.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -99,10 +111,10 @@ bench: setup
 
 lock:
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev $(COMPILE) --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra all --group dev $(COMPILE) --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra server --group build --no-annotate $(COMPILE) \
 		--constraint requirements.lock --output-file requirements-demo.lock
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group build --group test --no-annotate $(COMPILE) \
+	$(BIN)/uv pip compile pyproject.toml --extra all --group build --group test --no-annotate $(COMPILE) \
 		--resolution lowest-direct --output-file requirements-lowest.lock
 
 system-packages:
@@ -119,3 +131,4 @@ system-packages:
 ci: system-packages
 	$(MAKE) test
 	$(MAKE) test-lowest
+	$(MAKE) test-frameworks

@@ -9,6 +9,7 @@ from bench import (
     audience,
     audience_cost,
     console_pages,
+    console_screen,
     context_speed,
     crash,
     digest,
@@ -31,6 +32,7 @@ from bench import (
     session_load,
     session_speed,
     session_summary,
+    titles,
     work_sharing,
 )
 from bench.pictures import drawing, screenshots
@@ -59,10 +61,12 @@ BENCHES = {
     "crash": crash,
     "own-rooms": own_rooms,
     "digest": digest,
+    "titles": titles,
     "evolve-speed": evolve_speed,
     "many-rooms": many_rooms,
     "peers": peers,
     "console-pages": console_pages,
+    "console-screen": console_screen,
     "pictures": drawing,
     "screenshots": screenshots,
 }

@@ -20,7 +20,7 @@ import roomlore
 from bench.crash_items import ROOMS, item
 from bench.crash_model import MEMORIES, REPLIES
 from roomlore import Settings
-from roomlore.core.providers import SUMMARY_MODEL
+from roomlore.core.chat import SUMMARY_MODEL
 
 _NEVER = 1 << 40
 _BY_NAME = {room.name: room for room in ROOMS}

@@ -9,7 +9,7 @@ from bench.crash_victim import Task, Victim
 from bench.evolution_items import ROOMS, Room, act, edited, messages, told
 from bench.evolution_model import EVOLUTIONS
 from roomlore import Conflict, Settings
-from roomlore.core.providers import EVOLVE_MODEL
+from roomlore.core.chat import EVOLVE_MODEL
 from roomlore.testing.embedding import HashEmbedder
 
 LEASE_SECONDS = 2.0

@@ -24,7 +24,7 @@ from bench import databases
 from bench.chatter import chat
 from bench.progress import Progress
 from roomlore import Lore, Message, NewMemory, Settings
-from roomlore.adapters.inprocess.durable import InProcessWork
+from roomlore.adapters.inprocess import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql.store import SqlStorage
 from roomlore.core.chat import ChatAnswer, ChatRequest, Usage

@@ -21,6 +21,7 @@ from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core import summary
 from roomlore.core.errors import BadModelOutput
 from roomlore.core.memory.writing import NewMemory
+from roomlore.core.summary.sentences import SpeakerText
 from roomlore.core.text import sentences
 from roomlore.ports.language import Embedder
 
@@ -100,7 +101,7 @@ async def search(lore: roomlore.Lore, case: Case) -> list[Judged]:
 
 async def summaries(lore: roomlore.Lore, case: Case) -> list[Judged]:
     """Judge the stored summary of a chat, by a model if the case has its answer."""
-    said = [summary.SpeakerText(message["sender"], message["text"]) for message in case["messages"]]
+    said = [SpeakerText(message["sender"], message["text"]) for message in case["messages"]]
     count = EncodingTokens().count
     text = summary.extract("", said, max_tokens=SUMMARY_TOKENS, count=count)
     if "model_summary" in case:

@@ -12,9 +12,8 @@ from typing import Any
 import roomlore
 from bench.verdicts import Case, Judged, Verdict, has
 from roomlore import Message, Role, Settings
-from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, Offer
+from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatPiece, ChatRequest, Offer
 from roomlore.core.memory.reading import INJECTED_NAME, without_times
-from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.core.text import terms
 
 _BLOCK = re.compile(r"<conversation>\n(.*)\n</conversation>", re.DOTALL)

@@ -21,11 +21,11 @@ from bench.kept_vectors import KeptEmbedder
 from bench.recall_data import rooms_of, sets_of
 from roomlore.adapters.embedding import open_offline
 from roomlore.adapters.weights import load_answer_model
-from roomlore.core.memory.answering import Matches
 from roomlore.core.memory.scoring import (
     BACKGROUND,
     Background,
     Cosines,
+    Matches,
     Words,
     cosines_of,
     is_dense_script,

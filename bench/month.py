@@ -17,7 +17,7 @@ from typing import Any, cast
 import roomlore
 from bench.progress import Progress
 from roomlore import Lore, Message, Settings
-from roomlore.adapters.inprocess.durable import InProcessWork
+from roomlore.adapters.inprocess import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.chat import ChatAnswer, ChatRequest, Usage
 from roomlore.core.errors import ModelUnavailable

@@ -26,7 +26,7 @@ from bench.built_store import MadeUpRoom, build, settings
 from bench.context_speed import timed
 from bench.made_up import MadeUpEmbedder
 from roomlore.core.search.hits import Vectors
-from roomlore.core.search.lexical import passage
+from roomlore.core.search.query import passage
 
 QUERY_WORDS = 6
 MADE_UP = MadeUpEmbedder()

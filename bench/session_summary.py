@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from bench.summary_baselines import BASELINES, Maker, lines_of
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.summary import SpeakerText, extract
+from roomlore.core.summary import extract
+from roomlore.core.summary.sentences import SpeakerText
 from roomlore.core.text import sentences, words
 
 THRESHOLD = 0.75

@@ -8,7 +8,7 @@ from math import log
 import numpy as np
 
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.summary import SpeakerText
+from roomlore.core.summary.sentences import SpeakerText
 from roomlore.core.text import sentences, words
 
 # (earlier summary, said since, everything said before that, tokens) -> summary

@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 
 from docsite.marked import escaped, table
 from docsite.schemas import Schema, rows
-from roomlore.adapters.inprocess.telemetry import METRICS, SUMMARIES
+from roomlore.adapters.telemetry import METRICS, SUMMARIES
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.guard import Admin, Reader, Writer

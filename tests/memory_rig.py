@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from zoneinfo import ZoneInfo
 
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of, message_handles
@@ -14,7 +14,7 @@ from roomlore.core.evolution.requests import Answer, Operation, Plan, Rules, Sco
 from roomlore.core.memory.memory import Change, Memory, MemoryKind, Scope, Source
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution import Applying, Asking, EvolutionLeases, EvolutionOptions, EvolutionService, Reading
-from roomlore.services.evolution.together import AskingTogether
+from roomlore.services.evolution.applying import AskingTogether
 from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
 from roomlore.testing import FrozenClock, SequentialIds, evolution
 from roomlore.wiring import Lore

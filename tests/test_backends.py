@@ -59,7 +59,7 @@ import asyncio
 from roomlore.ports.backends import VECTORS, Host
 from roomlore.settings import Settings, explain
 from roomlore.wiring import diagnose
-from roomlore.wiring.backends import opened
+from roomlore.wiring.models import opened
 import roomlore
 
 settings = Settings(tea={"url": "http://pot"}, strategy="last", database_url="sqlite://")

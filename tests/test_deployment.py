@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import roomlore
-from roomlore.core.providers import KNOWN_PROVIDERS
+from roomlore.core.chat import KNOWN_PROVIDERS
 from roomlore.settings import PREFIX, Settings, known_fields
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.http import create_app

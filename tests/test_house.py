@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 import roomlore
 from roomlore.core.memory.writing import Edit, MemoryChanges, MemoryFields, NewMemory
-from roomlore.core.recall.options import OverriddenRecall, RecallArguments, RecallOverrides, RecallRequest
+from roomlore.core.recall.recollection import OverriddenRecall, RecallArguments, RecallOverrides, RecallRequest
 from roomlore.services.replies.request import ReplyArguments, ReplyRequest
 from roomlore.sync import SyncLore
 from roomlore.wiring import Lore

@@ -29,7 +29,7 @@ async def live() -> AsyncIterator[str]:
     with TemporaryDirectory(prefix="roomlore-live-") as folder:
         url = f"sqlite:///{Path(folder) / 'live.db'}"
         await _make(url)
-        async with _served(url, folder) as address, httpx.AsyncClient(base_url=address, timeout=60) as asking:
+        async with served(url, folder) as address, httpx.AsyncClient(base_url=address, timeout=60) as asking:
             busy = asyncio.create_task(_keep_busy(asking))
             try:
                 await asyncio.wait([busy], timeout=BUSY_SECONDS)
@@ -42,7 +42,8 @@ async def live() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _served(url: str, folder: str) -> AsyncIterator[str]:
+async def served(url: str, folder: str) -> AsyncIterator[str]:
+    """Yield the address of `roomlore serve` on this store."""
     command = [sys.executable, "-m", "roomlore", "--db", url, "serve", "--port", "0"]
     pipe = asyncio.subprocess.PIPE
     server = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=pipe, stderr=asyncio.subprocess.DEVNULL)

@@ -55,6 +55,7 @@ SHOTS = (
         opened=".weighed details summary",
     ),
     Shot("console-memory.png", f"/console/memory?id={nights.ROOM}", "zh-CN", "light", at="#log"),
+    Shot("console-compare.png", f"/console/memory/compare?id={nights.ROOM}&from=3&to=now", "en-GB", "light"),
     Shot("console-past.png", f"/console/memory?id={nights.ROOM}&step=20", "en-GB", "light"),
     Shot("console-sessions.png", f"/console/session?id={SESSION}", "zh-CN", "dark"),
     Shot("console-recall.png", "/console/recall?scopes=user:ann&q=妈妈的生日怎么办&tokens=160", "zh-CN", "dark"),

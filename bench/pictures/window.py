@@ -11,6 +11,7 @@ from roomlore import Lore, Settings
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core import summary
 from roomlore.core.sessions.session import Language
+from roomlore.core.summary.sentences import SpeakerText
 from roomlore.samples import demo_path
 
 NAME = "session-window.svg"
@@ -56,7 +57,7 @@ class _Slow:
     async def summarise(self, *, previous: str, conversation: str, language: Language, max_tokens: int) -> str:
         if self.meanwhile:
             await self.meanwhile()
-        said = [summary.SpeakerText(*line.partition(": ")[::2]) for line in conversation.splitlines()]
+        said = [SpeakerText(*line.partition(": ")[::2]) for line in conversation.splitlines()]
         return summary.extract(previous, said, max_tokens=max_tokens, count=EncodingTokens().count)
 
     async def close(self) -> None: ...

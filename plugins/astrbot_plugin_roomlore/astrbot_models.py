@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from roomlore import ModelUnavailable
-from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, Offer, Usage
-from roomlore.core.providers import EVOLVE_MODEL, SUMMARY_MODEL
+from roomlore.core.chat import EVOLVE_MODEL, SUMMARY_MODEL, ChatAnswer, ChatPiece, ChatRequest, Offer, Usage
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.language import TextKind
 

@@ -52,9 +52,8 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
-from roomlore.core.privacy.redaction import ForgetReport, Left
-from roomlore.core.recall.options import ConversationMessage, RecallArguments, Recalled, Recollection
-from roomlore.core.recall.rendering import with_memory
+from roomlore.core.privacy import ForgetReport, Left
+from roomlore.core.recall.recollection import ConversationMessage, RecallArguments, Recalled, Recollection, with_memory
 from roomlore.core.replies.reply import (
     Reply,
     ReplyEvent,

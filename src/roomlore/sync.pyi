@@ -4,7 +4,7 @@
 import builtins
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar, type_check_only
 
@@ -32,8 +32,8 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
-from roomlore.core.privacy.redaction import ForgetReport
-from roomlore.core.recall.options import ConversationMessage, Recollection
+from roomlore.core.privacy import ForgetReport
+from roomlore.core.recall.recollection import ConversationMessage, Recollection
 from roomlore.core.records import ImportReport
 from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, ToolDone, ToolResult, ToolsWanted
 from roomlore.core.search.hits import SearchAnswer
@@ -229,8 +229,8 @@ class SyncMemoryService:
         tags: Sequence[str] = ...,
         owner: str = ...,
         said_by: Sequence[str] = ...,
-        valid_from: datetime | None = ...,
-        valid_until: datetime | None = ...,
+        valid_from: date | None = ...,
+        valid_until: date | None = ...,
         sources: Sequence[Source] = ...,
         evidence: Sequence[EvidenceRoom] = ...,
         memory_id: str | None = ...,
@@ -255,8 +255,8 @@ class SyncMemoryService:
         tags: Sequence[str] | None = ...,
         owner: str | None = ...,
         said_by: Sequence[str] | None = ...,
-        valid_from: datetime | Keep | None = ...,
-        valid_until: datetime | Keep | None = ...,
+        valid_from: date | Keep | None = ...,
+        valid_until: date | Keep | None = ...,
         sources: Sequence[Source] | None = ...,
     ) -> Memory: ...
     def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory: ...

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from roomlore.core.chat import ChatAnswer, ChatRequest, Offer, Usage
+from roomlore.core.chat import ChatAnswer, ChatRequest, Offer, Provider, Usage
 from roomlore.core.errors import ModelUnavailable
-from roomlore.core.providers import Provider
 from roomlore.testing.model_server import ModelServer, Sends
 
 KEY = "sk-secret-0123456789"

@@ -3,7 +3,7 @@
 from datetime import UTC, timedelta
 from uuid import UUID
 
-from roomlore.adapters.inprocess.clock import SystemClock, TimeOrderedIds
+from roomlore.adapters.inprocess import SystemClock, TimeOrderedIds
 from roomlore.testing import START, FrozenClock, SequentialIds
 
 

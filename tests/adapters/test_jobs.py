@@ -7,10 +7,9 @@ from itertools import pairwise
 import pytest
 from structlog.contextvars import get_contextvars
 
-from roomlore.adapters.inprocess import jobs as module
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.jobs import InProcessJobs
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters import inprocess as module
+from roomlore.adapters.inprocess import InProcessJobs, SystemClock
+from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.errors import StorageBusy
 
 

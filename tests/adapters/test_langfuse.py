@@ -13,9 +13,9 @@ import pytest
 import roomlore
 from reply_rig import reply_settings
 from roomlore import InvalidInput, Settings
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.langfuse import open_langfuse
 from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.errors import NotFound
 from roomlore.core.prompt import Prompt
 from roomlore.ports.backends import PromptServer

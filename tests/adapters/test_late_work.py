@@ -7,8 +7,7 @@ import threading
 import pytest
 
 from roomlore.adapters.dbos import open_dbos
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.durable import InProcessWork, LateWork
+from roomlore.adapters.inprocess import InProcessWork, LateWork, SystemClock
 from roomlore.core.errors import Conflict, StorageUnavailable
 
 

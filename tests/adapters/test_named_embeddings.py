@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from roomlore import InvalidInput, ModelUnavailable, Settings
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.core.providers import KNOWN_EMBEDDINGS, KNOWN_PROVIDERS
+from roomlore.adapters.inprocess import SystemClock
+from roomlore.core.chat import KNOWN_EMBEDDINGS, KNOWN_PROVIDERS
 from roomlore.ports.language import Embedder
 from roomlore.testing.embedding import EmbeddingServer, HashEmbedder
 from roomlore.wiring.indexing import make_embedder

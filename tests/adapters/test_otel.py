@@ -7,8 +7,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.otel.tracer import OtelTracer
+from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.testing import FrozenClock
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

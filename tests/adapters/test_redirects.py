@@ -13,8 +13,8 @@ from roomlore.adapters.langfuse import ask_langfuse
 from roomlore.adapters.otel import open_tracer
 from roomlore.adapters.qdrant.index import QdrantVectors, connect
 from roomlore.adapters.sentry import open_reports, reach_sentry
+from roomlore.core.chat import Provider
 from roomlore.core.errors import ModelUnavailable, Unavailable
-from roomlore.core.providers import Provider
 from roomlore.core.search.hits import VectorPoint
 from roomlore.testing import FrozenClock
 from roomlore.testing.loopback import LoopbackServer

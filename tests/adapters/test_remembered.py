@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from roomlore.adapters.embedding.cache import RememberedEmbedder
+from roomlore.adapters.embedding import RememberedEmbedder
 from roomlore.core.errors import ModelUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 
@@ -66,7 +66,7 @@ async def test_a_failure_is_not_remembered(inner):
 
 
 async def test_what_was_not_used_longest_is_forgotten_first(inner, monkeypatch):
-    monkeypatch.setattr("roomlore.adapters.embedding.cache._BYTES", 16)
+    monkeypatch.setattr("roomlore.adapters.embedding._BYTES", 16)
     embedder = RememberedEmbedder(inner)
     await embedder.embed(["a", "bb"], kind="passage")
     await embedder.embed(["a"], kind="passage")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy.dialects import postgresql, sqlite
 
 from roomlore.adapters.sql.words import MAX_COUNT, MAX_LENGTH, before, spell, spell_message
-from roomlore.core.search.lexical import indexed_words
+from roomlore.core.search.query import indexed_words
 from roomlore.testing import message
 
 SQLITE, POSTGRES = sqlite.dialect(), postgresql.dialect()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import BigInteger, Column, MetaData, Table, Text
 
 from roomlore.adapters.sql import shapes
-from roomlore.adapters.sql.codec import Codec, form_of
+from roomlore.adapters.sql.shapes import Codec, form_of
 from roomlore.core.audience import EvidenceRoom, RoomKind
 from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from roomlore.adapters.inprocess.telemetry import METRICS, SUMMARIES, PrometheusTelemetry
+from roomlore.adapters.telemetry import METRICS, SUMMARIES, PrometheusTelemetry
 
 
 class StillClock:

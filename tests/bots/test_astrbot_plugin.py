@@ -17,8 +17,7 @@ from plugins.astrbot_plugin_roomlore.heard import message_of, person_of, recall_
 from plugins.astrbot_plugin_roomlore.room_memory import RoomMemory, texts_of, without_blocks
 
 import roomlore
-from roomlore.core.chat import ChatRequest, Offer
-from roomlore.core.providers import SUMMARY_MODEL, Provider
+from roomlore.core.chat import SUMMARY_MODEL, ChatRequest, Offer, Provider
 
 FOLDER = Path(__file__).parents[2] / "plugins" / "astrbot_plugin_roomlore"
 GROUP, OTHER, ALONE = "qq:GroupMessage:7", "qq:GroupMessage:8", "qq:FriendMessage:1001"

@@ -1,5 +1,7 @@
 """The jobs that people come to the console for, counted in clicks; and a room that stays open."""
 
+from datetime import timedelta
+
 import pytest
 from playwright.async_api import Page
 from test_console_browser import CHROMIUM, browsing, looking, serving
@@ -60,6 +62,78 @@ async def test_a_message_is_found_by_its_words_in_two_clicks():
         assert hand.clicks == 2
 
 
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [("umbrella last month", "who took my green umbrella?"), ("上个月 雨伞", "谁拿走了我的绿色雨伞？")],
+    ids=["en", "zh"],
+)
+async def test_a_message_said_last_month_is_found_in_two_clicks(asked, text):
+    async with serving() as (address, lore), browsing() as browser, looking(browser) as page:
+        last_month = lore.now().replace(day=1, hour=12) - timedelta(days=10)
+        said = {"room_id": "tea", "sender_id": "ben", "sender_name": "Ben"}
+        await lore.messages.add(
+            [
+                Message(id="old", text=text, sent_at=last_month, **said),
+                Message(id="new", text=f"{text} 又来了 again", sent_at=lore.now(), **said),
+            ]
+        )
+        await page.goto(f"{address}/console/people")
+        hand = Hand(page)
+        await hand.search(asked)
+        hits = page.locator("main .hits .text")
+        assert (await hits.all_inner_texts())[0] == text, "the one of last month comes first"
+        await hand.click(text, inside="main")
+        await page.locator("#m8:target").wait_for()
+        assert hand.clicks == 2
+
+
+@pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
+@pytest.mark.parametrize(
+    ("language", "memory", "revert", "do", "done"),
+    [
+        ("en-GB", "Memory", "Revert this evolution", "Revert it", "The evolution was reverted."),
+        ("zh-CN", "记忆", "撤销这次演化", "撤销", "已撤销这次演化。"),
+    ],
+)
+async def test_an_evolution_is_reverted_in_three_clicks_and_a_confirmation(
+    scripted, language, memory, revert, do, done
+):
+    async with (
+        serving() as (address, lore),
+        browsing() as browser,
+        looking(browser, language=language, java_script_enabled=scripted) as page,
+    ):
+        agreed = ("From now on we meet every Friday at six at the old pier", "agreed, Fridays at six at the old pier")
+        await told(lore, *agreed, room="rowers")
+        made = await lore.memories.evolve("rowers", mode="offline")
+        assert made.changes
+        await page.goto(f"{address}/console")
+        hand = Hand(page)
+        await hand.click(memory, exact=True)
+        await hand.click("group:rowers", inside="main")
+        await hand.click(revert)
+        assert hand.clicks == 3
+        await page.get_by_role("button", name=do, exact=True).click()
+        await page.get_by_text(done).wait_for()
+        assert await lore.memories.page("group:rowers") == []
+
+
+@pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
+async def test_two_points_of_a_log_are_compared_with_a_form(scripted):
+    async with (
+        serving() as (address, _),
+        browsing() as browser,
+        looking(browser, language="zh-CN", java_script_enabled=scripted) as page,
+    ):
+        await page.goto(f"{address}/console/memory?id=tea")
+        await page.get_by_role("link", name="比较两个时间点").click()
+        await page.get_by_role("group", name="从", exact=True).get_by_role("combobox").select_option("1")
+        await page.get_by_role("group", name="到", exact=True).get_by_role("combobox").select_option("2")
+        await page.get_by_role("button", name="比较", exact=True).click()
+        await page.get_by_text("修改 1 条").wait_for()
+        assert await page.locator("main ins").all_inner_texts() == ["三点在老地方"]
+
+
 async def test_a_thread_is_followed_alone_in_one_click_from_the_room():
     async with serving() as (address, _), browsing() as browser, looking(browser) as page:
         await page.goto(f"{address}/console/room?id=tea")
@@ -79,10 +153,12 @@ async def test_a_thread_is_followed_alone_in_one_click_from_the_room():
 async def test_a_context_is_beside_the_room_in_one_click_and_goes_away_by_a_key():
     async with serving() as (address, _), browsing() as browser, looking(browser, width=1440) as page:
         await page.goto(f"{address}/console/room?id=tea")
+        hand = Hand(page)
         await page.locator("#m7").hover()
-        await page.locator("#m7").get_by_role("link", name="Its context").click()
+        await hand.click("Its context", inside="#m7")
         beside = page.locator("#beside-room")
         await beside.locator("meter").first.wait_for()
+        assert hand.clicks == 1
         assert "I think it is the new compiler flag" in await beside.inner_text()
         await page.keyboard.press("Escape")
         await beside.wait_for(state="hidden")

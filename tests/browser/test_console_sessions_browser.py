@@ -169,7 +169,7 @@ async def test_a_fact_is_written_mended_and_found(scripted):
         looking(browser, java_script_enabled=scripted, language="zh-CN") as page,
     ):
         await page.goto(f"{address}/console/memory?id=user:ann")
-        await page.get_by_role("link", name="记住一件事").click()
+        await page.get_by_role("link", name="添加记忆").click()
         await page.get_by_label("内容").fill("安娜对花生过敏")
         await page.get_by_label("置信度").fill("很确定")
         await page.get_by_role("button", name="记住").click()

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from roomlore.adapters.dbos import open_dbos
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.durable import InProcessWork
+from roomlore.adapters.inprocess import InProcessWork, SystemClock
 from roomlore.ports.durable import DurableWork
 from roomlore.testing.contracts import DurableWorkContract, ForgottenWorkContract
 

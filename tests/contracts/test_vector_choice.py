@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.adapters.sql.pgvector import PgVectors
 from roomlore.adapters.sql.vectors import SqlVectors
@@ -19,7 +19,7 @@ from roomlore.ports.backends import VECTORS, Host
 from roomlore.ports.vectors import MESSAGES, VectorIndex
 from roomlore.settings import Settings
 from roomlore.testing.contracts.vectors import FIRST, MODEL, along, ask, count, fill, numbers_of, points_of, put, remove
-from roomlore.wiring.backends import opened, usable
+from roomlore.wiring.models import opened, usable
 
 
 @asynccontextmanager

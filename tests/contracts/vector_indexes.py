@@ -14,8 +14,7 @@ from roomlore.adapters.qdrant import open_qdrant
 from roomlore.adapters.qdrant.index import QdrantVectors
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.pgvector import PgVectors
-from roomlore.adapters.sql.vector_choice import pgvector_error
-from roomlore.adapters.sql.vectors import SqlVectors
+from roomlore.adapters.sql.vectors import SqlVectors, pgvector_error
 from roomlore.ports.vectors import VectorIndex
 from roomlore.testing.qdrant_stand_in import QdrantStandIn
 

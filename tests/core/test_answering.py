@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 
 from roomlore.adapters.weights import load_answer_model
-from roomlore.core.memory.answering import KINDS, AnswerModel, Matches, asked_for, held
-from roomlore.core.memory.scoring import EVIDENCE, Words, read_question, score
+from roomlore.core.memory.scoring import (
+    EVIDENCE,
+    KINDS,
+    AnswerModel,
+    Matches,
+    Words,
+    asked_for,
+    held,
+    read_question,
+    score,
+)
 
 
 def kinds(flags) -> set[str]:

@@ -136,8 +136,11 @@ def test_a_decision_of_a_conversation_that_is_shown_is_not_dropped(texts):
     for most in (60, 500):
         (shown,) = Draft("room", entries, max_tokens=most, count=COUNT).finished({}).entries
         assert shown.why == "question"
-        assert [(line.message_id, line.decides) for line in shown.lines] == [("m2", True), ("m4", False)]
-        assert "docs site at the new" in shown.lines[0].text or "决定" in shown.lines[0].text
+        asked, *rest = [(line.message_id, line.decides) for line in shown.lines]
+        assert asked == ("m4", False), "the question heads the open questions, not what was decided"
+        assert shown.lines[0].text.startswith(shown.title.rstrip("…"))
+        assert rest[-1] == ("m2", True)
+        assert "docs site at the new" in shown.lines[-1].text or "决定" in shown.lines[-1].text
         assert any(line.lstrip().startswith("! ") for line in shown.rendered().splitlines())
 
 
@@ -150,7 +153,89 @@ def test_what_was_decided_is_named_by_the_decision(texts):
     (shown,) = Draft("room", entries, max_tokens=500, count=COUNT).finished({}).entries
     assert shown.why == "decision"
     assert "decided" in shown.title or "决定" in shown.title
-    assert [line.message_id for line in shown.lines] == ["m2"]
+    assert [(line.message_id, line.decides) for line in shown.lines] == [("m1", False), ("m2", True)]
+
+
+WAITING = [
+    ("@ann which trail do we take?", "the lake trail", "which one, the long one?", "thanks!"),
+    ("@ann 我们走哪条路线？", "走湖边那条", "哪条，长的那条？", "谢谢！"),
+]
+
+
+@pytest.mark.parametrize("said", WAITING, ids=["en", "zh"])
+def test_what_others_answered_does_not_wait_for_the_reader(said):
+    asked, told, back, thanks = said
+
+    def shown(*more: tuple[str, str]) -> tuple[str, TalkState]:
+        texts = [(asked, "bob"), *more]
+        entries = [entry(n, text, who, near=dict.fromkeys(range(1, n), 0.9)) for n, (text, who) in enumerate(texts, 1)]
+        (one,) = Draft("room", entries, max_tokens=500, count=COUNT, for_user="ann").finished({}).entries
+        return one.why, one.state
+
+    assert shown() == ("waits", TalkState.OPEN)
+    assert shown((told, "cy")) == ("mentions", TalkState.ANSWERED)
+    assert shown((back, "cy")) == ("waits", TalkState.OPEN), "a question back is no answer"
+    assert shown((f"{back} {told}.", "cy"))[0] == "mentions"
+    assert shown((thanks, "bob"))[0] == "mentions"
+    assert shown((told, "bob")) == ("waits", TalkState.OPEN), "the one who asks goes on"
+
+
+@pytest.mark.parametrize("texts", DECIDED, ids=["en", "zh"])
+def test_what_waits_for_the_reader_heads_its_entry(texts):
+    said = [*zip(texts[:3], ("cy", "bob", "小李"), strict=True), (f"@ann {texts[3]}", "bob"), (texts[1], "bob")]
+    entries = [entry(n, text, who, near=dict.fromkeys(range(1, n), 0.9)) for n, (text, who) in enumerate(said, 1)]
+    for most in (60, 120, 500):
+        draft = Draft("room", entries, max_tokens=most, count=COUNT, for_user="ann")
+        (shown,) = draft.finished({1: "We decided something"}).entries
+        assert (shown.why, shown.lines[0].message_id) == ("waits", "m4")
+        assert "decided" not in shown.title
+        assert "决定" not in shown.title
+        first = shown.rendered().splitlines()[0]
+        assert first.startswith("@ ")
+        assert texts[3][:8] in first
+
+
+SMALL = [
+    [
+        ("who comes on the hike on Saturday?", 0),
+        ("the printer is broken, who can be called?", 1),
+        ("I am in for the hike, on the lake trail", 0),
+        ("The printer? Call Jim, extension 412", 1),
+        ("the lake trail is 12 km", 0),
+        ("Jim looks at the printer at three", 1),
+        ("I bring sandwiches for the hike", 0),
+        ("the hike begins at 8:30 at the station", 0),
+        ("the printer needs a new drum", 1),
+    ],
+    [
+        ("星期六谁去爬山？", 0),
+        ("打印机又坏了，该找谁修？", 1),
+        ("我去爬山，走湖边路线", 0),
+        ("打印机？找老金，分机412", 1),
+        ("湖边路线有12公里", 0),
+        ("老金三点来看打印机", 1),
+        ("爬山我带三明治", 0),
+        ("爬山八点半在车站集合", 0),
+        ("打印机要换硒鼓", 1),
+    ],
+]
+
+
+@pytest.mark.parametrize("said", SMALL, ids=["en", "zh"])
+@pytest.mark.parametrize("mixed", [False, True], ids=["two conversations", "one"])
+def test_a_small_room_gets_the_lines_that_it_is_allowed(said, mixed):
+    entries = []
+    for n, (text, subject) in enumerate(said, 1):
+        near = {m: 0.9 if mixed or said[m - 1][1] == subject else 0.05 for m in range(1, n)}
+        entries.append(entry(n, text, f"p{n}", near=near))
+    digest = Draft("room", entries, max_tokens=800, count=COUNT).finished({})
+    assert len(digest.entries) == (1 if mixed else 2)
+    lines = [line for one in digest.entries for line in one.lines]
+    assert 6 <= len(lines) < len(said), "two for three messages"
+    assert any("412" in line.text for line in lines), "what answers a question is among them"
+    few = Draft("room", entries, max_tokens=120, count=COUNT).finished({})
+    assert few.tokens <= 120
+    assert len(few.entries) == len(digest.entries), "less room costs lines, not conversations"
 
 
 @pytest.mark.parametrize(

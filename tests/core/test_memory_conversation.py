@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from roomlore.core.memory.conversation import conversations_of
+from roomlore.core.memory.extraction import conversations_of
 from roomlore.core.models import LinkKind, MessageFeatures, Role
 from roomlore.testing.builders import START, entry, link
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from roomlore.core.audience import evidence_of
-from roomlore.core.memory.folding import AT_ONCE, FOLDED, MAX_FOLDED, MAX_SHORT, fold_changes, fold_due
+from roomlore.core.memory.extraction import AT_ONCE, FOLDED, MAX_FOLDED, MAX_SHORT, fold_changes, fold_due
 from roomlore.core.memory.memory import Action, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.testing import builders
 from roomlore.testing.builders import START

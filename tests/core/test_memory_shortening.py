@@ -2,8 +2,7 @@
 
 import pytest
 
-from roomlore.core.memory.extraction import kept
-from roomlore.core.memory.shortening import shortened
+from roomlore.core.memory.extraction import kept, shortened
 from roomlore.core.text import graphemes
 
 

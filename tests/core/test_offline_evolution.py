@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from offline_rooms import MONDAY, ROOM, Said, answer, memory, said_in
 
-from roomlore.core.evolution.offline import offline_answer
+from roomlore.core.evolution.offline import StatementParts, future_days, offline_answer, parse_statement, written
 from roomlore.core.evolution.offline.cues import agrees, sense_of
-from roomlore.core.evolution.offline.finding import StatementParts, parse_statement, written
-from roomlore.core.evolution.offline.future_days import future_days
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of, message_handles
 from roomlore.core.evolution.requests import Operation, Plan, Rules, ScopeState

@@ -7,8 +7,17 @@ import pytest
 
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
-from roomlore.core.privacy.redaction import Redaction, Taken, features_without, record_without, without_person
-from roomlore.core.privacy.traces import Traces, passages, weight, without_copies
+from roomlore.core.privacy import (
+    Redaction,
+    Taken,
+    Traces,
+    features_without,
+    passages,
+    record_without,
+    weight,
+    without_copies,
+    without_person,
+)
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

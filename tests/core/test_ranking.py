@@ -60,10 +60,10 @@ class TestAnswers:
     def test_a_like_question_passes_its_relevance_to_what_answers_it(self):
         room = MadeRoom(*self.ASKED, *self.OTHERS, links={2: (1, 0.5), 3: (1, 0.9)})
         found = room.search("where is the staging password kept?")
-        assert [one.arrival for one in found[:3]] == [3, 2, 1]
+        assert [one.arrival for one in found[:3]] == [3, 1, 2]
         assert found[0].signals["answers"] > 0
         assert "answers a question like it" in found[0].reason
-        assert [one.question for one in found[:3]] == [1, 1, None]
+        assert [one.question for one in found[:3]] == [1, None, 1]
 
     def test_an_answer_far_away_is_found_by_its_link(self):
         late = ("cy", "in the vault under team and stage")

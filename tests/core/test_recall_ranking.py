@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from recall_facts import count, fact, facts, recall, said, statements
-from roomlore.core.recall.options import RecallOptions
 from roomlore.core.recall.ranking import FactSet, confidence_of, fill, rank
+from roomlore.core.recall.recollection import RecallOptions
 from roomlore.core.recall.words import Topic, amount, topic_of
 
 

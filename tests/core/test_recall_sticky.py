@@ -3,8 +3,8 @@
 import pytest
 
 from recall_facts import count, fact, recall, statements
-from roomlore.core.recall.options import RecallOptions
 from roomlore.core.recall.ranking import FactSet
+from roomlore.core.recall.recollection import RecallOptions
 
 GAMES = ("chess", "draughts", "bridge", "poker", "backgammon")
 PLACES = ("Lisbon", "Vienna", "Oslo", "Rome", "Madrid", "Prague", "Cairo", "Athens")

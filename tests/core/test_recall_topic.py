@@ -1,6 +1,6 @@
 """The part of a conversation that facts are recalled for."""
 
-from roomlore.core.recall.options import ConversationMessage as Line
+from roomlore.core.recall.recollection import ConversationMessage as Line
 from roomlore.core.recall.words import topic_of
 
 TALK = [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role, StoredMessage
-from roomlore.core.replies.conversation import MAX_EARLIER, Speaking, matched, read_conversation
+from roomlore.core.replies.reply import MAX_EARLIER, Speaking, matched, read_conversation
 
 WHO = Speaking(room_id="r", speaker_id="ann", agent_id="bot")
 AT = datetime(2026, 5, 1, tzinfo=UTC)

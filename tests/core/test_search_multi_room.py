@@ -9,9 +9,18 @@ from hypothesis import strategies as st
 
 from roomlore.core.audience import ALWAYS, Window
 from roomlore.core.models import Room
-from roomlore.core.search.facts import facts_of, from_micros, to_micros
+from roomlore.core.search.facts import (
+    MultiRoom,
+    Part,
+    allowed,
+    facts_of,
+    from_micros,
+    is_whole,
+    last_of_senders,
+    part_of,
+    to_micros,
+)
 from roomlore.core.search.hits import FactRows, Nearest, Postings, RoomFacts
-from roomlore.core.search.multi_room import MultiRoom, Part, allowed, is_whole, last_of_senders, part_of
 from roomlore.core.search.query import read_query
 from roomlore.core.search.ranking import rank
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
-from roomlore.core.sessions.intake import Batch, joins_a_turn
+from roomlore.core.sessions.session import Batch, joins_a_turn
 
 NOW = datetime(2026, 5, 4, 9, tzinfo=UTC)
 ROLES = {"u": Role.USER, "a": Role.ASSISTANT, "s": Role.SYSTEM, "t": Role.TOOL}

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Role
 from roomlore.core.sessions.session import DERIVED, SessionMessage, SessionValue, check_patch, merge, own_state
-from roomlore.core.sessions.state import from_text, to_text, value_of
-from roomlore.core.sessions.window import Segment
+from roomlore.core.sessions.window import Segment, from_text, to_text, value_of
 from roomlore.testing import checkpoint, session
 
 jsons = st.recursive(

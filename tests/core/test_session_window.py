@@ -11,7 +11,6 @@ from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BudgetTooSmall, InvalidInput
 from roomlore.core.models import Role
 from roomlore.core.sessions.session import SessionMessage
-from roomlore.core.sessions.state import value_of
 from roomlore.core.sessions.window import (
     MAX_TURNS,
     MAX_WINDOW,
@@ -22,6 +21,7 @@ from roomlore.core.sessions.window import (
     flat,
     show,
     turns_of,
+    value_of,
     verbatim,
 )
 from roomlore.testing import checkpoint, session

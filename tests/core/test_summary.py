@@ -10,7 +10,8 @@ import pytest
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
-from roomlore.core.summary import SpeakerText, accepted, extract
+from roomlore.core.summary import accepted, extract
+from roomlore.core.summary.sentences import SpeakerText
 
 count = EncodingTokens().count
 
@@ -204,7 +205,8 @@ def test_a_quotation_that_never_ends_holds_nothing_together(text):
 def test_every_process_makes_the_same_summary():
     program = """
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.summary import SpeakerText, extract
+from roomlore.core.summary import extract
+from roomlore.core.summary.sentences import SpeakerText
 said = [SpeakerText("User", f"I saw bird {n % 7}, cow {n % 5} and fox {n % 3} in town {n}.") for n in range(200)]
 print(extract("", said, max_tokens=200, count=EncodingTokens().count))
 """

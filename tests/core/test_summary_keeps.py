@@ -4,9 +4,10 @@ import pytest
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
-from roomlore.core.summary import SpeakerText, accepted, completed, echoes, extract
+from roomlore.core.safety import DECISION, SAFETY, importance
+from roomlore.core.summary import accepted, completed, echoes, extract
 from roomlore.core.summary.corrections import GONE, corrected
-from roomlore.core.summary.importance import DECISION, SAFETY, importance
+from roomlore.core.summary.sentences import SpeakerText
 
 count = EncodingTokens().count
 CHATTER = [

@@ -2,8 +2,8 @@
 
 import pytest
 
+from roomlore.core.addresses import check_public, signed_headers
 from roomlore.core.errors import InvalidInput
-from roomlore.core.webhook import check_public, signed_headers
 
 
 def test_a_signature_is_that_of_the_standard():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roomlore.core.memory.words_diff import Piece, new_text, old_text, words_diff
+from roomlore.core.memory.log import Piece, new_text, old_text, words_diff
 
 _MARKS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}
 WORDS = st.sampled_from(

@@ -19,6 +19,7 @@ SIGNATURE = "a signature that the code says, and that a test compares with it"
 SYNTAX = "the form of a command, with words for what to put there"
 BENCH = "takes minutes to hours; its name and options are checked"
 DOCKER = "needs Docker and images from elsewhere; files, services and commands of ours are checked"
+PROGRAM = "needs another program, which a test runs the plugin without"
 LOCK = "asks a package index; part of a longer command"
 
 
@@ -61,6 +62,10 @@ CHECKED = [
     Listed("docs/how-to/back-up-and-restore.md", "docker compose", DOCKER),
     Listed("docs/how-to/one-container.zh.md", "docker build", DOCKER),
     Listed("docs/how-to/one-container.zh.md", "docker compose", DOCKER),
+    Listed("docs/how-to/hermes.md", "pip install roomlore\n", PROGRAM),
+    Listed("docs/how-to/langbot.zh.md", "pip install", PROGRAM),
+    Listed("docs/how-to/openclaw.md", "cd plugins/openclaw-roomlore", PROGRAM),
+    Listed("docs/how-to/openclaw.md", "pip install", PROGRAM),
     Listed("docs/how-to/production.md", "git clone", DOCKER),
     Listed("docs/how-to/production.zh.md", "git clone", DOCKER),
     Listed("docs/how-to/production.zh.md", "git pull", DOCKER),

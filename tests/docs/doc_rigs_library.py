@@ -13,8 +13,7 @@ from doc_rooms import said
 
 import roomlore
 import roomlore.surfaces.mem0
-from roomlore.core.chat import ToolCall
-from roomlore.core.providers import KNOWN_PROVIDERS
+from roomlore.core.chat import KNOWN_PROVIDERS, ToolCall
 from roomlore.testing.model_server import Says, serve_models
 
 

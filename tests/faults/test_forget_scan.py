@@ -12,7 +12,7 @@ from redis import Redis
 import roomlore
 from forget_rig import CHINESE, ENGLISH, ROOM, Figure, fill, in_files, replays
 from roomlore import Lore, Message, Role, Settings, Source, StorageUnavailable
-from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.core.privacy import ForgetReport
 from roomlore.ports.vectors import MESSAGES
 from roomlore.services.privacy import MessageEraser, VectorEraser
 from roomlore.services.privacy import forget_messages as rooms_without

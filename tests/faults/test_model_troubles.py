@@ -11,9 +11,8 @@ import pytest
 
 import roomlore
 from roomlore.adapters.chat import open_chat
-from roomlore.core.chat import LONGEST_PAUSE_SECONDS, ChatRequest, Offer, ToolCall
+from roomlore.core.chat import LONGEST_PAUSE_SECONDS, ChatRequest, Offer, Provider, ToolCall
 from roomlore.core.errors import ModelUnavailable
-from roomlore.core.providers import Provider
 from roomlore.testing import FrozenClock
 from roomlore.testing.model_server import (
     Break,

@@ -3,8 +3,8 @@
 import pytest
 
 from recall_facts import count, fact, facts, recall, statements
-from roomlore.core.recall.options import RecallOptions
 from roomlore.core.recall.ranking import FactSet
+from roomlore.core.recall.recollection import RecallOptions
 
 ENGLISH = (
     ("I am working on a Python project", "With FastAPI and SQLAlchemy", "How do I write the tests?"),

@@ -18,7 +18,7 @@ from roomlore.adapters.sql.words import spell_message
 from roomlore.core.audience import BEGINNING, END, EvidenceRoom, Presence, RoomPeople, Window
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandidates
 from roomlore.core.models import Entry, LinkKind, Role
-from roomlore.core.search.lexical import indexed_words
+from roomlore.core.search.query import indexed_words
 from roomlore.ports.storage import RoomBehind
 from roomlore.testing import START, change, checkpoint, entry, link, memory, session
 from roomlore.testing.contracts.evolutions import take

@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from roomlore import Settings
-from roomlore.core.providers import SUMMARY_MODEL
+from roomlore.core.chat import SUMMARY_MODEL
 
 PROVIDER, CHAT = "tested", "chat"
 

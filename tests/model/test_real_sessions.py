@@ -5,8 +5,8 @@ from talks import LANGUAGES, LATER_TURNS, TURNS
 
 import roomlore
 from roomlore.adapters.tokens import EncodingTokens
+from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.prompt import neutral
-from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.core.text import graphemes
 
 MAX_TOKENS = 96

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
-from roomlore.core.summary import SpeakerText, accepted, completed, extract
-from roomlore.core.summary.select import sentence_parts
+from roomlore.core.summary import accepted, completed, extract, sentence_parts
+from roomlore.core.summary.sentences import SpeakerText
 
 count = EncodingTokens().count
 

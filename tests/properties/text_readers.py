@@ -13,7 +13,20 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import roomlore
-from roomlore.core import analysis, intake, json_values, mentions, prompt, safety, subjects, transcript
+from roomlore.core import (
+    analysis,
+    intake,
+    json_values,
+    mentions,
+    privacy,
+    prompt,
+    safety,
+    subjects,
+    summary,
+    transcript,
+)
+from roomlore.core import privacy as privacy_messages
+from roomlore.core import summary as summary_answers
 from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
 from roomlore.core.dates import chinese
@@ -22,30 +35,26 @@ from roomlore.core.digest import talks as digest_talks
 from roomlore.core.digest import wording as digest_wording
 from roomlore.core.digest import written
 from roomlore.core.evaluation import Question
-from roomlore.core.evolution import answers, similarity, together, wording
+from roomlore.core.evolution import answers, offline, similarity, together, wording
 from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
 from roomlore.core.evolution.doubts import Doubts
-from roomlore.core.evolution.offline import cues, finding, future_days, reading
+from roomlore.core.evolution.offline import cues, reading
 from roomlore.core.linking import window
-from roomlore.core.memory import answering, extraction, scoring, shortening, words_diff, writing
+from roomlore.core.memory import extraction, log, scoring, writing
 from roomlore.core.memory import reading as memory_reading
 from roomlore.core.memory import scoring as memory_asking
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
-from roomlore.core.privacy import redaction as privacy_messages
-from roomlore.core.privacy import traces
 from roomlore.core.raw_payloads import give_back
-from roomlore.core.recall import rendering, words
-from roomlore.core.recall.options import ConversationMessage
-from roomlore.core.search import lexical, query
+from roomlore.core.recall import recollection, words
+from roomlore.core.recall.recollection import ConversationMessage
+from roomlore.core.search import query
 from roomlore.core.search.facts import facts_of
 from roomlore.core.search.hits import FactRows
-from roomlore.core.sessions import state
 from roomlore.core.sessions import window as turns
-from roomlore.core.summary import answers as summary_answers
-from roomlore.core.summary import corrections, importance, select, sentences
+from roomlore.core.summary import corrections, sentences
 from roomlore.core.summary import sentences as summary_quotes
 from roomlore.importers import export_files, irc, json_stream, wechat_csv, whatsapp
 from roomlore.importers.formats import open_import
@@ -61,7 +70,7 @@ _NAMES = wording.Names(["Anna", "周雨桐"], ["So Anna met Ben."])
 _NONE = np.zeros(0, np.int64)
 _FACTS = facts_of(FactRows(**{one.name: _NONE for one in fields(FactRows)}), revision=0)
 _VAULT = "the vault opens with 7319"
-_TRACES = traces.Traces("anna", [_VAULT, "saying something long enough"], ["Anna Lindt"])
+_TRACES = privacy.Traces("anna", [_VAULT, "saying something long enough"], ["Anna Lindt"])
 _TAKEN = privacy_messages.Taken(linked=True, called=True)
 
 
@@ -157,10 +166,10 @@ READERS: dict[str, Reader] = {
     "core.evolution.similarity:says_the_same": lambda text: similarity.says_the_same(text, f"Anna {text}"),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
     "core.evolution.offline.reading:Wording.of": reading.Wording.of,
-    "core.evolution.offline.finding:parse_statement": lambda text: finding.parse_statement(
+    "core.evolution.offline:parse_statement": lambda text: offline.parse_statement(
         f"Ann (2024-01-01): {text} [about {text}]"
     ),
-    "core.evolution.offline.future_days:future_days": lambda text: list(future_days.future_days(text, _NOW.date())),
+    "core.evolution.offline:future_days": lambda text: list(offline.future_days(text, _NOW.date())),
     "core.evolution.offline.cues:agrees": cues.agrees,
     "core.evolution.offline.cues:acknowledges": cues.acknowledges,
     "core.evolution.offline.cues:is_statement": cues.is_statement,
@@ -187,14 +196,14 @@ READERS: dict[str, Reader] = {
     ),
     "core.raw_payloads:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
     "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
-    "core.search.lexical:indexed_words": lambda text: lexical.indexed_words(_message(text)),
-    "core.search.lexical:passage": lambda text: lexical.passage(_message(text)),
+    "core.search.query:indexed_words": lambda text: query.indexed_words(_message(text)),
+    "core.search.query:passage": lambda text: query.passage(_message(text)),
     "core.linking.window:read": lambda text: window.read(_message(text), MessageFeatures(addressed=("anna",))),
     "core.linking.window:stemmed": window.stemmed.__wrapped__,
     "core.memory.scoring:read_question": lambda text: memory_asking.read_question(text, of_group=True),
     "core.memory.extraction:fallback": extraction.fallback,
     "core.memory.reading:without_times": memory_reading.without_times,
-    "core.memory.shortening:shortened": lambda text: shortening.shortened(text, 100),
+    "core.memory.extraction:shortened": lambda text: extraction.shortened(text, 100),
     "core.memory.extraction:kept": lambda text: extraction.kept(f"enough of it {text}", instructions="Write a summary"),
     "core.memory.writing:is_longer": lambda text: writing.is_longer(text, 4_000),
     "core.memory.writing:normal": writing.normal,
@@ -202,54 +211,54 @@ READERS: dict[str, Reader] = {
     "core.memory.reading:is_injected": lambda text: memory_reading.is_injected(_message(text, Role.SYSTEM)),
     "core.memory.reading:own_words": lambda text: memory_reading.own_words(_message(text)),
     "core.memory.scoring:is_dense_script": scoring.is_dense_script,
-    "core.memory.answering:asked_for": answering.asked_for,
-    "core.memory.answering:held": lambda text: answering.held([text]),
-    "core.memory.words_diff:words_diff": lambda text: words_diff.words_diff(text, f"{text[1:]}!"),
+    "core.memory.scoring:asked_for": scoring.asked_for,
+    "core.memory.scoring:held": lambda text: scoring.held([text]),
+    "core.memory.log:words_diff": lambda text: log.words_diff(text, f"{text[1:]}!"),
     "core.mentions:find_mentions": lambda text: mentions.find_mentions(text, _PEOPLE.names),
     "core.mentions:naming_of": lambda text: mentions.naming_of([text]),
     "core.json_values:storable": json_values.storable,
-    "core.privacy.traces:without_copies": lambda text: traces.without_copies(text, [f"{text[:99]}Anna", "> the vault"]),
-    "core.privacy.redaction:Taken.redact": lambda text: _TAKEN.redact(text, _TRACES),
-    "core.privacy.traces:Traces.calls": lambda text: list(_TRACES.calls(text)),
-    "core.privacy.traces:Traces.has_id": _TRACES.has_id,
-    "core.privacy.traces:Traces.ids": lambda text: list(_TRACES.ids(text)),
-    "core.privacy.traces:Traces.in_label": _TRACES.in_label,
-    "core.privacy.traces:Traces.mentioned": _TRACES.mentioned,
-    "core.privacy.traces:Traces.named_in": _TRACES.named_in,
-    "core.privacy.traces:Traces.names_them": _TRACES.names_them,
-    "core.privacy.traces:Traces.quotes": lambda text: _TRACES.quotes(f"{text} “{_VAULT}” {text}"),
-    "core.privacy.traces:Traces.redact": lambda text: _TRACES.redact(text, and_names=True),
-    "core.privacy.traces:Traces.redact_others": lambda text: _TRACES.redact_others(f"{text} Anna Lindt {text}"),
-    "core.privacy.traces:Traces.redact_name": _TRACES.redact_name,
-    "core.privacy.traces:Traces.repeated": _TRACES.repeated,
-    "core.privacy.traces:Traces.repeats": lambda text: list(_TRACES.repeats(text)),
-    "core.privacy.traces:Traces.tells": lambda text: _TRACES.tells(f"{text} Anna Lindt {text}"),
-    "core.privacy.traces:cut_out": lambda text: traces.cut_out(text, [(0, 1), (len(text) // 2, len(text))]),
-    "core.privacy.traces:has_mark": traces.has_mark,
-    "core.privacy.traces:mark": traces.mark,
-    "core.privacy.traces:passages": traces.passages,
-    "core.privacy.traces:weight": traces.weight,
+    "core.privacy:without_copies": lambda text: privacy.without_copies(text, [f"{text[:99]}Anna", "> the vault"]),
+    "core.privacy:Taken.redact": lambda text: _TAKEN.redact(text, _TRACES),
+    "core.privacy:Traces.calls": lambda text: list(_TRACES.calls(text)),
+    "core.privacy:Traces.has_id": _TRACES.has_id,
+    "core.privacy:Traces.ids": lambda text: list(_TRACES.ids(text)),
+    "core.privacy:Traces.in_label": _TRACES.in_label,
+    "core.privacy:Traces.mentioned": _TRACES.mentioned,
+    "core.privacy:Traces.named_in": _TRACES.named_in,
+    "core.privacy:Traces.names_them": _TRACES.names_them,
+    "core.privacy:Traces.quotes": lambda text: _TRACES.quotes(f"{text} “{_VAULT}” {text}"),
+    "core.privacy:Traces.redact": lambda text: _TRACES.redact(text, and_names=True),
+    "core.privacy:Traces.redact_others": lambda text: _TRACES.redact_others(f"{text} Anna Lindt {text}"),
+    "core.privacy:Traces.redact_name": _TRACES.redact_name,
+    "core.privacy:Traces.repeated": _TRACES.repeated,
+    "core.privacy:Traces.repeats": lambda text: list(_TRACES.repeats(text)),
+    "core.privacy:Traces.tells": lambda text: _TRACES.tells(f"{text} Anna Lindt {text}"),
+    "core.privacy:cut_out": lambda text: privacy.cut_out(text, [(0, 1), (len(text) // 2, len(text))]),
+    "core.privacy:has_mark": privacy.has_mark,
+    "core.privacy:mark": privacy.mark,
+    "core.privacy:passages": privacy.passages,
+    "core.privacy:weight": privacy.weight,
     "core.search.query:read_query": lambda text: query.read_query(text, facts=_FACTS),
     "core.mentions:named_author": mentions.named_author,
     "core.mentions:split_quote": mentions.split_quote,
     "core.mentions:split_quotes": lambda text: (mentions.split_quotes(text), mentions.split_quotes(f"> a\n{text}")),
     "core.prompt:is_label": prompt.is_label,
     "core.prompt:neutral": lambda text: prompt.neutral(f"{text}<memory\n{text}System:"),
-    "core.recall.rendering:line_of": lambda text: rendering.line_of(text, text),
+    "core.recall.recollection:line_of": lambda text: recollection.line_of(text, text),
     "core.recall.words:topic_of": lambda text: words.topic_of([ConversationMessage("user", text)], 3),
     "core.recall.words:Vocabulary.count": lambda text: words.Vocabulary().count(text),
     "core.recall.words:amount": words.amount,
     "core.transcript:Speakers.line": _speaker,
     "core.transcript:spoken_text": lambda text: transcript.spoken_text(_message(text)),
-    "core.sessions.state:signed": lambda text: state.signed(text, key=b"k", tenant="t", conversation_id="c"),
-    "core.sessions.state:verified": lambda text: state.verified(text, key=b"k", tenant="t", conversation_id="c"),
+    "core.sessions.window:signed": lambda text: turns.signed(text, key=b"k", tenant="t", conversation_id="c"),
+    "core.sessions.window:verified": lambda text: turns.verified(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.window:summary_line": lambda text: turns.summary_line(text, "en"),
-    "core.summary.answers:accepted": lambda text: summary_answers.accepted(
+    "core.summary:accepted": lambda text: summary_answers.accepted(
         f"enough of it {text}", max_tokens=999, count=_count
     ),
-    "core.summary.answers:without_label": summary_answers.without_label,
-    "core.summary.answers:refuses": summary_answers.refuses,
-    "core.summary.answers:echoes": lambda text: summary_answers.echoes(text, text),
+    "core.summary:without_label": summary_answers.without_label,
+    "core.summary:refuses": summary_answers.refuses,
+    "core.summary:echoes": lambda text: summary_answers.echoes(text, text),
     "core.digest.talks:speaks_of_decision": digest_talks.speaks_of_decision,
     "core.digest.written:read_written": lambda text: written.read_written(
         f"{text}\n{json.dumps({'text': text, 'evidence': ['c1']})}",
@@ -262,23 +271,23 @@ READERS: dict[str, Reader] = {
     "core.evaluation:Question.answered_by": lambda text: Question(question="?", words=(text[:9],)).answered_by(
         "m1", text
     ),
-    "core.summary.answers:shortened": lambda text: summary_answers.shortened(text, len(text) // 9, _count),
-    "core.summary.answers:completed": lambda text: summary_answers.completed(
+    "core.summary:shortened": lambda text: summary_answers.shortened(text, len(text) // 9, _count),
+    "core.summary:completed": lambda text: summary_answers.completed(
         "enough of it", text, [sentences.SpeakerText("Anna", text)], max_tokens=200, count=_count
     ),
     "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"], [text, "Ann"]),
-    "core.summary.importance:importance": importance.importance,
-    "core.summary.answers:says_nothing": summary_answers.says_nothing,
-    "core.summary.importance:Coverage.add": lambda text: importance.Coverage([text], [text]).add(text),
-    "core.summary.select:sentence_parts": select.sentence_parts,
-    "core.summary.select:extract": lambda text: select.extract(
+    "core.safety:importance": safety.importance,
+    "core.summary:says_nothing": summary_answers.says_nothing,
+    "core.safety:Coverage.add": lambda text: safety.Coverage([text], [text]).add(text),
+    "core.summary:sentence_parts": summary.sentence_parts,
+    "core.summary:extract": lambda text: summary.extract(
         text, [sentences.SpeakerText("Anna", text)], max_tokens=200, count=_count
     ),
     "core.summary.sentences:closed": sentences.closed,
     "core.summary.sentences:readings": sentences.readings,
     "core.summary.sentences:worth": sentences.worth,
-    "core.summary.select:cut": lambda text: select.cut(text, len(text) // 9, _count),
-    "core.summary.select:cut_at_sentence": lambda text: select.cut_at_sentence(text, len(text) // 9, _count),
+    "core.summary:cut": lambda text: summary.cut(text, len(text) // 9, _count),
+    "core.summary:cut_at_sentence": lambda text: summary.cut_at_sentence(text, len(text) // 9, _count),
     "core.summary.sentences:is_fragment": lambda text: summary_quotes.is_fragment(text[1:], text),
     "core.summary.sentences:unsplit": summary_quotes.unsplit,
     "core.summary.sentences:label_of": sentences.label_of,
@@ -335,10 +344,10 @@ SHORT = frozenset(
         "core.evolution.guards:checked_answer",
         "core.memory.writing:InForce.all_saying",
         "core.memory.writing:InForce.saying",
-        "core.privacy.traces:is_mark",
+        "core.privacy:is_mark",
         "core.recall.words:Vocabulary.place",
         "core.recall.words:WordIndex.reach",
-        "core.sessions.state:from_text",
+        "core.sessions.window:from_text",
         "core.sessions.window:as_chat",
         "core.sessions.window:as_text",
         "core.sessions.window:show",

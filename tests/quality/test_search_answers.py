@@ -54,7 +54,15 @@ async def places(room: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("room", "questions", "first"), [("team_en", 10, 8), ("team_zh", 10, 8), ("club_en", 6, 4), ("shop_zh", 6, 4)]
+    ("room", "questions", "first"),
+    [
+        ("team_en", 10, 8),
+        ("team_zh", 10, 8),
+        ("club_en", 6, 4),
+        ("shop_zh", 6, 4),
+        ("outing_en", 2, 2),
+        ("outing_zh", 2, 2),
+    ],
 )
 async def test_the_answer_comes_first_in_most_and_among_ten_in_all(room, questions, first):
     found = await places(room)

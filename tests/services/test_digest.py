@@ -9,6 +9,7 @@ import roomlore
 from engines import ENGINES
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import Heading, Message, Role, TalkState
+from roomlore.services.digest import digest_service
 from roomlore.wiring import Lore
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -282,3 +283,34 @@ async def test_a_thread_has_one_title(lore: Lore) -> None:
         states = {one.thread_id: one.state for _, one in listed}
         assert {entry.thread_id: entry.state for entry in digest.entries} == states
         assert TalkState.OPEN in states.values()
+
+
+async def test_what_no_digest_shows_does_not_count_towards_its_limit(
+    lore: Lore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest_service, "MAX_READ", 4)
+    monkeypatch.setattr(digest_service, "_AT_ONCE", 3)
+    notices = [
+        Message(id=f"s{n}", room_id="team", sender_id="sys", text="joined", role=Role.SYSTEM, sent_at=START)
+        for n in range(9)
+    ]
+    tools = [
+        Message(
+            id=f"t{n}",
+            room_id="team",
+            sender_id="bot",
+            text="",
+            role=Role.ASSISTANT,
+            has_tool_calls=True,
+            sent_at=START,
+        )
+        for n in range(4)
+    ]
+    await lore.messages.add([*said(ENGLISH[:5]), *notices, *tools])
+    digest = await lore.digest("team", since=START - timedelta(days=1), max_tokens=2_000)
+    shown = {line.message_id for entry in digest.entries for line in entry.lines}
+    assert "m3" in shown, "seventeen newer messages are notices, tool calls or empty"
+    assert "m0" not in shown, "only four are read"
+    assert digest.messages == 18
+    monkeypatch.setattr(digest_service, "MAX_LOOKED_AT", 10)
+    assert (await lore.digest("team", since=START - timedelta(days=1))).entries == ()

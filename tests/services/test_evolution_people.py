@@ -15,7 +15,7 @@ from roomlore import Lore, Message, Role
 from roomlore.adapters.cron import Cron
 from roomlore.core.prompt import Prompt
 from roomlore.services.evolution import Asking, Schedule
-from roomlore.testing.coordination import FrozenClock
+from roomlore.testing.doubles import FrozenClock
 from roomlore.testing.model_server import Asked, Fails, ModelServer
 
 ZONE = ZoneInfo("Asia/Shanghai")

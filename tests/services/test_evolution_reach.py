@@ -9,7 +9,7 @@ from evolution_rig import ENGLISH, active, block, both, create, elsewhere, keep,
 from roomlore import Lore, Message
 from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.services.evolution import Applying, Reading
-from roomlore.testing.coordination import FrozenClock
+from roomlore.testing.doubles import FrozenClock
 from roomlore.testing.model_server import ModelServer
 
 MONDAY = datetime(2026, 11, 16, 12, tzinfo=UTC)

@@ -27,7 +27,7 @@ from evolution_rig import (
 )
 from extraction_rig import until
 from roomlore import Message
-from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.sql.memories import EvolutionRecords
 from roomlore.core.errors import Conflict, ModelUnavailable, NotFound, StorageUnavailable
 from roomlore.core.memory.memory import Action, Source

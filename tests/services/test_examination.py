@@ -3,10 +3,10 @@
 import asyncio
 import time
 
-from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.adapters.inprocess import SystemClock
 from roomlore.core.errors import CacheUnavailable, InvalidInput
 from roomlore.core.health import Finding, say
-from roomlore.services.doctor import Probe, examine
+from roomlore.services.health import Probe, examine
 
 WELL = say("langfuse.answers", name="好 well")
 

@@ -31,14 +31,14 @@ from extraction_rig import (
     with_times,
 )
 from roomlore import Message, Role, Settings
-from roomlore.adapters.inprocess.durable import InProcessWork
+from roomlore.adapters.inprocess import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql.work import Watermarks
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
-from roomlore.services.extraction.summaries import PROMPT
+from roomlore.services.extraction.extraction_service import PROMPT
 from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
 NO_USABLE_ANSWER = "a model provider gave no usable answer"
@@ -308,7 +308,7 @@ async def test_an_answer_that_nobody_foresaw_is_a_fallback_too(caplog, monkeypat
     def broken(_: str, **__: str) -> None:
         raise KeyError("小明 said something")
 
-    monkeypatch.setattr("roomlore.services.extraction.summaries.kept", broken)
+    monkeypatch.setattr("roomlore.services.extraction.extraction_service.kept", broken)
     async with ModelServer(default=CHINESE.summary) as server, opened(server) as lore:
         await replies(lore, CHINESE, 5)
         await extracted(lore)
@@ -396,7 +396,7 @@ async def test_a_broken_summariser_never_reaches_who_writes(monkeypatch):
     async def broken(self, conversation: str) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("roomlore.services.extraction.summaries.MemorySummaries.of", broken)
+    monkeypatch.setattr("roomlore.services.extraction.extraction_service.MemorySummaries.of", broken)
     async with ModelServer() as server, opened(server, extract_every=1) as lore:
         for n in range(1, 6):
             report = await lore.messages.add(reply(n, "好的"))

@@ -5,7 +5,7 @@ import pytest
 import roomlore
 from extraction_rig import CHINESE, ENGLISH, MODEL, Tongue, both, conversation, extracted, memories, opened, replies
 from roomlore import Settings
-from roomlore.core.memory.folding import AT_ONCE, FOLDED, MAX_SHORT
+from roomlore.core.memory.extraction import AT_ONCE, FOLDED, MAX_SHORT
 from roomlore.core.memory.memory import Action
 from roomlore.testing.model_server import Asked, ModelServer
 

@@ -170,4 +170,5 @@ async def test_what_it_is_at_is_seen(durable_work, sqlite_url):
         (job,) = await lore.jobs.page()
         assert (job.kind, job.room_id, job.status) == ("extraction", "r", "running")
         assert job.progress == "asking a model about 10 messages"
-        assert (await lore.jobs.wait(job.job_id)).status == "done"
+        done = await lore.jobs.wait(job.job_id)
+        assert (done.status, done.progress) == ("done", "a memory of 10 messages")

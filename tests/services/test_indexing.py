@@ -9,7 +9,7 @@ import roomlore
 from engines import ENGINES
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.vectors import SqlVectors
-from roomlore.core.search import lexical
+from roomlore.core.search import query
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.vectors import MESSAGES
 from roomlore.services.indexing import rebuild as words
@@ -237,7 +237,7 @@ async def test_words_read_otherwise_are_indexed_anew_by_themselves(url, monkeypa
         await lore.index.catch_up()
     monkeypatch.setattr(words, "WORDS_MODEL", EmbeddingModel(name="words-test", dimensions=0))
     monkeypatch.setattr("roomlore.services.indexing.index_state.WORDS_MODEL", words.WORDS_MODEL)
-    monkeypatch.setattr(lexical, "terms", lambda text: [word[::-1] for word in text.split()])
+    monkeypatch.setattr(query, "terms", lambda text: [word[::-1] for word in text.split()])
     async with opened(url) as lore:
         assert (await lore.messages.search("tea", "deploy")).degraded
         await lore.index.catch_up()

@@ -9,9 +9,8 @@ import pytest
 from engines import ENGINES
 from roomlore import Conflict, InvalidInput, ModelUnavailable, NotFound
 from roomlore.adapters.dbos import open_dbos
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.durable import InProcessWork, LateWork
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters.inprocess import InProcessWork, LateWork, SystemClock
+from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.work import work_name
 from roomlore.services.jobs import JobService, counted
 

@@ -12,7 +12,7 @@ from memory_rig import Rig, create, delete, merge, update
 from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, Message, NewMemory, NotFound, Source
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action
-from roomlore.core.privacy.traces import is_mark, mark
+from roomlore.core.privacy import is_mark, mark
 from roomlore.testing import START, change, evolution
 
 TEA = "group:茶"

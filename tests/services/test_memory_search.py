@@ -13,7 +13,7 @@ from roomlore.core.memory.scoring import CHINESE
 from roomlore.core.search.hits import VectorPoint, Vectors
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services import memory_search
-from roomlore.testing.coordination import FrozenClock
+from roomlore.testing.doubles import FrozenClock
 from roomlore.testing.embedding import HashEmbedder
 
 GROUP = roomlore.MemoryKind.GROUP

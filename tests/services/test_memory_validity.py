@@ -13,7 +13,7 @@ from roomlore import InvalidInput, Memory, MemoryKind, Message, NewMemory, Sourc
 from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.requests import ScopeState
-from roomlore.testing.coordination import FrozenClock
+from roomlore.testing.doubles import FrozenClock
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -116,11 +116,27 @@ async def test_a_block_shows_since_when_a_fact_holds_and_when_it_ends(lore):
     )
 
 
-async def test_a_date_is_no_time(lore):
-    with pytest.raises(
-        InvalidInput, match=r"valid_until is datetime.date\(2027, 1, 1\); it must be a datetime, such as"
-    ):
-        await lore.memories.add(ANNA, "is away", valid_until=date(2027, 1, 1))
+@pytest.mark.parametrize(
+    ("zone", "first", "last", "begins", "ends"),
+    [
+        ("UTC", date(2027, 1, 1), date(2027, 1, 1), "2027-01-01T00", "2027-01-02T00"),
+        ("Asia/Shanghai", date(2027, 1, 1), date(2027, 1, 3), "2026-12-31T16", "2027-01-03T16"),
+        ("Europe/Berlin", date(2027, 3, 28), date(2027, 3, 28), "2027-03-27T23", "2027-03-28T22"),
+        ("Asia/Shanghai", date.min, date.max, "0001-01-01T00", "9999-12-31T23"),
+    ],
+)
+async def test_a_day_counts_whole_in_the_zone_of_the_room(zone, first, last, begins, ends):
+    async with roomlore.open("sqlite://", settings=roomlore.Settings(time_zone=zone)) as lore:
+        made = await lore.memories.add(ANNA, "is away", valid_from=first, valid_until=last)
+        later = await lore.memories.update(made.memory_id, valid_from=None, valid_until=first)
+    assert made.valid_from.isoformat().startswith(begins)
+    assert made.valid_until.isoformat().startswith(ends)
+    assert later.valid_until > made.valid_from
+
+
+async def test_what_is_neither_a_day_nor_a_time_is_refused(lore):
+    with pytest.raises(InvalidInput, match="valid_until is '2027-01-01'; it must be a datetime or a date, such as"):
+        await lore.memories.add(ANNA, "is away", valid_until="2027-01-01")
 
 
 @pytest.mark.parametrize("until", [NOW, NOW - DAY])

@@ -11,10 +11,18 @@ from contextlib import AsyncExitStack, aclosing
 import pytest
 
 from roomlore.adapters.chat import open_chat
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
-from roomlore.core.chat import ChatAnswer, ChatRequest, ModelRegistry, ToolCall, Usage
+from roomlore.adapters.telemetry import PrometheusTelemetry
+from roomlore.core.chat import (
+    EVOLVE_MODEL,
+    SHIPPED,
+    SUMMARY_MODEL,
+    ChatAnswer,
+    ChatRequest,
+    ModelRegistry,
+    ToolCall,
+    Usage,
+)
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
-from roomlore.core.providers import EVOLVE_MODEL, SHIPPED, SUMMARY_MODEL
 from roomlore.services.models import ModelService
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.testing import FrozenClock

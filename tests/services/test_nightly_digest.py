@@ -19,7 +19,7 @@ from roomlore.core.errors import InvalidInput, Unavailable
 from roomlore.core.models import Message
 from roomlore.services.digest import DIGEST
 from roomlore.testing.builders import START
-from roomlore.testing.coordination import FrozenClock
+from roomlore.testing.doubles import FrozenClock
 from roomlore.testing.loopback import LoopbackServer
 from roomlore.wiring import Lore
 

@@ -6,9 +6,9 @@ import pytest
 
 from roomlore.adapters.sql import connect
 from roomlore.core.errors import StorageUnavailable
-from roomlore.services.doctor import Readiness
+from roomlore.services.health import Readiness
 from roomlore.testing import FrozenClock
-from roomlore.testing.faults import FaultyStorage
+from roomlore.testing.doubles import FaultyStorage
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def clock():
 
 @pytest.fixture
 async def readiness(storage, clock, monkeypatch):
-    monkeypatch.setattr("roomlore.services.doctor._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("roomlore.services.health._PATIENCE_SECONDS", 0.05)
     made = Readiness(storage=storage, clock=clock)
     yield made
     await made.close()

@@ -13,10 +13,10 @@ from recall_facts import count, fact
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus
-from roomlore.core.recall.options import ConversationMessage, Recollection
+from roomlore.core.recall.recollection import ConversationMessage, Recollection
 from roomlore.core.search.hits import Vectors
 from roomlore.services.recall import RecallCache
-from roomlore.testing.coordination import FrozenClock
+from roomlore.testing.doubles import FrozenClock
 from roomlore.testing.embedding import HashEmbedder
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

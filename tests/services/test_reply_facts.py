@@ -17,8 +17,8 @@ from roomlore.core.audience import evidence_of
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.search.hits import Vectors
+from roomlore.testing.doubles import FaultyStorage
 from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.faults import FaultyStorage
 from roomlore.testing.model_server import Asked
 
 NOW = datetime.now(UTC)

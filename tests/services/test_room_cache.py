@@ -7,8 +7,8 @@ import pytest
 
 import roomlore
 from roomlore import Message
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters.inprocess import SystemClock
+from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.linking.room import RoomState
 from roomlore.core.models import Room

@@ -7,7 +7,7 @@ import pytest
 
 import roomlore
 from roomlore import InvalidInput, Lore, Member, Message, NotFound
-from roomlore.services.messages import search_rooms
+from roomlore.services.messages import search
 from roomlore.testing.embedding import HashEmbedder
 
 START = datetime(2024, 5, 6, 9, tzinfo=UTC)
@@ -138,10 +138,10 @@ async def test_a_room_of_which_nothing_is_seen_is_unknown(lore: Lore) -> None:
 
 
 async def test_many_rooms_are_bounded_and_the_answer_says_so(lore: Lore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_rooms, "MAX_ROOMS", 2)
+    monkeypatch.setattr(search, "MAX_ROOMS", 2)
     answer = await lore.messages.search(query="deploy", viewer="room:dm", limit=50, mode="lexical")
     assert {hit.message.room_id for hit in answer.hits} == {"team", "dm"}
     assert "2 rooms used last" in (answer.degraded or "")
-    monkeypatch.setattr(search_rooms, "MAX_MESSAGES", 2)
+    monkeypatch.setattr(search, "MAX_MESSAGES", 2)
     answer = await lore.messages.search(query="deploy", viewer="room:dm", limit=50, mode="lexical")
     assert {hit.message.room_id for hit in answer.hits} == {"team"}

@@ -20,8 +20,8 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES
 from roomlore.services.privacy import IndexChecks, PrivacyService, Verifier
 from roomlore.services.privacy.verify import Holds, MessageChecks
+from roomlore.testing.doubles import FaultyStorage
 from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.faults import FaultyStorage
 from roomlore.testing.model_server import ModelServer
 
 SAID = {"m1": "谁去喝茶？", "m2": "Ann drinks green tea", "m3": ""}

@@ -11,7 +11,7 @@ from reply_rig import reply_settings
 from roomlore import Message
 from roomlore.core.integrity import Fault, ScopeCheck
 from roomlore.core.memory.memory import Action, Change, Scope
-from roomlore.core.privacy.traces import mark
+from roomlore.core.privacy import mark
 from roomlore.testing.model_server import ModelServer
 
 FIRST = """\

@@ -9,7 +9,7 @@ import pytest
 from docsite import commands, marked, reference, sync_stub
 
 import roomlore
-from roomlore.adapters.inprocess.telemetry import METRICS, SUMMARIES
+from roomlore.adapters.telemetry import METRICS, SUMMARIES
 from roomlore.importers import FORMATS
 from roomlore.settings import known_fields
 from roomlore.surfaces.http.problems import KINDS, STATUS, status_of

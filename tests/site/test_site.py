@@ -90,8 +90,8 @@ def pages(site) -> dict[str, Seen]:
 
 def place(page: str) -> str:
     """Return the path that the site has for a page of docs/."""
-    stem = page.removesuffix(".md").removesuffix("README").removesuffix("index").rstrip("/")
-    return posixpath.join(stem, "index.html")
+    folder, name = posixpath.split(page.removesuffix(".md"))
+    return posixpath.join(folder, "" if name in ("README", "index") else name, "index.html")
 
 
 def article(html: str) -> str:

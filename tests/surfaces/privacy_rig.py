@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from roomlore import Lore
-from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.core.privacy import ForgetReport
 from roomlore.services.privacy import IndexChecks, Verifier
 from roomlore.surfaces.long_work import LongWork
 from roomlore.testing import START
-from roomlore.testing.faults import FaultyStorage
+from roomlore.testing.doubles import FaultyStorage
 
 SECONDS = 60.0
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.cli.language import _errors, _words, interface_language, into_chinese
+from roomlore.surfaces.cli.language import _patterns, _words, interface_language, into_chinese
 
 HAN = re.compile("[\u4e00-\u9fff]")
 
@@ -46,7 +46,7 @@ def test_translations_of_errors_name_the_same_things():
     for english, chinese in _words("errors").items():
         assert set(re.findall(r"\{(\w+)\}", english)) == set(re.findall(r"\{(\w+)\}", chinese)), english
         assert HAN.search(chinese)
-    assert len(_errors()) == len(_words("errors"))
+    assert len(_patterns()) == len(_words("errors")) + len(_words("told"))
 
 
 @pytest.mark.parametrize(

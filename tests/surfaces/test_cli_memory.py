@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import roomlore
 from evolution_rig import CHINESE, both, create, delete, keep, lines, talk_of, update
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Action
 from roomlore.surfaces.cli import show, show_memories

@@ -68,11 +68,12 @@ def test_every_key_of_a_template_is_there_and_every_key_is_used():
     code = "".join(one.read_text("utf-8") for one in PACKAGE.iterdir() if one.name.endswith(".py"))
     used = set(re.findall(r"""t\(["']([\w.]+)["'][,)]""", "".join(TEMPLATES.values())))
     begun = set(re.findall(r"""t\(["']([\w.]+\.)["'] ~""", "".join(TEMPLATES.values())))
-    begun |= {"ago.", "left.", "reason.", "strategy."}
+    begun |= {"ago.", "left.", "place.", "reason.", "strategy."}
     assert used - known == set()
     assert {key for key in known - used if not key.startswith(tuple(begun))} == set()
     assert 'f"ago.' in code
     assert 'f"left.' in code
+    assert 'f"place.' in code
     assert 'f"strategy.' in code
     assert 'f"reason.' in code
 

@@ -7,17 +7,23 @@ from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 import pytest
+from console_rig import asking
 from hypothesis import given
 from hypothesis import strategies as st
 
 import roomlore
+from evolution_rig import opened as evolving
+from extraction_rig import CHINESE, ENGLISH, extracted, memories, replies
+from extraction_rig import opened as extracting
 from roomlore import Message, Settings
-from roomlore.core.counter_readings import CounterReading
-from roomlore.surfaces.console import health
+from roomlore.core.health import CounterReading
+from roomlore.surfaces import doctor_words
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.app import beside
+from roomlore.testing.embedding import HashEmbedder
+from roomlore.testing.model_server import Fails, ModelServer
 
 SPOKEN = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh-CN"}}
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -85,11 +91,11 @@ async def test_what_doctor_finds_is_shown_and_what_is_fine_folded_away(http, lor
     trouble, _, fine = shown.partition("<details>")
     told = {one.part: one for one in await lore.examine()}
     for text in (told["database"].said, told["database"].todo):
-        assert html.escape(health.told(text, language=language), quote=False) in trouble
+        assert html.escape(doctor_words.told(text, language=language), quote=False) in trouble
     for name in ("settings", "disk", "redis", "qdrant"):
         if name in told:
-            assert f"<strong>{health.part(name, language=language)}</strong>" in fine
-            assert html.escape(health.told(told[name].said, language=language), quote=False) in fine
+            assert f"<strong>{doctor_words.part(name, language=language)}</strong>" in fine
+            assert html.escape(doctor_words.told(told[name].said, language=language), quote=False) in fine
     if language == "zh":
         sentences = re.findall(r"<bdi>(.*?)</bdi>", shown)
         assert len(sentences) > 8
@@ -185,3 +191,41 @@ async def test_what_the_console_asks_for_itself_is_not_among_what_was_asked_for(
     for _ in range(3):
         shown = await page(http)
     assert "<code>GET /console" not in shown
+
+
+@pytest.mark.parametrize("language", SPOKEN)
+async def test_fallbacks_that_wait_for_a_model_are_told(language):
+    said = {"en": ENGLISH, "zh": CHINESE}[language]
+    failing = ModelServer(default=Fails(status=400))
+    async with failing, extracting(failing, seconds=5) as lore, asking(lore) as http:
+        await replies(lore, said, 5)
+        await extracted(lore)
+        (memory,) = await memories(lore)
+        assert memory.fallback
+        shown = await page(http, "/console/health/findings", language)
+    assert says(language, "notice.fallbacks", count=1) in shown
+    assert says(language, "notice.no_model") not in shown
+    assert says(language, "verdict.all.ok") not in shown
+
+
+@pytest.mark.parametrize("language", SPOKEN)
+async def test_jobs_that_failed_are_told(language):
+    failing = ModelServer(default=Fails(status=400))
+    async with failing, evolving(failing, seconds=60) as lore, asking(lore) as http:
+        await lore.messages.add(Message(id="m1", room_id="茶", sender_id="ann", text="喝茶 tea"))
+        begun = await lore.memories.begin_evolution("茶", mode="llm")
+        assert (await lore.jobs.wait(begun.job_id, 60)).status == "failed"
+        shown = await page(http, "/console/health/findings", language)
+    assert says(language, "notice.work_failed", count=1) in shown
+    assert "/console/jobs?status=failed" in shown
+    assert says(language, "verdict.all.ok") not in shown
+
+
+@pytest.mark.parametrize("language", SPOKEN)
+async def test_an_index_that_is_behind_is_told(language):
+    async with roomlore.open("sqlite://", embedder=HashEmbedder(), background=False) as lore, asking(lore) as http:
+        await lore.messages.add([Message(id="m1", room_id="茶", sender_id="ann", text="喝茶 tea")])
+        assert says(language, "notice.vectors_stale", count=1) in await page(http, language=language)
+        async for _ in lore.index.drain():
+            pass
+        assert says(language, "notice.vectors_stale", count=0) not in await page(http, language=language)

@@ -48,6 +48,7 @@ SHOWS = [
     "/memory?id=user:anna&step=50",
     "/memory?id=user:anna&at=2126-01-01",
     "/memory/one?id={old}",
+    "/memory/compare?id=user:anna&from=0",
     "/memory/evolving?id=tea&job={job}&evolution={evolution}",
     "/memory/forgetting?id=anna",
     "/memory/forgetting/would?id=anna",
@@ -70,6 +71,7 @@ SHOWS = [
 TELL_TEXT = {
     "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
     "/memory/write", "/visible", "/recall", "/room/since", "/people", "/person", "/forget", "/search", "/digest",
+    "/memory/compare",
 }  # fmt: skip
 """Pages on which a key that may read sees what is stored."""
 SENDS = [
@@ -87,6 +89,7 @@ SENDS = [
     ("/memory/change?what=revert&id={evolution}", {}),
     ("/memory/change?what=delete&id={new}", {}),
     ("/jobs/retry?id={job}", {}),
+    ("/jobs/retry", {"ids": "{job}"}),
     ("/session/change?what=summarise&id=tea", {}),
     ("/session/change?what=reset&id=tea", {}),
     ("/memory/change?what=forget&id=anna", {"typed": "anna"}),
@@ -102,6 +105,7 @@ both = pytest.mark.parametrize("language", LANGUAGES)
 ODD = ("0001-01-01T00:00+08:00", "'\"茶" + "9" * 400)
 MORE = ("/room?id=tea&before=1", "/session?id=tea&window=1", "/jobs?status=done", "/recall?scopes=user:anna&tokens=1")
 MORE_OF_A_SCOPE = tuple(f"/memory?id=tea&{name}=1" for name in ("at", "step", "to", "kind", "offset"))
+MORE_OF_POINTS = tuple(f"/memory/compare?id=user:anna&{name}=1" for name in ("from", "to", "from_at", "to_at"))
 PYTHON = re.compile(r"\w\.\w+\(|<\w+[ .:]|<class|object at 0x|\bb'|Traceback|\bNone\b|tzinfo")
 
 
@@ -227,7 +231,7 @@ async def test_a_key_without_a_scope_that_a_form_needs_changes_nothing(language,
 async def test_no_refusal_is_written_as_python_writes_its_values():
     refused = 0
     async with stored("zh") as (lore, ids), asking(lore) as http:
-        for path in (*SHOWS, *MORE, *MORE_OF_A_SCOPE):
+        for path in (*SHOWS, *MORE, *MORE_OF_A_SCOPE, *MORE_OF_POINTS):
             given = dict(parse_qsl(urlsplit(path.format(**ids)).query))
             for name, odd in product(given, ODD):
                 address = f"{ROOT}{urlsplit(path).path}?{urlencode({**given, name: odd})}"

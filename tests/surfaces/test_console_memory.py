@@ -14,7 +14,7 @@ from evolution_rig import CHINESE, ENGLISH, create, lines, opened, remember, tal
 from roomlore import Message, NewMemory
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.memory import Source
-from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.core.privacy import ForgetReport
 from roomlore.surfaces.console import memory_editing
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.http import create_app

@@ -1,10 +1,12 @@
 """What is new in a room is made once for all open pages that show it alike."""
 
 import asyncio
+import re
 
 import pytest
 from console_rig import LANGUAGES
 
+from roomlore import Message
 from roomlore.surfaces.console import rooms
 from roomlore.surfaces.console.live import Live
 
@@ -70,3 +72,20 @@ async def test_pages_in_other_languages_zones_and_after_changes_are_their_own(lo
     assert len(made) == 4
     await lore.messages.edit("tea", "m1", text="edited")
     assert "edited" in await since()
+
+
+async def test_messages_that_come_while_the_piece_is_made_push_none_out_of_it(lore, app, http):
+    def said(numbers) -> list[Message]:
+        return [Message(id=f"m{n}", room_id="tea", sender_id="ann", text=f"said {n} 说过") for n in numbers]
+
+    class Slow(Live):
+        """A server so busy that messages come between its look at the room and its reading of them."""
+
+        async def piece(self, key, make):
+            await lore.messages.add(said(range(5, 25)))
+            return await super().piece(key, make)
+
+    await lore.messages.add(said(range(5)))
+    app.state.live = Slow()
+    answer = await http.get("/console/room/since?id=tea&after=3")
+    assert re.findall(r'<li id="m(\d+)"', answer.text) == ["4", "5"]

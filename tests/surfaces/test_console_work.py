@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from evolution_rig import opened
+from evolution_rig import create, lines, opened
 from roomlore import Message
 from roomlore.surfaces.console.frame import tongue
 from roomlore.testing.model_server import Fails, ModelServer
@@ -86,6 +86,42 @@ async def test_a_job_that_failed_is_tried_again(connect_to, language):
             assert (await lore.jobs.wait(begun.job_id, SECONDS)).attempts > failed.attempts
             none = await http.post("/console/jobs/retry?id=none", data={"token": token})
             assert none.status_code == 404
+
+
+@in_both
+async def test_jobs_that_failed_alike_are_retried_with_one_click(connect_to, language):
+    async with ModelServer(default=Fails(status=400)) as server, opened(server, seconds=SECONDS) as lore:
+        begun = []
+        for room in ("tea", "茶"):
+            await lore.messages.add(Message(id="m1", room_id=room, sender_id="ann", text="hello there 你好"))
+            begun.append(await lore.memories.begin_evolution(room, mode="llm"))
+        before = [await lore.jobs.wait(one.job_id, SECONDS) for one in begun]
+        assert {one.status for one in before} == {"failed"}
+        async with connect_to(lore) as http:
+            shown = await page(http, "/console/jobs?status=failed", language=language)
+            assert says(language, "jobs.retry.all", count=2) in shown
+            token = re.search(r'name="token" value="([^"]+)"', shown)[1]
+            ids = html.unescape(re.search(r'name="ids" value="([^"]+)"', shown)[1])
+            assert sorted(ids.split()) == sorted(one.job_id for one in begun)
+            form = {"token": token, "ids": f"{ids}none\n".replace("\n", "\r\n")}
+            answer = await http.post("/console/jobs/retry", data=form)
+            assert answer.headers["location"] == "/console/jobs?done=retry&count=2"
+            after = await page(http, answer.headers["location"], language=language)
+            assert says(language, "jobs.retried.all", count=2) in after
+        for job in before:
+            assert (await lore.jobs.wait(job.job_id, SECONDS)).attempts > job.attempts
+
+
+@in_both
+async def test_what_came_of_a_job_is_shown(connect_to, language):
+    made = {"en": "They drink green tea", "zh": "他们喝绿茶"}[language]
+    async with ModelServer(default=lines(create(made, "c1"))) as server, opened(server, seconds=SECONDS) as lore:
+        await lore.messages.add(Message(id="m1", room_id="tea", sender_id="ann", text=made))
+        begun = await lore.memories.begin_evolution("tea")
+        await lore.jobs.wait(begun.job_id, SECONDS)
+        async with connect_to(lore) as http:
+            shown = await page(http, "/console/jobs", language=language)
+    assert "1 message read; memories: 1 new, 0 changed, 0 removed, 0 kept." in shown
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roomlore.adapters.inprocess.telemetry import METRICS, SUMMARIES, PrometheusTelemetry
+from roomlore.adapters.telemetry import METRICS, SUMMARIES, PrometheusTelemetry
 from roomlore.testing import FrozenClock
 
 BOARD = json.loads((Path(__file__).parents[2] / "deploy" / "grafana" / "roomlore.json").read_text(encoding="utf-8"))

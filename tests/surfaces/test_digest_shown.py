@@ -224,3 +224,42 @@ def test_the_command_line_names_threads(run):
     assert "m1" in run("search", "tea", "tea", "--since", "2024-04-30")
     assert "Nothing in tea fits" in run("search", "tea", "tea", "--since", "yesterday")
     assert all(one["state"] in ("open", "answered", "closed") for one in json.loads(run("threads", "tea", "--json")))
+
+
+async def name_threads(lore: roomlore.Lore) -> None:
+    """Store a title for every thread, as a model would have written it."""
+    named = {arrival: ("Tea 采购 <b>", 9) for arrival, _ in await lore.rooms.threads("tea")}
+    async with lore.storage.writing() as work:
+        await work.rooms.lock(tenant=lore.tenant, room_id="tea", now=parse_time("2024-05-02"))
+        await work.titles.put(
+            tenant=lore.tenant, room_id="tea", titles=named, made_by="p/m", now=parse_time("2024-05-02")
+        )
+
+
+async def test_a_title_by_a_model_is_shown_by_http_the_console_and_mcp(http, lore):
+    await lore.messages.add(messages())
+    await name_threads(lore)
+    threads = (await http.get("/rooms/tea/threads")).json()["threads"]
+    headings = (await http.get("/rooms/tea/headings", params={"message_id": "m2"})).json()["headings"]
+    digest = (await http.get("/rooms/tea/digest", params=QUERY)).json()["entries"]
+    assert {one["title"] for one in (*threads, *headings, *digest)} == {"Tea 采购 <b>"}
+    for page in ("/console/room?id=tea", "/console/digest?id=tea&since=2024-05-01"):
+        assert "Tea 采购 &lt;b&gt;" in (await http.get(page)).text, page
+    async with on_a_port(create_mcp_app(lore)) as url, over_http(url) as client:
+        found = await ask(client, "search_messages", query="绿茶", room_id="tea")
+        assert "Tea 采购 <b>" in json.dumps(found, ensure_ascii=False)
+        told = await ask(client, "room_context", room_id="tea")
+        assert "Tea 采购 <b>" in json.dumps(told, ensure_ascii=False)
+
+
+def test_a_title_by_a_model_is_shown_by_the_command_line(run):
+    async def name() -> None:
+        async with roomlore.open("chat.db") as opened:
+            await name_threads(opened)
+
+    asyncio.run(name())
+    for command in (
+        ("threads", "tea"), ("search", "tea", "绿茶"), ("context", "tea", "m2"),
+        ("digest", "tea", "--since", "2024-05-01"),
+    ):  # fmt: skip
+        assert "Tea 采购" in run(*command), command

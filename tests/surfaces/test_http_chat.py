@@ -17,7 +17,7 @@ from roomlore.core.chat import ToolCall
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app, serve, server
 from roomlore.surfaces.http.event_stream import EventStream
-from roomlore.testing.faults import FaultyStorage
+from roomlore.testing.doubles import FaultyStorage
 from roomlore.testing.model_server import Break, Fails, Hangs, ModelServer, Says, serve_models
 
 WEATHER = {

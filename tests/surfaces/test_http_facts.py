@@ -2,9 +2,13 @@
 
 import json
 
+import httpx
 import pytest
 
+import roomlore
+from roomlore import Settings
 from roomlore.core.memory.memory import MemoryKind
+from roomlore.surfaces.http import create_app
 
 TEA = {"scope": "user:anna", "statement": "Likes green tea"}
 
@@ -170,6 +174,18 @@ async def test_half_a_character_is_refused(http):
     answer = await http.post("/facts", content=content, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith("statement must")
+
+
+async def test_a_day_counts_to_its_end_in_the_zone_of_the_room():
+    async with roomlore.open("sqlite://", settings=Settings(time_zone="Asia/Shanghai")) as lore:
+        transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1234))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            made = await add(http, valid_from="2024-05-01", valid_until="2024-05-01")
+            later = (await http.patch(f"/facts/{made['memory_id']}", json={"valid_until": "2024/05/02"})).json()
+            exact = (await http.patch(f"/facts/{made['memory_id']}", json={"valid_until": "2024-05-02T00:00Z"})).json()
+    assert (made["valid_from"], made["valid_until"]) == ("2024-04-30T16:00:00+00:00", "2024-05-01T16:00:00+00:00")
+    assert later["valid_until"] == "2024-05-02T16:00:00+00:00"
+    assert exact["valid_until"] == "2024-05-02T00:00:00+00:00"
 
 
 async def test_what_has_ended_is_for_who_asks_for_the_past(http):

@@ -414,16 +414,17 @@ async def test_a_key_that_reads_does_not_write(lore):
     _, key = await lore.keys.create("reader", scopes=("read",))
     async with client(lore) as reading:
         reading.headers["Authorization"] = f"Bearer {key}"
-        reading.params = {"viewer": "room:g"}
-        await ok(reading, "GET", "/memory/list/g")
-        for method, path in (
-            ("POST", "evolve/g"),
-            ("DELETE", "f1"),
-            ("PUT", "f1/restore"),
-            ("PUT", "f1/strength"),
-            ("POST", "revert/x"),
+        shown = {"viewer": "room:g"}
+        await ok(reading, "GET", "/memory/list/g?viewer=room:g")
+        for method, path, query in (
+            ("POST", "evolve/g", {}),
+            ("DELETE", "f1", shown),
+            ("PUT", "f1/restore", shown),
+            ("PUT", "f1/strength", shown),
+            ("POST", "revert/x", {}),
         ):
-            assert (await reading.request(method, f"/memory/{path}", json={"strength": 0})).status_code == 403, path
+            asked = await reading.request(method, f"/memory/{path}", json={"strength": 0}, params=query)
+            assert asked.status_code == 403, path
     assert (await lore.memories.get("f1")).status == "active"
 
 

@@ -178,6 +178,8 @@ async def test_rooms_are_listed_with_their_names_page_by_page(client, lore):
 async def test_what_has_ended_is_for_who_asks_for_the_past(client):
     past = await ask(client, "add_memory", scope=ANNA, statement="Anna is in Rome", valid_until="2024-05-01T00:00:00Z")
     assert past["memory"]["valid_until"] == "2024-05-01T00:00:00Z"
+    day = await ask(client, "update_memory", memory_id=past["memory"]["memory_id"], valid_until="2024-05-01")
+    assert day["memory"]["valid_until"] == "2024-05-02T00:00:00Z", "a day counts to its end"
     for ended, statements in ((False, []), (True, ["Anna is in Rome"])):
         found = await ask(client, "search_memories", scope=ANNA, query="Rome", threshold=0.1, include_ended=ended)
         assert [one["statement"] for one in found["memories"]] == statements

@@ -17,8 +17,7 @@ import roomlore
 from evolution_rig import block, create, delete, lines, update
 from golden.mem0_calls import INFERRED, VERBS, play, signatures
 from golden.mem0_configs import CONFIGS
-from roomlore.core.chat import ModelRegistry
-from roomlore.core.providers import EVOLVE_MODEL
+from roomlore.core.chat import EVOLVE_MODEL, ModelRegistry
 from roomlore.surfaces.mem0 import AsyncMemory, IgnoredSetting, Memory
 from roomlore.surfaces.mem0.config import Opening, read_config
 from roomlore.surfaces.mem0.messages import Owners

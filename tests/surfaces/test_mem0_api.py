@@ -15,7 +15,7 @@ from evolution_rig import create, lines
 from roomlore.core.errors import InvalidInput
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app
-from roomlore.surfaces.http.mem0_routes import alternatives
+from roomlore.surfaces.http.mem0_routes import alternatives, unnested
 from roomlore.testing.model_server import serve_models
 
 ANNA = {"user_id": "安娜"}
@@ -196,3 +196,19 @@ def test_calls_beside_memories_are_refused_with_a_reason(client):
     for call in (client.users, lambda: client.batch_delete([{"memory_id": "a"}])):
         with pytest.raises(Exception, match="calls on memories only"):
             call()
+
+
+def test_a_filter_of_metadata_may_be_nested(client):
+    """As mem0's platform writes it; only fields of the metadata, not owners."""
+    for seat in (1, 2):
+        client.add([{"role": "user", "content": f"座位 {seat}"}], **ANNA, metadata={"seat": seat}, infer=False)
+    for filters in (
+        {"AND": [ANNA, {"metadata": {"seat": 2}}]},
+        {**ANNA, "metadata": {"seat": {"gte": 2}}},
+        {"AND": [ANNA, {"NOT": [{"metadata": {"seat": 1}}]}]},
+    ):
+        assert [one["memory"] for one in client.get_all(filters=filters)["results"]] == ["座位 2"]
+    assert unnested({"metadata": {"contains": "x"}}) == {"metadata": {"contains": "x"}}
+    for wrong in ({**ANNA, "metadata": {"user_id": "bob"}}, {"seat": 1, "metadata": {"seat": 2}}):
+        with pytest.raises(InvalidInput, match="twice, or as metadata"):
+            unnested(wrong)

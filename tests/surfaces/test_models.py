@@ -8,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 import roomlore
-from roomlore.core.chat import ChatRequest
+from roomlore.core.chat import KNOWN_PROVIDERS, SHIPPED, ChatRequest
 from roomlore.core.errors import InvalidInput
-from roomlore.core.providers import KNOWN_PROVIDERS, SHIPPED
 from roomlore.settings import CONFIG_FILE, Settings, explain
 from roomlore.surfaces.cli.app import app
 from roomlore.testing.model_server import Fails, serve_models

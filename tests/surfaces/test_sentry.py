@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 import roomlore
-from roomlore.adapters.inprocess.jobs import InProcessJobs
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters.inprocess import InProcessJobs
 from roomlore.adapters.sentry import open_reports
+from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.services.jobs import counted
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app

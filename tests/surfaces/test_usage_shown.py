@@ -7,14 +7,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from console_rig import LANGUAGES, page
+from console_rig import LANGUAGES, asking, page
 from typer.testing import CliRunner
 
 import roomlore
 from roomlore import Message, Settings
+from roomlore.core.experiments import Experiment
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.console.frame import tongue
-from roomlore.surfaces.http.usage_routes import JsonLines
+from roomlore.surfaces.http.service_routes import JsonLines
 
 in_both = pytest.mark.parametrize("language", LANGUAGES)
 
@@ -93,6 +94,28 @@ async def test_the_page_of_the_console(http, lore, language):
     assert says("usage.no_arm") in shown
     assert "<td>0.50</td>" in shown
     await page(http, "/console/usage?days=x", 422, language=language)
+
+
+@in_both
+async def test_the_page_shows_the_arms_and_says_if_their_feedback_differs(language):
+    def says(key: str, **values) -> str:
+        return html.escape(tongue(language).say(key, **values), quote=False)
+
+    arms = {"软": {"share": 3}, "plain": {"share": 1, "strategy": "recent"}}
+    settings = Settings(experiment=arms)
+    async with roomlore.open("sqlite://", settings=settings, background=False) as lore, asking(lore) as http:
+        shown = await page(http, "/console/usage", language=language)
+        assert says("usage.share", percent=75) in shown
+        assert "strategy: recent" in shown
+        assert says("usage.plain") in shown
+        assert "<svg viewBox" not in shown.partition("<main")[2]
+        for room in (f"room {number}" for number in range(30)):
+            in_plain = Experiment(arms).arm_of(lore.tenant, room, given={}).name == "plain"
+            for context_id in await used(lore, 2, room):
+                await lore.context.feedback(context_id, score=0.1 if in_plain else 0.9)
+        shown = await page(http, "/console/usage", language=language)
+    assert shown.count("<circle") == 2
+    assert says("usage.lower", arm="plain", base="软", by="0.80", margin="0.00") in shown
 
 
 def run(*arguments: str, code: int = 0):

@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from roomlore.core.addresses import check_public, signed_headers
 from roomlore.core.errors import InvalidInput, Unavailable
-from roomlore.core.webhook import check_public, signed_headers
 from roomlore.ports.coordination import Clock
 
 _HEAD = 64 * 1024

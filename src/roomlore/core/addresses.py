@@ -1,7 +1,60 @@
-"""Checks of network addresses."""
+"""Network addresses: which are this machine, which are public, and how a request to a webhook is signed (Standard
+Webhooks).
+"""
 
+import base64
+import binascii
+import hashlib
+import hmac
 import ipaddress
 import re
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from roomlore.core.errors import InvalidInput
+
+_PREFIX = "whsec_"
+
+
+def signed_headers(body: bytes, *, message_id: str, seconds: int, secret: str) -> dict[str, str]:
+    """Return the headers with which the receiver checks that the body comes from here, and when it was sent.
+
+    `message_id`: the same for each attempt, so that the receiver can drop repeats. `secret`: any text, or base64 after
+    `whsec_`.
+    """
+    signed = b".".join((message_id.encode(), str(seconds).encode(), body))
+    digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(seconds),
+        "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
+    }
+
+
+def _key(secret: str) -> bytes:
+    if secret.startswith(_PREFIX):
+        try:
+            return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+        except binascii.Error:
+            pass
+    return secret.encode()
+
+
+def check_public(host: str, addresses: Sequence[str]) -> None:
+    """Raise `InvalidInput` unless all addresses of a host are on the public internet."""
+    for address in addresses:
+        if not _is_public(ip_address(address.partition("%")[0])):
+            raise InvalidInput(
+                f"The webhook's host {host!r:.80} is at a private address; set digest_webhook_private to allow that."
+            )
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    inner = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    if inner is None and isinstance(address, IPv6Address):
+        inner = address.sixtofour
+    return address.is_global and not address.is_multicast and (inner is None or _is_public(inner))
+
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*))(?::[0-9]{1,5})?")
 

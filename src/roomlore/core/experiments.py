@@ -143,6 +143,38 @@ def arm_report(sums: ArmSums) -> ArmReport:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class FeedbackDifference:
+    """By how much the mean feedback of an arm lies above that of another one. `margin`: the difference of the means
+    lies this near to it with a probability of 95 %."""
+
+    arm: ArmReport
+    base: ArmReport
+    by: float
+    margin: float
+
+    @property
+    def is_clear(self) -> bool:
+        return abs(self.by) > self.margin
+
+
+def feedback_differences(report: UsageReport, *, base: str | None = None) -> list[FeedbackDifference]:
+    """Return how the feedback of each arm differs from that of the arm `base`, by default of the first one; empty if
+    fewer than two arms have a margin."""
+    known = [arm for arm in report.arms if arm.arm is not None and arm.success_margin is not None]
+    if len(known) < 2:
+        return []
+    first = next((arm for arm in known if arm.arm == base), known[0])
+    return [_difference(arm, first) for arm in known if arm is not first]
+
+
+def _difference(arm: ArmReport, base: ArmReport) -> FeedbackDifference:
+    assert arm.success is not None
+    assert base.success is not None
+    margin = math.hypot(arm.success_margin or 0.0, base.success_margin or 0.0)
+    return FeedbackDifference(arm, base, arm.success - base.success, margin)
+
+
 def _margin(count: int, total: float, squares: float) -> float | None:
     if count < 2:
         return None

@@ -16,7 +16,7 @@ from roomlore.core.linking.model import best_size
 from roomlore.core.mentions import utterances
 from roomlore.core.models import FAR_REASON, Entry, Link, LinkKind, MessageType, Role, StoredMessage, Target
 from roomlore.core.search.hits import Ints, RoomFacts
-from roomlore.core.search.lexical import rows_of
+from roomlore.core.search.query import rows_of
 from roomlore.core.search.ranking import Ranked
 from roomlore.core.text import HAN, head
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from roomlore.core.memory.log import is_followed
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope
-from roomlore.core.privacy.traces import has_mark
+from roomlore.core.privacy import has_mark
 
 Check = Literal[
     "unreadable",

@@ -348,7 +348,7 @@ class TalkState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """The title of a thread, by its newest messages, '' if they have no words, and its state."""
+    """The title of a thread, a model's or made of its newest messages ('' if they have no words), and its state."""
 
     title: str
     state: TalkState
@@ -357,7 +357,8 @@ class Heading:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
     """A thread of a room. `thread_id`: the id of its first message. `messages`: how many it has. `senders`: who spoke.
-    `title`: its decision or its most telling sentence, by its newest messages. `state`: of the same messages."""
+    `title`: a model's, or its decision or most telling sentence, by its newest messages. `state`: of the same
+    messages."""
 
     thread_id: str
     room_id: str

@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from roomlore.core.chat import Provider
 from roomlore.core.errors import RoomloreError
 from roomlore.core.health import Finding, Saying, say
-from roomlore.core.providers import Provider
 from roomlore.ports.coordination import Clock, ErrorReports, SessionCache, Telemetry, Tracer
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Embedder, Prompts

@@ -1,4 +1,4 @@
-"""Time, ids, telemetry, background jobs and caches, injected so that tests can control them."""
+"""Time, ids, telemetry, background jobs, caches and webhooks, injected so that tests can control them."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
@@ -112,3 +112,14 @@ class SessionCache(Protocol):
         """Remove the value; no error if there is none."""
 
     async def close(self) -> None: ...
+
+
+class Webhook(Protocol):
+    """Sends to the one address that is configured."""
+
+    async def send(self, body: bytes, *, message_id: str) -> None:
+        """Send a JSON body, once, signed. `message_id`: the same for each attempt.
+
+        Return when the receiver has accepted it. Raises `Unavailable` if it cannot be reached, does not answer in time
+        or does not accept it, `InvalidInput` if the address is not allowed.
+        """

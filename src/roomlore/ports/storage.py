@@ -402,6 +402,40 @@ class Corrections(Protocol):
         ('', 0) begins."""
 
 
+@dataclass(frozen=True, slots=True)
+class GrownThread:
+    """A thread for which a title may be due. `thread`: the arrival of its first message. `messages`: how many it has,
+    `titled`: how many it had when its title was made, 0 if it has none or that is to be made again."""
+
+    thread: int
+    messages: int
+    titled: int
+
+
+class ThreadTitles(Protocol):
+    """The titles of threads that a model wrote. The title of a thread is removed, to be made again, in the transaction
+    that changes, deletes or relinks one of its messages."""
+
+    async def find(self, *, tenant: str, room_id: str, threads: Sequence[int]) -> dict[int, str]:
+        """Return the titles of these threads; absent if there is none."""
+
+    async def grown(self, *, tenant: str, room_id: str, after: int, through: int) -> list[GrownThread]:
+        """Return the threads with a message with an arrival above `after` and up to `through`, and those whose title is
+        to be made again, ascending."""
+
+    async def stale_rooms(self, *, limit: int) -> list[tuple[str, str]]:
+        """Return (tenant, room id) of rooms with titles to be made again, ascending."""
+
+    async def put(
+        self, *, tenant: str, room_id: str, titles: Mapping[int, tuple[str, int]], made_by: str, now: datetime
+    ) -> None:
+        """Store the titles of threads of a locked room, each with the number of messages that the thread has. An empty
+        one keeps the title that is there."""
+
+    async def drop_stale(self, *, tenant: str, room_id: str, threads: Sequence[int]) -> None:
+        """No longer make the titles of these threads of a locked room again."""
+
+
 class Usage(Protocol):
     """The usage records of contexts, with responses and feedback."""
 
@@ -543,6 +577,8 @@ class UnitOfWork(Protocol):
     def messages(self) -> Messages: ...
     @property
     def corrections(self) -> Corrections: ...
+    @property
+    def titles(self) -> ThreadTitles: ...
     @property
     def sessions(self) -> Sessions: ...
     @property

@@ -2,31 +2,36 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from roomlore.core.digest.talks import talk_of
 from roomlore.core.digest.wording import Words, title_of
 from roomlore.core.models import Entry, Heading, Room
 from roomlore.ports.storage import UnitOfWork
 
-_NEWEST = 16
+NEWEST = 16
 """The messages of a thread that its heading is made of."""
 
 
 async def headings_of(work: UnitOfWork, room: Room, threads: Sequence[int]) -> dict[int, Heading]:
-    """Return the headings of these threads (the arrivals of their first messages), without unknown threads."""
+    """Return the headings of these threads (the arrivals of their first messages), without unknown threads. A title
+    is the one that a model wrote, if there is one."""
     here = {"tenant": room.tenant, "room_id": room.room_id}
-    entries = await work.messages.members_of(**here, threads=threads, each=_NEWEST)
+    written = await work.titles.find(**here, threads=threads)
+    entries = await work.messages.members_of(**here, threads=threads, each=NEWEST)
     keywords = sorted({word for entry in entries for word in entry.features.keywords})
     counts = await work.messages.keyword_counts(**here, keywords=keywords)
     people = await work.rooms.participants(**here) if entries else {}
     words = Words(counts, texts=room.messages, names=[name for pair in people.items() for name in pair if name])
-    return await asyncio.to_thread(_headings, entries, words)
+    return await asyncio.to_thread(_headings, entries, words, written)
 
 
-def _headings(entries: Sequence[Entry], words: Words) -> dict[int, Heading]:
+def _headings(entries: Sequence[Entry], words: Words, written: Mapping[int, str]) -> dict[int, Heading]:
     members: defaultdict[int, list[Entry]] = defaultdict(list)
     for entry in entries:
         members[entry.link.thread].append(entry)
     talks = {thread: talk_of(its) for thread, its in members.items()}
-    return {thread: Heading(title=title_of(talk, words), state=talk.state) for thread, talk in talks.items()}
+    return {
+        thread: Heading(title=written.get(thread) or title_of(talk, words), state=talk.state)
+        for thread, talk in talks.items()
+    }

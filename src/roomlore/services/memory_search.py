@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from roomlore.core.audience import EvidenceTable, View, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable
-from roomlore.core.memory.answering import AnswerModel, Flags, Matches
 from roomlore.core.memory.memory import Memory, MemoryAnswer, MemoryHit, NumberedMemory, next_end
 from roomlore.core.memory.scoring import (
     BACKGROUND,
+    AnswerModel,
     Background,
     Cosines,
+    Flags,
+    Matches,
     Question,
     Scores,
     Words,

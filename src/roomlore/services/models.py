@@ -7,6 +7,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 
 from roomlore.core.chat import (
+    SUMMARY_MODEL,
     Breaker,
     ChatAnswer,
     ChatPiece,
@@ -20,7 +21,6 @@ from roomlore.core.chat import (
 )
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound, RoomloreError, describe
 from roomlore.core.prompt import neutral
-from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.core.summary import echoes
 from roomlore.core.text import graphemes
 from roomlore.ports.coordination import Clock, Telemetry

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, PrivateAttr, SerializeAsAny, ValidationError
 from pydantic.fields import FieldInfo
 
-from roomlore.core.chat import ModelRegistry
+from roomlore.core.chat import EVOLVE_MODEL, ModelRegistry
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
-from roomlore.core.providers import EVOLVE_MODEL
 from roomlore.ports.backends import KINDS, Backend, Kind, Section
 from roomlore.settings.registry import backend_sections, backends_of
 from roomlore.settings.sections import (

@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from pydantic_core import PydanticKnownError
 
 from roomlore.adapters.cron import Cron
+from roomlore.core.chat import EVOLVE_MODEL, KNOWN_PROVIDERS
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment
-from roomlore.core.providers import EVOLVE_MODEL, KNOWN_PROVIDERS
 from roomlore.core.relevance import MAX_WEIGHT, Weights
 from roomlore.ports.backends import CHAT, DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, WebAddress, Whole, setting
 from roomlore.settings import sources
@@ -304,6 +304,14 @@ class DigestSettings(Section):
         "sentences.",
         gt=0,
         le=3600,
+    )
+    model_titles: bool = setting(
+        True,
+        "Have digest_model write titles of threads in the background, if one of its providers has a key; off: a title "
+        "is made of the thread's own sentences.",
+    )
+    model_titles_days: Whole = setting(
+        30, "How many days old the newest message of a thread may be for a title by the model.", ge=1, le=36_500
     )
     digest_schedule: str = setting(
         "",

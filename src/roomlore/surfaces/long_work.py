@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from roomlore.core.errors import describe
 from roomlore.core.integrity import VerifyReport
-from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.core.privacy import ForgetReport
 from roomlore.wiring import Lore
 
 T = TypeVar("T")

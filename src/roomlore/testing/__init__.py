@@ -16,8 +16,7 @@ from roomlore.testing.builders import (
     session,
     usage_record,
 )
-from roomlore.testing.coordination import FrozenClock, InMemorySessionCache, SequentialIds
-from roomlore.testing.faults import FaultyStorage
+from roomlore.testing.doubles import FaultyStorage, FrozenClock, InMemorySessionCache, SequentialIds
 
 __all__ = [
     "START",

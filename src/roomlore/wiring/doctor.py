@@ -10,14 +10,13 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from roomlore.adapters.cron import Cron
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.sql.inspection import check_pages, folder_of, is_there, look_at
+from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.addresses import is_loopback
-from roomlore.core.chat import ModelRegistry
+from roomlore.core.chat import ModelRegistry, Provider
 from roomlore.core.errors import StorageDamaged
 from roomlore.core.health import Finding, Verdict, judge_database, judge_disk, judge_integrity, judge_skew, say
-from roomlore.core.providers import Provider
 from roomlore.ports.backends import (
     CHAT,
     DURABLE,
@@ -31,13 +30,12 @@ from roomlore.ports.backends import (
     Kind,
 )
 from roomlore.ports.coordination import Clock
-from roomlore.services.doctor import Probe, examine
+from roomlore.services.health import Probe, examine
 from roomlore.services.models import ModelService, ModelTrial
 from roomlore.settings import Settings, known_fields
 from roomlore.settings.registry import backends_of, registered
-from roomlore.wiring.backends import usable
 from roomlore.wiring.indexing import make_embedder
-from roomlore.wiring.models import make_models
+from roomlore.wiring.models import make_models, usable
 
 _SURFACES: Mapping[str, str] = {
     "server": "uvicorn",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from roomlore.adapters.embedding.cache import RememberedEmbedder
+from roomlore.adapters.embedding import RememberedEmbedder
 from roomlore.adapters.weights import load_answer_model
 from roomlore.core.chat import read_providers
 from roomlore.core.linking.model import LinkModel
@@ -25,8 +25,7 @@ from roomlore.services.indexing import (
 from roomlore.services.memory_search import MemorySearch, MemorySearchCache
 from roomlore.services.messages import VectorsDue
 from roomlore.settings import Settings
-from roomlore.wiring.backends import opened, usable
-from roomlore.wiring.models import Common, host_of
+from roomlore.wiring.models import Common, host_of, opened, usable
 
 _SWEEP_SECONDS = 15.0
 

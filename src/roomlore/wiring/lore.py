@@ -102,7 +102,12 @@ class Lore:
             storage=shared.storage,
             clock=shared.clock,
             writer=MemoryWriter(
-                tenant=self.tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock, ids=shared.ids
+                tenant=self.tenant,
+                storage=shared.storage,
+                cache=shared.in_force,
+                clock=shared.clock,
+                ids=shared.ids,
+                zone=self.settings.search.zone,
             ),
             past=Past(tenant=self.tenant, storage=shared.storage, clock=shared.clock),
             reviser=Reviser(tenant=self.tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock),

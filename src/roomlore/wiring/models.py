@@ -1,22 +1,59 @@
-"""Language models, prompts, telemetry, and the dependencies that every part of roomlore shares."""
+"""The backends that the settings name, opened; language models, prompts and telemetry, which every part shares."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.core.chat import ModelRegistry
+from roomlore.adapters.telemetry import PrometheusTelemetry
+from roomlore.core.chat import SUMMARY_MODEL, ModelRegistry
 from roomlore.core.intake import Limits
-from roomlore.core.providers import SUMMARY_MODEL
-from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Host
+from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Backend, Host, Kind
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.language import ChatClient, Prompts, Summarizer, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.models import ChainSummarizer, ModelService
 from roomlore.settings import Settings
-from roomlore.wiring.backends import open_configured
+
+
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Closable)
+
+
+async def usable(kind: Kind[T], settings: Settings, host: Host) -> list[Backend[T, Any]]:
+    """Return the backends that can be used here, the best first. Raise the reason if the settings name one that cannot
+    be."""
+    named = settings.named(kind) not in ("auto", "off")
+    found = []
+    for backend in settings.candidates(kind):
+        refusal = await backend.refuses(settings.of(backend), host)
+        if refusal is None:
+            found.append(backend)
+        elif named:
+            raise refusal
+    return found
+
+
+def opened(backend: Backend[T, Any], settings: Settings, host: Host) -> T:
+    """Return the backend, opened with its settings."""
+    return backend.open(settings.of(backend), host)
+
+
+def open_configured(kind: Kind[C], settings: Settings, host: Host, closing: AsyncExitStack) -> C | None:
+    """Open the first backend whose settings are complete, and close it with `closing`; None if there is none."""
+    candidates = settings.candidates(kind)
+    if not candidates:
+        return None
+    backend = opened(candidates[0], settings, host)
+    closing.push_async_callback(backend.close)
+    return backend
+
 
 _MIB = 1024 * 1024
 

@@ -1,7 +1,7 @@
 """Recall, sessions and replies, made from the settings."""
 
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.core.recall.options import RecallOptions
+from roomlore.core.recall.recollection import RecallOptions
 from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.backends import CACHES
 from roomlore.ports.coordination import SessionCache
@@ -26,8 +26,7 @@ from roomlore.services.sessions import (
     signing_key,
 )
 from roomlore.settings import Settings
-from roomlore.wiring.backends import open_configured
-from roomlore.wiring.models import Common, host_of
+from roomlore.wiring.models import Common, host_of, open_configured
 
 _SWEEP_SECONDS = 5.0
 _SHARE_OF_VECTORS = 0.5

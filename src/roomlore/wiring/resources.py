@@ -12,8 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import TypedDict
 
-from roomlore.adapters.inprocess.clock import SystemClock, TimeOrderedIds
-from roomlore.adapters.inprocess.jobs import InProcessJobs
+from roomlore.adapters.inprocess import InProcessJobs, SystemClock, TimeOrderedIds
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
@@ -26,10 +25,10 @@ from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.recall import Recall
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
-from roomlore.services.digest import DIGEST, Writing
-from roomlore.services.doctor import Readiness
+from roomlore.services.digest import DIGEST, TITLES, Writing
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY, ExtractionService, RepliesDue, RepliesImported
+from roomlore.services.health import Readiness
 from roomlore.services.jobs import Sweep
 from roomlore.services.memories import InForceCache
 from roomlore.services.memories.memory_service import Evolver, Searcher
@@ -52,6 +51,7 @@ from roomlore.wiring.work import (
     make_forgetter,
     make_nightly,
     make_retries,
+    make_titles,
     make_writing,
     resume_left_work,
 )
@@ -224,6 +224,7 @@ async def make_resources(
     evolutions = make_evolutions(common, durable, models, make_prompts(common))
     writing = make_writing(common, models)
     nightly = make_nightly(common, durable, writing, model)
+    titles = make_titles(common, durable, models)
     if background:
         resume_left_work(common, url, engine)
     replies = make_replies(common, models)
@@ -266,6 +267,7 @@ async def make_resources(
             EVOLUTION: evolutions.schedule.sweep,
             SUMMARY: summaries.sweep,
             **({DIGEST: nightly.sweep} if settings.digests.digest_schedule else {}),
+            **({TITLES: titles.sweep} if settings.digests.model_titles else {}),
         },
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs))

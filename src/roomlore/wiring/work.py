@@ -7,22 +7,32 @@ from datetime import timedelta
 from functools import partial
 
 from roomlore.adapters.cron import Cron
-from roomlore.adapters.inprocess.durable import LateWork
+from roomlore.adapters.inprocess import LateWork
 from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.inspection import SqlUpkeep
 from roomlore.adapters.webhook import HttpWebhook
+from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
 from roomlore.core.linking.model import LinkModel
-from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageExpiry
-from roomlore.services.digest import DIGEST, DigestService, NightlyDigests, NightlyOptions, Writing, WritingOptions
+from roomlore.services.digest import (
+    DIGEST,
+    TITLES,
+    DigestService,
+    NightlyDigests,
+    NightlyOptions,
+    ThreadTitler,
+    TitleOptions,
+    Writing,
+    WritingOptions,
+)
 from roomlore.services.evolution import (
     EVOLUTION,
     Applying,
@@ -46,9 +56,8 @@ from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, MemoryEraser, MessageEraser, RowEraser, VectorEraser
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
-from roomlore.wiring.backends import opened, usable
 from roomlore.wiring.indexing import Indexing
-from roomlore.wiring.models import Common, host_of
+from roomlore.wiring.models import Common, host_of, opened, usable
 
 LEFT = "left work"
 """The background job that continues work left by an earlier process."""
@@ -57,6 +66,7 @@ _RETRY_SECONDS = 60.0
 _TOGETHER_SECONDS = 0.05
 """Replies within this time are handled together, and not while the next one is written."""
 _EVOLUTION_SWEEP_SECONDS = 30.0
+_TITLES_SWEEP_SECONDS = 60.0
 EXPIRY = "work_expiry"
 """The background job that deletes finished work after a time."""
 USAGE_EXPIRY = "usage_expiry"
@@ -210,6 +220,28 @@ def make_nightly(common: Common, durable: DurableWork, writing: Writing, model: 
     if common.background and times:
         common.jobs.handle(DIGEST, nightly.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
     return nightly
+
+
+def make_titles(common: Common, durable: DurableWork, models: ModelService) -> ThreadTitler:
+    """Return what has a model write the titles of threads. Nothing is read yet."""
+    settings = common.settings
+    titles = ThreadTitler(
+        storage=common.storage,
+        durable=durable,
+        models=models,
+        prompts=PackagedPrompts(),
+        clock=common.clock,
+        options=TitleOptions(
+            model=settings.digests.digest_model,
+            timeout_seconds=settings.digests.digest_timeout_seconds,
+            zone=settings.search.zone,
+            days=settings.digests.model_titles_days,
+        ),
+    )
+    durable.define(TITLES, counted(TITLES, titles.work, clock=common.clock, telemetry=common.telemetry))
+    if common.background and settings.digests.model_titles:
+        common.jobs.handle(TITLES, titles.sweep, every_seconds=_TITLES_SWEEP_SECONDS)
+    return titles
 
 
 def make_evolutions(common: Common, durable: DurableWork, models: ModelService, prompts: Prompts) -> Evolutions:

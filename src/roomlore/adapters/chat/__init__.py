@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 
 from roomlore.adapters.chat.client import OpenAIChat
+from roomlore.core.chat import Provider
 from roomlore.core.errors import InvalidInput
-from roomlore.core.providers import Provider
 from roomlore.ports.backends import CHAT, ChatBackend, Extra, NoSettings
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import ChatClient

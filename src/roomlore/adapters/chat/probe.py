@@ -2,8 +2,8 @@
 
 import httpx2
 
+from roomlore.core.chat import Provider
 from roomlore.core.errors import ModelUnavailable
-from roomlore.core.providers import Provider
 
 _CHECK = "Check the address, the network and the proxy."
 

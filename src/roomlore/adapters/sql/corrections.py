@@ -8,8 +8,7 @@ from typing import Any
 from sqlalchemy import and_, bindparam, func, insert, literal_column, select, tuple_, update
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Row, Statement, among, in_locked_room, in_room
-from roomlore.adapters.sql.locks import LockedRoom, Repository
+from roomlore.adapters.sql.engine import LockedRoom, Repository, Row, Statement, among, in_locked_room, in_room
 from roomlore.adapters.sql.rows import escape, from_micros, numbers_text, to_micros, unescape, unescape_or_none
 from roomlore.core.linking.calibration import TEMPERATURES
 from roomlore.core.linking.corrections import Standing

@@ -8,8 +8,7 @@ from sqlalchemy import Dialect, Text, and_, bindparam, cast, exists, func, liter
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as tables
-from roomlore.adapters.sql.engine import Row, Statement, among, in_room
-from roomlore.adapters.sql.locks import Repository
+from roomlore.adapters.sql.engine import Repository, Row, Statement, among, in_room
 from roomlore.adapters.sql.rows import escape, names_text, unescape, unescape_or_none
 from roomlore.adapters.sql.shapes import (
     ARRIVAL_AT,

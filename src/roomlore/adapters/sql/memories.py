@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, or_
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Row, Statement, among, begins_or_ends
-from roomlore.adapters.sql.locks import Repository
+from roomlore.adapters.sql.engine import Repository, Row, Statement, among, begins_or_ends
 from roomlore.adapters.sql.rows import (
     containing,
     escape,

@@ -10,8 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as shared
-from roomlore.adapters.sql.engine import Connection, Row, Statement, among
-from roomlore.adapters.sql.locks import LockedScope, Locks, Repository
+from roomlore.adapters.sql.engine import Connection, LockedScope, Locks, Repository, Row, Statement, among
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, SqlOutbox
 from roomlore.adapters.sql.rows import (
     escape,

@@ -22,8 +22,7 @@ from sqlalchemy import (
 )
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Statement, among, in_room, numbers_in
-from roomlore.adapters.sql.locks import Repository
+from roomlore.adapters.sql.engine import Repository, Statement, among, in_room, numbers_in
 from roomlore.adapters.sql.rows import (
     escape,
     from_micros,

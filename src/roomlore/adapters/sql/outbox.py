@@ -27,8 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Row, Statement, among
-from roomlore.adapters.sql.locks import Locks, Repository
+from roomlore.adapters.sql.engine import Connection, Locks, Repository, Row, Statement, among
 from roomlore.adapters.sql.rows import escape, numbers_text, to_micros, unescape
 from roomlore.adapters.sql.shapes import INDEX_STATE, ROOM
 from roomlore.core.models import Room

@@ -27,8 +27,7 @@ from sqlalchemy import (
 )
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Statement, among, among_many, in_locked_room
-from roomlore.adapters.sql.locks import LockedRoom, Repository
+from roomlore.adapters.sql.engine import LockedRoom, Repository, Statement, among, among_many, in_locked_room
 from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape
 from roomlore.adapters.sql.schema import message_words, metadata, rooms
 from roomlore.adapters.sql.shapes import CONTENT, EVOLUTION, MEMORY, change_values, content_values, read_sources
@@ -36,7 +35,7 @@ from roomlore.adapters.sql.words import WithWords
 from roomlore.core.json_values import texts_in
 from roomlore.core.memory.memory import Change, Evolution, Memory
 from roomlore.core.models import Role
-from roomlore.core.privacy.redaction import each_text
+from roomlore.core.privacy import each_text
 from roomlore.ports.maintenance import RoomOfPerson, StoredRow
 
 _r, _m, _w, _p = schema.rooms, schema.messages, schema.message_words, schema.participants
@@ -51,7 +50,14 @@ _MESSAGE_TABLES = (
     schema.messages,
 )
 """The tables with rows of a message, in the order of their deletion."""
-_BY_KEY = (schema.participants, schema.room_members, schema.keyword_counts, schema.checkpoints, schema.sessions)
+_BY_KEY = (
+    schema.participants,
+    schema.room_members,
+    schema.keyword_counts,
+    schema.checkpoints,
+    schema.sessions,
+    schema.thread_titles,
+)
 _BY_NAME = (schema.usage_records, schema.watermarks, schema.rooms_due)
 
 

@@ -27,8 +27,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Row, Statement, among, in_room
-from roomlore.adapters.sql.locks import LockedRoom, Repository
+from roomlore.adapters.sql.engine import LockedRoom, Repository, Row, Statement, among, in_room
 from roomlore.adapters.sql.rows import (
     containing,
     escape,

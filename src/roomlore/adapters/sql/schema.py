@@ -161,6 +161,27 @@ is answered. `standing`: in force; one for each message at most. `model`, `error
 which link model."""
 Index("ix_link_corrections_number", link_corrections.c.room_key, link_corrections.c.number, unique=True)
 
+thread_titles = Table(
+    "thread_titles",
+    metadata,
+    Column("room_key", Key, ForeignKey("rooms.room_key"), primary_key=True, autoincrement=False),
+    Column("thread", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    Column("made_by", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The titles of threads that a model wrote. `title`: empty if its answer could not be used. `messages`: how many the
+thread had then; 0 if one of them was changed since, and the title is to be made again."""
+Index(
+    "ix_thread_titles_stale",
+    thread_titles.c.room_key,
+    sqlite_where=thread_titles.c.messages == 0,
+    postgresql_where=thread_titles.c.messages == 0,
+)
+
 participants = Table(
     "participants",
     metadata,

@@ -8,8 +8,7 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, selec
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Statement, among, in_locked_room, in_room
-from roomlore.adapters.sql.locks import LockedRoom, Repository
+from roomlore.adapters.sql.engine import LockedRoom, Repository, Statement, among, in_locked_room, in_room
 from roomlore.adapters.sql.rows import (
     escape,
     from_micros,

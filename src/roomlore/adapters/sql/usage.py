@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, Double, Select, bindparam, cast, delete, f
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Row, Statement
-from roomlore.adapters.sql.locks import Repository
+from roomlore.adapters.sql.engine import Repository, Row, Statement
 from roomlore.adapters.sql.rows import escape, escape_or_none, to_micros, unescape, unescape_or_none
 from roomlore.adapters.sql.shapes import USAGE
 from roomlore.core.experiments import ArmSums, UsageSelection

@@ -40,6 +40,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import (
     Connection,
+    LockedRoom,
+    Locks,
+    Repository,
     Row,
     Statement,
     among,
@@ -48,13 +51,12 @@ from roomlore.adapters.sql.engine import (
     numbers_in,
     texts_in,
 )
-from roomlore.adapters.sql.locks import LockedRoom, Locks, Repository
 from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape
 from roomlore.adapters.sql.shapes import ROOM
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, MessageType, StoredMessage
 from roomlore.core.search.hits import ROLES, FactRows, Ints, Postings, no_postings
-from roomlore.core.search.lexical import indexed_words
+from roomlore.core.search.query import indexed_words
 
 _r, _m, _f, _w = schema.rooms, schema.messages, schema.features, schema.message_words
 

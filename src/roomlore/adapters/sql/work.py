@@ -8,8 +8,7 @@ from sqlalchemy import bindparam, delete, func, literal_column, null, or_, selec
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Statement, among
-from roomlore.adapters.sql.locks import Repository
+from roomlore.adapters.sql.engine import Repository, Statement, among
 from roomlore.adapters.sql.rows import escape, names_text, to_micros, unescape
 from roomlore.ports.storage import DueRoom, RoomBehind
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -11,10 +11,10 @@ from sqlalchemy import Table, bindparam, case, delete, func, insert, literal_col
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Row, Statement, among, in_locked_room
-from roomlore.adapters.sql.locks import LockedRoom
+from roomlore.adapters.sql.engine import LockedRoom, Row, Statement, among, in_locked_room
 from roomlore.adapters.sql.rows import escape, numbers_text, read_list, to_micros, unescape
 from roomlore.adapters.sql.shapes import LINK, LINKED, ROOM, features_row, message_row
+from roomlore.adapters.sql.titles import SqlTitles
 from roomlore.adapters.sql.words import Spelled, WithWords
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.linking.calibration import Linked
@@ -222,6 +222,7 @@ class MessageWriting(WithWords):
         )
         await self._put_all(_REPLACE_FEATURES, room, [_named(_f, features_row(*_at(room), one)) for one in entries])
         moved = await self._move_all(room, entries, old)
+        await self._spoil_titles(room, {row[4] for row in old.values()} | {entry.link.thread for entry in entries})
         silent = [_silent(room, row[2], arrival) for arrival, row in old.items()]
         await self._sql.many(_COUNT_PEOPLE, [*_speakers(room, entries), *silent])
         await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
@@ -246,6 +247,7 @@ class MessageWriting(WithWords):
         await self._sql.fetch(_EMPTY_MESSAGES, arrivals=numbers_text(gone), now=to_micros(now), **_params(room))
         await self._sql.fetch(_EMPTY_FEATURES, arrivals=numbers_text(gone), **_params(room))
         await self._sql.fetch(_NO_CORRECTIONS, arrivals=numbers_text(gone), **_params(room))
+        await self._spoil_titles(room, {row[4] for row in rows})
         await self._sql.many(_COUNT_PEOPLE, [_silent(room, row[2], row[0]) for row in rows])
         await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
         fewer: Counter[str] = Counter()
@@ -261,13 +263,16 @@ class MessageWriting(WithWords):
     ) -> Room:
         """Replace links, in order of arrival. Raises `NotFound` if a visible message is missing."""
         room = self._locks.held(tenant, room_id)
-        changed = set(links)
+        changed, threads = set(links), set[int]()
         for arrival in sorted(links):
             rows = await self._stored(room, [arrival])
             if not rows:
                 raise NotFound(f"There is no message at arrival {arrival} to link.")
             await self._put(_RELINK, room, arrival, LINK.values(links[arrival]))
-            changed.update(await self._move(room, arrival, rows[0][4], links[arrival].thread))
+            was, new = rows[0][4], links[arrival].thread
+            threads |= {was, new} if was != new else set()
+            changed.update(await self._move(room, arrival, was, new))
+        await self._spoil_titles(room, threads)
         stored = await self._step(room, None, linked=linked)
         await self._index.touch(room, sorted(changed), revision=stored.revision)
         return stored
@@ -284,6 +289,8 @@ class MessageWriting(WithWords):
         for row in old.values():
             change.subtract(read_list(row[3]))
         await self._count_words(room, change)
+        pairs = ((old[entry.message.arrival][4], entry.link.thread) for entry in entries)
+        await self._spoil_titles(room, {thread for was, new in pairs if was != new for thread in (was, new)})
         stored = await self._step(room, None, linked=linked)
         await self._index.touch(room, arrivals, revision=stored.revision)
         return stored
@@ -323,6 +330,10 @@ class MessageWriting(WithWords):
             arrival = entry.message.arrival
             moved += await self._move(room, arrival, old[arrival][4], entry.link.thread)
         return moved
+
+    async def _spoil_titles(self, room: LockedRoom, threads: Collection[int]) -> None:
+        """Have the titles of these threads made again: a message that they rest on was changed, or moved."""
+        await SqlTitles(self._sql, self._locks).spoil(room, threads)
 
     async def _count_words(self, room: LockedRoom, change: Mapping[str, int]) -> None:
         key, tenant = _at(room)

@@ -6,7 +6,7 @@ from importlib.resources import files
 import numpy as np
 
 from roomlore.core.linking.model import LinkModel
-from roomlore.core.memory.answering import AnswerModel
+from roomlore.core.memory.scoring import AnswerModel
 
 
 @cache

@@ -9,11 +9,13 @@ from functools import cached_property
 
 from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
 from roomlore.core.digest.talks import Talk, is_asking, speaks_of_decision, talks_of
-from roomlore.core.digest.wording import Sentence, Words, sentences_of, span_of, title_of
+from roomlore.core.digest.wording import Sentence, Words, sentences_of, shortened, span_of, title_of
 from roomlore.core.digest.written import Written, WrittenLine
-from roomlore.core.models import Entry
-from roomlore.core.summary.select import cut
+from roomlore.core.evolution.offline.cues import agrees
+from roomlore.core.models import Entry, TalkState
+from roomlore.core.summary import cut
 from roomlore.core.text import asks, fold
+from roomlore.core.transcript import spoken_text
 
 Count = Callable[[Sequence[str]], list[int]]
 
@@ -36,6 +38,11 @@ _DECISIONS = 1
 _MESSAGES_A_LINE = 6
 """A talk is shown in one more line for this many messages."""
 _TOO_LONG = 0.6
+_SAYS_SOMETHING = 0.1
+"""The least worth of a sentence that is shown only because there is room."""
+_SHORT_MESSAGE = 4 * _LONGEST
+"""Most characters of a message that may be shown as a whole."""
+_TITLE = 60
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,14 @@ class _Weighed:
     def key(self) -> tuple[Entry, ...]:
         """The messages because of which it is shown where it is."""
         return self.waiting or self.mentioning or self.talk.open_questions or self.talk.decisions[::-1]
+
+    @cached_property
+    def answering(self) -> tuple[Entry, ...]:
+        """The first answer to each of its questions, each message for one of them."""
+        found: list[Entry] = []
+        for its in self.talk.answers.values():
+            found += [entry for entry in its if entry not in found][:1]
+        return tuple(found)
 
     @cached_property
     def besides(self) -> tuple[Entry, ...]:
@@ -158,7 +173,7 @@ def _weigh(talk: Talk, reader: str | None, own: AbstractSet[str]) -> _Weighed | 
     spoken = max((entry.message.arrival for entry in talk.entries if entry.message.sender_id == reader), default=0)
     later = [entry for entry in talk.entries if entry.message.arrival > spoken]
     mentioning = tuple(entry for entry in later if _mentions(entry, reader, own))
-    waiting = tuple(entry for entry in mentioning if entry in talk.questions)
+    waiting = tuple(entry for entry in mentioning if entry in talk.questions and talk.is_left_to(entry))
     return _Weighed(talk, waiting, mentioning)
 
 
@@ -216,13 +231,25 @@ class _Page:
         self, rows: Sequence[_Row], titles: Mapping[int, str], written: Mapping[int, Written]
     ) -> list[DigestEntry]:
         """Return the entries with headings and further lines."""
-        grown = [
-            self._rewritten(row, written.get(place)) or self._grown(row, titles.get(row.one.talk.thread))
-            for place, row in enumerate(rows)
-        ]
+        told = [self._rewritten(row, written.get(place)) for place, row in enumerate(rows)]
+        grown = [one or self._grown(row, titles.get(row.one.talk.thread)) for row, one in zip(rows, told, strict=True)]
+        self._fill_up(rows, grown, [place for place, one in enumerate(told) if one is None])
         while grown and self.tokens(grown) > self._max:
             grown.pop()
         return grown
+
+    def _fill_up(self, rows: Sequence[_Row], grown: list[DigestEntry], places: Sequence[int]) -> None:
+        """Give the conversations at these places further lines in turn, one each, as long as there is room: up to two
+        for three messages."""
+        waiting = {place: _further(rows[place], grown[place]) for place in places if grown[place].full}
+        while waiting:
+            for place, sentences in list(waiting.items()):
+                entry = grown[place]
+                if sentences and 3 * len(entry.lines) < 2 * entry.messages:
+                    line = self._line(rows[place].one, self._said(sentences.pop(0)), _LONGEST)
+                    grown[place] = self._with_line(entry, line)
+                if grown[place] is entry:
+                    del waiting[place]
 
     def tokens(self, entries: Sequence[DigestEntry]) -> int:
         return self._count(["\n".join(entry.rendered() for entry in entries)])[0] if entries else 0
@@ -252,8 +279,10 @@ class _Page:
         return replace(row, entry=entry)
 
     def _with_line(self, entry: DigestEntry, line: DigestLine) -> DigestEntry:
-        lines = sorted((*entry.lines, line), key=lambda line: line.sent_at)
-        return self._tried(entry, replace(entry, lines=tuple(lines)))
+        """Return the entry with a line more, in order of time. What it is shown for stays its first line."""
+        kept = 0 if entry.why in ("decision", "talk") else 1
+        lines = sorted((*entry.lines[kept:], line), key=lambda line: line.sent_at)
+        return self._tried(entry, replace(entry, lines=(*entry.lines[:kept], *lines)))
 
     def _lead(self, one: _Weighed, best: Sequence[Sentence], cap: int) -> DigestLine:
         """Return the line of a talk: of the message because of which it is shown, else its most telling one."""
@@ -274,6 +303,13 @@ class _Page:
             return asks(fold(sentence.text))
         return speaks_of_decision(sentence.text)
 
+    def _said(self, sentence: Sentence) -> Sentence:
+        """Return the whole message in place of a sentence of it if it is short enough for a line."""
+        text = spoken_text(sentence.entry.message)
+        if len(text) > _SHORT_MESSAGE or self._count([text])[0] > _LONGEST:
+            return sentence
+        return replace(sentence, text=" ".join(text.split()))
+
     def _line(self, one: _Weighed, sentence: Sentence, cap: int) -> DigestLine:
         message = sentence.entry.message
         return DigestLine(
@@ -291,27 +327,34 @@ class _Page:
     def _grown(self, row: _Row, title: str | None) -> DigestEntry:
         """Return the entry with as much more as there is room for: its heading, and further lines in order of time."""
         one, best = row.one, row.best
-        entry = replace(row.entry, title=title or title_of(one.talk, self._words, best))
+        entry = replace(row.entry, title=self._title(row, title))
         grown = self._tried(entry, replace(entry, full=True))
         shown = {line.message_id for line in entry.lines}
         decided = shown | {entry.message.id for entry in one.talk.decisions}
         wanted = min(_MAX_LINES, max(1 + len(one.talk.entries) // _MESSAGES_A_LINE, len(decided))) - len(shown)
-        keys = {entry.message.arrival for entry in (*one.key, *one.talk.decisions)}
-        for sentence in sorted(best, key=lambda one: one.entry.message.arrival not in keys) if grown.full else ():
+        first, then = (*one.key, *one.talk.decisions), one.answering
+        ranked = sorted(best, key=lambda one: 0 if one.entry in first else 1 if one.entry in then else 2)
+        for sentence in ranked if grown.full else ():
             if wanted <= 0:
                 break
             if sentence.entry.message.id in shown:
                 continue
             shown.add(sentence.entry.message.id)
             wanted -= 1
-            grown = self._with_line(grown, self._line(one, sentence, _LONGEST))
+            grown = self._with_line(grown, self._line(one, self._said(sentence), _LONGEST))
         return grown
+
+    def _title(self, row: _Row, title: str | None) -> str:
+        """Return the title of an entry. One that is shown for a question is not named by what it decided."""
+        if row.one.why in ("waits", "question") and row.one.talk.decisions:
+            return shortened(row.entry.lines[0].text, _TITLE)
+        return title or title_of(row.one.talk, self._words, row.best)
 
     def _rewritten(self, row: _Row, written: Written | None) -> DigestEntry | None:
         """Return the entry in a model's words, as much of it as there is room for; None if there is none."""
         if written is None:
             return None
-        title = written.title or title_of(row.one.talk, self._words, row.best)
+        title = written.title or self._title(row, None)
         lines = tuple(self._written_line(row.one.talk, line) for line in written.lines)
         for full, count in [(True, n) for n in range(len(lines), 0, -1)] + [(False, 1)]:
             more = replace(row.entry, title=title, lines=lines[:count], full=full)
@@ -340,6 +383,18 @@ class _Page:
         return more
 
 
+def _further(row: _Row, entry: DigestEntry) -> list[Sentence]:
+    """Return the most telling sentence of each message that the entry does not show: answers first, then by worth."""
+    shown = {line.message_id for line in entry.lines}
+    found: list[Sentence] = []
+    for sentence in sorted(row.best, key=lambda one: one.entry not in row.one.answering):
+        message = sentence.entry.message
+        if message.id not in shown and sentence.worth >= _SAYS_SOMETHING and not agrees(message.text):
+            shown.add(message.id)
+            found.append(sentence)
+    return found
+
+
 def _entry(one: _Weighed, line: DigestLine) -> DigestEntry:
     """Return the entry of a talk with one line, still without a title."""
     talk = one.talk
@@ -352,7 +407,7 @@ def _entry(one: _Weighed, line: DigestLine) -> DigestEntry:
         sender_ids=talk.senders,
         first_at=first,
         last_at=last,
-        state=talk.state,
+        state=TalkState.OPEN if one.waiting else talk.state,
         messages=len(talk.entries),
         why=one.why,
         lines=(line,),

@@ -1,14 +1,15 @@
 """Group the messages of a span into talks: the stretches of its threads, by the stored probabilities of sharing one."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 
 from roomlore.core.evolution.offline.cues import agrees, sense_of
 from roomlore.core.models import Entry, MessageType, Role, TalkState
-from roomlore.core.text import fold, thanks
+from roomlore.core.summary.sentences import unsplit
+from roomlore.core.text import asks, fold, thanks
 from roomlore.core.transcript import spoken_text
 
 _SAME_TALK = 0.65
@@ -23,6 +24,7 @@ _ANSWERED = 0.42
 """Least probability of sharing a thread with a question at which a later message by somebody else answers it."""
 _DECISIONS: frozenset[str] = frozenset(("decision", "change", "cancellation"))
 _DECISION_CHARACTERS = 400
+_LAST_CHARACTERS = 400
 _AGREEING = 4
 """The messages after a decision among which those that agree are looked for."""
 
@@ -56,6 +58,25 @@ class Talk:
         )
 
     @cached_property
+    def answers(self) -> Mapping[int, tuple[Entry, ...]]:
+        """By the arrival of a question, the later messages of others that likely answer it, without those that ask
+        something back."""
+        found: defaultdict[int, list[Entry]] = defaultdict(list)
+        asked = {entry.message.arrival: entry.message.sender_id for entry in self.questions}
+        for entry in (one for one in self.entries if not _ends_asking(one)):
+            candidates = entry.link.thread_candidates
+            for arrival, probability in zip(
+                candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True
+            ):
+                if probability >= _ANSWERED and asked.get(arrival, entry.message.sender_id) != entry.message.sender_id:
+                    found[arrival].append(entry)
+        return {arrival: tuple(its) for arrival, its in found.items()}
+
+    def is_left_to(self, question: Entry) -> bool:
+        """Return True if a question that is put to one person still waits for them: nobody answered it."""
+        return question.message.arrival not in self.answers and not self._is_thanked_for(question)
+
+    @cached_property
     def decisions(self) -> tuple[Entry, ...]:
         """The messages that decide, change or cancel something."""
         entries = self.entries
@@ -78,6 +99,13 @@ def is_asking(entry: Entry) -> bool:
     return entry.features.message_type is MessageType.QUESTION and entry.message.role is Role.USER
 
 
+def _ends_asking(entry: Entry) -> bool:
+    """Return True if the last sentence of a question asks: 'The printer? Call Jim' is an answer."""
+    text = spoken_text(entry.message)[-_LAST_CHARACTERS:]
+    last = next((one for one in reversed(unsplit(text)) if one.strip()), "")
+    return is_asking(entry) and asks(fold(last))
+
+
 def _decides(entry: Entry, after: Sequence[Entry]) -> bool:
     message = entry.message
     if message.role is not Role.USER or len(message.text) > _DECISION_CHARACTERS:
@@ -98,7 +126,7 @@ def speaks_of_decision(text: str) -> bool:
 def talks_of(entries: Iterable[Entry]) -> list[Talk]:
     """Return the talks of these entries (in order of arrival), in the order they began, without notices of the system,
     tool calls and messages without words."""
-    groups, answered = _grouped([entry for entry in entries if _is_said(entry)])
+    groups, answered = _grouped([entry for entry in entries if is_said(entry)])
     found = [Talk(group[0].link.thread, part, answered) for group in groups for part in _stretches(tuple(group))]
     return sorted(found, key=lambda talk: talk.entries[0].message.arrival)
 
@@ -116,7 +144,8 @@ def talk_of(entries: Sequence[Entry]) -> Talk:
     return Talk(entries[0].link.thread, tuple(entries), frozenset(answered))
 
 
-def _is_said(entry: Entry) -> bool:
+def is_said(entry: Entry) -> bool:
+    """Return True if a person or an agent says something in words."""
     message = entry.message
     speaks = message.role in (Role.USER, Role.ASSISTANT) and not message.has_tool_calls
     return speaks and bool(spoken_text(message).strip())

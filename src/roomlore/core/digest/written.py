@@ -14,7 +14,7 @@ from roomlore.core.evolution.guards import is_order
 from roomlore.core.evolution.prompt import clean_line, comparison_form, find, lines_of, show_messages
 from roomlore.core.evolution.requests import Rejected
 from roomlore.core.evolution.wording import Conversation
-from roomlore.core.text import graphemes
+from roomlore.core.text import graphemes, keywords
 
 MAX_WINDOWS = 6
 _MESSAGES = 100
@@ -52,8 +52,11 @@ class Window:
     messages: Mapping[str, tuple[str, str]]
 
 
-def windows_of(talks: Mapping[int, Talk], *, room_id: str, people: Mapping[str, str], zone: tzinfo) -> list[Window]:
-    """Return the windows for these talks, by their numbers. If there are too many, the last talks are in none."""
+def windows_of(
+    talks: Mapping[int, Talk], *, room_id: str, people: Mapping[str, str], zone: tzinfo, most: int | None = MAX_WINDOWS
+) -> list[Window]:
+    """Return the windows for these talks, by their numbers. If there are more than `most`, the last talks are in
+    none."""
     parts: list[dict[int, Talk]] = []
     size = _MESSAGES
     for number, talk in talks.items():
@@ -62,7 +65,7 @@ def windows_of(talks: Mapping[int, Talk], *, room_id: str, people: Mapping[str, 
             size = 0
         parts[-1][number] = talk
         size += len(talk.entries)
-    return [_window(part, room_id, people, zone) for part in parts[:MAX_WINDOWS]]
+    return [_window(part, room_id, people, zone) for part in parts[:most]]
 
 
 def _window(talks: Mapping[int, Talk], room_id: str, people: Mapping[str, str], zone: tzinfo) -> Window:
@@ -110,6 +113,50 @@ def read_written(answer: str, window: Window) -> tuple[dict[int, Written], list[
     named = set(reading.titles) | set(reading.lines)
     made = {name: Written(reading.titles.get(name, ""), tuple(reading.lines[name])) for name in named}
     return {window.talks[name]: one for name, one in made.items() if one.lines}, reading.refused
+
+
+_FEWEST, _MORE, _MOST_MORE = 3, 3, 50
+"""The messages from which a thread gets a title of a model, and by how many more it is made again: by half of what it
+had, within these limits."""
+
+
+def is_title_due(messages: int, titled: int) -> bool:
+    """Return True if a thread of so many messages needs a title. `titled`: how many it had when its title was made, 0
+    if it has none."""
+    if not titled:
+        return messages >= _FEWEST
+    return messages >= titled + min(max(_MORE, titled // 2), _MOST_MORE)
+
+
+def read_titles(answer: str, window: Window) -> tuple[dict[int, str], list[Rejected]]:
+    """Return the titles of an answer, by the numbers of the talks, and what is refused, with the reasons.
+
+    A title must have a word of its talk, say nothing that its messages do not speak of, and owe nothing to a message
+    that gives orders.
+    """
+    reading = _Reading(window)
+    pieces, _ = find_pieces(answer, None)
+    said = {handle: line for handle, line in lines_of(window.text).items() if not is_order(line.partition(": ")[2])}
+    texts = [text for piece in pieces if piece.value is not None for text in _texts(piece.value)]
+    doubts = Doubts(window.text, Conversation(lines_of(window.text), texts), {})
+    for piece in pieces:
+        try:
+            if piece.value is None:
+                raise InvalidInput(piece.fault)
+            _take_title(reading, piece.value, said, doubts)
+        except InvalidInput as error:
+            reading.refused.append(Rejected(piece.line, piece.text[:_LINE], str(error)))
+    return {window.talks[name]: title for name, title in reading.titles.items()}, reading.refused
+
+
+def _take_title(reading: _Reading, value: Mapping[str, Any], said: Mapping[str, str], doubts: Doubts) -> None:
+    name = find(_text(value, "talk"), {one: one for one in reading.window.talks})
+    title = _checked(_text(value, "title"), _TITLE)
+    its = [handle for handle, (_, talk) in reading.window.messages.items() if talk == name and handle in said]
+    if not set(keywords(title)) & {word for handle in its for word in keywords(said[handle])}:
+        raise InvalidInput("It has no word of its conversation.")
+    _believe(doubts, title, its)
+    reading.titles.setdefault(name, title)
 
 
 def _texts(value: Mapping[str, Any]) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, tzinfo
 from enum import Enum
 from typing import Any, Final, Literal, TypedDict
 
 from roomlore.core.audience import EvidenceRoom, Viewer, evidence_of
+from roomlore.core.dates import end_of, is_day, start_of
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import (
@@ -54,8 +55,8 @@ class MemoryFields(TypedDict, total=False):
     tags: Sequence[str]
     owner: str
     said_by: Sequence[str]
-    valid_from: datetime | None
-    valid_until: datetime | None
+    valid_from: date | None
+    valid_until: date | None
     sources: Sequence[Source]
     evidence: Sequence[EvidenceRoom]
     memory_id: str | None
@@ -72,7 +73,8 @@ class NewMemory:
     `scope`: the subject. `confidence`: in [0, 1], None if unknown. `owner`: the id of the person whom it is about, by
     default the person of a user's scope. `said_by`: the ids of those who said it, beside the senders of the sources.
     `valid_from`, `valid_until`: since when it holds and when it ends: what has ended is neither recalled nor found,
-    except by those who ask for the past. `sources`: the messages that support it. `evidence`: the rooms in which it was
+    except by those who ask for the past. A `date` counts whole, in the zone of the setting `time_zone`: from its
+    beginning, and until its end. `sources`: the messages that support it. `evidence`: the rooms in which it was
     said, beside those of the sources; a memory without any is for all. `memory_id`: an id of the caller's own makes
     adding it idempotent. `created_at`, `updated_at`: when it was first and last stated, by default now. `made_by`,
     `reason`: for the log.
@@ -86,8 +88,8 @@ class NewMemory:
     tags: Sequence[str] = ()
     owner: str = ""
     said_by: Sequence[str] = ()
-    valid_from: datetime | None = None
-    valid_until: datetime | None = None
+    valid_from: date | None = None
+    valid_until: date | None = None
     sources: Sequence[Source] = ()
     evidence: Sequence[EvidenceRoom] = ()
     memory_id: str | None = None
@@ -106,8 +108,8 @@ class MemoryChanges(TypedDict, total=False):
     tags: Sequence[str] | None
     owner: str | None
     said_by: Sequence[str] | None
-    valid_from: datetime | Keep | None
-    valid_until: datetime | Keep | None
+    valid_from: date | Keep | None
+    valid_until: date | Keep | None
     sources: Sequence[Source] | None
 
 
@@ -115,7 +117,7 @@ class MemoryChanges(TypedDict, total=False):
 class Edit:
     """The changes to a memory; None keeps a field. A confidence or a time of None removes it.
 
-    `valid_from`, `valid_until`: since when it holds and when it ends.
+    `valid_from`, `valid_until`: since when it holds and when it ends; a `date` counts whole.
     """
 
     statement: str | None = None
@@ -124,8 +126,8 @@ class Edit:
     tags: Sequence[str] | None = None
     owner: str | None = None
     said_by: Sequence[str] | None = None
-    valid_from: datetime | Keep | None = KEEP
-    valid_until: datetime | Keep | None = KEEP
+    valid_from: date | Keep | None = KEEP
+    valid_until: date | Keep | None = KEEP
     sources: Sequence[Source] | None = None
 
 
@@ -139,9 +141,9 @@ def normal(statement: str) -> str:
     return " ".join(fold(statement).split())
 
 
-def checked(new: NewMemory) -> NewMemory:
-    """Return the memory as it is stored. Raises `InvalidInput` that names the fix."""
-    begins, ends = _moment(new.valid_from, "valid_from"), _moment(new.valid_until, "valid_until")
+def checked(new: NewMemory, zone: tzinfo = UTC) -> NewMemory:
+    """Return the memory as it is stored; days are those of the zone. Raises `InvalidInput` that names the fix."""
+    begins, ends = _begin(new.valid_from, zone), _end(new.valid_until, zone)
     check_span(begins, ends)
     return replace(
         new,
@@ -165,8 +167,8 @@ def checked(new: NewMemory) -> NewMemory:
     )
 
 
-def checked_edit(edit: Edit) -> Edit:
-    """Return the edit as it is stored. Raises `InvalidInput`."""
+def checked_edit(edit: Edit, zone: tzinfo = UTC) -> Edit:
+    """Return the edit as it is stored; days are those of the zone. Raises `InvalidInput`."""
     return Edit(
         statement=None if edit.statement is None else check_statement(edit.statement),
         confidence=KEEP if isinstance(edit.confidence, Keep) else check_confidence(edit.confidence),
@@ -174,8 +176,8 @@ def checked_edit(edit: Edit) -> Edit:
         tags=None if edit.tags is None else check_tags(edit.tags),
         owner=None if edit.owner is None else _person(edit.owner, "owner"),
         said_by=None if edit.said_by is None else _people(edit.said_by),
-        valid_from=KEEP if isinstance(edit.valid_from, Keep) else _moment(edit.valid_from, "valid_from"),
-        valid_until=KEEP if isinstance(edit.valid_until, Keep) else _moment(edit.valid_until, "valid_until"),
+        valid_from=KEEP if isinstance(edit.valid_from, Keep) else _begin(edit.valid_from, zone),
+        valid_until=KEEP if isinstance(edit.valid_until, Keep) else _end(edit.valid_until, zone),
         sources=None if edit.sources is None else check_sources(edit.sources),
     )
 
@@ -340,12 +342,29 @@ def _text(given: Any, name: str, most: int) -> str:
     return given
 
 
-def _moment(given: Any, name: str) -> datetime | None:
+_TIME_OR_DAY = "datetime or a date"
+
+
+def _begin(given: Any, zone: tzinfo) -> datetime | None:
+    return _moment(start_of(given, zone) if is_day(given) else given, "valid_from", _TIME_OR_DAY)
+
+
+def _end(given: Any, zone: tzinfo) -> datetime | None:
+    return _moment(end_of(given, zone) if is_day(given) else given, "valid_until", _TIME_OR_DAY)
+
+
+def _instant(given: date | None) -> datetime | None:
+    """Return a time of what was checked, where no day is left."""
+    assert given is None or isinstance(given, datetime)
+    return given
+
+
+def _moment(given: Any, name: str, what: str = "datetime") -> datetime | None:
     if given is None:
         return None
     if not isinstance(given, datetime):
         raise InvalidInput(
-            f"{name} is {given!r:.60}; it must be a datetime, such as datetime(2027, 1, 1, tzinfo=UTC), or None."
+            f"{name} is {given!r:.60}; it must be a {what}, such as datetime(2027, 1, 1, tzinfo=UTC), or None."
         )
     try:
         return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
@@ -591,8 +610,9 @@ class Additions:
 def _covers(new: NewMemory, old: Memory, now: datetime) -> bool:
     """Return True if nothing is lost when the new memory takes the place of the old one: it holds now, for as long, and
     comes as early."""
-    begun = new.valid_from is None or new.valid_from <= now
-    lasts = new.valid_until is None or (old.valid_until is not None and new.valid_until >= old.valid_until)
+    begins, ends = _instant(new.valid_from), _instant(new.valid_until)
+    begun = begins is None or begins <= now
+    lasts = ends is None or (old.valid_until is not None and ends >= old.valid_until)
     return begun and lasts and (not _comes_first(old.category, old.tags) or _comes_first(new.category, new.tags))
 
 
@@ -615,8 +635,8 @@ def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
         tags=tuple(new.tags),
         owner=new.owner,
         said_by=tuple(new.said_by),
-        valid_from=new.valid_from,
-        valid_until=new.valid_until,
+        valid_from=_instant(new.valid_from),
+        valid_until=_instant(new.valid_until),
         sources=tuple(new.sources),
         evidence=tuple(new.evidence),
         made_by=new.made_by,
@@ -661,8 +681,8 @@ def _edited(head: Memory, edit: Edit) -> Memory:
         owner=head.owner if edit.owner is None else edit.owner,
         said_by=head.said_by if edit.said_by is None else tuple(edit.said_by),
         confidence=head.confidence if isinstance(edit.confidence, Keep) else edit.confidence,
-        valid_from=head.valid_from if isinstance(edit.valid_from, Keep) else edit.valid_from,
-        valid_until=head.valid_until if isinstance(edit.valid_until, Keep) else edit.valid_until,
+        valid_from=head.valid_from if isinstance(edit.valid_from, Keep) else _instant(edit.valid_from),
+        valid_until=head.valid_until if isinstance(edit.valid_until, Keep) else _instant(edit.valid_until),
         sources=head.sources if edit.sources is None else tuple(edit.sources),
     )
     check_span(wanted.valid_from, wanted.valid_until)

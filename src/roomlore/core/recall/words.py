@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roomlore.core.memory.reading import CHECKPOINT_MARK
-from roomlore.core.recall.options import ConversationMessage
+from roomlore.core.recall.recollection import ConversationMessage
 from roomlore.core.search.hits import Floats
 from roomlore.core.subjects import subjects
 from roomlore.core.text import SYLLABIC, roots, terms

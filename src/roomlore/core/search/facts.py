@@ -1,15 +1,22 @@
-"""The facts of a room as columns, updated with the changes since they were read."""
+"""The facts of rooms as columns, updated with the changes since they were read, and several rooms searched as one.
+
+Ranking looks at the messages right before and after each one, and at its room's statistics. Where several rooms are
+searched they stand one after another, with empty rows between them so that messages of two rooms are never neighbours,
+and the statistics are those of the messages that may be shown: nothing else changes a score.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core.mentions import NOBODY, Naming, Renaming, renamed
-from roomlore.core.search.hits import FactRows, Ints, RoomFacts
+from roomlore.core.audience import ALWAYS, Window
+from roomlore.core.mentions import NOBODY, Naming, Renaming, naming_of, renamed
+from roomlore.core.models import Room
+from roomlore.core.search.hits import NEIGHBOURHOOD, FactRows, Floats, Ints, Nearest, Postings, RoomFacts
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_MESSAGE = ("arrivals", "sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
@@ -157,3 +164,193 @@ def to_micros(time: datetime) -> int:
 def from_micros(micros: int) -> datetime:
     """Return the time this many microseconds after 1970-01-01 UTC."""
     return _EPOCH + timedelta(microseconds=micros)
+
+
+_GAP = 8
+"""Empty rows after each room, more than ranking looks ahead or back."""
+_NEVER = -(1 << 62)
+"""The time of an empty row, far from that of any message."""
+_MAX_THREADS = 1 << 40
+_ROWS = ("sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A room in a search of several, with the facts of what may be shown. `whole`: all of it may be."""
+
+    room_id: str
+    facts: RoomFacts
+    whole: bool = True
+
+
+def allowed(facts: RoomFacts, windows: Sequence[Window], edited: Mapping[int, datetime]) -> Ints:
+    """Return the arrivals of messages that were sent, and last edited, within these windows. `edited`: by arrival."""
+    times = np.array([(to_micros(one.start), to_micros(one.end)) for one in windows], np.int64).reshape(-1, 2)
+    changed = facts.sent_at.copy()
+    at = places(facts, np.array(sorted(edited), np.int64))
+    changed[at[at >= 0]] = [to_micros(edited[int(facts.arrivals[place])]) for place in at[at >= 0].tolist()]
+    return facts.arrivals[_within(facts.sent_at, times) & _within(changed, times)]
+
+
+def _within(at: Ints, times: Ints) -> NDArray[np.bool_]:
+    found = np.zeros(at.size, np.bool_)
+    for start, end in times.tolist():
+        found |= (start <= at) & (at <= end)
+    return found
+
+
+def last_of_senders(facts: RoomFacts, arrivals: Ints) -> list[int]:
+    """Return the arrival of the last of these messages by each sender: it tells their name."""
+    at = places(facts, arrivals)
+    return list(dict(zip(facts.senders[at].tolist(), arrivals.tolist(), strict=True)).values())
+
+
+def part_of(room_id: str, facts: RoomFacts, arrivals: Ints, names: Mapping[str, str]) -> Part:
+    """Return the part of a room that is not wholly shown: these messages, with names by sender. Links are left out,
+    since hidden messages had a say in them."""
+    at = places(facts, arrivals)
+    ids = [facts.sender_ids[place] for place in facts.senders[at].tolist()]
+    known = {sender: place for place, sender in enumerate(dict.fromkeys(ids))}
+    kept = {name: getattr(facts, name)[at] for name in ("sent_at", "roles", "lengths", "questions")}
+    shown = replace(
+        facts,
+        revision=0,
+        sender_ids=tuple(known),
+        sender_names=tuple(names.get(sender, "") for sender in known),
+        naming=NOBODY,
+        arrivals=arrivals,
+        senders=np.array([known[sender] for sender in ids], np.int64),
+        parents=np.zeros(at.size, np.int64),
+        parent_odds=np.zeros(at.size),
+        threads=arrivals,
+        **kept,
+    )
+    return Part(room_id, shown, whole=False)
+
+
+class MultiRoom:
+    """Rooms as one. `facts`: of all their messages, numbered anew; `numbers`: of the messages, without empty rows."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = parts
+        sizes = [part.facts.arrivals.size for part in parts]
+        self._starts = np.cumsum([0, *(size + _GAP for size in sizes)])[: len(sizes)] + 1
+        self.numbers: Ints = _numbers(
+            [start + np.arange(size) for start, size in zip(self._starts.tolist(), sizes, strict=True)]
+        )
+        self.facts = self._facts()
+
+    def _facts(self) -> RoomFacts:
+        names: dict[str, str] = {}
+        for part in self.parts:
+            for sender, name in zip(part.facts.sender_ids, part.facts.sender_names, strict=True):
+                names[sender] = name or names.get(sender, "")
+        senders = {sender: place for place, sender in enumerate(names)}
+        rows = [self._rows(at, senders) for at in range(len(self.parts))]
+        size = sum(part.facts.arrivals.size + _GAP for part in self.parts)
+        columns = {name: np.concatenate([one[name] for one in rows]) if rows else _EMPTY[name] for name in _ROWS}
+        return RoomFacts(
+            revision=0,
+            sender_ids=tuple(names),
+            sender_names=tuple(names.values()),
+            naming=naming_of([name or sender for sender, name in names.items()]),
+            arrivals=np.arange(1, size + 1),
+            **columns,
+        )
+
+    def _rows(self, at: int, senders: Mapping[str, int]) -> dict[str, NDArray[np.generic]]:
+        """Return the columns of a room, with its empty rows."""
+        facts = self.parts[at].facts
+        people = np.array([senders[sender] for sender in facts.sender_ids], np.int64)
+        parents = self.numbered(at, facts.parents)
+        columns = {name: getattr(facts, name) for name in ("sent_at", "roles", "lengths", "questions")} | {
+            "senders": people[facts.senders] if people.size else facts.senders,
+            "parents": np.maximum(parents, 0),
+            "parent_odds": np.where(parents > 0, facts.parent_odds, 0.0),
+            "threads": facts.threads + at * _MAX_THREADS,
+        }
+        return {name: np.concatenate([columns[name], np.repeat(_EMPTY_ROW[name], _GAP)]) for name in _ROWS}
+
+    def numbered(self, at: int, arrivals: Ints) -> Ints:
+        """Return the numbers of these messages of a room; -1 for those that are not shown."""
+        found = places(self.parts[at].facts, arrivals)
+        return np.where(found >= 0, found + self._starts[at], -1)
+
+    def among(self, chosen: Ints | None) -> Ints:
+        """Return the numbers of messages among these, None for all; empty rows are none."""
+        return self.numbers if chosen is None else np.intersect1d(self.numbers, chosen)
+
+    def within(self, at: int, numbers: Ints) -> Ints | None:
+        """Return the arrivals of these messages in one room; None if they are all that the room has."""
+        start, facts = self._starts[at], self.parts[at].facts
+        its = numbers[(numbers >= start) & (numbers < start + facts.arrivals.size)]
+        return None if self.parts[at].whole and its.size == facts.arrivals.size else facts.arrivals[its - start]
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Return the index of a message's room, and its arrival there."""
+        at = int(np.searchsorted(self._starts, number, side="right")) - 1
+        return at, int(self.parts[at].facts.arrivals[number - self._starts[at]])
+
+    def postings(self, words: Sequence[str], found: Sequence[Postings | None]) -> Postings:
+        """Return the postings of all rooms as those of one. `found`: of each room, None if it is gone meanwhile."""
+        columns = [self._posted(at, one) for at, one in enumerate(found) if one is not None]
+        which, numbers, counts, lengths = (_numbers([one[place] for one in columns]) for place in range(4))
+        order = np.lexsort((numbers, which))
+        facts = self.facts
+        return Postings(
+            room=Room(
+                tenant="",
+                room_id="",
+                messages=self.numbers.size,
+                words=int(facts.lengths.sum()),
+                created_at=datetime.fromtimestamp(0, UTC),
+            ),
+            words=tuple(words),
+            ends=np.cumsum(np.bincount(which, minlength=len(words))),
+            arrivals=numbers[order],
+            counts=counts[order],
+            lengths=lengths[order],
+        )
+
+    def _posted(self, at: int, found: Postings) -> tuple[Ints, Ints, Ints, Ints]:
+        which = np.repeat(np.arange(found.ends.size), np.diff(found.ends, prepend=0))
+        numbers = self.numbered(at, found.arrivals)
+        kept = numbers > 0
+        return which[kept], numbers[kept], found.counts[kept], found.lengths[kept]
+
+    def nearest(self, found: Sequence[Sequence[Nearest]]) -> list[Nearest]:
+        """Return for each text the nearest of all rooms. `found`: of each room, for each text."""
+        return [
+            self._nearest([one[text] if text < len(one) else None for one in found])
+            for text in range(max(map(len, found), default=0))
+        ]
+
+    def _nearest(self, found: Sequence[Nearest | None]) -> Nearest:
+        its = [(self.numbered(at, one.numbers), one.similarities) for at, one in enumerate(found) if one is not None]
+        numbers = _numbers([one for one, _ in its])
+        similar: Floats = np.concatenate([np.zeros(0), *(one for _, one in its)])
+        order = np.lexsort((numbers, -similar))
+        order = order[numbers[order] > 0][:NEIGHBOURHOOD]
+        return Nearest(numbers=numbers[order], similarities=similar[order])
+
+
+def is_whole(windows: Sequence[Window]) -> bool:
+    """Return True if all of a room may be shown in these windows."""
+    return tuple(windows) == ALWAYS
+
+
+_EMPTY_ROW = {
+    "sent_at": np.array([_NEVER]),
+    "senders": np.array([-1]),
+    "roles": np.array([-1]),
+    "lengths": np.array([0]),
+    "questions": np.array([False]),
+    "parents": np.array([0]),
+    "parent_odds": np.array([0.0]),
+    "threads": np.array([-1]),
+}
+_EMPTY = {name: one[:0] for name, one in _EMPTY_ROW.items()}
+
+
+def _numbers(columns: Sequence[Ints]) -> Ints:
+    return np.concatenate([np.zeros(0, np.int64), *columns])

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from roomlore.core.dates import closeness
 from roomlore.core.search.hits import WEIGHTS, Floats, Ints, Nearest, Postings, RoomFacts, SearchWeights
-from roomlore.core.search.lexical import Matches, Near, matches, nearness, rows_of
-from roomlore.core.search.query import SearchQuery, agent_messages
+from roomlore.core.search.query import Matches, Near, SearchQuery, agent_messages, matches, nearness, rows_of
 
 REACH = 2
 _HOUR = 3_600_000_000
@@ -74,6 +73,8 @@ repeated many times."""
 _NEXT = np.arange(1, 6)
 """Offsets of the messages right after an echo that may answer it, whatever their links say."""
 _ANOTHER_QUESTION = 0.3
+_ENOUGH_WORDS = 0.4
+"""The share of the query's worth from which a message that may answer counts as one about the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,9 @@ def answers(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Answers
     others = facts.senders[rows] != facts.senders[questions]
     questions, rows, odds = questions[others], rows[others], odds[others]
     lengths = facts.lengths[rows]
-    odds = odds * np.where(facts.questions[rows], _ANOTHER_QUESTION, 1.0) * lengths / (lengths + facts.lengths.mean())
+    about = np.minimum(_matched(found, facts.arrivals.size)[rows] / _ENOUGH_WORDS, 1.0)
+    asks = np.where(facts.questions[rows], _ANOTHER_QUESTION + (1 - _ANOTHER_QUESTION) * about, 1.0)
+    odds = odds * asks * (1 + about) * lengths / (lengths + facts.lengths.mean())
     best = np.zeros(facts.arrivals.size)
     np.maximum.at(best, questions, odds)
     kept = odds > 0
@@ -138,6 +141,13 @@ def _most(rows: Ints, worth: Floats) -> Ints:
     return np.sort(rows[::-1][np.argsort(-worth[rows[::-1]], kind="stable")[:_MAX]])
 
 
+def _matched(found: Matches, size: int) -> Floats:
+    """Return the share of the query's worth that each message matches."""
+    worth = np.bincount(found.rows, found.worth[found.terms], minlength=size)
+    share: Floats = worth / max(float(found.worth.sum()), 1e-9)
+    return share
+
+
 def _echoes(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Floats:
     """Return the degree to which each message only repeats the query, in [0, 1].
 
@@ -145,9 +155,8 @@ def _echoes(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Floats:
     query has; the sender's name counts as one of the words. It counts 0 below `echo_from` and 1 above `echo_to`.
     """
     size = facts.arrivals.size
-    worth = np.bincount(found.rows, found.worth[found.terms], minlength=size) / max(float(found.worth.sum()), 1e-9)
     shared = np.bincount(found.rows, minlength=size) / np.maximum(facts.lengths - 1, 1)
-    likeness = worth * np.minimum(shared, 1.0) * facts.questions
+    likeness = _matched(found, size) * np.minimum(shared, 1.0) * facts.questions
     likeness -= weights.echo_from
     likeness /= weights.echo_to - weights.echo_from
     return np.clip(likeness, 0.0, 1.0, out=likeness)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import regex
 
 from roomlore.core.mentions import sounds_like_agent
+from roomlore.core.safety import DECISION, SAFETY, importance
 from roomlore.core.summary.corrections import GONE, corrected
-from roomlore.core.summary.importance import DECISION, SAFETY, importance
 from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
 
 _LONGEST = 600

@@ -3,14 +3,18 @@
 from roomlore.services.digest.digest_service import DigestService
 from roomlore.services.digest.marks import ReadingMarks
 from roomlore.services.digest.nightly import DIGEST, NightlyDigests, NightlyOptions
+from roomlore.services.digest.titles import TITLES, ThreadTitler, TitleOptions
 from roomlore.services.digest.writing import Writing, WritingOptions
 
 __all__ = [
     "DIGEST",
+    "TITLES",
     "DigestService",
     "NightlyDigests",
     "NightlyOptions",
     "ReadingMarks",
+    "ThreadTitler",
+    "TitleOptions",
     "Writing",
     "WritingOptions",
 ]

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from roomlore.core.audience import ALWAYS, Viewer, Window, check_viewer, covers
 from roomlore.core.digest.compose import Draft
 from roomlore.core.digest.digest import Digest
+from roomlore.core.digest.talks import is_said
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode, check_mode
 from roomlore.core.linking.model import LinkModel
-from roomlore.core.linking.part import is_seen, linked_alone
+from roomlore.core.linking.room import is_seen, linked_alone
 from roomlore.core.models import Entry, Room
 from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock
@@ -23,7 +24,8 @@ from roomlore.services.digest.writing import Writing, language_for
 
 DIGEST_TOKENS = 800
 FEWEST_TOKENS, MAX_TOKENS = 50, 100_000
-MAX_READ = 10_000
+MAX_READ, MAX_LOOKED_AT = 10_000, 50_000
+"""The newest messages that a digest is made of, and how many are read to find them."""
 _AT_ONCE = 1_000
 _DEFAULT_SPAN = timedelta(days=1)
 _TEXTS_READ = 200
@@ -170,7 +172,7 @@ class DigestService:
         entries = await self._read(work, room, after, begin, windows)
         if windows != ALWAYS:
             return _Span(0, len(entries), entries)
-        missing = len(entries) == MAX_READ
+        missing = len(entries) >= MAX_READ
         known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
         return _Span(after, max(known, len(entries)), entries)
 
@@ -194,16 +196,18 @@ class DigestService:
     async def _read(
         self, work: UnitOfWork, room: Room, after: int, since: datetime | None, windows: Sequence[Window]
     ) -> list[Entry]:
-        """Return the newest messages above an arrival that may be seen."""
-        parts: list[list[Entry]] = []
-        missing = MAX_READ
+        """Return the newest messages above an arrival that may be seen. Notices, tool calls and messages without words,
+        which no digest shows, do not count towards `MAX_READ`."""
+        found: list[Entry] = []
+        said = 0
         async for part in self._parts(work, room, after):
-            seen = [one for one in part if (since is None or one.message.at >= since) and is_seen(one.message, windows)]
-            parts.append(seen[-missing:])
-            missing -= len(parts[-1])
-            if not missing:
-                break
-        return [entry for part in reversed(parts) for entry in part]
+            for one in reversed(part):
+                if (since is None or one.message.at >= since) and is_seen(one.message, windows):
+                    found.append(one)
+                    said += is_said(one)
+                    if said == MAX_READ or len(found) == MAX_LOOKED_AT:
+                        return found[::-1]
+        return found[::-1]
 
     async def _parts(self, work: UnitOfWork, room: Room, after: int) -> AsyncIterator[list[Entry]]:
         """Yield the messages above an arrival, the newest part first, so that other requests are served."""

@@ -11,12 +11,11 @@ from roomlore.core.audience import RoomKind
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import NotFound, Unavailable
 from roomlore.core.work import work_name
-from roomlore.ports.coordination import Clock
+from roomlore.ports.coordination import Clock, Webhook
 from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.scheduling import Ticks, Times, rooms_behind
 from roomlore.ports.storage import RoomBehind, Storage
-from roomlore.ports.webhooks import Webhook
 from roomlore.services.digest.digest_service import DigestService
-from roomlore.services.scheduling import Ticks, Times, rooms_behind
 
 DIGEST = "digest"
 """The work that sends a digest, the background job that enqueues it, and the watermark of a room up to which it was

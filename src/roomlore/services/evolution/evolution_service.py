@@ -11,10 +11,9 @@ from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mo
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.ports.storage import Storage
-from roomlore.services.evolution.applying import Applying, Asking, ScopeChanged, find_result
+from roomlore.services.evolution.applying import Applying, Asking, AskingTogether, OwnSteps, ScopeChanged, find_result
 from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, Read, Span
 from roomlore.services.evolution.reading import Reading
-from roomlore.services.evolution.together import AskingTogether, OwnSteps
 
 log = logging.getLogger(__name__)
 
@@ -163,8 +162,7 @@ class EvolutionService:
         result = await self._evolve(piece, steps)
         if piece.goes_on and result.remaining >= piece.goes_on:
             await self.enqueue(piece.next())
-        if outcome := _outcome(result):
-            await steps.report(outcome)
+        await steps.report(_outcome(result))
 
     async def _evolve(self, piece: Piece, steps: Steps) -> EvolutionResult:
         begun, result = self._clock.monotonic(), "stopped"
@@ -243,12 +241,19 @@ class EvolutionService:
 
 
 def _outcome(done: EvolutionResult) -> str:
-    """Return the progress to report at the end, with every refused line; '' if there is nothing to say."""
-    said = [done.message] if done.message else []
+    """Return the progress to report at the end, with every refused line."""
+    said = [done.message or _counted(done)]
     if done.rejected:
         said.append(f"Not followed of {done.scope!r:.80}:")
         said += [f"line {one.line}, {one.text!r:.90}: {one.reason}" for one in done.rejected]
     return " ".join(said)
+
+
+def _counted(done: EvolutionResult) -> str:
+    stats, read = done.stats, f"{done.messages} message{'' if done.messages == 1 else 's'} read"
+    return (
+        f"{read}; memories: {stats.created} new, {stats.updated} changed, {stats.deleted} removed, {stats.kept} kept."
+    )
 
 
 def _kind(done: EvolutionResult) -> str:

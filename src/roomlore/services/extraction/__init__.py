@@ -1,9 +1,8 @@
 """Extraction: short memories of what was said in rooms."""
 
-from roomlore.services.extraction.extraction_service import ExtractionService
+from roomlore.services.extraction.extraction_service import Extracted, ExtractionService, MemorySummaries
 from roomlore.services.extraction.noting import EXTRACTION, RepliesDue, RepliesImported
 from roomlore.services.extraction.retry import EXTRACTION_RETRY, FallbackRetries
-from roomlore.services.extraction.summaries import Extracted, MemorySummaries
 
 __all__ = [
     "EXTRACTION",

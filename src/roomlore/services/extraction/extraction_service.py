@@ -1,32 +1,141 @@
-"""Extraction of short memories as durable work: what is due in the noted rooms, what is read, and what is stored."""
+"""Extraction of short memories as durable work: what is due in the noted rooms, what is read, how a statement is made
+(by a model or without one), and what is stored."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from roomlore.core.audience import evidence_of
+from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatRequest, Usage
+from roomlore.core.errors import describe
 from roomlore.core.json_values import storable
-from roomlore.core.memory.conversation import conversations_of, speaks
 from roomlore.core.memory.extraction import (
     FALLBACK,
+    FOLDED_CHARACTERS,
     MAX_ARRIVALS,
     MAX_PASSED,
+    MAX_SHORT,
+    SUMMARY_CHARACTERS,
+    SUMMARY_TOKENS,
+    Fold,
+    conversations_of,
     cut_at,
     extraction_end,
     extraction_id,
+    fallback,
+    fold_changes,
+    fold_due,
+    kept,
+    speaks,
     watermark,
 )
-from roomlore.core.memory.folding import MAX_SHORT, Fold, fold_changes, fold_due
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.memory.reading import as_conversation
 from roomlore.core.models import Entry, StoredMessage
+from roomlore.core.prompt import neutral
+from roomlore.core.text import language
 from roomlore.core.work import work_name
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.language import Prompts
 from roomlore.ports.storage import DueRoom, Storage, UnitOfWork
 from roomlore.services.extraction.noting import EXTRACTION, is_reply
-from roomlore.services.extraction.summaries import FOLD_PROMPT, PROMPT, Extracted, MemorySummaries
+
+log = logging.getLogger(__name__)
+
+PROMPT = "memory_summary"
+FOLD_PROMPT = "memory_fold"
+_FOLD_TOKENS = 4 * SUMMARY_TOKENS
+
+
+class Completer(Protocol):
+    """The part of the model service that extraction uses."""
+
+    async def complete(
+        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Any = None
+    ) -> ChatAnswer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """The result for a conversation. `statement`: None if nothing is worth keeping. `made_by`: 'fallback' if no model
+    answered."""
+
+    statement: str | None
+    made_by: str
+    prompt_hash: str = ""
+    raw_answer: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def is_fallback(self) -> bool:
+        return self.made_by == FALLBACK
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.input_tokens, self.output_tokens)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Extracted":
+        return cls(**data)
+
+
+class MemorySummaries:
+    """Summaries by the model `memory-summary-model`, each provider with `timeout_seconds`."""
+
+    def __init__(self, *, models: Completer, prompts: Prompts, timeout_seconds: float) -> None:
+        self._models = models
+        self._prompts = prompts
+        self._timeout_seconds = timeout_seconds
+
+    async def of(self, conversation: str) -> Extracted:
+        """Return a summary. It never fails: without a model it falls back."""
+        try:
+            return await self.by_model(conversation)
+        except Exception as error:  # noqa: BLE001 - an answer nobody foresaw must not stop an agent's memories for good
+            log.warning("no model summarised a conversation for a memory", extra={"why": describe(error)})
+            return Extracted(fallback(conversation), FALLBACK)
+
+    async def by_model(self, conversation: str) -> Extracted:
+        """Return a model's summary. Raise `ModelUnavailable`, `BadModelOutput` or `NotFound` if no model gives one."""
+        return await self._ask(PROMPT, "conversation", conversation, most=SUMMARY_CHARACTERS, tokens=SUMMARY_TOKENS)
+
+    async def merged(self, notes: str) -> Extracted:
+        """Return one longer statement in the place of several. It never fails: without a model it has none."""
+        try:
+            return await self._ask(FOLD_PROMPT, "notes", notes, most=FOLDED_CHARACTERS, tokens=_FOLD_TOKENS)
+        except Exception as error:  # noqa: BLE001 - as above
+            log.warning("no model merged short memories", extra={"why": describe(error)})
+            return Extracted(None, FALLBACK)
+
+    async def _ask(self, name: str, place: str, text: str, *, most: int, tokens: int) -> Extracted:
+        prompt = await self._prompts.find(name, language=language(text))
+        content = prompt.fill({place: neutral(text)})
+        request = ChatRequest(messages=({"role": "user", "content": content},), max_tokens=tokens)
+        answer = await self._models.complete(
+            SUMMARY_MODEL,
+            request,
+            timeout_seconds=self._timeout_seconds,
+            check=lambda given: kept(given.text, instructions=prompt.text, most=most),
+        )
+        statement = kept(answer.text, most=most)
+        if statement is None:
+            log.info("a model found nothing worth keeping")
+        return Extracted(
+            statement=statement,
+            made_by=f"{answer.provider}/{answer.model_id}",
+            prompt_hash=prompt.hash,
+            raw_answer=answer.text,
+            input_tokens=answer.usage.input_tokens,
+            output_tokens=answer.usage.output_tokens,
+        )
+
 
 _LOOK_AGAIN_SECONDS = 30.0
 _CLAIM_SECONDS = 5.0
@@ -124,6 +233,15 @@ class _Errors:
             raise self._last
 
 
+_Kept = Literal["kept", "fallback", "nothing", "overtaken"]
+_OUTCOMES: Mapping[_Kept, str] = {
+    "kept": "a memory of {count} messages",
+    "fallback": "a memory of {count} messages, without a model: it is made again when one answers",
+    "nothing": "{count} messages read, nothing to keep",
+    "overtaken": "nothing: another process had read these messages",
+}
+
+
 class ExtractionService:
     """Extraction in the rooms of all tenants. `every`: the number of replies that make a memory. `zone`: the time zone
     in which a model reads times."""
@@ -179,7 +297,8 @@ class ExtractionService:
             read = {arrival: datetime.fromisoformat(at) for arrival, at in answer.pop("read", window.times())}
             extracted = Extracted.from_json(answer)
             fold = await self._fold_due(piece) if extracted.statement else Fold()
-            await self._keep(piece, read, window, extracted, fold, await self._merged(steps, fold))
+            kept = await self._keep(piece, read, window, extracted, fold, await self._merged(steps, fold))
+            await steps.report(_OUTCOMES[kept].format(count=len(window.messages)))
         self._jobs.ask(EXTRACTION)
 
     async def _fold_due(self, piece: _Piece) -> Fold:
@@ -283,7 +402,7 @@ class ExtractionService:
         extracted: Extracted,
         fold: Fold,
         merged: Extracted,
-    ) -> None:
+    ) -> _Kept:
         """Store the memory, its evidence, its end and what makes place for it, all or none; nothing if the watermark
         moved."""
         now, name = self._clock.now(), watermark(piece.agent_id)
@@ -291,7 +410,7 @@ class ExtractionService:
             if not await work.progress.move_mark(
                 **piece.where, name=name, arrival=piece.last, was=piece.after, now=now
             ):
-                return
+                return "overtaken"
             record = self._record(piece, read, window, extracted)
             await work.memories.add_evolution(tenant=piece.tenant, evolution=record)
             if extracted.statement:
@@ -299,8 +418,9 @@ class ExtractionService:
                 await self._remember(work, piece, scope, read, extracted)
                 await self._fold(work, piece, scope, fold, merged)
             await work.progress.note_room(**piece.where, work=EXTRACTION, now=now)
-        result = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
+        result: _Kept = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
         self._telemetry.count("roomlore_extractions_total", labels={"result": result})
+        return result
 
     async def _fold(self, work: UnitOfWork, piece: _Piece, scope: Scope, fold: Fold, merged: Extracted) -> None:
         """Merge and retire, unless one of the memories changed meanwhile: then the next extraction does it."""

@@ -22,8 +22,7 @@ from roomlore.core.work import work_name
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.extraction.extraction_service import conversation_of
-from roomlore.services.extraction.summaries import PROMPT, Extracted, MemorySummaries
+from roomlore.services.extraction.extraction_service import PROMPT, Extracted, MemorySummaries, conversation_of
 
 EXTRACTION_RETRY = "extraction_again"
 """The work that retries flagged memories, and the background job that enqueues it."""

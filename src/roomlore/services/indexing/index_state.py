@@ -13,7 +13,7 @@ from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavaila
 from roomlore.core.memory.memory import NumberedMemory
 from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import NEIGHBOURHOOD, Dense, EmbeddingModel, IndexState, Ints, Vectors
-from roomlore.core.search.lexical import WORDS_MODEL, passage
+from roomlore.core.search.query import WORDS_MODEL, passage
 from roomlore.ports.coordination import Clock, Jobs
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import INDEXING, MEMORY_VECTORS, VECTORS, WORDS, Outbox, Storage, UnitOfWork

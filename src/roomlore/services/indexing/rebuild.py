@@ -10,7 +10,7 @@ from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.hits import EmbeddingModel, IndexState
-from roomlore.core.search.lexical import WORDS_MODEL
+from roomlore.core.search.query import WORDS_MODEL
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.storage import LINKS, WORDS, Storage, UnitOfWork
 from roomlore.services.indexing.index_state import START, page_after

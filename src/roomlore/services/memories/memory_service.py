@@ -44,8 +44,7 @@ from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.memories.history import Past
-from roomlore.services.memories.visibility import scopes_of, seen_in, visible_to
+from roomlore.services.memories.history import Past, scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
 
 Named = Literal["memory", "evolution"]
@@ -134,7 +133,7 @@ async def bring(writer: MemoryWriter, found: ImportedMemories, *, dry_run: bool)
     skipped = list(found.skipped)
     for place, memory in found.memories:
         try:
-            good.append((place, checked(memory)))
+            good.append((place, checked(memory, writer.zone)))
         except InvalidInput as error:
             skipped.append(Skipped(place, str(error), memory.statement[:_EXCERPT]))
     counts: Counter[str] = Counter()

@@ -7,7 +7,7 @@ the changes in their logs.
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Literal, TypeVar
 
 from roomlore.core.audience import NEVER, EvidenceRoom, Viewer, covers, evidence_of, may_see
@@ -108,14 +108,14 @@ class _Batch:
     size: int
 
     @classmethod
-    def of(cls, memories: Sequence[NewMemory]) -> "_Batch":
+    def of(cls, memories: Sequence[NewMemory], zone: tzinfo) -> "_Batch":
         if len(memories) > MAX_BATCH:
             raise InvalidInput(f"{len(memories)} memories in one call; add at most {MAX_BATCH} at a time.")
         by_scope: dict[str, list[tuple[int, NewMemory]]] = {}
         for place, memory in enumerate(memories):
             if not isinstance(memory, NewMemory):
                 raise InvalidInput(f"Item {place} is {memory!r:.60}; it must be a roomlore.NewMemory.")
-            good = checked(memory)
+            good = checked(memory, zone)
             by_scope.setdefault(good.scope, []).append((place, good))
         return cls({scope: by_scope[scope] for scope in sorted(by_scope)}, len(memories))
 
@@ -125,9 +125,12 @@ def _kinds_of(memories: Sequence[tuple[int, NewMemory]]) -> list[MemoryKind]:
 
 
 class MemoryWriter:
-    """Write the memories of one tenant."""
+    """Write the memories of one tenant. `zone`: in which days begin and end."""
 
-    def __init__(self, *, tenant: str, storage: Storage, cache: InForceCache, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, *, tenant: str, storage: Storage, cache: InForceCache, clock: Clock, ids: Ids, zone: tzinfo = UTC
+    ) -> None:
+        self.zone = zone
         self._tenant = tenant
         self._storage = storage
         self._cache = cache
@@ -138,7 +141,7 @@ class MemoryWriter:
         self, memories: Sequence[NewMemory], *, on_conflict: OnConflict, refresh: bool = False, dry_run: bool = False
     ) -> list[Remembered]:
         """Return the outcomes, in the order given; everything in one transaction. With `dry_run` nothing is written."""
-        batch = _Batch.of(memories)
+        batch = _Batch.of(memories, self.zone)
 
         async def once() -> list[Remembered]:
             before = {scope: await self._read(scope, _kinds_of(new)) for scope, new in batch.by_scope.items()}
@@ -155,7 +158,7 @@ class MemoryWriter:
     async def update(
         self, memory_id: str, edit: Edit, *, expected: str | None, reason: str, viewer: Viewer | None = None
     ) -> Memory:
-        wanted, why = checked_edit(edit), check_reason(reason)
+        wanted, why = checked_edit(edit, self.zone), check_reason(reason)
         return await retried(lambda: self._update(memory_id, wanted, expected, why, viewer))
 
     async def delete(self, memory_id: str, *, expected: str | None, reason: str) -> Memory:

@@ -2,8 +2,7 @@
 
 from roomlore.services.messages.ingest import AllDue, Due, Ingest, RoomCache, VectorsDue
 from roomlore.services.messages.message_service import MessageService, OnConflict
-from roomlore.services.messages.search import FactsCache, MessageSearch, Searching
-from roomlore.services.messages.search_rooms import RoomsSearch
+from roomlore.services.messages.search import FactsCache, MessageSearch, RoomsSearch, Searching
 
 __all__ = [
     "AllDue",

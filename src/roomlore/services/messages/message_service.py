@@ -11,18 +11,16 @@ from roomlore.core.audience import check_viewer
 from roomlore.core.errors import InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.linking.model import LinkModel
-from roomlore.core.linking.part import linked_alone
-from roomlore.core.linking.room import WINDOW
+from roomlore.core.linking.room import WINDOW, linked_alone
 from roomlore.core.models import AddReport, Entry, Message, StoredMessage
+from roomlore.core.search.facts import Part, is_whole
 from roomlore.core.search.hits import SearchAnswer, SearchMode
-from roomlore.core.search.multi_room import Part, is_whole
 from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.messages.ingest import Ingest, Plan, VectorsDue, in_thread_if_large, weight
-from roomlore.services.messages.search import AskedAt, Filters, MessageSearch
-from roomlore.services.messages.search_rooms import RoomsSearch
+from roomlore.services.messages.search import AskedAt, Filters, MessageSearch, RoomsSearch
 
 OnConflict = Literal["raise", "report"]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.models import Role
-from roomlore.core.privacy.redaction import Redaction, record_without
+from roomlore.core.privacy import Redaction, record_without
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.maintenance import StoredRow
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -19,7 +19,7 @@ _ALL = 2**31 - 1
 _WHY = "The person whose words this rested on was forgotten."
 _ACTOR = "roomlore"
 _VECTORS_LEFT = "Vectors of memories could not be removed; forget again when their store answers."
-_DROPPED = ("context_usage_records", "watermarks", "rooms_due", "leases", "import_positions")
+_DROPPED = ("context_usage_records", "watermarks", "rooms_due", "leases", "import_positions", "thread_titles")
 _REDACTED: Mapping[str, tuple[str, ...]] = {
     "sessions": ("user_id", "enterprise_id", "patient_id", "agent_key", "state"),
     "checkpoints": ("summary",),
@@ -453,7 +453,7 @@ def _is_in(table: str, row: StoredRow, shared: set[object]) -> bool:
     """Return True if the row was made from a room in which the person spoke: then the same words are theirs."""
     if table == "context_usage_records":
         return row.texts["room_id"][0] in shared
-    return table in ("sessions", "checkpoints") and row.key[0] in shared
+    return table in ("sessions", "checkpoints", "thread_titles") and row.key[0] in shared
 
 
 def _names(column: str, row: StoredRow, person: Person) -> bool:

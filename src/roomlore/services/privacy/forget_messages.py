@@ -14,8 +14,7 @@ from roomlore.core.errors import VectorsUnavailable, describe
 from roomlore.core.json_values import texts_in
 from roomlore.core.memory.memory import Source
 from roomlore.core.models import Entry, Role, StoredMessage
-from roomlore.core.privacy.redaction import Left, Taken, features_without, without_person
-from roomlore.core.privacy.traces import SURE, Traces, passages, weight
+from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, passages, weight, without_person
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.maintenance import RoomOfPerson

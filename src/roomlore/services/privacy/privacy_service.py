@@ -15,7 +15,7 @@ from roomlore.core.errors import CacheUnavailable, InvalidInput, StorageUnavaila
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope
-from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.core.privacy import ForgetReport
 from roomlore.core.work import owner_prefix
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork

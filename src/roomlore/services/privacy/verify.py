@@ -20,7 +20,7 @@ from roomlore.core.integrity import (
 )
 from roomlore.core.memory.memory import Evolution, Scope
 from roomlore.core.models import Room
-from roomlore.core.search.lexical import WORDS_MODEL, passage
+from roomlore.core.search.query import WORDS_MODEL, passage
 from roomlore.ports.coordination import Clock
 from roomlore.ports.maintenance import OrphanRow, ReadChange, ReadMessage, ReadSupport, ReadVersion, WordIndexMismatch
 from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, WORDS, Storage

@@ -1,29 +1,105 @@
-"""Requests for replies, checked before anything is stored, and the parts that the reply loop needs of other
-services."""
+"""Requests for replies, checked before anything is stored; the parts that the reply loop needs of other services; and
+messages that wait in memory while the database is down, stored in order when it is back."""
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from roomlore.core.chat import NO_MODELS, ChatPiece, ChatRequest, ToolCall
 from roomlore.core.context import Context
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError, StorageUnavailable, describe
 from roomlore.core.intake import MAX_ID_CHARS, Limits, check
-from roomlore.core.models import Message, Role
+from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.replies.prompt import check_results, check_tools
 from roomlore.core.replies.reply import MAX_ROUNDS, Tool, ToolResult
-from roomlore.core.sessions.intake import check_id
-from roomlore.core.sessions.session import SessionContext
+from roomlore.core.sessions.session import SessionContext, check_id
 from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
-from roomlore.services.replies.deferred import DeferredMessages
 
 log = logging.getLogger(__name__)
+
+MAX_WAITING = 1_000
+_FIRST_PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 5.0
+
+Write = Callable[[Sequence[Message]], Awaitable[None]]
+Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    tenant: str
+    messages: tuple[Message, ...]
+    shown: tuple[StoredMessage, ...]
+    write: Write
+
+    @property
+    def room(self) -> tuple[str, str]:
+        return self.tenant, self.messages[0].room_id
+
+
+class DeferredMessages:
+    """The messages that wait for the database, of all tenants, at most 1,000 batches: the oldest are dropped for new
+    ones. They are lost if the process ends first. `start`: runs work in the background."""
+
+    def __init__(self, *, start: Start, telemetry: Telemetry) -> None:
+        self._start = start
+        self._telemetry = telemetry
+        self._waiting: deque[_Waiting] = deque()
+        self._storing: asyncio.Task[None] | None = None
+        self._count_of_all = 0
+
+    def add(self, tenant: str, messages: Sequence[Message], write: Write) -> None:
+        """Store the messages later, in order, after what waits already. Each has its time."""
+        if len(self._waiting) >= MAX_WAITING:
+            lost = self._waiting.popleft()
+            self._count("lost", lost)
+            log.error("messages of a reply are lost: the database is down for too long", extra={"room": lost.room[1]})
+        self._waiting.append(_Waiting(tenant, tuple(messages), tuple(map(self.shown, messages)), write))
+        if self._storing is None or self._storing.done():
+            self._storing = self._start(self._store())
+
+    def shown(self, message: Message) -> StoredMessage:
+        """Return the message as one that was stored after all that waits. Its arrival is not one of its room."""
+        self._count_of_all += 1
+        return StoredMessage(
+            **{one.name: getattr(message, one.name) for one in fields(Message)}, arrival=self._count_of_all
+        )
+
+    def of_room(self, tenant: str, room_id: str) -> list[StoredMessage]:
+        """Return what waits for a room, the oldest first."""
+        return [message for one in self._waiting if one.room == (tenant, room_id) for message in one.shown]
+
+    async def _store(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while self._waiting:
+            first = self._waiting[0]
+            try:
+                await first.write(first.messages)
+            except StorageUnavailable:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+                continue
+            except RoomloreError as error:
+                log.error(
+                    "messages of a reply could not be stored", extra={"room": first.room[1], "why": describe(error)}
+                )
+                self._count("refused", first)
+            else:
+                self._count("stored", first)
+            pause = _FIRST_PAUSE_SECONDS
+            if self._waiting and self._waiting[0] is first:
+                self._waiting.popleft()
+
+    def _count(self, result: str, one: _Waiting) -> None:
+        labels = {"result": result}
+        self._telemetry.count("roomlore_replies_stored_later_total", len(one.messages), labels=labels)
 
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ from roomlore.core.errors import BadModelOutput, Conflict, NotFound, RoomloreErr
 from roomlore.core.json_values import storable
 from roomlore.core.sessions.session import EXTRACT, Checkpoint, Due, Session
 from roomlore.core.sessions.window import Segment, Shown, WindowOptions, as_text, speaker, turns_after
+from roomlore.core.summary.sentences import SpeakerText
 from roomlore.core.work import owner_prefix, work_name
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
@@ -91,12 +92,12 @@ class Summaries:
         return text
 
 
-def _parts(segment: Segment) -> Iterator[list[summary.SpeakerText]]:
+def _parts(segment: Segment) -> Iterator[list[SpeakerText]]:
     tongue = segment.language()
-    part: list[summary.SpeakerText] = []
+    part: list[SpeakerText] = []
     size = 0
     for message in segment.uncovered():
-        part.append(summary.SpeakerText(speaker(message, tongue), message.text))
+        part.append(SpeakerText(speaker(message, tongue), message.text))
         size += len(message.text)
         if size >= _AT_ONCE_CHARACTERS:
             yield part

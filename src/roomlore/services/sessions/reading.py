@@ -14,8 +14,7 @@ from typing import Literal
 from roomlore.core.errors import CacheUnavailable, NotFound, RoomloreError, describe
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.session import Session, SessionMessage
-from roomlore.core.sessions.state import Cached, from_text, signed, to_text, value_of, verified
-from roomlore.core.sessions.window import Segment, shown
+from roomlore.core.sessions.window import Cached, Segment, from_text, shown, signed, to_text, value_of, verified
 from roomlore.ports.coordination import Clock, SessionCache, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 

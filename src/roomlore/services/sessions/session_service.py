@@ -10,9 +10,14 @@ from typing import Any, Protocol
 from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.models import Message, StoredMessage
-from roomlore.core.sessions.intake import (
+from roomlore.core.sessions.session import (
     Batch,
+    Checkpoint,
+    Session,
+    SessionContext,
+    SessionValue,
     Turn,
+    TurnResult,
     as_value,
     begun,
     check_id,
@@ -22,9 +27,7 @@ from roomlore.core.sessions.intake import (
     joins_a_turn,
     patched,
 )
-from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, TurnResult
-from roomlore.core.sessions.state import value_of
-from roomlore.core.sessions.window import Segment, Shown, WindowOptions, context_of, show
+from roomlore.core.sessions.window import Segment, Shown, WindowOptions, context_of, show, value_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.language import say, several
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -82,13 +83,15 @@ def audience(
     if as_json:
         show.as_json(to_jsonable(found))
         return
-    told = "all members are known" if found.complete else "members are not all known"
-    typer.echo(f"{show.inert(room)}: {found.kind or _UNKNOWN}, {told}")
-    shape = show.table("person", "joined", "left", "last spoke", fixed=("joined", "left", "last spoke"))
+    told = say("all members are known") if found.complete else say("members are not all known")
+    typer.echo(say("{room}: {kind}, {told}", room=show.inert(room), kind=say(found.kind or _UNKNOWN), told=told))
+    shape = show.table(
+        "person", "member", "joined", "left", "last spoke", fixed=("member", "joined", "left", "last spoke")
+    )
     lines = [_line(name, presence) for name, presence in sorted(found.people.items())]
     show.console().print(show.rows(shape, lines))
     if gone := _gone(before, found):
-        typer.echo(f"Marked as left: {', '.join(map(show.inert, gone))}")
+        typer.echo(say("Marked as left: {people}", people=", ".join(map(show.inert, gone))))
 
 
 async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
@@ -112,7 +115,15 @@ def _has_left(presence: Presence) -> bool:
 
 def _line(person: str, presence: Presence) -> list[str]:
     joined, left = (presence.stays[-1].joined_at, presence.stays[-1].left_at) if presence.stays else (None, None)
-    return [show.inert(person), _time(joined), _time(left), _time(presence.spoke.end if presence.spoke else None)]
+    spoke = _time(presence.spoke.end if presence.spoke else None)
+    return [show.inert(person), say(_standing(presence)), _time(joined), _time(left), spoke]
+
+
+def _standing(presence: Presence) -> str:
+    """Return if the person is a member: a member who was added may have no time of joining."""
+    if not presence.stays:
+        return "not known"
+    return "no, left" if _has_left(presence) else "yes"
 
 
 def _time(at: datetime | None) -> str:
@@ -143,14 +154,15 @@ def visible(
     shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
     show.console().print(show.rows(shape, map(_seen, found)))
     hidden = sum(not one.shown for one in every)
-    typer.echo(f"{len(every) - hidden} may be shown in {show.inert(room)}, {hidden} not.")
+    shown = len(every) - hidden
+    typer.echo(say("{shown} may be shown in {room}, {hidden} not.", shown=shown, room=show.inert(room), hidden=hidden))
 
 
 def _seen(one: Visibility) -> list[str]:
     memory = one.memory
-    mark = "shown" if one.shown else "withheld"
+    mark = say("shown") if one.shown else say("withheld")
     named = show_memories.short(memory.memory_id)
-    return [mark, named, show.inert(memory.scope), show.inert(memory.statement), "; ".join(why(one.reasons))]
+    return [mark, named, show.inert(memory.scope), show.inert(memory.statement), say("; ").join(why(one.reasons))]
 
 
 def why(reasons: Sequence[Reason]) -> list[str]:
@@ -161,7 +173,7 @@ def why(reasons: Sequence[Reason]) -> list[str]:
 
 def _said(reason: Reason) -> str:
     room = show.inert(reason.evidence.room_id) if reason.evidence else ""
-    return _REASONS[reason.kind].format(room=room, who=show.inert(reason.target or ""))
+    return say(_REASONS[reason.kind], room=room, who=show.inert(reason.target or ""))
 
 
 def share(
@@ -192,14 +204,20 @@ def share(
     if end and with_ is None:
         raise InvalidInput("Say which share to end: room:ID or everyone.")
     shared, seen = frame_of(ctx).run(work)
-    others = ", ".join(map(show.inert, shared.shared_with)) or "nobody else"
-    typer.echo(f"Shared with {others}: {show.inert(shared.memory_id)}")
+    others = ", ".join(map(show.inert, shared.shared_with)) or say("nobody else")
+    typer.echo(say("Shared with {others}: {memory}", others=others, memory=show.inert(shared.memory_id)))
     typer.echo(_where(seen))
 
 
 def _where(seen: SeenIn) -> str:
     if seen.everyone:
-        return f"It may be shown to {EVERYONE}."
-    rooms = ", ".join(map(show.inert, seen.rooms)) or "no room"
-    others = f", not in {seen.hidden_in} other{'' if seen.hidden_in == 1 else 's'}" if seen.hidden_in else ""
-    return f"It may be shown in {rooms}{others}."
+        return say("It may be shown to {everyone}.", everyone=EVERYONE)
+    rooms = ", ".join(map(show.inert, seen.rooms)) or say("no room")
+    if not seen.hidden_in:
+        return say("It may be shown in {rooms}.", rooms=rooms)
+    return several(
+        seen.hidden_in,
+        "It may be shown in {rooms}, not in {count} other.",
+        "It may be shown in {rooms}, not in {count} others.",
+        rooms=rooms,
+    )

@@ -18,6 +18,7 @@ from roomlore.core.models import Message
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import named
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class _Talk:
     def go_on(self) -> None:
         """Read lines from the terminal and answer them until the person ends the talk."""
         _edit_lines()
-        self.out.print(Text(f"Room {show.inert(self.room, 80)}. {_HELP}", "dim"))
+        self.out.print(Text(f"{say('Room {room}.', room=show.inert(self.room, 80))} {say(_HELP)}", "dim"))
         while (line := self._line()) is not None:
             with suppress(KeyboardInterrupt):
                 self._obey(line)
@@ -151,7 +152,8 @@ class _Talk:
 
     def _obey(self, line: str) -> None:
         if _COMMAND.fullmatch(line) and line != "/context":
-            self.out.print(_HELP if line == "/help" else f"There is no {line}. {_HELP}")
+            unknown = say("There is no {command}.", command=line)
+            self.out.print(say(_HELP) if line == "/help" else f"{unknown} {say(_HELP)}")
             return
         try:
             if line == "/context":
@@ -159,7 +161,7 @@ class _Talk:
             else:
                 self.answer(line)
         except RoomloreError as error:
-            sys.stderr.write(f"roomlore: {error}\n")
+            sys.stderr.write(f"roomlore: {translated(str(error))}\n")
 
     def _context(self) -> None:
         built = self.lore.context.build(self.room, self.last)
@@ -191,7 +193,7 @@ class _Shown:
 
     def stopped(self) -> None:
         if not self._as_json:
-            self._write(" (stopped)")
+            self._write(f" {say('(stopped)')}")
 
     def close(self) -> None:
         """Move to the beginning of a line."""
@@ -215,13 +217,13 @@ def _footer(started: ReplyStarted, reply: Reply) -> str:
     told = [
         show.inert(started.model_id, 40),
         show.inert(reply.provider, 40),
-        f"{started.messages} of the room's messages shown",
-        f"{reply.usage.input_tokens} + {reply.usage.output_tokens} tokens",
+        say("{count} of the room's messages shown", count=started.messages),
+        say("{asked} + {answered} tokens", asked=reply.usage.input_tokens, answered=reply.usage.output_tokens),
     ]
     if started.truncated:
-        told.append("cut to the model's window")
+        told.append(say("cut to the model's window"))
     if started.degraded:
-        told.append(f"degraded: {show.inert(started.degraded, 80)}")
+        told.append(say("degraded: {why}", why=causes(show.inert(started.degraded, 80))))
     return " · ".join(filter(None, told))
 
 

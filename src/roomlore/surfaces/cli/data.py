@@ -27,6 +27,7 @@ from roomlore.core.records import CorrectedLink, ImportReport, to_line
 from roomlore.importers import FORMATS
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -38,8 +39,15 @@ _PAGE = 500
 PENDING = "`roomlore reindex --pending`"
 LINKS = "`roomlore reindex --links`"
 
-_HELD = "another process is at work on them, or they failed just now and are free again soon (index_lease_seconds)"
-_TOLD = {"words": "indexed the words of", "vectors": "made the vectors of", "links": "linked anew"}
+_HELD = (
+    "{what} still waiting: another process is at work on them, or they failed just now and are free again soon "
+    "(index_lease_seconds)"
+)
+_TOLD = {
+    "words": "indexed the words of {what}",
+    "vectors": "made the vectors of {what}",
+    "links": "linked anew {what}",
+}
 _NOUNS = {"words": "message", "vectors": "text", "links": "message"}
 """The counted items: both messages and memories have vectors."""
 _DOING = {"words": "indexing words", "vectors": "indexing vectors", "links": "linking anew"}
@@ -78,7 +86,7 @@ def reindex(
         done, standing = frame_of(ctx).run(work)
     except KeyboardInterrupt as stop:
         going_on = LINKS if links else PENDING if pending else _resuming(part)
-        typer.echo(f"Stopped. {going_on} goes on from here.", err=True)
+        typer.echo(say("Stopped. {command} goes on from here.", command=going_on), err=True)
         raise typer.Exit(INTERRUPTED) from stop
     if as_json:
         show.as_json(to_jsonable(standing))
@@ -97,7 +105,7 @@ async def follow(steps: AsyncIterator[IndexProgress]) -> dict[str, int]:
     with Progress(
         *columns, TimeRemainingColumn(), console=shown, transient=True, disable=not shown.is_terminal
     ) as progress:
-        bars = {part: progress.add_task(_DOING[part], total=None, visible=False) for part in _DOING}
+        bars = {part: progress.add_task(say(_DOING[part]), total=None, visible=False) for part in _DOING}
         async for step in steps:
             done[step.part] = step.done
             progress.update(bars[step.part], completed=step.done, total=step.total, visible=True)
@@ -119,50 +127,54 @@ def _resuming(part: Part | None) -> str:
 
 def _tell_done(done: dict[str, int], standing: IndexStatus, *, of_vectors: bool, waited: bool) -> None:
     for name, count in done.items():
-        typer.echo(f"{_TOLD[name]} {_counted(count, _NOUNS[name])}")
-    held = [_counted(standing.waiting, "text")] if standing.waiting and of_vectors else []
-    held += [_counted(standing.rooms_to_link, "room")] if standing.rooms_to_link and waited else []
+        typer.echo(say(_TOLD[name], what=show.counted(count, _NOUNS[name])))
+    held = [show.counted(standing.waiting, "text")] if standing.waiting and of_vectors else []
+    held += [show.counted(standing.rooms_to_link, "room")] if standing.rooms_to_link and waited else []
     if standing.vectors == "off" and of_vectors:
-        typer.echo("no vectors: `embeddings` is off, search goes by words alone")
+        typer.echo(say("no vectors: `embeddings` is off, search goes by words alone"))
     if held:
-        typer.echo(f"{' and '.join(held)} still waiting: {_HELD}")
+        typer.echo(say(_HELD, what=say(" and ").join(held)))
     elif waited and not done:
-        typer.echo("nothing was waiting")
+        typer.echo(say("nothing was waiting"))
     if standing.problem:
-        typer.echo(show.inert(standing.problem), err=True)
+        typer.echo(translated(show.inert(standing.problem)), err=True)
 
 
 def _tell_status(standing: IndexStatus) -> None:
-    model = standing.model
     told = {
-        "words": standing.words,
-        "vectors": standing.vectors,
-        "model": f"{show.inert(model.name)} ({model.dimensions} dimensions)" if model else "–",
-        "waiting": _counted(standing.waiting, "text"),
-        "links": f"{_counted(standing.rooms_to_link, 'room')} to link anew" if standing.rooms_to_link else "whole",
-        "what to do": show.inert(standing.problem or _advice(standing)),
+        "words": say(standing.words),
+        "vectors": say(standing.vectors),
+        "model": _model(standing),
+        "waiting": show.counted(standing.waiting, "text"),
+        "links": _links(standing.rooms_to_link),
+        "what to do": translated(show.inert(standing.problem)) if standing.problem else _advice(standing),
     }
     shape = show.table("index", "stands", fixed=("index",))
-    show.console().print(show.rows(shape, told.items()))
+    show.console().print(show.rows(shape, ((say(name), value) for name, value in told.items())))
+
+
+def _model(standing: IndexStatus) -> str:
+    if (model := standing.model) is None:
+        return "–"
+    return say("{model} ({count} dimensions)", model=show.inert(model.name), count=model.dimensions)
+
+
+def _links(rooms: int) -> str:
+    return say("{rooms} to link anew", rooms=show.counted(rooms, "room")) if rooms else say("whole")
 
 
 def _advice(standing: IndexStatus) -> str:
     if standing.vectors == "off" and not standing.rooms_to_link:
-        return "nothing; to search by meaning too, set `embeddings` (docs/how-to/search.md)"
-    if standing.vectors == "behind":
-        return f"nothing while `roomlore serve` runs; {PENDING} otherwise"
-    if standing.vectors == "rebuilding":
-        return "nothing while `roomlore serve` runs; `roomlore reindex --resume` otherwise"
-    if standing.rooms_to_link:
-        return f"nothing while `roomlore serve` runs; {LINKS} otherwise"
-    return "nothing"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+        return say("nothing; to search by meaning too, set `embeddings` (docs/how-to/search.md)")
+    going_on = {"behind": PENDING, "rebuilding": "`roomlore reindex --resume`"}.get(standing.vectors)
+    going_on = going_on or (LINKS if standing.rooms_to_link else None)
+    if going_on is None:
+        return say("nothing")
+    return say("nothing while `roomlore serve` runs; {command} otherwise", command=going_on)
 
 
 _NAMED_BAD = 20
+_LEFT = "The messages are in; {command} makes the vectors that are left."
 
 Advance = Callable[[int, int, int], None]
 
@@ -207,9 +219,9 @@ def import_(
         frame_of(ctx).run(work, creates=True)
     except KeyboardInterrupt as stop:
         if imported:
-            typer.echo(f"Stopped. The messages are in; {PENDING} makes the vectors that are left.", err=True)
+            typer.echo(f"{say('Stopped.')} {say(_LEFT, command=PENDING)}", err=True)
             return
-        typer.echo("Stopped. The same command goes on from here.", err=True)
+        typer.echo(say("Stopped. The same command goes on from here."), err=True)
         raise typer.Exit(INTERRUPTED) from stop
 
 
@@ -218,9 +230,9 @@ async def _index(lore: Lore) -> None:
     try:
         await follow(lore.index.drain())
     except InvalidInput as error:
-        typer.echo(f"The messages are in, but have no vectors. {error}", err=True)
+        typer.echo(f"{say('The messages are in, but have no vectors.')} {translated(str(error))}", err=True)
     except (ModelUnavailable, VectorsUnavailable) as error:
-        typer.echo(f"The messages are in; {PENDING} makes the vectors that are left. {error}", err=True)
+        typer.echo(f"{say(_LEFT, command=PENDING)} {translated(str(error))}", err=True)
 
 
 def _tell(report: ImportReport, *, as_json: bool) -> None:
@@ -235,7 +247,7 @@ def _tell(report: ImportReport, *, as_json: bool) -> None:
 def _bar(name: str) -> Iterator[Advance]:
     """Show a progress bar on standard error if it is a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), DownloadColumn())
-    tail = (TextColumn("{task.fields[messages]} messages"), TimeRemainingColumn())
+    tail = (TextColumn(say("{count} messages", count="{task.fields[messages]}")), TimeRemainingColumn())
     shown = Console(stderr=True)
     with Progress(*columns, *tail, console=shown, transient=True, disable=not shown.is_terminal) as progress:
         task = progress.add_task(show.inert(name, 40).replace("[", "\\["), total=None, messages=0)
@@ -248,35 +260,55 @@ def _bar(name: str) -> Iterator[Advance]:
 
 def _name_bad(report: ImportReport) -> None:
     for bad in report.bad[:_NAMED_BAD]:
-        typer.echo(f"skipped {bad.number}: {show.inert(bad.reason)} | {show.inert(bad.excerpt, 80)}", err=True)
+        why, excerpt = translated(show.inert(bad.reason)), show.inert(bad.excerpt, 80)
+        typer.echo(f"{say('skipped {place}: {why}', place=bad.number, why=why)} | {excerpt}", err=True)
     hidden = report.bad_count - min(len(report.bad), _NAMED_BAD)
     if hidden:
-        typer.echo(f"skipped {hidden} more; --json names up to 1,000", err=True)
+        typer.echo(say("skipped {count} more; --json names up to 1,000", count=hidden), err=True)
 
 
 def _summary(report: ImportReport) -> str:
     counts = {
-        "added": report.added,
-        "duplicates": report.duplicates,
-        "conflicts, left as they were": len(report.conflicts),
-        "skipped": report.bad_count,
-        "without a readable time": report.undated,
-        "with repaired bytes": report.repaired,
+        "{count} added": report.added,
+        "{count} duplicates": report.duplicates,
+        "{count} conflicts, left as they were": len(report.conflicts),
+        "{count} skipped": report.bad_count,
+        "{count} without a readable time": report.undated,
+        "{count} with repaired bytes": report.repaired,
     }
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "added")
-    begun = "went on with" if report.resumed else "read"
-    exports = f" of {report.exports} exports" if report.exports > 1 else ""
-    rooms = f"{len(report.rooms)} room{'' if len(report.rooms) == 1 else 's'}"
-    zone = f"; local times as those of {report.time_zone}" if report.time_zone else ""
-    return f"{begun} {report.read} messages{exports} ({report.format}) in {rooms}: {told}{zone}{_kinds(report)}"
+    told = say(", ").join(say(what, count=count) for what, count in counts.items() if count or what == "{count} added")
+    begun = (
+        "went on with {messages} messages{exports} ({format}) in {rooms}: {told}"
+        if report.resumed
+        else "read {messages} messages{exports} ({format}) in {rooms}: {told}"
+    )
+    read = say(
+        begun,
+        messages=report.read,
+        exports=say(" of {count} exports", count=report.exports) if report.exports > 1 else "",
+        format=report.format,
+        rooms=show.counted(len(report.rooms), "room"),
+        told=told,
+    )
+    zone = say("; local times as those of {zone}", zone=report.time_zone) if report.time_zone else ""
+    return f"{read}{zone}{_kinds(report)}"
+
+
+_KINDS = {
+    "direct": "{count} direct",
+    "private": "{count} private",
+    "public": "{count} public",
+    "": "{count} of unknown kind",
+}
 
 
 def _kinds(report: ImportReport) -> str:
     """Return who can see the rooms, as far as the export or somebody before it said."""
-    kinds = Counter(kind or "of unknown kind" for kind in report.kinds.values())
-    listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    known = f", all members known in {len(report.members)}" if report.members else ""
-    return f"; {listed}{known}" if listed else ""
+    kinds = Counter(_KINDS.get(kind or "", _KINDS[""]) for kind in report.kinds.values())
+    listed = [say(kind, count=count) for kind, count in sorted(kinds.items())]
+    if report.members:
+        listed.append(say("all members known in {count}", count=len(report.members)))
+    return f"{say('; ')}{say(', ').join(listed)}" if listed else ""
 
 
 def export(
@@ -296,7 +328,7 @@ def export(
             return await _write(lore, room, sink)
 
     count = frame_of(ctx).run(work)
-    typer.echo(f"wrote {count} messages", err=True)
+    typer.echo(say("wrote {count} messages", count=count), err=True)
 
 
 async def _write(lore: Lore, room: str | None, sink: BinaryIO) -> int:

@@ -21,6 +21,7 @@ from roomlore.core.models import Explanation, Role, StoredMessage
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import data, rooms, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
+from roomlore.surfaces.cli.language import say
 
 if TYPE_CHECKING:
     from roomlore.core.context import Context
@@ -120,8 +121,14 @@ def _holds_answered(one: Explanation) -> bool:
 
 
 def _tell(shown: _Shown, out: Console) -> None:
-    out.print(f"{DEMO_ROOM}: {shown.messages} messages of one working day, several talks at once.")
-    out.print("Three are put to the bot. What does it need to know to answer each?")
+    out.print(
+        say(
+            "{room}: {count} messages of one working day, several talks at once.",
+            room=DEMO_ROOM,
+            count=shown.messages,
+        )
+    )
+    out.print(say("Three are put to the bot. What does it need to know to answer each?"))
     for trigger, built in shown.asked:
         out.print()
         show.context(built, trigger, out)
@@ -129,35 +136,41 @@ def _tell(shown: _Shown, out: Console) -> None:
     out.print(Text("\n".join(_told(shown.figures)), "bold green"))
     for answer in shown.found:
         out.print()
-        out.print(Text(f"Search: {answer.query}", "bold"))
+        out.print(Text(say("Search: {query}", query=answer.query), "bold"))
         rooms.found_in_lines(answer, out, _ZONE)
 
 
 def _told(figures: _Figures) -> list[str]:
-    saved = show.verdict(figures.tokens, figures.window_tokens)
-    return [
-        f"Over all {figures.asked} messages of people in the room:",
-        f"  {figures.shown / figures.asked:.1f} messages in a context, {figures.tokens:,} tokens; the last 20: "
-        f"{figures.window_tokens:,} ({saved})",
-        f"  what a platform reply answers is in {figures.held} of {figures.replies} contexts; in the last 20: "
-        f"{figures.in_window}",
-    ]
+    shown = say(
+        "{mean:.1f} messages in a context, {tokens:,} tokens; the last 20: {window:,} ({saved})",
+        mean=figures.shown / figures.asked,
+        tokens=figures.tokens,
+        window=figures.window_tokens,
+        saved=show.verdict(figures.tokens, figures.window_tokens),
+    )
+    held = say(
+        "what a platform reply answers is in {held} of {replies} contexts; in the last 20: {window}",
+        held=figures.held,
+        replies=figures.replies,
+        window=figures.in_window,
+    )
+    return [say("Over all {count} messages of people in the room:", count=figures.asked), f"  {shown}", f"  {held}"]
 
 
 def _tell_next(database: str | None) -> None:
     program, kept = _program(), shlex.quote(database or _TRY)
     lines = [
-        (f"--db {kept} serve", "open http://127.0.0.1:8765"),
-        (f"--db {kept} search {DEMO_ROOM} who paid for lunch", ""),
-        ("--db chat.db import PATH", "Slack, Telegram, WhatsApp, ..."),
-        ("--db chat.db context ROOM --explain", "in your own room"),
+        (f"--db {kept} serve", say("open http://127.0.0.1:8765")),
+        (f"--db {kept} search {DEMO_ROOM} {say('who paid for lunch')}", ""),
+        (f"--db chat.db import {say('PATH')}", say("Slack, Telegram, WhatsApp, ...")),
+        (f"--db chat.db context {say('ROOM')} --explain", say("in your own room")),
     ]
     if not database:
-        lines.insert(0, (f"--db {kept} demo", "keep this chat"))
-    typer.echo("\nType next:")
+        lines.insert(0, (f"--db {kept} demo", say("keep this chat")))
+    typer.echo(f"\n{say('Type next:')}")
     for typed, aside in lines:
         command = f"  {program} {typed}"
-        typer.echo(f"{command:<{_ASIDE}}  # {aside}" if aside else command)
+        typer.echo(f"{show.padded(command, _ASIDE)}  # {aside}" if aside else command)
 
 
 def _program() -> str:

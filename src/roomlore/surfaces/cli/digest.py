@@ -10,10 +10,11 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import moment
 from roomlore.core.evolution.requests import Mode
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.language import causes, say
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -88,24 +89,25 @@ def digest(
 def _print(made: Digest, zone: ZoneInfo) -> None:
     out = show.console()
     if not made.entries:
-        out.print("Nothing new.")
+        out.print(say("Nothing new."))
         return
     why = None
     for entry in made.entries:
         if entry.why != why:
             why = entry.why
-            out.print(Text(_GROUPS[why], "bold"))
+            out.print(Text(say(_GROUPS[why]), "bold"))
         for number, line in enumerate(_lines(entry, zone)):
             out.print(Padding(line, (0, 0, 0, _INDENT if number else 2), expand=False))
     out.print(Text(_footer(made), "dim"))
     if made.degraded:
-        out.print(Text(f"Without a model: {show.inert(made.degraded, 240)}", "yellow"))
+        cause = causes(show.inert(made.degraded, 240))
+        out.print(Text(say("Without a model: {why}", why=cause), "yellow"))
 
 
 def _lines(entry: DigestEntry, zone: ZoneInfo) -> Iterator[Text]:
     """Yield the heading of an entry, and what it cites."""
     people = show.inert(", ".join(entry.people), 60)
-    state = "" if entry.state == "closed" else f" · {entry.state}"
+    state = "" if entry.state == "closed" else f" · {say(entry.state)}"
     count = show.counted(entry.messages, "message")
     when = f"{show.clock(entry.first_at.astimezone(zone))} · {people} · {count}{state}"
     yield Text.assemble((show.inert(entry.title, 120), "green"), (f"  {when}", "dim"))
@@ -116,8 +118,8 @@ def _lines(entry: DigestEntry, zone: ZoneInfo) -> Iterator[Text]:
 
 
 def _footer(made: Digest) -> str:
+    shown = say("{conversations} shown", conversations=show.counted(len(made.entries), "conversation"))
+    left = say(", {count} left out; a larger --max-tokens shows more", count=made.left) if made.left else ""
+    by = [say("by {model}", model=show.inert(made.model, 60))] if made.model else []
     new = show.counted(made.messages, "new message")
-    shown = show.counted(len(made.entries), "conversation")
-    left = f", {made.left} left out; a larger --max-tokens shows more" if made.left else ""
-    by = f" · by {show.inert(made.model, 60)}" if made.model else ""
-    return f"{new} · {shown} shown{left} · {made.tokens} tokens{by}"
+    return " · ".join([new, f"{shown}{left}", say("{count} tokens", count=made.tokens), *by])

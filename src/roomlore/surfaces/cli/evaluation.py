@@ -15,6 +15,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.evaluation import Evaluation, QuestionScore, RoomScore, Share, caution
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.language import interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -120,33 +121,49 @@ def _line(room: RoomScore) -> list[str]:
 
 def _words(found: Evaluation) -> Iterator[Text]:
     if found.found.cases:
-        text = f"{found.found} of contexts hold the answered message; of the last 20, {found.window}"
+        text = say(
+            "{found} of contexts hold the answered message; of the last 20, {window}; {tokens}",
+            found=found.found,
+            window=found.window,
+            tokens=tokens_saved(found),
+        )
         few = caution(found)
-        yield Text(f"{text}; {tokens_saved(found)}", "yellow" if few else "green")
+        yield Text(text, "yellow" if few else "green")
         if few:
-            yield Text(few, "yellow")
+            yield Text(translated(few), "yellow")
     else:
-        yield Text("No platform replies: import an export that says what answers what, or give --questions.", "yellow")
+        yield Text(
+            say("No platform replies: import an export that says what answers what, or give --questions."), "yellow"
+        )
     if found.asked:
         shares = ", ".join(f"{rank}: {share}" for rank, share in found.asked.recall.items())
-        yield Text(f"questions answered within the first {shares}; {found.asked.ms:.0f} ms a search")
+        told = say(
+            "questions answered within the first {shares}; {ms:.0f} ms a search", shares=shares, ms=found.asked.ms
+        )
+        yield Text(told)
         if found.asked.contexts.cases:
-            held, tokens = found.asked.contexts, found.asked.context_tokens
-            yield Text(f"contexts of the messages that ask hold an answer: {held}; {tokens:.0f} tokens on average")
+            told = say(
+                "contexts of the messages that ask hold an answer: {held}; {tokens:.0f} tokens on average",
+                held=found.asked.contexts,
+                tokens=found.asked.context_tokens,
+            )
+            yield Text(told)
         for question in found.asked.missed:
-            yield Text(f"  missed: {show.inert(question, 120)}", "yellow")
+            yield Text(f"  {say('missed: {question}', question=show.inert(question, 120))}", "yellow")
     if found.forbidden:
         yield Text(
-            f"forbidden texts: {found.forbidden} looked for, {len(found.leaks)} shown",
+            say("forbidden texts: {count} looked for, {shown} shown", count=found.forbidden, shown=len(found.leaks)),
             "red" if found.leaks else "green",
         )
     for leak in found.leaks:
-        yield Text(f"  {show.inert(leak.viewer, 60)} is shown {show.inert(leak.text, 60)!r} ({show.inert(leak.where)})")
+        viewer, text = show.inert(leak.viewer, 60), show.inert(leak.text, 60)
+        told = say("{viewer} is shown {text!r} ({where})", viewer=viewer, text=text, where=show.inert(leak.where))
+        yield Text(f"  {told}")
 
 
 def tokens_saved(found: Evaluation) -> str:
     """Return what contexts cost beside the last 20 messages, for people."""
-    return f"tokens: {show.verdict(found.tokens, found.window_tokens or 1)}"
+    return say("tokens: {verdict}", verdict=show.verdict(found.tokens, found.window_tokens or 1))
 
 
 _STYLE = """
@@ -162,44 +179,56 @@ def page(found: Evaluation) -> str:
     """Return the page, which needs nothing from elsewhere."""
     parts = "\n".join(_parts(found))
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>roomlore eval</title>'
-    return f"<!doctype html>\n<html lang=en><head>{head}<style>{_STYLE}</style></head><body>\n{parts}\n</body></html>\n"
+    begun = f"<!doctype html>\n<html lang={interface_language()}>"
+    return f"{begun}<head>{head}<style>{_STYLE}</style></head><body>\n{parts}\n</body></html>\n"
 
 
 def _parts(found: Evaluation) -> Iterator[str]:
-    yield "<h1>How well roomlore does on these rooms</h1>"
-    yield (
-        "<p>Platform replies were hidden one at a time. A context counts if it still holds the message that was "
-        f"answered. Seed {found.seed}, {found.seconds:.1f} s. In brackets: the interval that holds the share of "
-        "all replies 19 times of 20.</p>"
+    yield f"<h1>{say('How well roomlore does on these rooms')}</h1>"
+    how = say(
+        "Platform replies were hidden one at a time. A context counts if it still holds the message that was answered. "
+        "Seed {seed}, {seconds:.1f} s. In brackets: the interval that holds the share of all replies 19 times of 20.",
+        seed=found.seed,
+        seconds=found.seconds,
     )
+    yield f"<p>{how}</p>"
     if few := caution(found):
-        yield f'<p class="leak">{_text(few)}</p>'
-    yield bars([("roomlore", found.found), ("last 20 messages", found.window)])
-    yield f"<p>Tokens of the contexts: {found.tokens:,}; of the last 20 messages: {found.window_tokens:,}.</p>"
+        yield f'<p class="leak">{_text(translated(few))}</p>'
+    yield bars([("roomlore", found.found), (say("last 20 messages"), found.window)])
+    spent = say(
+        "Tokens of the contexts: {tokens:,}; of the last 20 messages: {window:,}.",
+        tokens=found.tokens,
+        window=found.window_tokens,
+    )
+    yield f"<p>{spent}</p>"
     yield _table(found.rooms)
     if found.asked:
         yield from _questions(found.asked)
     if found.forbidden:
-        yield f"<h2>Forbidden texts</h2><p>{found.forbidden} were looked for, {len(found.leaks)} are shown.</p>"
+        told = say("{count} were looked for, {shown} are shown.", count=found.forbidden, shown=len(found.leaks))
+        yield f"<h2>{say('Forbidden texts')}</h2><p>{told}</p>"
         for leak in found.leaks:
-            yield f'<p class="leak">{_text(leak.viewer)} is shown “{_text(leak.text)}” ({_text(leak.where)}).</p>'
+            viewer, text, where = _text(leak.viewer), _text(leak.text), _text(leak.where)
+            told = say("{viewer} is shown “{text}” ({where}).", viewer=viewer, text=text, where=where)
+            yield f'<p class="leak">{told}</p>'
 
 
 def _questions(asked: QuestionScore) -> Iterator[str]:
-    yield "<h2>Questions</h2>"
-    yield bars([(f"within the first {rank}", share) for rank, share in asked.recall.items()])
-    yield f"<p>{asked.ms:.0f} ms a search; {asked.tokens:.0f} tokens of hits on average.</p>"
+    yield f"<h2>{say('Questions')}</h2>"
+    yield bars([(say("within the first {rank}", rank=rank), share) for rank, share in asked.recall.items()])
+    told = say("{ms:.0f} ms a search; {tokens:.0f} tokens of hits on average.", ms=asked.ms, tokens=asked.tokens)
+    yield f"<p>{told}</p>"
     if asked.contexts.cases:
-        yield bars([("context of the message", asked.contexts)])
-        yield f"<p>{asked.context_tokens:.0f} tokens of a context on average.</p>"
+        yield bars([(say("context of the message"), asked.contexts)])
+        yield f"<p>{say('{tokens:.0f} tokens of a context on average.', tokens=asked.context_tokens)}</p>"
     if asked.missed:
         yield f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in asked.missed)}</ul>"
 
 
 def _table(rooms: tuple[RoomScore, ...]) -> str:
     heads = ("messages", "replies", "tried", "held", "in the last 20", "size")
-    head = "".join(f'<th class="n">{name}</th>' for name in heads)
-    return f"<table><tr><th>room</th>{head}</tr>{''.join(map(_row, rooms))}</table>"
+    head = "".join(f'<th class="n">{say(name)}</th>' for name in heads)
+    return f"<table><tr><th>{say('room')}</th>{head}</tr>{''.join(map(_row, rooms))}</table>"
 
 
 def _row(room: RoomScore) -> str:

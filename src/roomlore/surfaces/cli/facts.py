@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.core.dates.moments import Edge, moment
+from roomlore.core.dates import Edge, day_in, end_of, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ app = typer.Typer(
 )
 
 _NAMED_SKIPPED = 20
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _Fact = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
@@ -87,8 +85,10 @@ def add(
     if as_json:
         show.as_json({**to_jsonable(done.memory), "outcome": done.outcome})
     else:
-        begun = "Remembered as" if done.outcome == "added" else "Remembered already, as"
-        typer.echo(f"{begun} {show.inert(done.memory.memory_id)}: {show.inert(done.memory.statement)}")
+        known, said = show.inert(done.memory.memory_id), show.inert(done.memory.statement)
+        added = done.outcome == "added"
+        begun = "Remembered as {memory}: {said}" if added else "Remembered already, as {memory}: {said}"
+        typer.echo(say(begun, memory=known, said=said))
 
 
 @app.command("list")
@@ -114,7 +114,7 @@ def list_(
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
         show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
     else:
-        typer.echo(f"No fact is known of {show.inert(scope)}.")
+        typer.echo(say("No fact is known of {scope}.", scope=show.inert(scope)))
 
 
 @app.command()
@@ -163,8 +163,8 @@ def update(
     if as_json:
         show.as_json(to_jsonable(changed))
     else:
-        told = f"Version {changed.version}, {show.inert(changed.memory_id)}"
-        typer.echo(f"{told}: {show.inert(changed.statement)}")
+        known, said = show.inert(changed.memory_id), show.inert(changed.statement)
+        typer.echo(say("Version {number}, {memory}: {said}", number=changed.version, memory=known, said=said))
 
 
 @app.command()
@@ -180,12 +180,13 @@ def delete(
     known = frame_of(ctx).run(lambda lore: lore.memories.named(fact))
     if not yes:
         there = frame_of(ctx).run(lambda lore: lore.memories.head(known))
-        typer.confirm(f"Delete {show.inert(there.statement, 80)!r} of {show.inert(there.scope)}?", abort=True, err=True)
+        memory.confirm_deletion(there)
     gone = frame_of(ctx).run(lambda lore: lore.memories.delete(known, reason, expected=expected))
     if as_json:
         show.as_json(to_jsonable(gone))
     else:
-        typer.echo(f"Deleted {show.inert(gone.memory_id)}: {show.inert(gone.statement)}")
+        known, said = show.inert(gone.memory_id), show.inert(gone.statement)
+        typer.echo(say("Deleted {memory}: {said}", memory=known, said=said))
 
 
 app.command("history")(memory.history)
@@ -217,11 +218,12 @@ def import_(
 
     report = frame_of(ctx).run(work, creates=True)
     for left in report.skipped[:_NAMED_SKIPPED]:
-        typer.echo(
-            f"skipped {show.inert(left.place)}: {show.inert(left.reason)} | {show.inert(left.excerpt, 80)}", err=True
-        )
+        why = translated(show.inert(left.reason))
+        skipped = say("skipped {place}: {why}", place=show.inert(left.place), why=why)
+        typer.echo(f"{skipped} | {show.inert(left.excerpt, 80)}", err=True)
     if len(report.skipped) > _NAMED_SKIPPED:
-        typer.echo(f"skipped {len(report.skipped) - _NAMED_SKIPPED} more; --json names them all", err=True)
+        more = len(report.skipped) - _NAMED_SKIPPED
+        typer.echo(say("skipped {count} more; --json names them all", count=more), err=True)
     if as_json:
         show.as_json(to_jsonable(report))
     else:
@@ -241,21 +243,26 @@ def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | 
     if not words:
         return None
     zone = lore.settings.search.zone
-    told = moment(name, words, now=lore.now(), zone=zone, edge=edge, may_come=True)
-    return told + timedelta(days=1) if edge == "end" and _DAY.fullmatch(words.strip()) else told
+    if edge == "end" and (day := day_in(words)):
+        return end_of(day, zone)
+    return moment(name, words, now=lore.now(), zone=zone, edge=edge, may_come=True)
 
 
 def _line(fact: Memory, zone: ZoneInfo) -> list[str]:
     sure = "–" if fact.confidence is None else f"{fact.confidence:.2f}"
-    gone = "" if fact.status is MemoryStatus.ACTIVE else f"  ({fact.status})"
+    gone = "" if fact.status is MemoryStatus.ACTIVE else f"  ({say(fact.status)})"
     said = [show.inert(fact.category, 24), f"{show_memories.held(fact, zone)}{gone}"]
     return [fact.memory_id, show.clock(fact.updated_at), sure, *said]
 
 
 def _summary(report: FactImport) -> str:
-    counts = {"added": report.added, "updated": report.updated, "unchanged": report.unchanged}
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "added")
-    skipped = f", {len(report.skipped)} skipped" if report.skipped else ""
-    of = f" of {', '.join(show.inert(scope, 60) for scope in report.scopes[:5])}" if report.scopes else ""
-    more = ", …" if len(report.scopes) > 5 else ""
-    return f"{'would come: ' if report.dry_run else ''}{told}{skipped} ({report.form}{of}{more})"
+    counts = {
+        "{count} added": report.added,
+        "{count} updated": report.updated,
+        "{count} unchanged": report.unchanged,
+        "{count} skipped": len(report.skipped),
+    }
+    told = say(", ").join(say(what, count=count) for what, count in counts.items() if count or what == "{count} added")
+    named = ", ".join([*(show.inert(scope, 60) for scope in report.scopes[:5]), *("…" for _ in report.scopes[5:6])])
+    source = say("{form} of {scopes}", form=report.form, scopes=named) if named else report.form
+    return say("would come: {told} ({source})" if report.dry_run else "{told} ({source})", told=told, source=source)

@@ -11,11 +11,12 @@ from rich.text import Text
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.language import say, several, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.core.integrity import VerifyProgress, VerifyReport
-    from roomlore.core.privacy.redaction import ForgetReport
+    from roomlore.core.privacy import ForgetReport
     from roomlore.wiring import Lore
 
 
@@ -40,7 +41,7 @@ def forget(
             _tell(would, as_json=as_json)
             return
         report(would, Console(stderr=True, highlight=False, markup=False))
-        typer.confirm(f"Forget {show.inert(user, 80)} for good?", abort=True, err=True)
+        typer.confirm(say("Forget {person} for good?", person=show.inert(user, 80)), abort=True, err=True)
     done = frame.run(lambda lore: lore.privacy.forget(user, same_words=same_words))
     _tell(done, as_json=as_json)
     if not done.complete:
@@ -56,28 +57,36 @@ def _tell(done: ForgetReport, *, as_json: bool) -> None:
 
 def report(done: ForgetReport, out: Console) -> None:
     """Print what was or would be removed, by place, and what is left, with the reason."""
-    verb = "Would go" if done.dry_run else "Gone"
     name = show.inert(done.user_id, 80)
     if not done.places and not done.rooms_removed:
-        out.print(f"Nothing of {name} is here.")
+        out.print(say("Nothing of {person} is here.", person=name))
     else:
-        out.print(Text(f"{verb} of {name}:", "bold"))
+        out.print(Text(say("Would go of {person}:" if done.dry_run else "Gone of {person}:", person=name), "bold"))
         for place, count in done.places.items():
-            out.print(f"  {count:>7}  {show.inert(place)}")
-        out.print(_memories(done))
+            out.print(f"  {count:>7}  {translated(show.inert(place))}")
+        out.print(f"  {_memories(done)}")
     for room in done.rooms_removed:
-        out.print(f"  the whole room {show.inert(room, 80)}")
+        out.print(f"  {say('the whole room {room}', room=show.inert(room, 80))}")
     for place, count in done.same_words.items():
-        out.print(Text(f"  same words, kept: {count} in {show.inert(place)}", "dim"))
+        told = say("same words, kept: {count} in {place}", count=count, place=translated(show.inert(place)))
+        out.print(Text(f"  {told}", "dim"))
     for one in done.left:
-        out.print(Text(f"  left: {one.count} in {show.inert(one.place)}: {show.inert(one.why)}", "yellow"))
+        place, why = translated(show.inert(one.place)), translated(show.inert(one.why))
+        told = say("left: {count} in {place}: {why}", count=one.count, place=place, why=why)
+        out.print(Text(f"  {told}", "yellow"))
     if done.checked:
-        out.print(Text(f"Looked through {sum(done.checked.values())} rows of {len(done.checked)} tables.", "dim"))
+        rows, tables = sum(done.checked.values()), len(done.checked)
+        out.print(Text(say("Looked through {rows} rows of {tables} tables.", rows=rows, tables=tables), "dim"))
 
 
 def _memories(done: ForgetReport) -> str:
-    would = "would be " if done.dry_run else ""
-    return f"  {len(done.retired)} memories {would}retired, {len(done.rewritten)} {would}rewritten"
+    return say(
+        "{retired} memories would be retired, {rewritten} would be rewritten"
+        if done.dry_run
+        else "{retired} memories retired, {rewritten} rewritten",
+        retired=len(done.retired),
+        rewritten=len(done.rewritten),
+    )
 
 
 def verify(
@@ -93,11 +102,12 @@ def verify(
     telling = Console(stderr=True, highlight=False, markup=False)
 
     async def work(lore: Lore) -> VerifyReport:
-        with telling.status("Reading") as status:
+        with telling.status(say("Reading")) as status:
 
             def progress(come: VerifyProgress) -> None:
-                said = f", {come.messages} messages" if come.messages else ""
-                status.update(f"Read {come.memories} memories of {come.scopes} scopes{said}")
+                told = say("Read {memories} memories of {scopes} scopes", memories=come.memories, scopes=come.scopes)
+                more = say(", {count} messages", count=come.messages) if come.messages else ""
+                status.update(f"{told}{more}")
 
             return await lore.privacy.verify(scope, progress=progress if telling.is_terminal else None)
 
@@ -113,13 +123,16 @@ def verify(
 def _findings(found: VerifyReport, out: Console) -> None:
     """Print the faults with what to do, the notes, and what was checked."""
     for fault in found.faults:
-        out.print(
-            Text.assemble((f"{fault.check}  ", "bold red"), f"{show.inert(fault.where)}: {show.inert(fault.found)}")
-        )
-        out.print(Text(f"  {fault.mend}", "dim"))
+        out.print(Text.assemble((f"{fault.check}  ", "bold red"), f"{show.inert(fault.where)}: {_found(fault.found)}"))
+        out.print(Text(f"  {translated(fault.mend)}", "dim"))
     for note in found.notes:
-        out.print(Text(f"note  {show.inert(note.where)}: {show.inert(note.found)}", "yellow"))
-    checked = ", ".join(f"{count} {what}" for what, count in found.checked.items())
+        out.print(Text(f"{say('note')}  {show.inert(note.where)}: {_found(note.found)}", "yellow"))
+    listed = say(", ").join(f"{count} {translated(what)}" for what, count in found.checked.items())
+    checked = say("Looked at {what}.", what=listed or say("nothing: nothing is remembered"))
     count = sum(found.counts.values())
-    verdict = "All of it holds together." if found.sound else f"{count} fault{'' if count == 1 else 's'}."
-    out.print(f"Looked at {checked or 'nothing: nothing is remembered'}. {verdict}")
+    verdict = say("All of it holds together.") if found.sound else several(count, "{count} fault.", "{count} faults.")
+    out.print(f"{checked} {verdict}")
+
+
+def _found(text: str) -> str:
+    return translated(show.inert(text))

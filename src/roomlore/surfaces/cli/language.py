@@ -1,6 +1,8 @@
-"""The language of the command line: help and frequent errors in Chinese under a Chinese locale or MEMORY_LANGUAGE=zh.
+"""The language of the command line: what it prints is in Chinese under a Chinese locale or MEMORY_LANGUAGE=zh.
 
-Everything else that a command prints is in English, so that programs and documentation find it as it is.
+The English texts are the keys of the catalogues in `words`: `help` of options and commands; `said`, what commands
+print, with its fields; `told`, what the library says, such as the reason of a message, and `errors`, both as patterns.
+JSON is the same in every language.
 """
 
 import json
@@ -20,10 +22,17 @@ _PANELS = {
     "ERRORS_PANEL_TITLE": "错误",
     "DEFAULT_STRING": "[默认：{}]",
     "REQUIRED_LONG_STRING": "[必填]",
+    "DEPRECATED_STRING": "（已弃用）",
+    "ENVVAR_STRING": "[环境变量：{}]",
+    "ABORTED_TEXT": "已取消。",
+    "RICH_HELP": "运行 [blue]'{command_path} {help_option}'[/] 查看帮助。",
 }
 _VARIABLES = ("MEMORY_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _OWN_HELP = "显示帮助后退出。"
 _OF_ANY_TEXT = frozenset({"error", "why", "known", "place"})
+_LONGEST = 2_000
+"""Characters; a longer text is not translated: with several places, the patterns take longer than linear time."""
+_USAGE = ("Usage:", "[OPTIONS]", "COMMAND [ARGS]...")
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
@@ -33,13 +42,34 @@ def interface_language() -> Literal["en", "zh"]:
     return "zh" if next(filter(None, given), "").lower().startswith("zh") else "en"
 
 
+def say(english: str, /, **values: object) -> str:
+    """Return a text of the command line in the user's language, with its fields filled."""
+    known = _words("said") if interface_language() == "zh" else {}
+    return known.get(english, english).format_map(values)
+
+
+def several(count: int, one: str, many: str, /, **values: object) -> str:
+    """Return one of two texts by the number, which is their field `count`. Chinese has the second one only."""
+    single = count == 1 and interface_language() != "zh"
+    return say(one if single else many, count=count, **values)
+
+
+def causes(told: str) -> str:
+    """Return reasons of the library, which commas separate, in the user's language."""
+    if interface_language() != "zh":
+        return told
+    whole = into_chinese(told)
+    return whole if whole != told else "，".join(map(into_chinese, told.split(", ")))
+
+
 def translate_help(command: Any) -> None:
-    """Put the help of a command, and of those below it, into the user's language."""
+    """Put the help of a command, and of those below it, and the errors of options into the user's language."""
     if interface_language() != "zh":
         return
     for name, text in _PANELS.items():
         setattr(rich_utils, name, text)
     _fold_help()
+    _translate_usage_errors()
     known = _words("help")
     for one in _all(command):
         one.help = known.get(one.help or "", one.help)
@@ -65,14 +95,43 @@ def _fold_help() -> None:
     rich_utils._make_rich_text = folded  # noqa: SLF001
 
 
+def _translate_usage_errors() -> None:
+    """Have what Typer itself says of arguments and options said in Chinese."""
+    print_error, print_help = rich_utils.rich_format_error, rich_utils.rich_format_help
+
+    def in_chinese(self: Any) -> None:
+        if (context := getattr(self, "ctx", None)) is not None:
+            told = context.get_usage()
+            context.get_usage = lambda: _usage_in_chinese(told)
+        told_of_error = into_chinese(self.format_message())
+        self.format_message = lambda: told_of_error
+        print_error(self)
+
+    def help_in_chinese(*, obj: Any, ctx: Any, markup_mode: Any) -> None:
+        own = obj.get_usage
+        obj.get_usage = lambda context: _usage_in_chinese(own(context))
+        print_help(obj=obj, ctx=ctx, markup_mode=markup_mode)
+
+    rich_utils.rich_format_error = in_chinese
+    rich_utils.rich_format_help = help_in_chinese
+
+
+def _usage_in_chinese(usage: str) -> str:
+    for english in _USAGE:
+        usage = usage.replace(english, _words("said")[english])
+    return usage
+
+
 def translated(error: str) -> str:
     """Return the text of an error in the user's language, or as it is if it is not among the translated ones."""
     return into_chinese(error) if interface_language() == "zh" else error
 
 
 def into_chinese(error: str) -> str:
-    """Return the Chinese text of an error, or the error as it is."""
-    for pattern, text in _errors():
+    """Return the Chinese text of what the library says, or that as it is."""
+    if len(error) > _LONGEST:
+        return error
+    for pattern, text in _patterns():
         if found := pattern.fullmatch(error):
             return text.format_map({name: into_chinese(value) for name, value in found.groupdict().items()})
     return error
@@ -96,14 +155,14 @@ def _words(name: str) -> Mapping[str, str]:
 
 
 @cache
-def _errors() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the patterns of the translated errors with their texts: first what is put around other errors, then those
+def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the patterns of what the library says with their texts: first what is put around other errors, then those
     with the most words of their own."""
 
     def place(pair: tuple[str, str]) -> tuple[bool, int]:
         return not pair[0].startswith("{error}"), -len(re.sub(r"\{\w+\}", "", pair[0]))
 
-    ordered = sorted(_words("errors").items(), key=place)
+    ordered = sorted({**_words("told"), **_words("errors")}.items(), key=place)
     return tuple((re.compile(_PLACE.sub(_group, re.escape(said)), re.DOTALL), text) for said, text in ordered)
 
 

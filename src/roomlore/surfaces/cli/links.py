@@ -9,6 +9,7 @@ import typer
 from roomlore.core.models import Correction, CorrectionKind, Entry, StoredMessage
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.language import say
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -75,10 +76,12 @@ def _tell(entry: Entry, answered: StoredMessage | None, *, as_json: bool) -> Non
         return
     typer.echo(f"{show.name(entry.message)}: {show.inert(entry.message.text, 160)}")
     if answered is None:
-        typer.echo("  answers nothing before it")
+        typer.echo(f"  {say('answers nothing before it')}")
     else:
-        likely = "" if entry.link.is_certain else f" ({entry.link.parent_probability:.2f} likely)"
-        typer.echo(f"  answers{likely} {show.name(answered)}: {show.inert(answered.text, 160)}")
+        share = entry.link.parent_probability
+        likely = "" if entry.link.is_certain else say(" ({share:.2f} likely)", share=share)
+        said = f"{show.name(answered)}: {show.inert(answered.text, 160)}"
+        typer.echo(f"  {say('answers{likely} {said}', likely=likely, said=said)}")
 
 
 @app.command()
@@ -101,14 +104,16 @@ def log(
     shape = show.table("number", "when", "message", "said", "by", right=("number",), fixed=("when",))
     show.console().print(show.rows(shape, map(_line, found)))
     if len(found) == limit:
-        typer.echo(f"more: --before {found[-1].number}", err=True)
+        typer.echo(say("more: {option}", option=f"--before {found[-1].number}"), err=True)
 
 
 def _line(one: Correction) -> list[str]:
     said = {
-        CorrectionKind.ANSWERS: f"answers {show.inert(one.answers or 'a deleted message', 80)}",
-        CorrectionKind.NOTHING: "answers nothing",
-        CorrectionKind.UNDONE: "taken back",
+        CorrectionKind.ANSWERS: say(
+            "answers {message}", message=show.inert(one.answers or say("a deleted message"), 80)
+        ),
+        CorrectionKind.NOTHING: say("answers nothing"),
+        CorrectionKind.UNDONE: say("taken back"),
     }[one.kind]
-    said += "" if one.standing or one.kind is CorrectionKind.UNDONE else " (no longer)"
+    said += "" if one.standing or one.kind is CorrectionKind.UNDONE else say(" (no longer)")
     return [str(one.number), show.clock(one.at), show.inert(one.message_id, 80), said, show.inert(one.by, 60)]

@@ -13,13 +13,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.dates.moments import Edge, moment
+from roomlore.core.dates import Edge, moment
 from roomlore.core.errors import NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import forgetting, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 _REJECTED = 120
+_COUNTS = {
+    "kept": "{count} kept",
+    "updated": "{count} updated",
+    "created": "{count} created",
+    "deleted": "{count} deleted",
+}
 
 
 def evolve(
@@ -74,40 +81,46 @@ def _waiting(scope: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    with Console(stderr=True, highlight=False, markup=False).status(f"Reading what is new in {show.inert(scope, 60)}"):
+    told = say("Reading what is new in {scope}", scope=show.inert(scope, 60))
+    with Console(stderr=True, highlight=False, markup=False).status(told):
         yield
 
 
 def _tell(result: EvolutionResult, out: Console, *, all_: bool) -> None:
     if result.message:
-        out.print(Text(show.inert(result.message), "yellow" if result.failed else ""))
+        out.print(Text(translated(show.inert(result.message)), "yellow" if result.failed else ""))
     if result.messages:
         out.print(_head(result))
         show_memories.changes(result.changes, out)
         out.print(Text(_counts(result), "bold"))
     if result.rejected:
-        out.print(Text("not followed:", "yellow"))
+        out.print(Text(say("not followed:"), "yellow"))
         for one in result.rejected:
             out.print(show_memories.indented(_rejected(one)))
     if result.remaining and not all_:
-        left = "1 new message remains" if result.remaining == 1 else f"{result.remaining} new messages remain"
-        out.print(Text(f"{left}; --all reads on.", "dim"))
+        left = several(
+            result.remaining,
+            "{count} new message remains; --all reads on.",
+            "{count} new messages remain; --all reads on.",
+        )
+        out.print(Text(left, "dim"))
 
 
 def _head(result: EvolutionResult) -> Text:
-    read = f"{result.messages} message{'' if result.messages == 1 else 's'} read"
-    by = show.inert(result.model, 60) or "rules alone"
-    named = f"evolution {show_memories.short(result.evolution_id)}"
-    return Text.assemble((named, "bold yellow"), f"  {show.inert(result.scope, 60)}  {read} by {by}")
+    by = show.inert(result.model, 60) or say("rules alone")
+    read = say("{messages} read by {by}", messages=show.counted(result.messages, "message"), by=by)
+    named = say("evolution {known}", known=show_memories.short(result.evolution_id))
+    return Text.assemble((named, "bold yellow"), f"  {show.inert(result.scope, 60)}  {read}")
 
 
 def _counts(result: EvolutionResult) -> str:
-    return ", ".join(f"{count} {what}" for what, count in to_jsonable(result.stats).items())
+    return say(", ").join(say(_COUNTS[what], count=count) for what, count in to_jsonable(result.stats).items())
 
 
 def _rejected(one: Rejected) -> Text:
     return Text.assemble(
-        (f"line {one.line}: {show.inert(one.reason)}", ""), (f"\n{show.inert(one.text, _REJECTED)}", "dim")
+        say("line {number}: {why}", number=one.line, why=translated(show.inert(one.reason))),
+        (f"\n{show.inert(one.text, _REJECTED)}", "dim"),
     )
 
 
@@ -134,10 +147,10 @@ def revert(
         show.as_json(to_jsonable(done))
     elif done:
         out = show.console()
-        out.print(f"Took back evolution {show_memories.short(known)}:")
+        out.print(say("Took back evolution {evolution}:", evolution=show_memories.short(known)))
         show_memories.changes(done, out)
     else:
-        typer.echo("There is nothing to take back: it was reverted before, or it changed nothing.")
+        typer.echo(say("There is nothing to take back: it was reverted before, or it changed nothing."))
 
 
 def restore(
@@ -152,7 +165,8 @@ def restore(
         return await lore.memories.restore(await lore.memories.named(memory), reason)
 
     back = frame_of(ctx).run(work)
-    _tell_change(back, f"In force: version {back.version}, {show.inert(back.memory_id)}", as_json=as_json)
+    told = say("In force: version {number}, {memory}", number=back.version, memory=show.inert(back.memory_id))
+    _tell_change(back, told, as_json=as_json)
 
 
 def strength(
@@ -168,7 +182,8 @@ def strength(
         return await lore.memories.strength(await lore.memories.named(memory), value, reason)
 
     done = frame_of(ctx).run(work)
-    _tell_change(done, f"Strength {done.strength:.2f}, {show.inert(done.memory_id)}", as_json=as_json)
+    told = say("Strength {strength:.2f}, {memory}", strength=done.strength, memory=show.inert(done.memory_id))
+    _tell_change(done, told, as_json=as_json)
 
 
 def delete(
@@ -185,16 +200,22 @@ def delete(
     known = frame_of(ctx).run(lambda lore: lore.memories.named(memory))
     if not yes:
         there = frame_of(ctx).run(lambda lore: lore.memories.head(known))
-        typer.confirm(f"Delete {show.inert(there.statement, 80)!r} of {show.inert(there.scope)}?", abort=True, err=True)
+        confirm_deletion(there)
     gone = frame_of(ctx).run(lambda lore: lore.memories.delete(known, reason, expected=expected))
-    _tell_change(gone, f"Deleted {show.inert(gone.memory_id)}", as_json=as_json)
+    _tell_change(gone, say("Deleted {memory}", memory=show.inert(gone.memory_id)), as_json=as_json)
+
+
+def confirm_deletion(memory: Memory) -> None:
+    """Ask if a memory is to be deleted, and end the program if it is not."""
+    statement, scope = show.inert(memory.statement, 80), show.inert(memory.scope)
+    typer.confirm(say("Delete {statement!r} of {scope}?", statement=statement, scope=scope), abort=True, err=True)
 
 
 def _tell_change(memory: Memory, what: str, *, as_json: bool) -> None:
     if as_json:
         show.as_json(to_jsonable(memory))
     else:
-        typer.echo(f"{what}: {show.inert(memory.statement)}")
+        typer.echo(f"{what}{say(': ')}{show.inert(memory.statement)}")
 
 
 def log(
@@ -218,7 +239,7 @@ def log(
     elif found:
         show_memories.log(found, records, show.console(), zone)
     else:
-        typer.echo(f"Nothing has changed in what is remembered of {show.inert(scope)}.")
+        typer.echo(say("Nothing has changed in what is remembered of {scope}.", scope=show.inert(scope)))
 
 
 async def _records(lore: Lore, found: Iterable[Change]) -> dict[str, Evolution]:
@@ -270,8 +291,16 @@ def as_of(
         show.as_json(to_jsonable(found))
         return
     out = show.console()
-    told = f"{show.inert(scope_of(group), 80)} as of {show_memories.clock(at, zone)} ({zone.key})"
-    out.print(Text(f"{told}: {'nothing was remembered' if not found else f'{len(found)} remembered'}", "bold"))
+    told = say(
+        "{scope} as of {time} ({zone}): {count} remembered"
+        if found
+        else "{scope} as of {time} ({zone}): nothing was remembered",
+        scope=show.inert(scope_of(group), 80),
+        time=show_memories.clock(at, zone),
+        zone=zone.key,
+        count=len(found),
+    )
+    out.print(Text(told, "bold"))
     if found:
         show_memories.as_of(found, out, zone)
 
@@ -330,7 +359,7 @@ def list_(
     elif found:
         _tell_list(found, show.console(), zone)
     else:
-        typer.echo(f"Nothing is remembered of {show.inert(scope)}.")
+        typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(scope)))
 
 
 @app.command()
@@ -395,9 +424,9 @@ def search(
         head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
         out.print(Text.assemble(head, statement(show_memories.held(hit.memory, zone))))
     if answer.nothing:
-        out.print(f"Nothing found. {answer.nothing}")
+        out.print(f"{say('Nothing found.')} {translated(answer.nothing)}")
     if answer.degraded:
-        out.print(Text(f"degraded: {show.inert(answer.degraded)}", "yellow"))
+        out.print(Text(say("degraded: {why}", why=causes(show.inert(answer.degraded))), "yellow"))
 
 
 def _tell_list(found: list[Memory], out: Console, zone: ZoneInfo) -> None:
@@ -411,19 +440,20 @@ def _tell_list(found: list[Memory], out: Console, zone: ZoneInfo) -> None:
 
 
 def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
-    flag = (" (to be made again)" if memory.fallback else "") + (" (doubtful)" if memory.doubtful else "")
+    flag = say(" (to be made again)") if memory.fallback else ""
+    flag += say(" (doubtful)") if memory.doubtful else ""
     made_by = show.inert(memory.made_by, 60) + flag
     return [
         short(memory.memory_id),
         clock(memory.updated_at, zone),
-        memory.kind.value,
+        say(memory.kind.value),
         made_by,
         show_memories.held(memory, zone),
     ]
 
 
 def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
-    made = [clock(memory.updated_at, zone), show.inert(memory.made_by, 60), memory.status.value]
+    made = [clock(memory.updated_at, zone), show.inert(memory.made_by, 60), say(memory.status.value)]
     return [
         str(memory.version),
         short(memory.memory_id),

@@ -12,6 +12,7 @@ import typer
 
 from roomlore import samples
 from roomlore.core.errors import Conflict
+from roomlore.surfaces.cli.language import say
 
 app = typer.Typer(no_args_is_help=True, help="Write a program to begin with.")
 
@@ -60,9 +61,15 @@ def bot(
         _write(settings)
     needs = _NEEDS[platform]
     begin = [] if folder == Path() else [f"cd {folder}"]
+    written = (
+        "{program} is written; {settings} was there and stays." if kept else "{program} and {settings} are written."
+    )
     lines = [
-        f"{program} is written; {settings} was there and stays." if kept else f"{program} and {settings} are written.",
-        f"The commands of roomlore in this folder use the database that {settings.name} names. Next:",
+        say(written, program=program, settings=settings),
+        say(
+            "The commands of roomlore in this folder use the database that {settings} names. Next:",
+            settings=settings.name,
+        ),
         *begin,
         f"pip install 'roomlore[{needs.extras}]' {needs.packages}",
         f"export OPENAI_API_KEY=... {' '.join(f'{name}=...' for name in needs.variables)}",

@@ -14,8 +14,10 @@ import typer
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, worst
 from roomlore.ports.durable import WorkStatus
+from roomlore.surfaces import doctor_words
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.language import interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -65,7 +67,10 @@ def _told(finding: Finding) -> dict[str, object]:
 
 def _line(finding: Finding) -> list[str]:
     ms = "–" if finding.ms is None else f"{finding.ms:.0f}"
-    return [finding.verdict, show.inert(finding.part), ms, show.inert(finding.told), show.inert(finding.advice)]
+    language = interface_language()
+    state, todo = doctor_words.told(finding.said, language=language), doctor_words.told(finding.todo, language=language)
+    part = doctor_words.part(finding.part, language=language)
+    return [say(finding.verdict), show.inert(part), ms, show.inert(state), show.inert(todo)]
 
 
 keys_app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, list and revoke API keys of the HTTP service.")
@@ -86,7 +91,13 @@ def create(
         return await lore.keys.create(name, scopes=tuple(scope or ("read", "write")))
 
     key, secret = frame_of(ctx).run(work, creates=True)
-    typer.echo(f"Key {key.key_id} for tenant {key.tenant}: {', '.join(key.scopes)}. It is shown this once:", err=True)
+    told = say(
+        "Key {key} for tenant {tenant}: {scopes}. It is shown this once:",
+        key=key.key_id,
+        tenant=key.tenant,
+        scopes=", ".join(key.scopes),
+    )
+    typer.echo(told, err=True)
     typer.echo(secret)
 
 
@@ -122,7 +133,7 @@ def revoke(ctx: typer.Context, key_id: Annotated[str, typer.Argument(help="The i
         await lore.keys.revoke(key_id)
 
     frame_of(ctx).run(work)
-    typer.echo(f"Key {key_id} is revoked.")
+    typer.echo(say("Key {key} is revoked.", key=key_id))
 
 
 jobs_app = typer.Typer(cls=Group, invoke_without_command=True, help="See the work done behind the calls, and retry it.")
@@ -150,7 +161,7 @@ def list_jobs(
         )
         show.console().print(show.rows(shape, map(_job_line, found)))
     else:
-        typer.echo("No jobs.")
+        typer.echo(say("No jobs."))
 
 
 @jobs_app.command("show")
@@ -184,7 +195,7 @@ def _show(job: Job, as_json: bool) -> None:
         return
     for name, value in to_jsonable(job).items():
         if value != "":
-            typer.echo(f"{name:12}{show.inert(str(value))}")
+            typer.echo(f"{show.padded(say(name.replace('_', ' ')), 12)}{show.inert(str(value))}")
 
 
 def _job_line(job: Job) -> list[str]:
@@ -193,10 +204,10 @@ def _job_line(job: Job) -> list[str]:
     return [
         show.inert(job.job_id),
         show.inert(job.room_id, 40),
-        job.status,
+        say(job.status),
         str(job.attempts),
         changed,
-        show.inert(says, 160),
+        translated(show.inert(says, 160)),
     ]
 
 
@@ -256,13 +267,13 @@ def _row(line: str, number: int) -> dict[str, Any]:
 def _tell(report: TuningReport, *, applied: bool) -> None:
     names = ("precision", "recall", "F1", "chosen", "worth")
     shape = show.table("held-out targets", *names, right=names)
-    lines = [_quality("before", report.before), _quality("after", report.after)]
+    lines = [_quality(say("before"), report.before), _quality(say("after"), report.after)]
     show.console().print(show.rows(shape, lines))
-    typer.echo(f"{report.targets} targets, {report.folds} folds")
+    typer.echo(say("{targets} targets, {folds} folds", targets=report.targets, folds=report.folds))
     if not report.improved:
-        typer.echo("No better weights were found: the present ones stay.")
+        typer.echo(say("No better weights were found: the present ones stay."))
         return
-    typer.echo("The rooms have them now:" if applied else "To use them everywhere, put this into roomlore.yaml:")
+    typer.echo(say("The rooms have them now:" if applied else "To use them everywhere, put this into roomlore.yaml:"))
     typer.echo("memory:")
     for signal, weight in asdict(report.weights).items():
         typer.echo(f"  {signal}_weight: {weight:.4f}")
@@ -295,7 +306,9 @@ def list_models(
         shape = show.table("model", "name", "provider", "its id there", "key", "stands", fixed=("model",))
         show.console().print(show.rows(shape, (line for one in found for line in _lines(one))))
     else:
-        typer.echo("No models to choose from; name some under `models:` in the section `memory:` of roomlore.yaml.")
+        typer.echo(
+            say("No models to choose from; name some under `models:` in the section `memory:` of roomlore.yaml.")
+        )
 
 
 @models_app.command("test")
@@ -338,8 +351,8 @@ def _lines(model: ModelStatus) -> Iterator[list[str]]:
         yield [
             *told,
             *there,
-            show.inert(provider.key_variable or "needs none"),
-            "ready" if provider.usable else "not ready",
+            show.inert(provider.key_variable) if provider.key_variable else say("needs none"),
+            say("ready") if provider.usable else say("not ready"),
         ]
 
 
@@ -347,5 +360,5 @@ def _trial_line(trial: ModelTrial) -> list[str]:
     tokens = f"{trial.usage.input_tokens} + {trial.usage.output_tokens}"
     who = [show.inert(trial.model_id), show.inert(trial.provider), show.inert(trial.provider_model_id)]
     if trial.error:
-        return [*who, f"{trial.seconds:.1f}", "–", show.inert(trial.error)]
-    return [*who, f"{trial.seconds:.1f}", tokens, f"answered: {show.inert(trial.text, 60)}"]
+        return [*who, f"{trial.seconds:.1f}", "–", translated(show.inert(trial.error))]
+    return [*who, f"{trial.seconds:.1f}", tokens, say("answered: {text}", text=show.inert(trial.text, 60))]

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.dates import FAR_PAST, TimeSpan
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import FAR_PAST, TimeSpan, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of
+from roomlore.surfaces.cli.language import causes, say
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def rename(
         return await lore.rooms.rename(room, name)
 
     renamed = frame_of(ctx).run(work)
-    typer.echo(f"{show.inert(renamed.room_id)}: {show.inert(renamed.name) or '(no name)'}")
+    typer.echo(f"{show.inert(renamed.room_id)}: {show.inert(renamed.name) or say('(no name)')}")
 
 
 def threads(
@@ -100,10 +100,11 @@ def _list_threads(frame: Frame, room: str, limit: int, as_json: bool) -> None:
         show.as_json([{"arrival": arrival, **to_jsonable(one)} for arrival, one in found])
         return
     shape = show.one_line(title=None, count=None, who=22, last=None, first=14)
-    shape.add_row(*(Text(head, "bold") for head in ("title", "count", "who", "last", "first")))
+    heads = (say("title"), say("count"), say("who"), say("last"), say("first"))
+    shape.add_row(*(Text(head, "bold") for head in heads))
     for _, one in found:
         who = ", ".join(show.inert(names.get(sender) or sender, 24) for sender in one.senders)
-        title = show.inert(one.title or one.first_text, 160) or "(no text)"
+        title = show.inert(one.title or one.first_text, 160) or say("(no text)")
         shape.add_row(title, str(one.messages), who, show.clock(one.last_sent_at)[5:], show.inert(one.thread_id))
     show.console().print(shape)
 
@@ -120,7 +121,7 @@ def _show_thread(frame: Frame, room: str, message: str, limit: int, as_json: boo
     shape = show.one_line(sent=None, who=10, said=None, answers=10, known=14, fill="said")
     for entry in entries:
         link, message_ = entry.link, entry.message
-        place = "begins" if link.kind == "new" or link.parent is None else str(link.kind)
+        place = say("begins") if link.kind == "new" or link.parent is None else say(str(link.kind))
         share = f"{link.parent_probability:.2f}" if link.kind == "guess" else place
         shape.add_row(
             Text(show.clock(message_.at)[5:], "dim"),
@@ -200,8 +201,10 @@ _COLUMNS = (
 _NO_ROOM = (
     "→  the message that this one answers, as far as roomlore can tell",
     "The number is how likely it matters; under `weighted` the sum of the signals.",
-    f"A terminal of {show.WIDE} columns shows the five signals too.",
+    "A terminal of {columns} columns shows the five signals too.",
 )
+_NAMES = 11
+"""Columns of the names of what is known of a message."""
 
 
 def context(
@@ -252,13 +255,22 @@ def _explain(trigger: Entry, built: Context, out: Console) -> None:
     features, link = trigger.features, trigger.link
     out.print()
     for line in _COLUMNS if out.width >= show.WIDE else _NO_ROOM:
-        out.print(line)
+        out.print(say(line, columns=show.WIDE))
     out.print()
-    out.print(f"type       {features.message_type}")
-    out.print(f"keywords   {show.inert(', '.join(features.keywords)) or '–'}")
-    out.print(f"mentions   {show.inert(', '.join(features.mentions)) or '–'}")
-    out.print(f"answers    {show.inert(built.parent or '–')} ({link.kind}, probability {link.parent_probability:.2f})")
-    out.print(f"new topic  probability {link.new_probability:.2f}")
+    told = {
+        "type": say(str(features.message_type)),
+        "keywords": show.inert(", ".join(features.keywords)) or "–",
+        "mentions": show.inert(", ".join(features.mentions)) or "–",
+        "answers": say(
+            "{message} ({kind}, probability {share:.2f})",
+            message=show.inert(built.parent or "–"),
+            kind=say(str(link.kind)),
+            share=link.parent_probability,
+        ),
+        "new topic": say("probability {share:.2f}", share=link.new_probability),
+    }
+    for name, value in told.items():
+        out.print(f"{show.padded(say(name), _NAMES)}{value}")
 
 
 _READ = 20_000
@@ -331,8 +343,8 @@ def search(
     out = show.console()
     if not answer.hits:
         tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
-        where = "these rooms" if room is None else show.inert(room, 80)
-        out.print("\n  - ".join([f"Nothing in {where} fits. Try", *tries]))
+        where = say("these rooms") if room is None else show.inert(room, 80)
+        out.print("\n  - ".join([say("Nothing in {where} fits. Try", where=where), *tries]))
     found(answer, out, zone, headings)
 
 
@@ -359,7 +371,8 @@ def found(
     for rank, hit in enumerate(answer.hits, 1):
         _hit(rank, hit, answer, out, zone, (headings or {}).get((hit.message.room_id, hit.message.id)))
     if answer.degraded:
-        out.print(Text(f"degraded: {show.inert(answer.degraded)} (`roomlore reindex --status` tells more)", "yellow"))
+        cause = causes(show.inert(answer.degraded))
+        out.print(Text(say("degraded: {why} (`roomlore reindex --status` tells more)", why=cause), "yellow"))
     out.print(Text(_footer(answer, zone), "dim"))
 
 
@@ -390,12 +403,16 @@ def _hit(
         f"{show.clock(_in(zone, message.at))}  ",
         (show.name(message), "bold"),
         (f"  {show.inert(message.id, 80)}", "dim"),
-        ("" if answer.room_id else f"  in {show.inert(message.room_id, 80)}", "dim"),
+        ("" if answer.room_id else f"  {say('in {room}', room=show.inert(message.room_id, 80))}", "dim"),
     )
     out.print(head)
     around = [line for one in hit.conversation for line in _around(hit, one, query, zone)]
     thread = [Text(show.heading(heading), "dim")] if heading and heading.title else []
-    for below in (*(around or [_said(hit.message, query)]), *thread, Text(show.inert(hit.reason), "dim italic")):
+    for below in (
+        *(around or [_said(hit.message, query)]),
+        *thread,
+        Text(causes(show.inert(hit.reason)), "dim italic"),
+    ):
         out.print(Padding(below, (0, 0, 0, _INDENT), expand=False))
     out.print()
 
@@ -415,18 +432,22 @@ def _said(message: StoredMessage, query: str) -> Text:
     both = f"{message.text} {caption}" if isinstance(caption, str) else message.text
     text = show.inert(both, _READ)
     shown, places = marks.excerpt(text, marks.matches(text, query), _SHOWN)
-    said = Text(shown or "(no text)", "" if shown else "dim")
+    said = Text(shown or say("(no text)"), "" if shown else "dim")
     for place in places:
         said.stylize(_MARKED, *place)
     return said
 
 
 def _footer(answer: SearchAnswer, zone: ZoneInfo) -> str:
-    how = "words and meaning" if answer.mode == "hybrid" else "words alone"
-    count = f"{len(answer.hits)} message{'' if len(answer.hits) == 1 else 's'}"
-    times = [f"“{show.inert(span.text, 40)}” is {spoken(span, zone)}" for span in answer.times]
-    where = [] if zone.key == "UTC" else [f"times of {zone.key}"]
-    return " · ".join([f"{count} by {how} ({answer.mode})", *times, *where, f"{answer.search_ms:.1f} ms"])
+    how = (
+        "{messages} by words and meaning ({mode})" if answer.mode == "hybrid" else "{messages} by words alone ({mode})"
+    )
+    count = say(how, messages=show.counted(len(answer.hits), "message"), mode=answer.mode)
+    times = [
+        say("“{words}” is {span}", words=show.inert(span.text, 40), span=spoken(span, zone)) for span in answer.times
+    ]
+    where = [] if zone.key == "UTC" else [say("times of {zone}", zone=zone.key)]
+    return " · ".join([count, *times, *where, f"{answer.search_ms:.1f} ms"])
 
 
 def spoken(span: TimeSpan, zone: ZoneInfo) -> str:
@@ -435,10 +456,10 @@ def spoken(span: TimeSpan, zone: ZoneInfo) -> str:
     whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
     first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (show.clock(start), show.clock(end))
     if span.start <= FAR_PAST:
-        return f"up to {last}"
+        return say("up to {last}", last=last)
     if not whole:
         last = last.removeprefix(f"{_day(start)} ")
-    return first if first == last else f"{first} to {last}"
+    return first if first == last else say("{first} to {last}", first=first, last=last)
 
 
 def _in(zone: ZoneInfo, moment: datetime) -> datetime:
@@ -454,12 +475,12 @@ def _day(moment: datetime) -> str:
 
 
 def _tries(answer: SearchAnswer, mode: str, *, by_sender: bool, by_time: bool) -> Iterator[str]:
-    yield "fewer words, or other words"
+    yield say("fewer words, or other words")
     if by_sender:
-        yield "without --sender, which takes the ids that `export` shows, not names"
+        yield say("without --sender, which takes the ids that `export` shows, not names")
     if by_time:
-        yield "without --since and --until"
+        yield say("without --since and --until")
     if mode == "lexical":
-        yield "without --mode lexical"
+        yield say("without --mode lexical")
     elif answer.mode == "lexical" and not answer.degraded:
-        yield "by meaning too: set `embeddings` (docs/how-to/search.md)"
+        yield say("by meaning too: set `embeddings` (docs/how-to/search.md)")

@@ -13,6 +13,7 @@ from roomlore.core.audience import check_viewer
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
 from roomlore.surfaces.cli.frame import Frame, frame_of
+from roomlore.surfaces.cli.language import say
 
 if TYPE_CHECKING:
     from roomlore.settings import Settings
@@ -57,15 +58,17 @@ def serve(
 def _tell(settings: Settings, url: str) -> None:
     """Print where the server listens and its zone, at once: whoever waits for the first line has both. Standard error
     is left to the log, which may be JSON."""
-    typer.echo(
-        f"roomlore listens on {url} (console at {url}/console, OpenAPI at {url}/openapi.json); stop it with Ctrl-C.\n"
-        f"{_zone(settings)}"
+    listens = say(
+        "roomlore listens on {url} (console at {url}/console, OpenAPI at {url}/openapi.json); stop it with Ctrl-C.",
+        url=url,
     )
+    typer.echo(f"{listens}\n{_zone(settings)}")
 
 
 def _zone(settings: Settings) -> str:
-    whose = "the setting time_zone" if settings.search.time_zone else "the machine's own; time_zone sets another"
-    return f"Days begin as in {settings.search.zone.key} ({whose})."
+    if settings.search.time_zone:
+        return say("Days begin as in {zone} (the setting time_zone).", zone=settings.search.zone.key)
+    return say("Days begin as in {zone} (the machine's own; time_zone sets another).", zone=settings.search.zone.key)
 
 
 _LOOK_SECONDS = 1.0
@@ -95,10 +98,10 @@ async def _work(settings: Settings, place: str) -> None:
     stop = _StopSignal()
     async with open_lore(settings=settings) as lore:
         await lore.jobs.begin()
-        begins = f"roomlore works on {place}: {_what(settings)}. Stop it with Ctrl-C."
+        begins = say("roomlore works on {place}: {what}. Stop it with Ctrl-C.", place=place, what=_what(settings))
         typer.echo("\n".join([begins, *_manners(settings, lore)]))
         await _report_until(stop, lore)
-        typer.echo("Stopping; what is not finished is left to whoever works next.")
+        typer.echo(say("Stopping; what is not finished is left to whoever works next."))
 
 
 class _StopSignal:
@@ -128,14 +131,15 @@ async def _report_until(stop: _StopSignal, lore: Lore) -> None:
     working = True
     while not await stop.wait(_LOOK_SECONDS):
         if working is not (working := await lore.jobs.works_here()):
-            typer.echo("Works now." if working else "Stands by: another process works on this database.")
+            typer.echo(say("Works now.") if working else say("Stands by: another process works on this database."))
 
 
 def _what(settings: Settings) -> str:
-    parts = [f"short memories ({settings.work.work_at_once} at a time)"] if settings.evolution.extract_every else []
-    parts += ["indexes for search"]
-    parts += ["summaries of sessions"] if settings.sessions.auto_checkpoint else []
-    return ", ".join(parts)
+    memories = say("short memories ({count} at a time)", count=settings.work.work_at_once)
+    parts = [memories] if settings.evolution.extract_every else []
+    parts += [say("indexes for search")]
+    parts += [say("summaries of sessions")] if settings.sessions.auto_checkpoint else []
+    return say(", ").join(parts)
 
 
 def _manners(settings: Settings, lore: Lore) -> list[str]:
@@ -143,11 +147,14 @@ def _manners(settings: Settings, lore: Lore) -> list[str]:
     if not lore.jobs.shared:
         return [
             *said,
-            "Work is kept in this process alone (durable_work); one that is killed begins it anew from the data.",
+            say("Work is kept in this process alone (durable_work); one that is killed begins it anew from the data."),
         ]
     if settings.database.database_url.startswith("postgres"):
         return said
-    return [*said, "On SQLite one process works at a time, a server too: the others stand by and follow when it ends."]
+    return [
+        *said,
+        say("On SQLite one process works at a time, a server too: the others stand by and follow when it ends."),
+    ]
 
 
 _PORT = 8766
@@ -212,4 +219,4 @@ def _over_http(
 
 
 def _tell_url(url: str) -> None:
-    typer.echo(f"roomlore speaks MCP on {url}/mcp; stop it with Ctrl-C.")
+    typer.echo(say("roomlore speaks MCP on {url}/mcp; stop it with Ctrl-C.", url=url))

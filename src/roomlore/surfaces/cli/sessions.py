@@ -20,6 +20,7 @@ from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, own_state
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.language import say
 from roomlore.surfaces.jsonable import session_line, to_jsonable
 
 if TYPE_CHECKING:
@@ -50,13 +51,13 @@ def standing(value: SessionValue, out: Console) -> None:
     parts = [
         said.mode,
         _turns(flow.turn_count),
-        *_named("user", meta.user_id),
-        *_named("agent", flow.current_agent_key),
-        *_named("enterprise", meta.enterprise_id),
-        *_named("patient", meta.patient_id),
-        f"changed {show.clock(datetime.fromtimestamp(meta.updated_at, UTC))}",
+        *_named("user {name}", meta.user_id),
+        *_named("agent {name}", flow.current_agent_key),
+        *_named("enterprise {name}", meta.enterprise_id),
+        *_named("patient {name}", meta.patient_id),
+        say("changed {time}", time=show.clock(datetime.fromtimestamp(meta.updated_at, UTC))),
     ]
-    out.print(Text.assemble((show.inert(meta.conversation_id, _ID), "bold"), ": ", ", ".join(parts)))
+    out.print(Text.assemble((show.inert(meta.conversation_id, _ID), "bold"), say(": "), say(", ").join(parts)))
 
 
 def whole(value: SessionValue, out: Console) -> None:
@@ -65,11 +66,12 @@ def whole(value: SessionValue, out: Console) -> None:
     said = value.message_context
     if said.summary:
         out.print()
-        out.print(Text(f"summary (checkpoint {show.inert(said.checkpoint_message_id, _ID)})", "bold"))
+        told = say("summary (checkpoint {checkpoint})", checkpoint=show.inert(said.checkpoint_message_id, _ID))
+        out.print(Text(told, "bold"))
         _lines(said.summary, out)
     if said.window_messages:
         out.print()
-        out.print(Text("the last turns", "bold"))
+        out.print(Text(say("the last turns"), "bold"))
         for message in said.window_messages:
             _lines(f"{message.get('role', '')}: {message.get('content', '')}", out)
     out.print()
@@ -82,7 +84,7 @@ def print_state(value: SessionValue, out: Console) -> None:
     kept = _filled(own_state(value.to_json()))
     if kept.get("user_snapshot") == {"user_id": value.meta.user_id}:
         del kept["user_snapshot"]
-    out.print(Text("state", "bold") if kept else Text("no state is kept with it", "dim"))
+    out.print(Text(say("state"), "bold") if kept else Text(say("no state is kept with it"), "dim"))
     if kept:
         _lines(json.dumps(kept, ensure_ascii=False, indent=2), out)
 
@@ -92,14 +94,17 @@ def print_context(built: SessionContext, window: int, out: Console, *, covered: 
     if built.history:
         _lines(built.history, out)
     else:
-        out.print(Text("(nothing is shown)", "dim"))
+        out.print(Text(say("(nothing is shown)"), "dim"))
     out.print()
     out.print(_gauge(built, window))
     for note in _notes(built, covered=covered):
         out.print(Text(note, "yellow"))
     if built.covers_through:
-        checkpoint = built.checkpoint_id or "none"
-        told = f"history through message {show.inert(built.covers_through, _ID)}, checkpoint in force: {checkpoint}"
+        told = say(
+            "history through message {message}, checkpoint in force: {checkpoint}",
+            message=show.inert(built.covers_through, _ID),
+            checkpoint=built.checkpoint_id or say("none"),
+        )
         out.print(Text(told, "dim"), soft_wrap=True)
 
 
@@ -107,10 +112,14 @@ def _gauge(built: SessionContext, window: int) -> Text:
     share = built.token_ratio
     full = min(_BAR, round(share * _BAR))
     colour = "yellow" if built.should_checkpoint_summary else "green"
-    told = f"{built.estimated_tokens:,} of {window:,} tokens ({share * 100:.1f} %)"
-    return Text.assemble(
-        ("█" * full, colour), ("░" * (_BAR - full), "dim"), f" {told}, {_turns(built.turns)}, {built.mode}"
+    told = say(
+        "{tokens:,} of {window:,} tokens ({share:.1f} %)",
+        tokens=built.estimated_tokens,
+        window=window,
+        share=share * 100,
     )
+    parts = say(", ").join((told, _turns(built.turns), built.mode))
+    return Text.assemble(("█" * full, colour), ("░" * (_BAR - full), "dim"), f" {parts}")
 
 
 def _notes(built: SessionContext, *, covered: bool) -> Iterator[str]:
@@ -119,16 +128,18 @@ def _notes(built: SessionContext, *, covered: bool) -> Iterator[str]:
         return
     name = shlex.quote(show.inert(built.conversation_id, _ID))
     if built.truncated:
-        yield "truncated: the oldest turns do not fit the window and are left out"
+        yield say("truncated: the oldest turns do not fit the window and are left out")
     if built.should_checkpoint_summary:
-        yield f"asks for a checkpoint: `roomlore session checkpoint {name}` makes one, or give it a summary of your own"
+        command = f"`roomlore session checkpoint {name}`"
+        yield say("asks for a checkpoint: {command} makes one, or give it a summary of your own", command=command)
 
 
 def _window_advice(built: SessionContext) -> str:
-    reason = "do not fit" if built.truncated else "fill the share of the window"
-    return (
-        f"the last turns {reason} although a summary covers them; name a larger window (--window) or fewer turns "
-        "(--turns)"
+    reason = say("do not fit") if built.truncated else say("fill the share of the window")
+    return say(
+        "the last turns {reason} although a summary covers them; name a larger window (--window) or fewer turns "
+        "(--turns)",
+        reason=reason,
     )
 
 
@@ -136,15 +147,17 @@ def print_checkpoint(one: Checkpoint, out: Console) -> None:
     """Print a checkpoint that was just put in force."""
     _lines(one.summary, out)
     out.print()
-    covers = f", through message {show.inert(one.covers_through, _ID)}" if one.covers_through else ""
-    out.print(
-        Text(
-            f"checkpoint {one.checkpoint_id} (number {one.number}, by {show.inert(one.made_by, _ID)}): "
-            f"{one.tokens:,} tokens stand for {_turns(one.turns)}{covers}",
-            "green",
-        ),
-        soft_wrap=True,
+    through = show.inert(one.covers_through or "", _ID)
+    told = say(
+        "checkpoint {checkpoint} (number {number}, by {by}): {tokens:,} tokens stand for {turns}{covers}",
+        checkpoint=one.checkpoint_id,
+        number=one.number,
+        by=show.inert(one.made_by, _ID),
+        tokens=one.tokens,
+        turns=_turns(one.turns),
+        covers=say(", through message {message}", message=through) if through else "",
     )
+    out.print(Text(told, "green"), soft_wrap=True)
 
 
 def print_checkpoints(found: Iterable[Checkpoint], out: Console) -> None:
@@ -157,7 +170,7 @@ def print_checkpoints(found: Iterable[Checkpoint], out: Console) -> None:
 def _mark(one: Checkpoint) -> list[str]:
     made_at = show.clock(one.created_at)
     if one.kind == "reset":
-        return [str(one.number), made_at, "–", "–", "–", "(reset: begun anew)"]
+        return [str(one.number), made_at, "–", "–", "–", say("(reset: begun anew)")]
     numbers = [str(one.turns), f"{one.tokens:,}"]
     return [str(one.number), made_at, show.inert(one.made_by, _ID), *numbers, show.inert(one.summary, 160)]
 
@@ -170,7 +183,7 @@ def _lines(text: str, out: Console) -> None:
 
 
 def _named(what: str, name: str | None) -> list[str]:
-    return [f"{what} {show.inert(name, _ID)}"] if name else []
+    return [say(what, name=show.inert(name, _ID))] if name else []
 
 
 def _filled(part: dict[str, Any]) -> dict[str, Any]:
@@ -180,7 +193,7 @@ def _filled(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _turns(count: int) -> str:
-    return f"{count:,} turn" if count == 1 else f"{count:,} turns"
+    return show.counted(count, "turn")
 
 
 app = typer.Typer(
@@ -234,7 +247,9 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
         sessions(found, show.console())
     else:
         database = show.inert(frame_of(ctx).place())
-        typer.echo(f"There are no sessions in {database}; `roomlore session turn CONVERSATION` begins one.")
+        typer.echo(
+            say("There are no sessions in {place}; `roomlore session turn CONVERSATION` begins one.", place=database)
+        )
 
 
 async def _all_sessions(lore: Lore) -> list[Session]:
@@ -340,7 +355,13 @@ def turn(
     if as_json:
         show.as_json(to_jsonable(written))
     else:
-        typer.echo(f"turn {show.inert(written.turn_id)} is in {show.inert(conversation, 80)} ({written.mode})")
+        told = say(
+            "turn {turn} is in {conversation} ({mode})",
+            turn=show.inert(written.turn_id),
+            conversation=show.inert(conversation, 80),
+            mode=written.mode,
+        )
+        typer.echo(told)
 
 
 @app.command()
@@ -382,7 +403,12 @@ def checkpoint(
     if as_json:
         show.as_json(to_jsonable(made))
     elif made is None:
-        typer.echo(f"Nothing was said in {show.inert(conversation, 80)} that no summary covers; nothing is changed.")
+        typer.echo(
+            say(
+                "Nothing was said in {conversation} that no summary covers; nothing is changed.",
+                conversation=show.inert(conversation, 80),
+            )
+        )
     else:
         print_checkpoint(made, show.console())
 
@@ -398,7 +424,12 @@ def reset(ctx: typer.Context, conversation: Conversation, as_json: SessionJson =
     if as_json:
         show.as_json(to_jsonable(value))
         return
-    typer.echo(f"{show.inert(conversation, 80)} begins anew; what was said before stays stored and is not shown.")
+    typer.echo(
+        say(
+            "{conversation} begins anew; what was said before stays stored and is not shown.",
+            conversation=show.inert(conversation, 80),
+        )
+    )
 
 
 @app.command()
@@ -419,7 +450,7 @@ def checkpoints(
     elif found:
         print_checkpoints(found, show.console())
     else:
-        typer.echo(f"{show.inert(conversation, 80)} has no checkpoint yet.")
+        typer.echo(say("{conversation} has no checkpoint yet.", conversation=show.inert(conversation, 80)))
 
 
 @app.command()

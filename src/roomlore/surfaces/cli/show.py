@@ -9,6 +9,7 @@ from dataclasses import astuple
 from datetime import datetime
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +17,7 @@ from rich.text import Text
 from roomlore.core.context import Context
 from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
 from roomlore.core.transcript import attachment
+from roomlore.surfaces.cli.language import causes, interface_language, say
 
 PLAIN_WIDTH = 120
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
@@ -49,12 +51,13 @@ def _inert_character(character: str) -> str:
 
 
 def table(*columns: str, right: Iterable[str] = (), fixed: Iterable[str] = ()) -> Table:
-    """Return an empty table. `right`: columns of numbers; `fixed`: columns that do not wrap."""
+    """Return an empty table with its headings in the user's language. `right`: columns of numbers; `fixed`: columns
+    that do not wrap."""
     shape = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     numbers, whole = set(right), set(fixed)
     for name in columns:
         side: JustifyMethod = "right" if name in numbers else "left"
-        shape.add_column(name, justify=side, no_wrap=name in numbers | whole, overflow="fold")
+        shape.add_column(say(name), justify=side, no_wrap=name in numbers | whole, overflow="fold")
     return shape
 
 
@@ -108,11 +111,11 @@ def context(built: Context, trigger: StoredMessage, out: Console, *, signals: bo
     )
     out.print(Text(f"  {' · '.join(place)}", "dim"))
     if built.degraded:
-        out.print(Text(f"  degraded: {inert(built.degraded)}", "yellow"))
+        out.print(Text(f"  {say('degraded: {why}', why=causes(inert(built.degraded)))}", "yellow"))
     if built.messages:
         out.print(_context_table(built, out, signals=signals and out.width >= WIDE))
     else:
-        out.print("  Nothing earlier matters for this message.")
+        out.print(f"  {say('Nothing earlier matters for this message.')}")
     out.print(Text(f"  {savings(built)}", "green"))
 
 
@@ -138,7 +141,7 @@ def _context_table(built: Context, out: Console, *, signals: bool) -> Table:
         shape.add_column(no_wrap=True, justify="right")
     shape.add_column(no_wrap=True, overflow="ellipsis", max_width=_WIDE_REASON if wide else _NARROW_REASON)
     if signals:
-        shape.add_row(*(Text(head, "bold") for head in ("", "", "", "", "", *_SIGNALS, "")))
+        shape.add_row(*(Text(head, "bold") for head in ("", "", "", "", "", *map(say, _SIGNALS), "")))
     for candidate in built.messages:
         message = candidate.message
         shape.add_row(
@@ -165,7 +168,10 @@ def bar(share: float, out: Console) -> Text:
 def reason(told: str, *, wide: bool) -> str:
     """Return the reason without the number that the bar shows, and in a narrow terminal without what is in brackets."""
     plain = _NUMBER.sub("", inert(told))
-    return plain if wide else _BESIDE.sub("", plain).replace("the same thread", "same thread")
+    shown = plain if wide else _BESIDE.sub("", plain)
+    if interface_language() == "zh":
+        return causes(shown)
+    return shown if wide else shown.replace("the same thread", "same thread")
 
 
 def said(message: StoredMessage, longest: int = 160) -> str:
@@ -173,7 +179,7 @@ def said(message: StoredMessage, longest: int = 160) -> str:
     if message.text.strip():
         return inert(message.text, longest)
     kind, told = attachment(message)
-    return f"({': '.join(part for part in (kind or 'no text', inert(told, 80)) if part)})"
+    return f"({': '.join(part for part in (say(kind or 'no text'), inert(told, 80)) if part)})"
 
 
 def _five(signals: Signals | None) -> list[str]:
@@ -184,24 +190,37 @@ def _five(signals: Signals | None) -> list[str]:
 
 def savings(built: Context) -> str:
     """Return the tokens compared with those of the plain window."""
-    spent = f"{counted(len(built.messages), 'message')}, {built.tokens} tokens"
-    window = f"the last {counted(built.window_messages, 'message')} would have cost {built.window_tokens}"
+    spent = say("{messages}, {tokens} tokens", messages=counted(len(built.messages), "message"), tokens=built.tokens)
     if not built.window_tokens:
         return spent
-    return f"{spent}; {window}: {verdict(built.tokens, built.window_tokens)}"
+    return say(
+        "{spent}; the last {messages} would have cost {tokens}: {verdict}",
+        spent=spent,
+        messages=counted(built.window_messages, "message"),
+        tokens=built.window_tokens,
+        verdict=verdict(built.tokens, built.window_tokens),
+    )
 
 
 def verdict(tokens: int, window_tokens: int) -> str:
     """Return the saving of tokens compared with the plain window as text."""
     share = 1 - tokens / window_tokens
-    return f"{share:.0%} saved" if share >= 0 else f"{-share:.0%} more"
+    return say("{share:.0%} saved", share=share) if share >= 0 else say("{share:.0%} more", share=-share)
 
 
 def heading(of: Heading) -> str:
     """Return the title of a thread, with its state unless it is closed."""
-    return f"thread: {inert(of.title, 120)}{'' if of.state is TalkState.CLOSED else f' · {of.state}'}"
+    state = "" if of.state is TalkState.CLOSED else f" · {say(of.state)}"
+    return say("thread: {title}", title=inert(of.title, 120)) + state
 
 
 def counted(count: int, what: str) -> str:
     """Return a number with its noun, in the plural unless there is one."""
+    if interface_language() == "zh":
+        return say(f"{{count:,}} {what}s", count=count)
     return f"{count} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def padded(text: str, columns: int) -> str:
+    """Return the text with spaces up to so many columns of a terminal, of which a Chinese character takes two."""
+    return text + " " * max(0, columns - cell_len(text))

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from roomlore.core.memory.log import words_diff
 from roomlore.core.memory.memory import (
     Action,
     Blame,
@@ -21,8 +22,8 @@ from roomlore.core.memory.memory import (
     MemoryDiff,
     MemoryStatus,
 )
-from roomlore.core.memory.words_diff import words_diff
 from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.language import say, several, translated
 
 SHORT = 8
 _WHOLE = 12
@@ -59,18 +60,19 @@ def difference(old: str, new: str) -> Text:
 
 def held(one: Memory, zone: ZoneInfo) -> str:
     """Return the statement, with since when it holds and when it ends, if that is known."""
-    begins = "" if one.valid_from is None else f"from {_day_or_time(one.valid_from, zone)}"
-    told = " ".join(filter(None, (begins, ends_of(one, zone))))
+    begins = "" if one.valid_from is None else say("from {time}", time=_day_or_time(one.valid_from, zone))
+    ends = say("until {end}", end=end_of(one, zone)) if one.valid_until else ""
+    told = " ".join(filter(None, (begins, ends)))
     return show.inert(one.statement) + (f" ({told})" if told else "")
 
 
-def ends_of(one: Memory, zone: ZoneInfo) -> str:
+def end_of(one: Memory, zone: ZoneInfo) -> str:
     """Return when a memory ends; '' if it does not. One that ends at midnight holds to the end of the day before."""
     ends = one.valid_until
     if ends is None:
         return ""
     last = _day_or_time(ends - timedelta(minutes=1), zone)[:_DAY_CHARS]
-    return f"until the end of {last}" if _is_midnight(ends, zone) else f"until {clock(ends, zone)}"
+    return say("the end of {day}", day=last) if _is_midnight(ends, zone) else clock(ends, zone)
 
 
 def _day_or_time(at: datetime, zone: ZoneInfo) -> str:
@@ -104,7 +106,7 @@ def changes(found: Iterable[Change], out: Console) -> None:
     lines((_line(one) for one in entries if not _is_confirmed(one)), out)
     confirmed = [short(one.memory.memory_id) for one in entries if _is_confirmed(one)]
     if confirmed:
-        count = f"{len(confirmed)} {'memory' if len(confirmed) == 1 else 'memories'} confirmed: "
+        count = several(len(confirmed), "{count} memory confirmed: ", "{count} memories confirmed: ")
         out.print(indented(Text.assemble(("= ", "dim"), count, (", ".join(confirmed), "yellow"))))
 
 
@@ -114,7 +116,7 @@ def _is_confirmed(one: Change) -> bool:
 
 def _line(one: Change) -> tuple[str, str, Text, str]:
     sign = _sign(one)
-    doubt = f"doubtful: {one.memory.doubtful}" if one.memory.doubtful else ""
+    doubt = say("doubtful: {why}", why=one.memory.doubtful) if one.memory.doubtful else ""
     return sign, short(one.memory.memory_id), _said(one, sign), "\n".join(filter(None, (one.reason, doubt)))
 
 
@@ -129,12 +131,16 @@ def _sign(one: Change) -> str:
 def _said(one: Change, sign: str) -> Text:
     said = one.memory.statement
     if one.action is Action.STRENGTH:
-        return Text.assemble(statement(said), (f"  (strength {one.memory.strength:.2f})", "dim"))
+        return Text.assemble(
+            statement(said), (f"  {say('(strength {strength:.2f})', strength=one.memory.strength)}", "dim")
+        )
     if sign != "~" or one.old_statement is None:
         return statement(said, "" if sign == "~" else _STYLES[sign])
     whole = difference(one.old_statement, said)
-    others = " and ".join(short(known) for known in one.closes) if len(one.closes) > 1 else ""
-    return Text.assemble(whole, (f"  (of {others})", "dim")) if others else whole
+    if len(one.closes) < 2:
+        return whole
+    others = say(" and ").join(short(known) for known in one.closes)
+    return Text.assemble(whole, (f"  {say('(of {memories})', memories=others)}", "dim"))
 
 
 def log(found: Sequence[Change], records: dict[str, Evolution], out: Console, zone: ZoneInfo) -> None:
@@ -154,20 +160,19 @@ def _together(one: Change) -> tuple[str, str | int]:
     return ("evolution", one.evolution_id) if one.evolution_id else ("change", one.number)
 
 
+_HEADS = {"undoes": "revert of {known}", "evolution": "evolution {known}", "change": "change {known}"}
+
+
 def _head(one: Change, records: dict[str, Evolution], zone: ZoneInfo) -> Text:
     what, known = _together(one)
-    named = f"revert of {short(str(known))}" if what == "undoes" else f"{what} {_known(known)}"
+    named = say(_HEADS[what], known=str(known) if isinstance(known, int) else short(known))
     parts = [clock(one.at, zone), show.inert(one.actor, 60), *_read(records.get(str(known)))]
     return Text.assemble((named, "bold yellow"), "  ", "  ".join(parts))
 
 
-def _known(known: str | int) -> str:
-    return str(known) if isinstance(known, int) else short(known)
-
-
 def _read(record: Evolution | None) -> Iterator[str]:
     if record is not None:
-        yield f"{record.messages} message{'' if record.messages == 1 else 's'}"
+        yield show.counted(record.messages, "message")
 
 
 _TEXT = 300
@@ -185,15 +190,16 @@ def _then(one: Memory, zone: ZoneInfo) -> list[str]:
 def diff(found: MemoryDiff, out: Console, zone: ZoneInfo) -> None:
     """Print new, removed and reworded memories, and their numbers."""
     place = show.inert(found.scope, 80)
-    out.print(Text(f"{place}  {clock(found.start, zone)} to {clock(found.end, zone)} ({zone.key})", "bold"))
+    span = say("{start} to {end} ({zone})", start=clock(found.start, zone), end=clock(found.end, zone), zone=zone.key)
+    out.print(Text(f"{place}  {span}", "bold"))
     lines(_diff_lines(found), out)
     counts = {
-        "added": len(found.added),
-        "changed": len(found.changed),
-        "removed": len(found.removed),
-        "unchanged": found.unchanged,
+        "{count} added": len(found.added),
+        "{count} changed": len(found.changed),
+        "{count} removed": len(found.removed),
+        "{count} unchanged": found.unchanged,
     }
-    out.print(Text(", ".join(f"{count} {what}" for what, count in counts.items()), "dim"))
+    out.print(Text(say(", ").join(say(what, count=count) for what, count in counts.items()), "dim"))
 
 
 def _diff_lines(found: MemoryDiff) -> Iterator[tuple[str, str, Text, str]]:
@@ -210,19 +216,19 @@ def _diff_lines(found: MemoryDiff) -> Iterator[tuple[str, str, Text, str]]:
 def memory(one: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
     """Print a memory, one property in each line."""
     out.print(statement(one.statement, "bold"))
-    standing = one.status.value + (", to be made again by a model" if one.fallback else "")
+    standing = say(one.status.value) + (say(", to be made again by a model") if one.fallback else "")
     known = {
-        "memory": f"{one.memory_id} (version {one.version})",
-        "of": f"{one.scope}, {one.kind.value}",
+        "memory": say("{memory} (version {number})", memory=one.memory_id, number=one.version),
+        "of": f"{one.scope}{say(', ')}{say(one.kind.value)}",
         "status": standing,
-        "strength": f"{strength:.2f} now, {one.strength:.2f} when last supported",
+        "strength": say("{strength:.2f} now, {then:.2f} when last supported", strength=strength, then=one.strength),
         "confidence": "" if one.confidence is None else f"{one.confidence:.2f}",
         "category": one.category,
         "tags": ", ".join(one.tags),
         "about": one.owner,
         "said by": ", ".join(one.said_by),
         "holds from": "" if one.valid_from is None else _day_or_time(one.valid_from, zone),
-        "holds until": ends_of(one, zone).removeprefix("until "),
+        "holds until": end_of(one, zone),
         "began": clock(one.created_at, zone),
         "supported": clock(one.supported_at, zone),
         "messages": str(len(one.sources)) if one.sources else "",
@@ -230,7 +236,7 @@ def memory(one: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
     }
     for name, value in known.items():
         if value:
-            out.print(Text.assemble((f"  {name:<12}", "dim"), show.inert(value)))
+            out.print(Text.assemble((f"  {show.padded(say(name), 12)}", "dim"), show.inert(value)))
 
 
 def versions(found: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> None:
@@ -242,22 +248,27 @@ def versions(found: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> N
         if one.memory.change_summary:
             out.print(indented(Text(show.inert(one.memory.change_summary), "dim")))
         if one.memory.doubtful:
-            out.print(indented(Text(f"doubtful: {show.inert(one.memory.doubtful)}", "yellow")))
+            told = say("doubtful: {why}", why=translated(show.inert(one.memory.doubtful)))
+            out.print(indented(Text(told, "yellow")))
         for said in one.evidence if evidence else ():
             out.print(indented(_message(said, zone), 4))
         if one.evidence and not evidence:
-            count = f"{len(one.evidence)} message{'' if len(one.evidence) == 1 else 's'}"
-            out.print(indented(Text(f"rests on {count} that the versions before do not have", "dim")))
+            told = say(
+                "rests on {messages} that the versions before do not have",
+                messages=show.counted(len(one.evidence), "message"),
+            )
+            out.print(indented(Text(told, "dim")))
 
 
 def _made(one: BlamedVersion, zone: ZoneInfo) -> Text:
     made = one.memory
-    mark = ("  in force", "bold green") if made.status is MemoryStatus.ACTIVE else ""
+    mark = (f"  {say('in force')}", "bold green") if made.status is MemoryStatus.ACTIVE else ""
     parts = [clock(made.updated_at, zone), show.inert(made.made_by, 60)]
     if made.evolution_id:
-        parts.append(f"evolution {short(made.evolution_id)}")
+        parts.append(say("evolution {known}", known=short(made.evolution_id)))
     if one.evolution is not None and one.evolution.prompt_hash:
-        parts.append(f"prompt {show.inert(one.evolution.prompt_name, 40)} {one.evolution.prompt_hash[:8]}")
+        named = f"{show.inert(one.evolution.prompt_name, 40)} {one.evolution.prompt_hash[:8]}"
+        parts.append(say("prompt {named}", named=named))
     head = (f"v{made.version} {short(made.memory_id)}", "bold yellow")
     return Text.assemble(head, "  ", "  ".join(parts), mark)
 
@@ -269,14 +280,14 @@ def _changed(one: BlamedVersion, found: Blame) -> Text:
     if parent is None:
         return statement(one.memory.statement)
     told = difference(parent.statement, one.memory.statement)
-    others = " and ".join(short(known) for known in one.memory.parents[1:])
-    return Text.assemble(told, (f"  (merged with {others})", "dim")) if others else told
+    others = say(" and ").join(short(known) for known in one.memory.parents[1:])
+    return Text.assemble(told, (f"  {say('(merged with {memories})', memories=others)}", "dim")) if others else told
 
 
 def _message(said: Evidence, zone: ZoneInfo) -> Text:
     place = f"{show.inert(said.source.room_id, 40)}/{show.inert(said.source.message_id, 40)}"
     if said.message is None:
-        return Text(f"(a message that is not here any more)  {place}", "dim")
+        return Text(f"{say('(a message that is not here any more)')}  {place}", "dim")
     when, who = clock(said.message.at, zone), show.name(said.message)
     return Text.assemble(
         (f"{when}  ", "dim"), (f"{who}: ", "bold"), show.inert(said.message.text, _TEXT), (f"  {place}", "dim")

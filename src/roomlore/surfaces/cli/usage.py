@@ -11,6 +11,7 @@ from roomlore.core.json_values import json_line
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.data import sink_of
 from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.language import say
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def list_(
     shape = show.table("context", "built", "room", "for", "strategy", "arm", *numbers, right=numbers)
     show.console().print(show.rows(shape, map(_line, found)))
     if len(found) == limit:
-        typer.echo(f"more: --after {show.inert(found[-1].context_id)}", err=True)
+        typer.echo(say("more: {option}", option=f"--after {show.inert(found[-1].context_id)}"), err=True)
 
 
 def _line(record: ContextUsageRecord) -> list[str]:
@@ -64,7 +65,7 @@ def _line(record: ContextUsageRecord) -> list[str]:
         f"{record.created_at:%Y-%m-%d %H:%M}",
         show.inert(record.room_id, 40),
         show.inert(record.trigger_message_id, 40),
-        record.strategy + (" (degraded)" if record.degraded else ""),
+        record.strategy + (say(" (degraded)") if record.degraded else ""),
         show.inert(record.arm or "", 40),
         str(len(record.context_message_ids)),
         str(record.tokens),
@@ -95,7 +96,7 @@ def export(
             return await _write(lore, sink, room_id=room, arm=arm, judged=judged, days=days)
 
     count = frame_of(ctx).run(work)
-    typer.echo(f"wrote {count} contexts", err=True)
+    typer.echo(say("wrote {count} contexts", count=count), err=True)
 
 
 async def _write(lore: Lore, sink: BinaryIO, **selected: Any) -> int:
@@ -129,7 +130,7 @@ def report(
 def _arm(arm: ArmReport) -> list[str]:
     margin = "" if arm.success_margin is None else f" ±{arm.success_margin:.2f}"
     return [
-        show.inert(arm.arm, 40) if arm.arm is not None else "(none)",
+        show.inert(arm.arm, 40) if arm.arm is not None else say("(none)"),
         str(arm.contexts),
         str(arm.rooms),
         f"{arm.tokens:.0f}",

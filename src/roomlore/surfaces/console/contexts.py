@@ -1,5 +1,5 @@
 """The page of a context: why a message was chosen or left out by each strategy, and the correction of what it answers;
-and the page of all contexts used, arm by arm."""
+and the page of the experiment, arm by arm."""
 
 import re
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from functools import partial
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.experiments import Experiment, feedback_differences
 from roomlore.core.models import FAR_REASON, Entry, Explanation, LinkKind, StoredMessage, Weighed
 from roomlore.surfaces.console.frame import Page, Tongue
 from roomlore.wiring import Lore
@@ -139,7 +140,32 @@ _DAYS = (1, 7, 30, 90)
 _USUAL_DAYS = 30
 
 
+_PLOT = {"width": 320, "row": 24, "left": 8, "right": 312}
+"""The frame of the picture of the arms' feedback, from 0 to 1."""
+
+
 async def used(page: Page) -> Response:
+    """Return the page of the experiment: its arms with their settings, what was measured of each, and whether their
+    feedback differs."""
     lore = page.need("admin", "read")
     days = page.number("days") or _USUAL_DAYS
-    return page.show("usage.html", report=await lore.usage.report(days=days), days=days, choices=_DAYS)
+    report = await lore.usage.report(days=days)
+    arms = Experiment(lore.settings.context.experiment).arms
+    plain = next((arm.name for arm in arms if not arm.settings), None)
+    return page.show(
+        "usage.html",
+        report=report,
+        arms=arms,
+        shares=sum(arm.share for arm in arms),
+        differences=feedback_differences(report, base=plain),
+        judged=[arm for arm in report.arms if arm.success is not None],
+        plot=_PLOT,
+        along=_place,
+        days=days,
+        choices=_DAYS,
+    )
+
+
+def _place(value: float) -> float:
+    """Return the place of a feedback in the picture."""
+    return _PLOT["left"] + (_PLOT["right"] - _PLOT["left"]) * max(0.0, min(1.0, value))

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from starlette.responses import Response
 
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import moment
 from roomlore.core.digest.digest import DigestEntry, Why
 from roomlore.surfaces.console.frame import Page
 

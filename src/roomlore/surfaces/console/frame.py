@@ -284,6 +284,7 @@ class Page:
         zone, now = self.zone, self.request.app.state.lore.now()
         return {
             "t": spoken.say,
+            "place_named": lambda name: spoken.words.get(f"place.{name}", name),
             "language": spoken.language,
             "theme": self.theme,
             "token": token,

@@ -1,27 +1,35 @@
 """The pages for operators: health with charts of this process's counters over an hour, findings, and jobs."""
 
 import asyncio
-import json
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache, partial
-from importlib.resources import files
+from functools import partial
 from itertools import pairwise
-from math import inf
 from typing import Any, Literal, get_args
 
 from starlette.responses import Response
 
-from roomlore.core.counter_readings import CounterReading, growth, kept, per_minute, quantile, share, thinned
-from roomlore.core.errors import InvalidInput, describe
-from roomlore.core.health import PARTS, SAYINGS, Saying, Verdict, worst
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
+from roomlore.core.health import (
+    CounterReading,
+    Verdict,
+    growth,
+    kept,
+    per_minute,
+    quantile,
+    share,
+    thinned,
+    worst,
+)
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job
 from roomlore.surfaces.console.frame import ROOT, Page
+from roomlore.surfaces.doctor_words import part, told
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
 
@@ -112,16 +120,20 @@ def _others(lore: Lore, series: str) -> Iterator[tuple[Mapping[str, str], float]
 
 def _buckets(lore: Lore, histogram: str) -> tuple[float, ...]:
     """Return the counts at or below each bound, and the total."""
-    found = dict.fromkeys((*lore.bounds(histogram), inf), 0.0)
+    found = dict.fromkeys((*lore.bounds(histogram), math.inf), 0.0)
     for labels, value in _others(lore, f"{histogram}_bucket"):
         found[float(labels["le"])] += value
     return tuple(found.values())
 
 
-WIDTH, HEIGHT = 240, 56
-_EDGE = 3
+WIDTH, HEIGHT = 320, 140
+LEFT, RIGHT, TOP, BOTTOM = 52, 312, 8, 116
+"""The edges of a chart between its axes."""
 _POINTS = 61
 _ROWS = 13
+_SPANS = 2
+"""Parts of an axis between its ticks."""
+_MINUTES_APART = timedelta(minutes=5)
 
 Unit = Literal["count", "seconds", "share"]
 Bounds = Mapping[str, tuple[float, ...]]
@@ -143,22 +155,31 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart. `top`: the value of the upper edge; None if nothing was measured."""
+    """A chart. `top`: the value of the upper edge; None if nothing was measured. `ticks`: the heights and values of its
+    vertical axis, from 0 on."""
 
     name: str
     unit: Unit
     lines: tuple[Line, ...]
     top: float | None
+    ticks: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """All charts of a page, over the same time. `times`: the ends of the parts that the lines' `values` belong to."""
+    """All charts of a page, over the same time. `times`: the ends of the parts that the lines' `values` belong to.
+    `ticks`: the places and times of their horizontal axis."""
 
     begins: datetime
     ends: datetime
     times: tuple[datetime, ...]
+    ticks: tuple[tuple[float, datetime], ...]
     all: tuple[Chart, ...]
+
+    @property
+    def to_the_second(self) -> bool:
+        """Return True if the axis needs seconds to tell its times apart."""
+        return self.ends - self.begins < _MINUTES_APART
 
 
 def draw(readings: Sequence[CounterReading], bounds: Bounds) -> Charts | None:
@@ -168,7 +189,12 @@ def draw(readings: Sequence[CounterReading], bounds: Bounds) -> Charts | None:
         return None
     rows = thinned(readings, _ROWS)
     charts = tuple(_chart(name, unit, figures, readings, bounds) for name, (unit, figures) in _CHARTS.items())
-    return Charts(readings[0].at, readings[-1].at, tuple(one.at for one in rows[1:]), charts)
+    begins, ends = readings[0].at, readings[-1].at
+    ticks = tuple(
+        (LEFT + (RIGHT - LEFT) * place / _SPANS, begins + (ends - begins) * place / _SPANS)
+        for place in range(_SPANS + 1)
+    )
+    return Charts(begins, ends, tuple(one.at for one in rows[1:]), ticks, charts)
 
 
 def _chart(
@@ -177,12 +203,29 @@ def _chart(
     drawn, rows, ends = thinned(readings, _POINTS), thinned(readings, _ROWS), (readings[0], readings[-1])
     values = {line: figure(drawn, bounds) for line, figure in figures.items()}
     known = [value for one in values.values() for value in one if value is not None]
-    top = (1.0 if unit == "share" else max(known)) if known else None
+    top = (1.0 if unit == "share" else _ceiling(max(known))) if known else None
     lines = tuple(
         Line(line, _pieces(drawn, values[line], top or 1.0), figure(ends, bounds)[0], figure(rows, bounds))
         for line, figure in figures.items()
     )
-    return Chart(name, unit, lines, top)
+    return Chart(name, unit, lines, top, _ticks(top or 0.0))
+
+
+def _ceiling(value: float) -> float:
+    """Return the next number that is 1, 2 or 5 times a power of ten; 0 for 0."""
+    if value <= 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((step * power for step in (1, 2, 5) if step * power >= value), 10 * power)
+
+
+def _ticks(top: float) -> tuple[tuple[float, float], ...]:
+    return tuple((_height(place / _SPANS), top * place / _SPANS) for place in range(_SPANS + 1))
+
+
+def _height(part: float) -> float:
+    """Return the place of a value, given as its part of the upper edge's."""
+    return BOTTOM - (BOTTOM - TOP) * min(max(part, 0.0), 1.0)
 
 
 def _pieces(readings: Sequence[CounterReading], values: Values, top: float) -> tuple[str, ...]:
@@ -192,9 +235,9 @@ def _pieces(readings: Sequence[CounterReading], values: Values, top: float) -> t
         if value is None:
             pieces.append([])
             continue
-        height = HEIGHT - _EDGE - (HEIGHT - 2 * _EDGE) * min(max(value / top, 0.0), 1.0)
+        height = _height(value / top)
         for at in (after.at,) if pieces[-1] else (before.at, after.at):
-            pieces[-1].append(f"{WIDTH * (at - begin).total_seconds() / span:.1f},{height:.1f}")
+            pieces[-1].append(f"{LEFT + (RIGHT - LEFT) * (at - begin).total_seconds() / span:.1f},{height:.1f}")
     return tuple(" ".join(piece) for piece in pieces if piece)
 
 
@@ -243,27 +286,6 @@ _CHARTS: Mapping[str, tuple[Unit, Mapping[str, Figure]]] = {
     "first_text_time": _times("first_text_time"),
     "work": _rates(done=("work_done", None), failed=("work_failed", None)),
 }
-
-
-@cache
-def words(language: str) -> Mapping[str, str]:
-    """Return the texts of findings by their keys, and those of parts under `part.`."""
-    if language == "en":
-        return {**SAYINGS, **{f"part.{part}": part for part in PARTS}}
-    text = files("roomlore.surfaces.console").joinpath("words", f"doctor.{language}.json").read_text(encoding="utf-8")
-    found: Mapping[str, str] = json.loads(text)
-    return found
-
-
-def told(said: Saying | None, *, language: str) -> str:
-    """Return a saying as text, '' for None."""
-    return said.by(words(language)) if said else ""
-
-
-def part(name: str, *, language: str) -> str:
-    """Return the text of a part. A name at its end stays, as in `provider near`."""
-    kind, space, which = name.partition(" ")
-    return words(language).get(f"part.{kind}", kind) + space + which
 
 
 _MAX_JOBS = 100
@@ -321,8 +343,7 @@ async def health(page: Page) -> Response:
         begun=watch.begun,
         every=round(EVERY_SECONDS),
         still=page.asked("still") == "yes",
-        width=WIDTH,
-        height=HEIGHT,
+        frame={"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT},
         told=format_value,
         routes=_routes(lore),
         notices=await _notices(lore, standing),
@@ -362,7 +383,8 @@ def format_value(value: float | None, unit: Unit) -> str:
 
 async def _standing(lore: Lore) -> Mapping[str, Any]:
     """Return what is pending and what is available now."""
-    models = await lore.models.list_available_models()
+    # Those for roomlore's own use make the memories; one without a key is not configured.
+    models = [one for one in await lore.models.list_available_models(internal=True) if one.usable]
     jobs = {
         status: len(await lore.jobs.page(status=status, limit=_MAX_JOBS)) for status in ("waiting", "running", "failed")
     }
@@ -371,7 +393,7 @@ async def _standing(lore: Lore) -> Mapping[str, Any]:
         "works_here": await lore.jobs.works_here(),
         "index": await lore.index.status(),
         "models": len(models),
-        "usable": sum(one.usable and not all(other.resting for other in one.providers) for one in models),
+        "usable": sum(not all(other.resting for other in one.providers if other.usable) for one in models),
     }
 
 
@@ -400,7 +422,7 @@ async def _notices(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
 def _routes(lore: Lore) -> list[Asked]:
     """Return the most requested routes, from one reading of the counters."""
     bounds = lore.bounds(_REQUESTS)
-    places = {bound: place for place, bound in enumerate((*bounds, inf))}
+    places = {bound: place for place, bound in enumerate((*bounds, math.inf))}
     held: dict[tuple[str, str], list[float]] = {}
     failed: dict[tuple[str, str], float] = {}
     for labels, count in _others(lore, f"{_REQUESTS}_bucket"):
@@ -435,7 +457,13 @@ async def listed(page: Page) -> Response:
         offset=offset,
         next=offset + _JOBS if len(found) == _JOBS else None,
         done=page.asked("done"),
+        count=_count(page.asked("count")),
     )
+
+
+def _count(given: str) -> int | None:
+    """Return how many jobs the form before this page retried; None for one job or another address."""
+    return int(given) if given.isascii() and given.isdecimal() and len(given) < 4 else None
 
 
 def _grouped(jobs: Sequence[Job]) -> list[Group]:
@@ -447,5 +475,15 @@ def _grouped(jobs: Sequence[Job]) -> list[Group]:
 
 
 async def retry(page: Page) -> Response:
-    await page.need("admin").jobs.retry(page.needed("id"))
-    return page.go("/jobs", done="retry")
+    """Retry one job, or all that the form names; what runs or was done meanwhile is left alone."""
+    jobs = page.need("admin").jobs
+    named = page.form.get("ids", "").split("\n")
+    if not any(named):
+        await jobs.retry(page.needed("id"))
+        return page.go("/jobs", done="retry")
+    retried = 0
+    for job_id in named[:_JOBS]:
+        with suppress(Conflict, NotFound):
+            await jobs.retry(job_id.strip())
+            retried += 1
+    return page.go("/jobs", done="retry", count=retried)

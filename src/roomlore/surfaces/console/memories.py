@@ -13,10 +13,10 @@ from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import strength_at
+from roomlore.core.memory.log import Piece, words_diff
 from roomlore.core.memory.memory import Blame, BlamedVersion, Change, Memory, MemoryKind, MemoryStatus, Scope
-from roomlore.core.memory.words_diff import Piece, words_diff
 from roomlore.core.memory.writing import scope_of
-from roomlore.core.recall.options import Recollection
+from roomlore.core.recall.recollection import Recollection
 from roomlore.surfaces.console.audience import locked
 from roomlore.surfaces.console.frame import Page
 from roomlore.wiring import Lore
@@ -147,7 +147,7 @@ async def _stored(lore: Lore, scope: str) -> Scope | None:
 async def _then(page: Page, lore: Lore, scope: str) -> Then:
     first = await lore.memories.changes(scope, limit=1)
     begins, now = first[0].at if first else None, lore.now()
-    at = _read(page.asked("at"), page.zone)
+    at = read_moment(page.asked("at"), page.zone)
     if begins is None or (at is None and not page.asked("step")):
         return Then(at, _STEPS, begins)
     if at is not None:
@@ -157,7 +157,7 @@ async def _then(page: Page, lore: Lore, scope: str) -> Then:
     return Then(None if step == _STEPS else begins + (now - begins) * step / _STEPS, step, begins)
 
 
-def _read(text: str, zone: ZoneInfo) -> datetime | None:
+def read_moment(text: str, zone: ZoneInfo) -> datetime | None:
     """Return a date or a time in the form of a browser's field, in the reader's zone. Raises `InvalidInput`."""
     if not text:
         return None

@@ -21,7 +21,7 @@ from roomlore.core.memory.writing import (
     checked_edit,
     scope_of,
 )
-from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.core.privacy import ForgetReport
 from roomlore.surfaces import long_work
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.console.people import is_known, named_like

@@ -180,7 +180,10 @@ async def _new(page: Page, lore: Lore, known: Room, after: int) -> str:
     room_id = known.room_id
     count = max(0, min(_AT_MOST_NEW, known.next_arrival - 1 - after))
     async with lore.storage.reading() as work:
-        found = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=count + 1)
+        # Up to what was known: of those that came meanwhile the next request tells, and none pushes another one out.
+        found = await work.messages.tail(
+            tenant=lore.tenant, room_id=room_id, limit=count + 1, before=known.next_arrival
+        )
     entries = [_short(entry, LONGEST) for entry in found]
     shown = await _shown(page, room_id, entries)
     new = [one for one in shown.said if one.entry.message.arrival > after][-_AT_MOST_NEW:]

@@ -13,8 +13,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import orjson
 from fastapi import APIRouter
+from fastapi.routing import APIRoute
 from starlette.responses import Response
 
+from roomlore.surfaces.http.query_names import StrictRoute
 from roomlore.surfaces.jsonable import one_level, to_jsonable
 from roomlore.surfaces.shapes import shape_of
 
@@ -53,7 +55,14 @@ class SuccessResponse:
 
 class Router(APIRouter):
     """A router whose handlers return core values. Their JSON is the answer, and the type that a handler says it returns
-    is the answer's schema. A handler that returns None answers 204, and one that returns a response has it sent."""
+    is the answer's schema. A handler that returns None answers 204, and one that returns a response has it sent.
+
+    `strict`: refuse queries with parameters that the route does not read. Clients of other protocols, and those that
+    look after a service, send such.
+    """
+
+    def __init__(self, *, strict: bool = True, **options: Any) -> None:
+        super().__init__(route_class=StrictRoute if strict else APIRoute, **options)
 
     def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().add_api_route(path, _answering(endpoint), **options)

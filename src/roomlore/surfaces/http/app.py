@@ -35,9 +35,8 @@ from roomlore.surfaces.http.openai_routes import openai_protocol
 from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.privacy_routes import privacy
 from roomlore.surfaces.http.reply_routes import chat
-from roomlore.surfaces.http.service_routes import jobs, models, service
+from roomlore.surfaces.http.service_routes import jobs, models, service, usage
 from roomlore.surfaces.http.session_routes import sessions
-from roomlore.surfaces.http.usage_routes import usage
 from roomlore.surfaces.logs import where
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore, open_lore

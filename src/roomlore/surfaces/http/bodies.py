@@ -10,13 +10,14 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from starlette.requests import ClientDisconnect, Request
 
+from roomlore.core.dates import day_in
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS, MAX_ROOM_NAME
 from roomlore.core.linking.corrections import MAX_BY_CHARS
@@ -144,6 +145,15 @@ def _time(given: Any) -> datetime | None:
 
 Time = Annotated[datetime | None, BeforeValidator(_time), WithJsonSchema(TIME)]
 """A time of a body."""
+
+
+def _time_or_day(given: Any) -> date | None:
+    day = day_in(given) if isinstance(given, str) else None
+    return day or _time(given)
+
+
+TimeOrDay = Annotated[datetime | date | None, BeforeValidator(_time_or_day), WithJsonSchema(TIME)]
+"""A time of a body; a day without a time stays a day."""
 MAX_MEMBERS = 10_000
 _ID = {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS}
 _NAME = {"type": ["string", "null"], "maxLength": MAX_ID_CHARS}
@@ -155,10 +165,7 @@ MESSAGE_FIELDS: Mapping[str, Any] = {
     "sender_name": _NAME,
     "role": {"anyOf": [{"enum": [*Role]}, {"type": "null"}]},
     "text": {"type": ["string", "null"], **TEXT},
-    "sent_at": {
-        "type": ["string", "number", "null"],
-        "description": "ISO 8601 or a Unix time. One that cannot be read is estimated.",
-    },
+    "sent_at": {**TIME, "description": "ISO 8601 or a Unix time; without one, that of the message before."},
     "reply_to": _NAME,
     "root_id": _NAME,
     "mentions": {"type": ["array", "null"], "items": {"type": "string"}},

@@ -23,10 +23,10 @@ from roomlore.core.memory.writing import (
     Edit,
     NewMemory,
 )
-from roomlore.core.recall.options import MAX_SCOPES, RecallRequest, Recollection
+from roomlore.core.recall.recollection import MAX_SCOPES, RecallRequest, Recollection
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
-from roomlore.surfaces.http.bodies import Body, Bounds, Time, needs_one, read_json, validated
+from roomlore.surfaces.http.bodies import Body, Bounds, TimeOrDay, needs_one, read_json, validated
 from roomlore.surfaces.http.guard import Reader, ShownTo, Writer
 from roomlore.surfaces.http.memory_routes import STATUS, ChangeableMemory
 from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
@@ -60,6 +60,12 @@ Person = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 People = Annotated[list[Id], Field(max_length=MAX_PEOPLE)]
 
 
+_ENDS = (
+    "When it ends; then only who asks for the past is shown it. A day counts to its end in the zone of the setting "
+    "time_zone."
+)
+
+
 class _Fact(Body):
     """A fact to add."""
 
@@ -78,8 +84,8 @@ FactForm = request_of(
             Person, Field(description="The id of the person whom it is about; by default the person of a user's scope.")
         ],
         "said_by": Annotated[People, Field(description="Who said it, beside the senders of the sources.")],
-        "valid_from": Annotated[Time, Field(description="Since when it holds.")],
-        "valid_until": Annotated[Time, Field(description="When it ends; then only who asks for the past is shown it.")],
+        "valid_from": Annotated[TimeOrDay, Field(description="Since when it holds; a day counts from its beginning.")],
+        "valid_until": Annotated[TimeOrDay, Field(description=_ENDS)],
         "sources": Annotated[Sources, Field(description="The messages that support it.")],
         "memory_id": Annotated[
             str | None,
@@ -156,8 +162,8 @@ FactChange = request_of(
         "tags": Tags | None,
         "owner": Person | None,
         "said_by": People | None,
-        "valid_from": Time,
-        "valid_until": Time,
+        "valid_from": TimeOrDay,
+        "valid_until": Annotated[TimeOrDay, Field(description=_ENDS)],
         "sources": Sources | None,
     },
     name="FactChange",

@@ -18,7 +18,7 @@ from roomlore.surfaces.http.answers import Router, reply
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Caller, caller_of
 from roomlore.surfaces.http.paths import addressed
-from roomlore.surfaces.mem0.verbs import Item, Verbs
+from roomlore.surfaces.mem0.verbs import JOINTS, OPERATORS, Item, Verbs
 
 _OWNERS = ("user_id", "agent_id", "run_id")
 _APP = "app_id"
@@ -75,7 +75,7 @@ class _Filtered(_Loose):
     def wanted(self) -> list[dict[str, Any]]:
         """Return the filters as the verbs take them, one for each alternative."""
         beside = {name: getattr(self, name) for name in _OWNERS if getattr(self, name) is not None}
-        return alternatives({**(self.filters or {}), **beside})
+        return alternatives(unnested({**(self.filters or {}), **beside}))
 
 
 class _Search(_Filtered):
@@ -90,6 +90,23 @@ class _Update(_Loose):
     metadata: dict[str, Any] | None = None
     expiration_date: str | None = None
     timestamp: Any = None
+
+
+def unnested(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return filters that name fields of the metadata as the verbs do, `{"seat": 3}`, where mem0's platform also takes
+    `{"metadata": {"seat": 3}}`. Raise `InvalidInput` for a field that is named beside it, too, or that is an owner."""
+    plain: dict[str, Any] = {}
+    for name, wanted in filters.items():
+        if name in JOINTS and _are_filters(wanted):
+            plain[name] = [unnested(one) for one in wanted]
+        elif name == "metadata" and isinstance(wanted, Mapping) and not wanted.keys() & OPERATORS:
+            clash = next((one for one in wanted if one in filters or one in _OWNERS), None)
+            if clash is not None:
+                raise InvalidInput(f"The filters name {clash!r:.40} twice, or as metadata; join conditions with AND.")
+            plain |= wanted
+        else:
+            plain[name] = wanted
+    return plain
 
 
 def alternatives(filters: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -151,7 +168,7 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
-mem0_api = Router(tags=["mem0"], include_in_schema=False)  # mem0 describes it
+mem0_api = Router(tags=["mem0"], include_in_schema=False, strict=False)  # mem0 describes it
 
 
 def _verbs(caller: Caller, request: Request, scope: str, owners: Mapping[str, Any] | None = None) -> Verbs:

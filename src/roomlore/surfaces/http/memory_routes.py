@@ -10,6 +10,7 @@ from pydantic import Field
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, Stats, strength_at
+from roomlore.core.memory.log import Piece, words_diff
 from roomlore.core.memory.memory import (
     Action,
     BlamedVersion,
@@ -22,7 +23,6 @@ from roomlore.core.memory.memory import (
     Revised,
     Status,
 )
-from roomlore.core.memory.words_diff import Piece, words_diff
 from roomlore.core.memory.writing import MAX_REASON, scope_of
 from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode

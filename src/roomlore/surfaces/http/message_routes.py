@@ -12,7 +12,7 @@ from pydantic import Field
 
 from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import Context, ContextOptions
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import moment
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
@@ -29,7 +29,7 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
-from roomlore.core.records import from_record, parse_time, with_own_names
+from roomlore.core.records import parse_time
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
@@ -38,6 +38,7 @@ from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
+from roomlore.surfaces.http.message_bodies import read_message
 from roomlore.surfaces.http.paths import (
     MOST,
     After,
@@ -633,18 +634,14 @@ def _settings(room_id: str, settings: Mapping[str, tuple[Any, str]]) -> RoomSett
 
 def _read_batch(body: Any) -> list[Message]:
     if not isinstance(body, dict) or "messages" not in body:
-        return [_read_message(body)]
+        return [read_message(body)]
     if set(body) != {"messages"} or not isinstance(body["messages"], list):
         raise InvalidInput('A batch is {"messages": [...]} and nothing else; on_conflict belongs in the query.')
     return [_read_one(place, record) for place, record in enumerate(body["messages"])]
 
 
-def _read_message(record: Any) -> Message:
-    return from_record(with_own_names(record) if isinstance(record, dict) else record).message
-
-
 def _read_one(place: int, record: Any) -> Message:
     try:
-        return _read_message(record)
+        return read_message(record)
     except InvalidInput as error:
         raise InvalidInput(f"messages[{place}]: {error}") from error

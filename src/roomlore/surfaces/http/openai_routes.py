@@ -24,16 +24,20 @@ from roomlore.core.chat import ToolCall, Usage
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import StoredMessage
 from roomlore.core.records import ROOM_NAMES
-from roomlore.core.replies.conversation import Conversation, Matched, Speaking, matched, read_conversation
 from roomlore.core.replies.reply import (
     MAX_ROUNDS,
+    Conversation,
+    Matched,
     Reply,
     ReplyEvent,
     ReplyStarted,
     ReplyText,
+    Speaking,
     Tool,
     about,
     calls_id,
+    matched,
+    read_conversation,
     reply_ids,
     usage_of,
 )
@@ -236,7 +240,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-openai_protocol = Router(tags=["openai"], include_in_schema=False)  # OpenAI describes it
+openai_protocol = Router(tags=["openai"], include_in_schema=False, strict=False)  # OpenAI describes it
 
 
 @openai_protocol.post("/v1/chat/completions", status_code=200)

@@ -13,7 +13,7 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import VerifyReport
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import scope_of
-from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.core.privacy import ForgetReport
 from roomlore.surfaces import long_work
 from roomlore.surfaces.http import bodies, problems
 from roomlore.surfaces.http.answers import Router, SuccessResponse, reply

@@ -10,8 +10,7 @@ from starlette.requests import Request as SessionBody
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.records import parse_time
-from roomlore.core.sessions.intake import MAX_TURN_ID_CHARS
-from roomlore.core.sessions.session import Checkpoint, SessionContext, SessionValue, TurnResult
+from roomlore.core.sessions.session import MAX_TURN_ID_CHARS, Checkpoint, SessionContext, SessionValue, TurnResult
 from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router

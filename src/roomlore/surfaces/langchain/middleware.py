@@ -20,8 +20,16 @@ from roomlore.core.audience import check_viewer
 from roomlore.core.errors import describe
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.memory.writing import check_kinds
-from roomlore.core.recall.options import OverriddenRecall, RecallOptions, RecallOverrides, otherwise, scopes_of
-from roomlore.core.recall.rendering import Placement, check_placement, place_among
+from roomlore.core.recall.recollection import (
+    OverriddenRecall,
+    Placement,
+    RecallOptions,
+    RecallOverrides,
+    check_placement,
+    otherwise,
+    place_among,
+    scopes_of,
+)
 
 try:
     from langchain.agents.middleware.types import (

@@ -4,11 +4,12 @@ Chinese alike."""
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from roomlore.core.dates import day_in
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory, Status
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_STATEMENT, MAX_TAGS, Edit, NewMemory
@@ -84,7 +85,11 @@ Offset = Annotated[int, Field(ge=0, le=_MAX, description="The next_offset of the
 Query = Annotated[str, Field(max_length=_MAX_QUERY)]
 Label = Annotated[str, Field(max_length=8 * MAX_LABEL)]
 Tags = Annotated[list[Label], Field(max_length=MAX_TAGS)]
-ValidUntil = Annotated[datetime | None, Field(description="When it ends.")]
+ValidUntil = Annotated[
+    datetime | date | None,
+    BeforeValidator(lambda given: (day_in(given) if isinstance(given, str) else None) or given),
+    Field(description="When it ends, a day or a time. A day counts to its end in the zone of the setting time_zone."),
+]
 
 
 class Arguments(BaseModel):

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp import types
 
-from roomlore.core.dates.moments import moment
+from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MemoryKind, Source, check_scope
 from roomlore.core.memory.writing import Edit, NewMemory

@@ -202,7 +202,7 @@ def check_filters(filters: Any) -> None:
     if not isinstance(filters, Mapping):
         raise InvalidInput(f"filters is {filters!r:.60}; give a mapping such as {{'user_id': 'anna'}}.")
     for name, wanted in filters.items():
-        if name in _JOINTS:
+        if name in JOINTS:
             _check_joint(name, wanted)
         elif isinstance(wanted, Mapping):
             _check_operators(name, wanted)
@@ -222,20 +222,20 @@ def _check_joint(name: str, wanted: Any) -> None:
 
 def _check_operators(name: str, wanted: Fields) -> None:
     for operator, value in wanted.items():
-        if operator not in _OPERATORS:
+        if operator not in OPERATORS:
             raise InvalidInput(
-                f"The filter of {name!r:.60} asks for {operator!r:.60}; there are {', '.join(_OPERATORS)}."
+                f"The filter of {name!r:.60} asks for {operator!r:.60}; there are {', '.join(OPERATORS)}."
             )
         if operator in ("in", "nin") and not isinstance(value, list | tuple):
             raise InvalidInput(f"The filter of {name!r:.60} wants a list for {operator!r}, not {value!r:.60}.")
 
 
 def _holds(fields: Fields, name: str, wanted: Any) -> bool:
-    if name in _JOINTS:
-        return _JOINTS[name](matches(fields, one) for one in wanted)
+    if name in JOINTS:
+        return JOINTS[name](matches(fields, one) for one in wanted)
     value = fields.get(name, _MISSING)
     if isinstance(wanted, Mapping):
-        return all(_OPERATORS[operator](value, given) for operator, given in wanted.items())
+        return all(OPERATORS[operator](value, given) for operator, given in wanted.items())
     return value is not _MISSING if wanted == "*" else _equal(value, wanted)
 
 
@@ -263,12 +263,12 @@ def _contains_in_any_case(value: Any, wanted: Any) -> bool:
     return isinstance(value, str) and str(wanted).casefold() in value.casefold()
 
 
-_JOINTS: Mapping[str, Callable[[Any], bool]] = {
+JOINTS: Mapping[str, Callable[[Any], bool]] = {
     "AND": all,
     "OR": any,
     "NOT": lambda conditions: not any(conditions),
 }
-_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": _equal,
     "ne": lambda value, wanted: not _equal(value, wanted),
     "in": lambda value, wanted: any(_equal(value, one) for one in wanted),

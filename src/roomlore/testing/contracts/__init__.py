@@ -7,9 +7,7 @@ fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`, `DurableW
 `ForgottenWorkContract` for `make`.
 """
 
-from roomlore.testing.contracts.corrections import CorrectionsContract
 from roomlore.testing.contracts.durable import DurableWorkContract, ForgottenWorkContract
-from roomlore.testing.contracts.embedding import EmbedderContract
 from roomlore.testing.contracts.evolutions import (
     EvolutionsContract,
     EvolutionTextsContract,
@@ -30,9 +28,9 @@ from roomlore.testing.contracts.sessions import (
     SessionTextsContract,
 )
 from roomlore.testing.contracts.texts import TextsContract
-from roomlore.testing.contracts.threads import ThreadsContract
+from roomlore.testing.contracts.threads import CorrectionsContract, ThreadsContract, TitlesContract
 from roomlore.testing.contracts.transactions import TenantsContract, TransactionsContract
-from roomlore.testing.contracts.vectors import VectorsContract
+from roomlore.testing.contracts.vectors import EmbedderContract, VectorsContract
 from roomlore.testing.contracts.words import FactsContract, IndexStatesContract, LexicalContract
 from roomlore.testing.contracts.writer import WriterContract
 
@@ -68,6 +66,7 @@ __all__ = [
     "TenantsContract",
     "TextsContract",
     "ThreadsContract",
+    "TitlesContract",
     "TransactionsContract",
     "UsageContract",
     "VectorsContract",

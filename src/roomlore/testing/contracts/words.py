@@ -13,7 +13,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.linking.calibration import UNLINKED, Linked
 from roomlore.core.models import Entry, LinkKind, Message, MessageType, Role, StoredMessage
 from roomlore.core.search.hits import ROLES, EmbeddingModel, IndexState, Postings
-from roomlore.core.search.lexical import indexed_words
+from roomlore.core.search.query import indexed_words
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, features, link
 from roomlore.testing.contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace

@@ -514,4 +514,19 @@ CREATE TABLE link_corrections (
 
 CREATE UNIQUE INDEX ix_link_corrections_number ON link_corrections (room_key, number);
 
-INSERT INTO alembic_version (version_num) VALUES ('0018');
+CREATE TABLE thread_titles (
+  room_key INTEGER NOT NULL,
+  thread BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  title TEXT NOT NULL,
+  messages BIGINT NOT NULL,
+  made_by TEXT NOT NULL,
+  at BIGINT NOT NULL,
+  CONSTRAINT pk_thread_titles PRIMARY KEY (room_key, thread),
+  CONSTRAINT fk_thread_titles_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
+)
+  WITHOUT ROWID;
+
+CREATE INDEX ix_thread_titles_stale ON thread_titles (room_key) WHERE messages = 0;
+
+INSERT INTO alembic_version (version_num) VALUES ('0019');

@@ -1,18 +1,507 @@
 """Find group memories without a model: what people decided, ruled, planned and said of themselves.
 
-Measured by `python -m bench meaning --only offline_weeks`.
+A matter that a group settled: the messages that say so, who agreed, and what later messages changed. The statement of
+such a memory says who said it and when, in their words, with what the words leave open. Measured by
+`python -m bench meaning --only offline_weeks`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import tzinfo
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta, tzinfo
+from functools import cached_property
 
-from roomlore.core.evolution.offline.finding import Finder
-from roomlore.core.evolution.offline.reading import read
-from roomlore.core.evolution.requests import Answer
+from roomlore.core.evolution.guards import is_order
+from roomlore.core.evolution.offline.cues import (
+    ACKNOWLEDGED,
+    CLOCK,
+    Sense,
+    acknowledges,
+    agrees,
+    is_statement,
+    laughs,
+    sense_of,
+    times_in,
+    words_beside,
+)
+from roomlore.core.evolution.offline.reading import WEEKDAY, Line, Weights, Wording, is_topical, keys_of, read
+from roomlore.core.evolution.requests import Answer, Operation
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.models import StoredMessage
+from roomlore.core.text import fold, language, truncate
 
-__all__ = ["MOST_EARLIER", "offline_answer"]
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)"
+)
+_ZH_NUMBER = "[一二两兩三四五六七八九十]{1,3}|[0-9]{1,2}"
+_NAMED = re.compile(
+    r"\b(?P<next>next )?(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)(?![s\w])"
+    r"|(?P<zhnext>下[个個]?)?(?:周|週|星期|礼拜|禮拜)(?P<zhday>[一二三四五六日天])"
+    r"|\b(?P<tomorrow>tomorrow)\b|(?P<zhtomorrow>明[天晚早])|(?P<zhafter>(?<!大)[后後]天)"
+    rf"|\b(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{_MONTH})\b"
+    rf"|\b(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b"
+    rf"|(?P<zm>{_ZH_NUMBER})月(?P<zd>{_ZH_NUMBER})[日号號]|\bthe (?P<d3>\d{{1,2}})(?:st|nd|rd|th)\b"
+    rf"|(?<![月\d一二三四五六七八九十])(?P<zd3>{_ZH_NUMBER})[号號](?![线線楼樓])"
+)
+_RECURRING = re.compile(r"(?:\b(?:every|each) |每[个個]?)$")
+_DIGITS = dict(zip("一二两兩三四五六七八九", (1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
+_PAST = 45
+"""A month's day that is at most this many days past is not the one of next year."""
+
+
+def future_days(folded: str, on: date) -> Iterator[tuple[str, date]]:
+    """Yield each day that a folded text of that day names, with the words that name it. A recurring one is no day."""
+    for found in _NAMED.finditer(folded):
+        if _RECURRING.search(folded[max(0, found.start() - 8) : found.start()]):
+            continue
+        day = _day(found, on)
+        if day is not None:
+            yield found[0], day
+
+
+def _day(found: re.Match[str], on: date) -> date | None:
+    if named := found["weekday"]:
+        return _weekday(on, _DAYS.index(named[:3]), week_after=bool(found["next"]))
+    if named := found["zhday"]:
+        return _chinese_weekday(on, "一二三四五六日".index(named.replace("天", "日")), after=bool(found["zhnext"]))
+    if found["tomorrow"] or found["zhtomorrow"]:
+        return on + timedelta(days=1)
+    if found["zhafter"]:
+        return on + timedelta(days=2)
+    month = found["m1"] or found["m2"]
+    number = _MONTHS.index(month[:3]) + 1 if month else _number(found["zm"])
+    day = _number(found["d1"] or found["d2"] or found["zd"] or found["d3"] or found["zd3"])
+    return _of_month(on, number, day)
+
+
+def _weekday(on: date, weekday: int, *, week_after: bool) -> date:
+    """Return the next such day after this one; with "next" the one in the following week."""
+    if week_after:
+        return on + timedelta(days=7 - on.weekday() + weekday)
+    return on + timedelta(days=(weekday - on.weekday()) % 7)
+
+
+def _chinese_weekday(on: date, weekday: int, *, after: bool) -> date:
+    """Return the day of this week, or of the next one if it is past or is named so."""
+    day = on + timedelta(days=weekday - on.weekday() + 7 * after)
+    return day if day >= on else day + timedelta(days=7)
+
+
+def _number(text: str | None) -> int:
+    if not text:
+        return 0
+    if text.isdecimal():
+        return int(text)
+    tens, ten, ones = text.partition("十")
+    if not ten:
+        return _DIGITS.get(text, 0)
+    return 10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0)
+
+
+def _of_month(on: date, month: int, day: int) -> date | None:
+    """Return the day; without a month the next one with that number. None if there is no such day."""
+    try:
+        if month:
+            found = date(on.year, month, day)
+            return found if (on - found).days <= _PAST else date(on.year + 1, month, day)
+        found = date(on.year, on.month, day)
+        return found if found >= on else date(on.year + on.month // 12, on.month % 12 + 1, day)
+    except ValueError:
+        return None
+
+
+MAX_FOUND = 8
+_MAX_KNOWN = 26
+"""The number of memories from which nothing more is created; what changes is still updated."""
+_ANSWERS = 6
+"""The messages after one among which its answers are looked for."""
+_ANSWERED_WITHIN = timedelta(hours=12)
+_POINTED_AT = timedelta(days=3)
+_GOES_ON = timedelta(minutes=5)
+_NEIGHBOURS = 8
+_CHANGED, _SAME_SUBJECT, _FEWEST_SHARED = 0.3, 0.6, 2
+_SAME_DAY = 0.1
+"""The share of subject words of two messages that name the same day."""
+_SAID, _LIKE = 0.6, 0.5
+_MAX_ABOUT = 4
+_LASTING, _POINTED = 3, 5
+
+
+@dataclass(eq=False)
+class Settled:
+    """Something that holds, as one message says it. `line`: the message; None for a memory of another maker. `handle`:
+    of the memory that holds it, '' if none does. `about`: the subject, if the message only points at it."""
+
+    text: str
+    line: Line | None
+    sense: Sense
+    handle: str = ""
+    about: tuple[str, ...] = ()
+    agreed: tuple[Line, ...] = ()
+    again: list[Line] = field(default_factory=list)
+    over: bool = False
+    changed: bool = False
+
+    @cached_property
+    def wording(self) -> Wording:
+        return Wording.of(self.text)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Its subject words; of long English ones the beginning, as in "submit" and "submission"."""
+        return frozenset(map(_beginning, filter(_is_subject, keys_of(fold(" ".join((self.text, *self.about)))))))
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The subject words beside the sign by which it changes or cancels something."""
+        if not self.sense.changes:
+            return frozenset()
+        return frozenset(map(_beginning, filter(_is_subject, words_beside(fold(self.text), self.sense.purposes[0]))))
+
+    @property
+    def evidence(self) -> tuple[Line, ...]:
+        return (*((self.line,) if self.line else ()), *self.agreed, *self.again)
+
+    @property
+    def is_cancelling(self) -> bool:
+        return "cancellation" in self.sense.purposes[:1]
+
+    @property
+    def is_fresh(self) -> bool:
+        return bool(self.line and self.line.fresh) or any(one.fresh for one in (*self.agreed, *self.again))
+
+    @property
+    def score(self) -> float:
+        return self.sense.score + len({one.sender for one in self.agreed})
+
+
+class Finder:
+    """Builds the operations of a reading. `deleted`: statements not to be made again."""
+
+    def __init__(self, lines: Sequence[Line], memories: Mapping[str, Memory], *, deleted: Sequence[str]) -> None:
+        self._lines = lines
+        self._places = {line.message_id: at for at, line in enumerate(lines)}
+        self._known = {handle: parse_statement(memory.statement) for handle, memory in memories.items()}
+        self._statements = {handle: memory.statement for handle, memory in memories.items()}
+        self._deleted = [Wording.of(parse_statement(one).said) for one in deleted]
+        self._weights = Weights(Wording.of(line.text) for line in lines)
+        self._subjects = _rarities(lines)
+        self._settled = [
+            Settled(parts.said, None, sense_of(fold(parts.said)), handle, parts.about)
+            for handle, parts in self._known.items()
+        ]
+
+    def operations(self) -> Iterator[Operation]:
+        for at in range(len(self._lines)):
+            self._read(at)
+        found = [one for one in self._settled if not one.over and one.is_fresh]
+        new = sorted((one for one in found if not one.handle), key=lambda one: -one.score)
+        room = min(MAX_FOUND, max(_MAX_KNOWN - len(self._known), 0))
+        kept = set(map(id, new[:room]))
+        number = 0
+        for one in found:
+            if one.handle or id(one) in kept:
+                number += 1
+                yield self._operation(number, one)
+
+    def _operation(self, number: int, one: Settled) -> Operation:
+        evidence = tuple(dict.fromkeys(line.handle for line in one.evidence if line.fresh or not one.handle))
+        statement = self._statement(one)
+        return Operation(
+            line=number,
+            kind="update" if one.handle else "create",
+            handles=(one.handle,) if one.handle else (),
+            statement=statement,
+            reason=_reason(one, zh=language(one.text) == "zh"),
+            tags=one.sense.purposes[:1] if one.line else (),
+            evidence=evidence,
+        )
+
+    def _statement(self, one: Settled) -> str:
+        if one.line is None or (one.handle and not one.changed):
+            return self._statements[one.handle]
+        return written(
+            StatementParts(
+                said=one.text,
+                name=one.line.name,
+                on=one.line.on,
+                about=one.about,
+                agreed=tuple(dict.fromkeys(line.name for line in one.agreed)),
+                days=tuple(dict(future_days(one.line.folded, one.line.on)).items()),
+            )
+        )
+
+    def _read(self, at: int) -> None:
+        """Add what a message settles, in place of what it replaces."""
+        line = self._lines[at]
+        sense = self._sense(at)
+        agreed = self._agreement(at) if sense.purposes else ()
+        if not sense.purposes and is_statement(line.folded):
+            agreed = self._agreement(at, says=acknowledges)
+            sense = ACKNOWLEDGED if agreed else sense
+        new = Settled(line.text, line, sense, agreed=agreed)
+        if self._is_said_again(new):
+            return
+        if not sense.holds(len({one.sender for one in agreed})) or is_order(line.text) or self._is_laughed_at(at):
+            return
+        if any(self._weights.says(gone, new.wording) for gone in self._deleted):
+            return
+        old = self._replaced(new, at)
+        if old is not None:
+            self._replace(old, new)
+        elif new.is_cancelling and not new.keys:
+            return
+        self._settled.append(new)
+
+    def _sense(self, at: int) -> Sense:
+        """Return what a message does. One that goes on after the speaker's own question changes what that asks to
+        change."""
+        line, sense = self._lines[at], sense_of(self._lines[at].folded)
+        before = self._lines[at - 1] if at else None
+        if before is None or before.sender != line.sender or line.at - before.at > _GOES_ON or not sense.purposes:
+            return sense
+        asked = sense_of(before.folded)
+        if not (asked.asked and asked.changes):
+            return sense
+        return replace(sense, purposes=(*sense.purposes, "change"), points=True)
+
+    def _agreement(self, at: int, *, says: Callable[[str], bool] = agrees) -> tuple[Line, ...]:
+        """Return the next messages of others that agree, up to one that settles something else."""
+        line, found = self._lines[at], []
+        for other in self._lines[at + 1 : at + 1 + _ANSWERS]:
+            if other.at - line.at > _ANSWERED_WITHIN:
+                break
+            if other.sender == line.sender:
+                if sense_of(other.folded).purposes:
+                    break
+                continue
+            if other.answers not in ("", line.message_id):
+                continue
+            if says(other.text):
+                found.append(other)
+            elif sense_of(other.folded).holds(1):
+                break
+        return tuple(found)
+
+    def _is_laughed_at(self, at: int) -> bool:
+        """Return True if the speaker or two others laugh at it at once."""
+        line = self._lines[at]
+        near = [one for one in self._lines[at + 1 : at + 4] if one.at - line.at < timedelta(minutes=10)]
+        laughing = [one.sender for one in near if laughs(one.text) and not agrees(one.text)]
+        mine = bool(near) and near[0].sender == line.sender and laughs(near[0].text)
+        return mine or len({*laughing} - {line.sender}) > 1
+
+    def _is_said_again(self, new: Settled) -> bool:
+        """Note a message that says what is settled, and return True if one does."""
+        assert new.line is not None
+        for old in reversed(self._settled):
+            if old.over or old.line is new.line:
+                continue
+            if old.line is None and self._known[old.handle].on and new.text.startswith(old.text):
+                old.line, old.sense, old.agreed = new.line, new.sense, new.agreed
+                return True
+            if not new.sense.asked and len(new.keys) >= 1 and self._says(old, new):
+                old.again.append(new.line)
+                return True
+        return False
+
+    def _says(self, old: Settled, new: Settled) -> bool:
+        if not old.wording.allows(new.wording) or not new.wording.details <= old.wording.details:
+            return False
+        likeness = self._weights.likeness(old.wording, new.wording)
+        shared = len(old.keys & new.keys)
+        return likeness >= _LIKE or (
+            shared >= _FEWEST_SHARED and self._weights.share(old.wording, new.wording) >= _SAID
+        )
+
+    def _replaced(self, new: Settled, at: int) -> Settled | None:
+        """Return what a message replaces: the settled thing of the same subject, or the one it points at."""
+        best, most = None, 0.0
+        for old in self._settled:
+            if old.over or not self._may_replace(old, new):
+                continue
+            share = 1.0 if old.sense.timed and old.keys & new.named else self._share(old.keys, new.keys)
+            if share >= self._least(old, new) and share >= most:
+                best, most = old, share
+        if best is None and new.sense.changes and self._points(new):
+            best = self._pointed_at(new, at)
+        return best
+
+    def _points(self, new: Settled) -> bool:
+        """Return True if a message has no subject of its own."""
+        assert new.line is not None
+        few = _POINTED if new.sense.points and new.sense.timed else _FEWEST_SHARED
+        return bool(new.line.answers) or len(new.keys) < few
+
+    def _least(self, old: Settled, new: Settled) -> float:
+        days = {key for key in old.wording.details & new.wording.details if key.startswith(WEEKDAY)}
+        if new.sense.changes:
+            return _SAME_DAY if days else _CHANGED
+        if self._is_another_time(old, new):
+            return _SAME_DAY
+        shared = len(old.keys & new.keys) + bool(old.wording.details & new.wording.details)
+        return _SAME_SUBJECT if shared >= _FEWEST_SHARED and old.wording.details != new.wording.details else 2.0
+
+    def _is_another_time(self, old: Settled, new: Settled) -> bool:
+        """Return True if the same person names the same day again with another time of day."""
+        if old.line is None or new.line is None or old.line.sender != new.line.sender:
+            return False
+        days = [dict(future_days(one.folded, one.on)).values() for one in (old.line, new.line)]
+        times = [frozenset(found[0] for found in CLOCK.finditer(one.folded)) for one in (old.line, new.line)]
+        return bool({*days[0]} & {*days[1]} and times[1]) and times[0] != times[1] and bool(old.keys & new.keys)
+
+    def _may_replace(self, old: Settled, new: Settled) -> bool:
+        if "person" in old.sense.purposes[:1]:
+            return bool(old.line and new.line and old.line.sender == new.line.sender) and new.sense.changes
+        return True
+
+    def _share(self, one: Collection[str], other: Collection[str]) -> float:
+        """Return the share of the words of the shorter that both have, by rarity."""
+        total = min(sum(map(self._rarity, one)), sum(map(self._rarity, other)))
+        return sum(self._rarity(key) for key in set(one) & set(other)) / total if total else 0.0
+
+    def _rarity(self, key: str) -> float:
+        return self._subjects.get(key, 1.0)
+
+    def _pointed_at(self, new: Settled, at: int) -> Settled | None:
+        """Return what a message without a subject of its own changes: what it replies to, else the last thing with a
+        time that the same person or a neighbouring message settled."""
+        assert new.line is not None
+        target = self._places.get(new.line.answers)
+        for old in reversed(self._settled):
+            if old.over or old.line is None:
+                continue
+            place = self._places[old.line.message_id]
+            if target is not None and place == target:
+                return old
+            if not self._may_replace(old, new) or (new.is_cancelling and new.named and not new.named & old.keys):
+                continue
+            near = at - place <= _NEIGHBOURS or old.line.sender == new.line.sender
+            recent = new.line.at - old.line.at <= _POINTED_AT
+            if target is None and near and recent and (old.sense.timed or not new.sense.timed):
+                return old
+        return None
+
+    def _replace(self, old: Settled, new: Settled) -> None:
+        old.over = True
+        new.handle, new.changed = old.handle, True
+        assert new.line is not None
+        if new.sense.points or len(new.keys) < _LASTING:
+            new.about = tuple(dict.fromkeys((*old.about, *_surfaces(old, without=new.line.keys))))[:_MAX_ABOUT]
+        if old.sense.timed and not new.sense.timed and "cancellation" not in new.sense.purposes:
+            new.about = (*new.about, *times_in(" ".join((old.text, *old.about))))
+        new.__dict__.pop("keys", None)
+
+
+_TIME_AND_CHANGE = """
+推到 用到 点到 取消 日期 通知 时间 停用 日起 月底 月初 提前 推迟 延期 改到 改成 换到 下周 下个 本周 另行
+extension cancell postpon reschedul six seven eight nine ten eleven twelv half noon january february march april
+may june july august september october november december
+"""
+_NO_SUBJECT = frozenset(_TIME_AND_CHANGE.split())
+"""Words of time and change, which name no subject."""
+_LONG = 5
+
+
+def _is_subject(key: str) -> bool:
+    return is_topical(key) and key not in _NO_SUBJECT
+
+
+def _beginning(key: str) -> str:
+    return key[:_LONG] if key.isascii() else key
+
+
+def _surfaces(old: Settled, *, without: Collection[str]) -> Iterator[str]:
+    """Yield the content words of a text in its order, without days and numbers."""
+    folded = fold(old.text)
+    text = old.text if len(old.text) == len(folded) else folded
+    taken = 0
+    for key, (start, end) in sorted(keys_of(folded).items(), key=lambda pair: (pair[1][0], -pair[1][1])):
+        named = key in without or key.startswith(WEEKDAY) or key[:1].isdigit()
+        if not named and start >= taken:
+            taken = end
+            yield text[start:end]
+
+
+def _rarities(lines: Sequence[Line]) -> dict[str, float]:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for line in lines:
+        for key in set(map(_beginning, line.keys)):
+            counts[key] += 1
+    return {key: 1.0 / count**0.5 for key, count in counts.items()}
+
+
+def _reason(one: Settled, *, zh: bool) -> str:
+    if one.changed and one.handle:
+        return "后来的消息改了它。" if zh else "A later message changed it."
+    if one.handle:
+        return "又有消息说到。" if zh else "It was said again."
+    return "消息里这样说。" if zh else "It was said so."
+
+
+_LONGEST_SAID, _LONGEST_NAME, _LONGEST_NOTES = 240, 30, 90
+_MAX_AGREED = 3
+_SHAPE = re.compile(
+    r"(?P<name>[^:：()（）]+?)(?: \((?P<on>\d{4}-\d\d-\d\d)\): |（(?P<zhon>\d{4}-\d\d-\d\d)）：)(?P<said>.*)",
+    re.DOTALL,
+)
+_NOTES = re.compile(r"(?P<said>.*)(?: \[(?P<notes>[^\[\]]*)\]|【(?P<zhnotes>[^【】]*)】)", re.DOTALL)
+_ABOUT = re.compile(r"(?:about|关于)(?: |：)(?P<about>[^;；]*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementParts:
+    """The parts of a statement. `said`: the words of the message. `about`: its subject, if the words only point at it.
+    `agreed`: who agreed. `days`: words that name a day, with the day."""
+
+    said: str
+    name: str = ""
+    on: date | None = None
+    about: tuple[str, ...] = ()
+    agreed: tuple[str, ...] = ()
+    days: tuple[tuple[str, date], ...] = ()
+
+
+def written(parts: StatementParts) -> str:
+    """Return the statement."""
+    zh = language(parts.said) == "zh"
+    said = truncate(parts.said, _LONGEST_SAID)
+    name = truncate(re.sub(r"[:：()（）\[\]【】;；]", " ", parts.name), _LONGEST_NAME).strip() or "?"
+    notes = truncate(("；" if zh else "; ").join(_notes(parts, zh=zh)), _LONGEST_NOTES)
+    if zh:
+        return f"{name}（{parts.on}）：{said}" + (f"【{notes}】" if notes else "")
+    return f"{name} ({parts.on}): {said}" + (f" [{notes}]" if notes else "")
+
+
+def _notes(parts: StatementParts, *, zh: bool) -> Iterator[str]:
+    if parts.about:
+        about = re.sub(r"[\[\]【】;；]", " ", " ".join(parts.about))
+        yield f"关于：{about}" if zh else f"about {about}"
+    for words, day in parts.days[:2]:
+        yield f"{words} = {day}"
+    if parts.agreed:
+        names = [re.sub(r"[\[\]【】;；]", " ", one) for one in parts.agreed[:_MAX_AGREED]]
+        yield f"同意：{'、'.join(names)}" if zh else f"agreed: {', '.join(names)}"
+
+
+def parse_statement(statement: str) -> StatementParts:
+    """Return the parts of a statement of `written`; of any other the whole as what was said."""
+    shape = _SHAPE.fullmatch(statement)
+    if not shape:
+        return StatementParts(said=statement)
+    noted = _NOTES.fullmatch(shape["said"])
+    about = _ABOUT.search(noted["notes"] or noted["zhnotes"] or "") if noted else None
+    return StatementParts(
+        said=(noted["said"] if noted else shape["said"]),
+        name=shape["name"],
+        on=date.fromisoformat(shape["on"] or shape["zhon"]),
+        about=tuple(about["about"].split()) if about else (),
+    )
+
 
 MOST_EARLIER = 800
 """The most messages before the new ones that are read."""

@@ -183,12 +183,12 @@
   const present = () => document.activeElement?.closest?.(".row");
 
   function move(step) {
-    const rows = all(".row");
-    if (!rows.length) return;
     const here = present();
-    const next = here ? rows[rows.indexOf(here) + step] : rows.at(-1);
+    let next = here ? neighbour(here, step) : find("#flow")?.lastElementChild;
+    while (next && !next.classList.contains("row")) next = neighbour(next, step);
     if (next) { find("article", next).focus({ preventScroll: true }); next.scrollIntoView({ block: "nearest" }); }
   }
+  const neighbour = (row, step) => step > 0 ? row.nextElementSibling : row.previousElementSibling;
   function toFind() {
     const shown = all("input[type=search]").find((one) => one.offsetParent !== null);
     if (shown) { shown.focus(); shown.select(); } else location.assign("/console/search");

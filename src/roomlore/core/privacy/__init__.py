@@ -1,1 +1,0 @@
-"""Remove a person from stored data: pure functions over what is stored."""

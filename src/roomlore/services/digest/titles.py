@@ -1,0 +1,246 @@
+"""Titles of threads that a model writes: durable work that follows the messages of a room, never on their path."""
+
+import asyncio
+import hashlib
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta, tzinfo
+
+from roomlore.core.chat import ChatRequest
+from roomlore.core.digest.talks import Talk, is_said, talk_of
+from roomlore.core.digest.written import Window, is_title_due, read_titles, windows_of
+from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
+from roomlore.core.models import Entry
+from roomlore.core.transcript import spoken_text
+from roomlore.core.work import work_name
+from roomlore.ports.coordination import Clock
+from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.language import Prompts
+from roomlore.ports.scheduling import rooms_behind
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.titles import NEWEST
+from roomlore.services.digest.writing import Models, language_for
+
+log = logging.getLogger(__name__)
+
+TITLES = "titles"
+"""The work that has a model write the titles of a room, the background job that enqueues it, and the watermark of a
+room up to which it is done."""
+_PROMPT = "thread_titles"
+_ANSWER_TOKENS = 2048
+_FEWEST = 3
+"""Arrivals above the watermark from which a room is looked at, and messages of a thread with a title."""
+_MANY = 50
+_QUIET = timedelta(minutes=10)
+"""A room gets its titles once so many messages are new, or nothing was said for this time, so that a conversation is
+not named again with each of its messages."""
+_PIECE = 4_000
+"""Arrivals that one step looks at. Its titles are stored together."""
+_THREADS = 200
+_AT_ONCE = 16
+"""Windows for which a model is asked at the same time."""
+_TRY_AGAIN_SECONDS = 3_600
+"""How often the titles of a room are tried if no model answers."""
+_ROOMS = 500
+"""Rooms that are enqueued in one sweep; the next one continues."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TitleOptions:
+    """The settings of titles. `model`: of the registry. `timeout_seconds`: for one request. `zone`: of the times that
+    the model is shown. `days`: how old the newest message of a thread may be."""
+
+    model: str
+    timeout_seconds: float
+    zone: tzinfo
+    days: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came back for one window. `made_by`: the provider and the model, '' if nothing came."""
+
+    titles: Mapping[int, str]
+    made_by: str = ""
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The threads to name, by the arrival of the first message. `gone`: those that are not to be named any more."""
+
+    talks: Mapping[int, Talk]
+    sizes: Mapping[int, int]
+    gone: Sequence[int]
+
+
+class ThreadTitler:
+    """The titles of the threads of all tenants."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        durable: DurableWork,
+        models: Models,
+        prompts: Prompts,
+        clock: Clock,
+        options: TitleOptions,
+    ) -> None:
+        self._storage = storage
+        self._durable = durable
+        self._models = models
+        self._prompts = prompts
+        self._clock = clock
+        self._options = options
+
+    async def sweep(self) -> list[str]:
+        """Enqueue the titles that are due and return the ids of the new work; none if no model can be asked."""
+        if not await self._models.has_provider(self._options.model):
+            return []
+        async with self._storage.reading() as work:
+            stale = await work.titles.stale_rooms(limit=_ROOMS)
+        enqueued = [work_id for room in stale if (work_id := await self._enqueue(*room))]
+        async for room in rooms_behind(self._storage, TITLES, _FEWEST):
+            if len(enqueued) >= _ROOMS:
+                break
+            if await self._is_ripe(room.tenant, room.room_id, room.mark):
+                work_id = await self._enqueue(room.tenant, room.room_id)
+                enqueued += [work_id] if work_id else []
+        return enqueued
+
+    async def _is_ripe(self, tenant: str, room_id: str, mark: int) -> bool:
+        async with self._storage.reading() as work:
+            room = await work.rooms.find(tenant=tenant, room_id=room_id)
+        if room is None or room.last_sent_at is None:
+            return False
+        return room.next_arrival - 1 - mark >= _MANY or self._clock.now() - room.last_sent_at >= _QUIET
+
+    async def _enqueue(self, tenant: str, room_id: str) -> str:
+        """Enqueue the work under an id of the watermark and the hour: once, and again later if it came to nothing.
+        Return its id, '' if it was enqueued before."""
+        async with self._storage.reading() as work:
+            mark = (await work.progress.marks(tenant=tenant, room_id=room_id, names=[TITLES])).get(TITLES, 0)
+        own = hashlib.sha256(room_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        hour = int(self._clock.now().timestamp()) // _TRY_AGAIN_SECONDS
+        work_id = work_name(tenant, TITLES, f"{mark:011d}-{hour}-{own}")
+        arguments = {"tenant": tenant, "room_id": room_id}
+        new = await self._durable.start(
+            TITLES, work_id=work_id, partition=work_name(tenant, TITLES, own), arguments=arguments
+        )
+        return work_id if new else ""
+
+    async def work(self, steps: Steps, arguments: Json) -> None:
+        """Have the titles of a room written and stored, piece by piece, as durable work. What a step returns holds no
+        words of the room."""
+        tenant, room_id = str(arguments["tenant"]), str(arguments["room_id"])
+        named, mark, last = 0, -1, 0
+        while mark < last:
+            async with self._storage.reading() as work:
+                room = await work.rooms.find(tenant=tenant, room_id=room_id)
+                marks = await work.progress.marks(tenant=tenant, room_id=room_id, names=[TITLES])
+            if room is None:
+                break
+            last, mark = room.next_arrival - 1, marks.get(TITLES, 0)
+
+            async def piece(mark: int = mark, through: int = min(mark + _PIECE, last)) -> Json:
+                return await self._name(tenant, room_id, mark, through)
+
+            done = await steps.once(f"piece-{mark}", piece)
+            named += int(done["named"])
+            if done["failed"]:
+                await steps.report(f"stopped after {named} titles of {room_id!r:.80}: {done['failed']}")
+                return
+            mark = max(int(done["through"]), mark)
+            await steps.report(f"{named} titles of {room_id!r:.80}, up to message {mark} of {last}")
+
+    async def _name(self, tenant: str, room_id: str, mark: int, through: int) -> Json:
+        """Name the threads that grew between two arrivals, and move the watermark; not if no request was answered."""
+        async with self._storage.reading() as work:
+            piece = await self._due(work, tenant, room_id, mark, through)
+            people = await work.rooms.participants(tenant=tenant, room_id=room_id) if piece.talks else {}
+        windows = await asyncio.to_thread(
+            windows_of, piece.talks, room_id=room_id, people=people, zone=self._options.zone, most=None
+        )
+        gate = asyncio.Semaphore(_AT_ONCE)
+        answers = await asyncio.gather(*(self._asked(window, piece.talks, gate) for window in windows))
+        failed = [answer.failed for answer in answers if answer.failed]
+        if failed and len(failed) == len(answers):
+            return {"named": 0, "through": mark, "failed": failed[0][:200]}
+        named = await self._keep(tenant, room_id, piece, answers, mark, through)
+        return {"named": named, "through": through, "failed": ""}
+
+    async def _due(self, work: UnitOfWork, tenant: str, room_id: str, mark: int, through: int) -> _Piece:
+        here = {"tenant": tenant, "room_id": room_id}
+        grown = await work.titles.grown(**here, after=mark, through=through)
+        threads = [one.thread for one in grown if is_title_due(one.messages, one.titled)]
+        named: defaultdict[int, list[Entry]] = defaultdict(list)
+        for start in range(0, len(threads), _THREADS):
+            for entry in await work.messages.members_of(**here, threads=threads[start : start + _THREADS], each=NEWEST):
+                if is_said(entry):
+                    named[entry.link.thread].append(entry)
+        since = self._clock.now() - timedelta(days=self._options.days)
+        talks = {
+            thread: talk_of(its) for thread, its in named.items() if len(its) >= _FEWEST and its[-1].message.at >= since
+        }
+        gone = [one.thread for one in grown if not one.titled and one.thread not in talks]
+        return _Piece(talks, {one.thread: one.messages for one in grown}, gone)
+
+    async def _asked(self, window: Window, talks: Mapping[int, Talk], gate: asyncio.Semaphore) -> _Answer:
+        texts = [entry.message.text for number in window.talks.values() for entry in talks[number].entries]
+        try:
+            async with gate, asyncio.timeout(self._options.timeout_seconds):
+                prompt = await self._prompts.find(_PROMPT, language=language_for((), texts))
+                asked = prompt.fill({"conversations": window.text})
+                request = ChatRequest(messages=({"role": "user", "content": asked},), max_tokens=_ANSWER_TOKENS)
+                answer = await self._models.complete(
+                    self._options.model, request, timeout_seconds=self._options.timeout_seconds
+                )
+        except TimeoutError:
+            return _Answer({}, failed=f"the model took longer than {self._options.timeout_seconds:g} s")
+        except (ModelUnavailable, NotFound) as error:
+            return _Answer({}, failed=str(error))
+        except BadModelOutput:
+            return _Answer({})
+        titles, refused = await asyncio.to_thread(read_titles, answer.text, window)
+        if refused:
+            reasons = Counter(one.reason for one in refused)
+            log.info("titles by a model were refused", extra={"refused": dict(reasons.most_common(5))})
+        return _Answer(titles, f"{answer.provider}/{answer.model_id}")
+
+    async def _keep(
+        self, tenant: str, room_id: str, piece: _Piece, answers: Sequence[_Answer], mark: int, through: int
+    ) -> int:
+        """Store the titles of the threads whose messages are as they were shown, and move the watermark. Return how
+        many there are. A thread without a usable title is not asked about until it grows."""
+        here, now = {"tenant": tenant, "room_id": room_id}, self._clock.now()
+        titles = {thread: title for answer in answers for thread, title in answer.titles.items()}
+        made_by = next((answer.made_by for answer in answers if answer.made_by), "")
+        async with self._storage.writing() as work:
+            if await work.rooms.find(**here) is None:
+                return 0
+            await work.rooms.lock(**here, now=now)
+            same = await self._unchanged(work, here, piece.talks)
+            await work.titles.put(
+                **here,
+                titles={thread: (titles.get(thread, ""), piece.sizes[thread]) for thread in same},
+                made_by=made_by,
+                now=now,
+            )
+            await work.titles.drop_stale(**here, threads=piece.gone)
+            if through > mark:
+                await work.progress.move_mark(**here, name=TITLES, arrival=through, was=mark, now=now)
+        return sum(thread in titles for thread in same)
+
+    async def _unchanged(self, work: UnitOfWork, here: Mapping[str, str], talks: Mapping[int, Talk]) -> list[int]:
+        """Return the threads of which each message that was shown still says the same, in the same thread."""
+        shown = {entry.message.arrival: entry for talk in talks.values() for entry in talk.entries}
+        now = await work.messages.by_arrival(**here, arrivals=sorted(shown))
+        same = {one.message.arrival for one in now if _told(one) == _told(shown[one.message.arrival])}
+        return [thread for thread, talk in talks.items() if all(one.message.arrival in same for one in talk.entries)]
+
+
+def _told(entry: Entry) -> tuple[int, str, str]:
+    return entry.link.thread, entry.message.sender_id, spoken_text(entry.message)

@@ -1,0 +1,536 @@
+"""Recall of facts for a prompt, for callers and for replies: the facts that are worth their tokens, prepared and cached
+until their scopes change, and the forms of conversation that callers pass."""
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from hashlib import sha256
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roomlore.core.audience import EvidenceTable, View, Viewer, check_viewer, unreplaced
+from roomlore.core.errors import InvalidInput, ModelUnavailable, describe
+from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, next_end
+from roomlore.core.memory.reading import INJECTED_NAME, is_injected
+from roomlore.core.memory.writing import check_kinds
+from roomlore.core.models import Message, Role, StoredMessage
+from roomlore.core.recall.ranking import FactSet, recollect
+from roomlore.core.recall.recollection import (
+    ConversationMessage,
+    RecallArguments,
+    RecallOptions,
+    RecallRequest,
+    Recollection,
+    check_conversation,
+    check_previous,
+    line_of,
+    otherwise,
+    scopes_of,
+    text_of,
+)
+from roomlore.core.recall.words import Topic, topic_of
+from roomlore.core.search.hits import Floats, Vectors
+from roomlore.core.transcript import Speakers
+from roomlore.core.visibility import told
+from roomlore.ports.audience import KnownWindows, Sight
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.language import Embedder, TokenCounter
+from roomlore.ports.storage import Storage, UnitOfWork
+
+MAX_FACTS = 20_000
+_ALL = 2**31 - 1
+"""A viewer's limit counts what the viewer may see, so all is read."""
+_INLINE = 20_000
+"""Characters of facts that are prepared on the event loop; more use another thread."""
+_HELD = 3 * MAX_FACTS
+_ENTRY = 20
+"""The cost of a scope without a fact, in facts."""
+
+
+_Stamp = tuple[tuple[datetime, int] | None, ...]
+"""The creation time of the scope, and the number of its changes: a forgotten scope may be created again."""
+_KEPT = 20_000
+_AT_ONCE = 64
+"""Facts embedded within one call; the next calls continue."""
+
+
+@dataclass(slots=True)
+class CachedFacts:
+    """A cached set of facts. `stamp`: the state of each scope when the facts were read. `vectors`: of the facts, once
+    made. `size`: its cost in the cache. `ended`: facts that hold no more are among them; `until`: when the next of them
+    ends, if they are not. For a viewer, `sight`: what it may see, `every`: all facts of the scopes,
+    `evidence`: theirs, and `seen`: those that the viewer might see then."""
+
+    sight: Sight | None = None
+    ended: bool = False
+    until: datetime | None = None
+    stamp: _Stamp = ()
+    facts: FactSet | None = None
+    every: Sequence[Memory] = ()
+    evidence: EvidenceTable | None = None
+    seen: NDArray[np.bool_] | None = None
+    vectors: Vectors | None = None
+    size: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def put(self, stamp: _Stamp, facts: FactSet) -> FactSet:
+        self.stamp, self.facts, self.vectors = stamp, facts, None
+        return facts
+
+
+class RecallCache:
+    """A cache of the facts of the scopes requested last, of all tenants; of a set of scopes the 20,000 that changed
+    last."""
+
+    def __init__(self, *, storage: Storage, tokens: TokenCounter, clock: Clock, held: int = _HELD) -> None:
+        self._storage = storage
+        self._count = tokens.count
+        self._clock = clock
+        self._most = held
+        self._held = 0
+        self._windows = KnownWindows()
+        self._cached: OrderedDict[tuple[object, ...], CachedFacts] = OrderedDict()
+
+    async def find(
+        self,
+        tenant: str,
+        scopes: Sequence[str],
+        kinds: Sequence[MemoryKind],
+        viewer: Viewer | None = None,
+        ended: bool = False,
+    ) -> tuple[CachedFacts, FactSet]:
+        """Return the current facts that the viewer may see, None for all. `ended`: those that hold no more, too. Raise
+        `StorageUnavailable`."""
+        key = (tenant, tuple(scopes), tuple(kinds), viewer, ended)
+        cached = self._cached.setdefault(
+            key, CachedFacts(Sight(tenant, viewer, self._windows) if viewer else None, ended)
+        )
+        self._cached.move_to_end(key)
+        async with cached.lock:
+            facts = await self._current(cached, tenant, scopes, kinds)
+        if self._cached.get(key) is cached:
+            self._weigh(cached, _ENTRY * len(scopes) + len(facts) + len(cached.every))
+        return cached, facts
+
+    async def _current(
+        self,
+        cached: CachedFacts,
+        tenant: str,
+        scopes: Sequence[str],
+        kinds: Sequence[MemoryKind],
+    ) -> FactSet:
+        async with self._storage.reading() as work:
+            stamp, now = await _stamp(work, tenant, scopes), self._clock.now()
+            ended = cached.until is not None and cached.until <= now
+            same = cached.facts is not None and cached.stamp == stamp and not ended
+            of_scopes = partial(
+                work.memories.page, tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE
+            )
+            if cached.sight is None:
+                memories = [] if same else await of_scopes(limit=MAX_FACTS, held_at=None if cached.ended else now)
+            else:
+                if not same or cached.evidence is None:
+                    cached.every = await of_scopes(limit=_ALL)
+                    cached.evidence = EvidenceTable(cached.every)
+                seen = await cached.sight.of(work, cached.evidence, now)
+                same = same and seen is cached.seen
+                cached.seen = seen
+                held_at = None if cached.ended else now
+                memories = [] if same else _seen(cached.every, seen, cached.sight.view, held_at)
+        if same and cached.facts is not None:
+            return cached.facts
+        known, cached.facts = cached.facts, None
+        cached.until = None if cached.ended else next_end(memories, now)
+
+        def ready() -> FactSet:
+            return FactSet(memories, count=self._count, labelled=len(scopes) > 1, known=known)
+
+        if sum(len(memory.statement) for memory in memories) <= _INLINE:
+            return cached.put(stamp, ready())
+        return await asyncio.shield(_made(cached, stamp, ready))
+
+    def _weigh(self, cached: CachedFacts, size: int) -> None:
+        """Drop the sets requested longest ago to make room; the last one stays."""
+        self._held += size - cached.size
+        cached.size = size
+        while self._held > self._most and len(self._cached) > 1:
+            _, dropped = self._cached.popitem(last=False)
+            self._held -= dropped.size
+
+
+def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], view: View, held_at: datetime | None) -> list[Memory]:
+    """Return as many of the facts that a viewer may see as one that sees all would get, the last changed first. What
+    has ended replaces what it replaced all the same."""
+    some = [every[place] for place in np.flatnonzero(seen).tolist()]
+    memories, _ = unreplaced(some)
+    held = [one for one in memories if held_at is None or one.holds(held_at)]
+    ids = {one.memory_id for one in some}
+    return [told(memory, view, ids) for memory in held[:MAX_FACTS]]
+
+
+async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:
+    """Read the stamp before the facts: a change in between is read again next time."""
+    found = [await work.memories.scope(tenant=tenant, scope=scope) for scope in scopes]
+    return tuple((scope.created_at, scope.changes) if scope else None for scope in found)
+
+
+async def _made(cached: CachedFacts, stamp: _Stamp, ready: Callable[[], FactSet]) -> FactSet:
+    """Prepare the facts in another thread, to the end even if the caller is cancelled: the next caller finds the
+    result."""
+    return cached.put(stamp, await asyncio.to_thread(ready))
+
+
+class NoVectors(Exception):
+    """Raised if vectors are not available now; the text says why."""
+
+
+class FactVectors:
+    """At most 20,000 vectors, shared by all tenants. `timeout_seconds`: how long one call waits for the embedder."""
+
+    def __init__(
+        self, embedder: Embedder | None, *, timeout_seconds: float, kept: int = _KEPT, at_once: int = _AT_ONCE
+    ) -> None:
+        self._embedder = embedder
+        self._timeout_seconds = timeout_seconds
+        self._most = kept
+        self._at_once = at_once
+        self._kept: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._under_way: dict[bytes, asyncio.Task[None]] = {}
+
+    async def cosines(
+        self, topic: Topic, facts: FactSet, cached: CachedFacts, *, most_seconds: float | None = None
+    ) -> Floats:
+        """Return the cosine of each fact with the conversation; newer messages count more. `most_seconds`: a shorter
+        limit for this call. Raise `NoVectors`."""
+        wait = self._timeout_seconds if most_seconds is None else min(most_seconds, self._timeout_seconds)
+        if self._embedder is None:
+            raise NoVectors("no embedder is configured: set `embeddings`, or pass one to roomlore.open")
+        try:
+            async with asyncio.timeout(wait):
+                vectors = await self._vectors(self._embedder, facts, cached)
+                asked = await self._embedder.embed([part.text for part in topic.parts], kind="query")
+        except TimeoutError as error:
+            raise NoVectors(f"the embedder took longer than {wait:g} s") from error
+        except (ModelUnavailable, InvalidInput) as error:
+            raise NoVectors(describe(error)) from error
+        weights = np.array([part.weight for part in topic.parts])
+        direction = (weights @ asked / weights.sum()).astype(np.float32)
+        cosines: Floats = (vectors @ direction).astype(float)
+        return cosines
+
+    async def _vectors(self, embedder: Embedder, facts: FactSet, cached: CachedFacts) -> Vectors:
+        if cached.facts is facts and cached.vectors is not None:
+            return cached.vectors
+        texts = [memory.statement for memory in facts.memories]
+        if len(texts) > self._most:
+            raise NoVectors(f"there are {len(texts)} facts, more than the {self._most} whose vectors are kept")
+        names = [_name(text) for text in texts]
+        await self._make(embedder, dict(zip(names, texts, strict=True)))
+        vectors = np.stack([self._kept[name] for name in names])
+        if cached.facts is facts:
+            cached.vectors = vectors
+        return vectors
+
+    async def _make(self, embedder: Embedder, texts: dict[bytes, str]) -> None:
+        missing = [name for name in texts if name not in self._kept]
+        now = [name for name in missing if name not in self._under_way][: self._at_once]
+        if now:
+            self._start(embedder, {name: texts[name] for name in now})
+        for making in {self._under_way[name] for name in missing if name in self._under_way}:
+            await asyncio.shield(making)
+        for name in texts.keys() & self._kept.keys():
+            self._kept.move_to_end(name)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        left = sum(name not in self._kept for name in texts)
+        if left:
+            raise NoVectors(f"the vectors of {left} facts are still to be made")
+
+    def _start(self, embedder: Embedder, texts: Mapping[bytes, str]) -> None:
+        """Start the embedding. It continues if the caller stops waiting: the next one finds the result."""
+        making = asyncio.create_task(self._embed(embedder, texts))
+        making.add_done_callback(_retrieve_error)
+        self._under_way |= dict.fromkeys(texts, making)
+
+    async def _embed(self, embedder: Embedder, texts: Mapping[bytes, str]) -> None:
+        try:
+            vectors = await embedder.embed(list(texts.values()), kind="passage")
+            self._kept.update(zip(texts, vectors, strict=True))
+        finally:
+            for name in texts:
+                del self._under_way[name]
+
+
+def _retrieve_error(making: "asyncio.Task[None]") -> None:
+    """Retrieve the error: a waiting caller gets it; without one it is ignored."""
+    if not making.cancelled():
+        making.exception()
+
+
+def _name(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+RecallMessage = ConversationMessage | Message | Mapping[str, Any]
+"""A message of a conversation: `ConversationMessage`, a room's message, or a mapping in OpenAI's form."""
+
+_NOT_SAID = "system"
+_ROLES = {"user", "assistant", "system", "tool", "developer", "function"}
+_MAX = 10_000
+Form: TypeAlias = "tuple[int, bool, bool, Viewer | None]"
+"""The properties of a block besides its facts: its budget, True if its lines name their scopes, True if it may have
+what has ended, and its viewer."""
+_MAX_PEOPLE = 8
+"""The people whose facts are recalled for one reply: the last speakers."""
+_MAX_SHORT = 50
+_SHARE_OF_SHORT = 4
+
+
+def conversation_messages(messages: Sequence[RecallMessage]) -> list[ConversationMessage]:
+    """Return the conversation in its order. Raise `InvalidInput` for an invalid message."""
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
+        raise InvalidInput("messages is a list of messages, such as [{'role': 'user', 'content': '...'}].")
+    return [_said(message, place) for place, message in enumerate(messages)]
+
+
+def _said(message: RecallMessage, place: int) -> ConversationMessage:
+    if isinstance(message, ConversationMessage):
+        return _checked(message, place)
+    if isinstance(message, Message):
+        return ConversationMessage(
+            _NOT_SAID if is_injected(message) else message.role.value, message.text, message.has_tool_calls
+        )
+    if isinstance(message, Mapping):
+        return _of_protocol(message, place)
+    raise InvalidInput(
+        f"messages[{place}] is a {type(message).__name__}; give Said, Message or a mapping with role and content."
+    )
+
+
+def _checked(message: ConversationMessage, place: int) -> ConversationMessage:
+    if not isinstance(message.text, str):
+        raise InvalidInput(f"messages[{place}] has a text that is none: {message.text!r:.40}.")
+    _role(message.role, place)
+    return message
+
+
+def _role(role: Any, place: int) -> str:
+    if not isinstance(role, str) or role not in _ROLES:
+        raise InvalidInput(f"messages[{place}] has the role {role!r:.40}; it is one of {', '.join(sorted(_ROLES))}.")
+    return role
+
+
+def _of_protocol(message: Mapping[str, Any], place: int) -> ConversationMessage:
+    role = _role(message.get("role"), place)
+    if message.get("name") == INJECTED_NAME:
+        role = _NOT_SAID
+    calls = bool(message.get("tool_calls") or message.get("function_call"))
+    return ConversationMessage(role, _text(message.get("content"), place), calls)
+
+
+def _text(content: Any, place: int) -> str:
+    """Return the text parts of a content of several parts; pictures and the like are left out."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, Sequence) or not all(isinstance(part, str | Mapping) for part in content):
+        raise InvalidInput(f"messages[{place}] has content that is neither a text nor a list of parts.")
+    texts = [part if isinstance(part, str) else part.get("text") for part in content]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+class ShownBefore:
+    """The facts shown in the conversations that asked last, to each viewer; a conversation that is dropped is ranked
+    from scratch."""
+
+    def __init__(self, *, most: int = _MAX) -> None:
+        self._most = most
+        self._shown: OrderedDict[tuple[str, str, Viewer | None], tuple[Form, tuple[str, ...]]] = OrderedDict()
+
+    def of(self, tenant: str, conversation_id: str, form: Form) -> tuple[str, ...]:
+        """Return the ids in their order; () if none were shown, or in another form."""
+        before, memory_ids = self._shown.get((tenant, conversation_id, form[-1]), (form, ()))
+        return memory_ids if before == form else ()
+
+    def note(self, tenant: str, conversation_id: str, form: Form, memory_ids: tuple[str, ...]) -> None:
+        name = (tenant, conversation_id, form[-1])
+        self._shown[name] = form, memory_ids
+        self._shown.move_to_end(name)
+        while len(self._shown) > self._most:
+            self._shown.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallParts:
+    """The parts that recall shares over all tenants. `enabled`: if False, nothing is ever recalled. `wait_seconds`: for
+    vectors, None for their own limit."""
+
+    enabled: bool
+    options: RecallOptions
+    cache: RecallCache
+    vectors: FactVectors
+    shown: ShownBefore
+    tokens: TokenCounter
+    clock: Clock
+    telemetry: Telemetry
+    wait_seconds: float | None = None
+
+
+class RecallService:
+    """Recall from the memories of one tenant."""
+
+    def __init__(self, *, tenant: str, parts: RecallParts) -> None:
+        self._tenant = tenant
+        self._parts = parts
+
+    async def build(
+        self,
+        scopes: Sequence[str],
+        messages: Sequence[RecallMessage],
+        **arguments: Unpack[RecallArguments],
+    ) -> Recollection:
+        """Return the facts and group memories of these scopes, such as 'user:ann', that matter for a conversation, in
+        at most `max_tokens`.
+
+        `messages`: the conversation, the newest last, as `ConversationMessage`, messages of a room, or mappings with
+        role and content. `arguments`: see `RecallArguments`; those left out come from the settings. Raise
+        `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in `degraded`.
+        """
+        started = self._parts.clock.monotonic()
+        asked = RecallRequest(**arguments)
+        options = otherwise(self._parts.options, asked)
+        whose, which, said = scopes_of(scopes), check_kinds(asked.kinds), conversation_messages(messages)
+        sees = None if asked.viewer is None else check_viewer(asked.viewer)
+        form = options.max_tokens, len(whose) > 1, asked.include_ended, sees
+        before = self._before(asked.conversation_id, asked.previous, form)
+        if not self._parts.enabled or not whose or not which:
+            return Recollection(facts=(), text="", tokens=0, considered=0)
+        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees, asked.include_ended)
+        topic = topic_of(said, options.max_context_turns)
+        cosines, degraded = await self._cosines(topic, facts, cached, options)
+        found = recollect(
+            facts,
+            topic,
+            options,
+            count=self._parts.tokens.count,
+            cosines=cosines,
+            confidence=facts.confidence_at(self._parts.clock.now(), options.half_life_days),
+            previous=before,
+            degraded=degraded,
+        )
+        shown = tuple(one.memory.memory_id for one in found.facts)
+        if asked.conversation_id is not None:
+            self._parts.shown.note(self._tenant, asked.conversation_id, form, shown)
+        self._measure(found, tuple(before), shown, self._parts.clock.monotonic() - started)
+        return found
+
+    async def memory_prompt(
+        self,
+        scopes: Sequence[str],
+        messages: Sequence[RecallMessage],
+        **arguments: Unpack[RecallArguments],
+    ) -> str:
+        """Return only the block of `build`, '' if there is nothing to recall."""
+        return (await self.build(scopes, messages, **arguments)).text
+
+    def _before(self, conversation_id: str | None, previous: Sequence[str] | None, form: Form) -> Sequence[str]:
+        check_conversation(conversation_id)
+        if previous is not None:
+            return check_previous(previous)
+        return () if conversation_id is None else self._parts.shown.of(self._tenant, conversation_id, form)
+
+    async def _cosines(
+        self, topic: Topic, facts: FactSet, cached: CachedFacts, options: RecallOptions
+    ) -> tuple[Floats | None, str | None]:
+        if options.similarity == "tfidf" or not topic.parts or not len(facts):
+            return None, None
+        try:
+            return await self._parts.vectors.cosines(topic, facts, cached, most_seconds=self._parts.wait_seconds), None
+        except NoVectors as error:
+            return None, f"by words alone: {error}"
+
+    def _measure(self, found: Recollection, before: tuple[str, ...], shown: tuple[str, ...], seconds: float) -> None:
+        telemetry = self._parts.telemetry
+        block = "kept" if shown == before else "changed"
+        labels = {"block": block if before else "new", "degraded": "yes" if found.degraded else "no"}
+        telemetry.count("roomlore_recall_blocks_total", labels=labels)
+        telemetry.observe("roomlore_recall_seconds", seconds)
+        telemetry.observe("roomlore_recall_tokens", found.tokens)
+
+
+class KnownForReplies:
+    """The port `Recall` over facts and group memories, for all tenants.
+
+    It covers the room's own group, the last speakers, and the agent, as far as the room may know. Of the agent's short
+    memories it covers those of the room, the newest first in up to a quarter of the tokens. `wait_seconds`: for
+    vectors, so that time is left to use words.
+    """
+
+    def __init__(self, parts: RecallParts, *, storage: Storage, wait_seconds: float) -> None:
+        self._parts = replace(parts, wait_seconds=wait_seconds)
+        self._storage = storage
+
+    @property
+    def name(self) -> str:
+        return "known"
+
+    async def recall(
+        self, *, tenant: str, room_id: str, agent_id: str, messages: Sequence[StoredMessage], max_tokens: int
+    ) -> str:
+        """Return one line per memory, with the name of the person it is about. Raise `StorageUnavailable`."""
+        if max_tokens <= 0:
+            return ""
+        people = _people(messages, agent_id)
+        short = self._fitting(await self._short_of(tenant, room_id, agent_id), max_tokens // _SHARE_OF_SHORT)
+        left = max_tokens - self._parts.tokens.count([short])[0] - 1 if short else max_tokens
+        found = await RecallService(tenant=tenant, parts=self._parts).build(
+            [f"group:{room_id}", f"agent:{agent_id}", *(f"user:{sender}" for sender in people)],
+            messages,
+            max_tokens=left,
+            conversation_id=_conversation(room_id, agent_id),
+            viewer=str(Viewer("room", room_id)),
+        )
+        speakers = Speakers(people, agents=[agent_id])
+        facts = self._fitting([_line(one.memory, speakers) for one in found.facts], left)
+        return "\n".join(filter(None, (facts, short)))
+
+    async def _short_of(self, tenant: str, room_id: str, agent_id: str) -> list[str]:
+        """Return a line for each of the newest short memories that rest on this room alone, the newest first."""
+        scope = f"agent:{agent_id}"
+        async with self._storage.reading() as work:
+            found = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=_MAX_SHORT)
+        now = self._parts.clock.now()
+        here = [one for one in found if one.holds(now) and all(room.room_id == room_id for room in one.evidence)]
+        here.sort(key=lambda memory: memory.supported_at, reverse=True)
+        return [line_of(text_of(memory), scope) for memory in here]
+
+    def _fitting(self, lines: list[str], max_tokens: int) -> str:
+        """Return the lines that fit: a name may take more tokens than the id it replaces."""
+        while lines and self._parts.tokens.count(["".join(lines)])[0] > max_tokens:
+            lines.pop()
+        return "".join(lines).rstrip("\n")
+
+
+def _people(messages: Sequence[StoredMessage], agent_id: str) -> dict[str, str]:
+    """Return sender ids and names of the last speakers, in an order that does not depend on who speaks."""
+    found: dict[str, str] = {}
+    for message in reversed(messages):
+        if message.role is Role.USER and message.sender_id != agent_id and len(found) < _MAX_PEOPLE:
+            found[message.sender_id] = found.get(message.sender_id) or message.sender_name
+    return dict(sorted(found.items()))
+
+
+def _line(memory: Memory, speakers: Speakers) -> str:
+    """Return the line. People have the names that they have in the conversation."""
+    kind, _, name = memory.scope.partition(":")
+    return line_of(text_of(memory), f"user:{speakers.name_of(name)}" if kind == "user" else memory.scope)
+
+
+def _conversation(room_id: str, agent_id: str) -> str:
+    """Return a name that no caller's conversation has, of bounded length."""
+    return "reply:" + sha256(json.dumps([room_id, agent_id]).encode()).hexdigest()

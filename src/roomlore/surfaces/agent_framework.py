@@ -1,0 +1,184 @@
+"""A context provider and a history for Microsoft Agent Framework. Need the extra `agent-framework`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roomlore import ConversationMessage, InvalidInput, Lore, NotFound, Role, StoredMessage, SyncLore
+from roomlore import Message as OwnMessage
+from roomlore.core.raw_payloads import Readable, call_line, give_back, keep, plain_json
+from roomlore.core.sessions.window import shown
+from roomlore.surfaces.agent_memory import MOST_FOUND, AgentMemory, ask, check_lore, or_without
+
+try:
+    from agent_framework import ContextProvider, HistoryProvider, Message
+except ModuleNotFoundError as error:
+    raise InvalidInput(
+        f"Memory for Agent Framework needs the extra ({error.name} is missing): "
+        "pip install 'roomlore[agent-framework]'."
+    ) from error
+
+__all__ = ["RoomloreContextProvider", "RoomloreHistoryProvider"]
+
+_KEY = "agent_framework"
+_ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL}
+_SPOKEN = (Role.USER, Role.ASSISTANT)
+
+
+class RoomloreHistoryProvider(HistoryProvider):  # type: ignore[misc] # it is not there when types are checked
+    """The history of `Agent(context_providers=[RoomloreHistoryProvider(lore)])`.
+
+    Messages come back as they were saved, and those that others wrote into the conversation as plain ones. The
+    conversation is the session's id. `user_id`, `agent_id`: the speakers. `options`: as of Agent Framework's
+    `HistoryProvider`, such as `load_messages`. `lore`: from `roomlore.open` or `roomlore.open_sync`. Raises
+    `InvalidInput` for another `lore`, for a session without an id, and for messages that are no JSON.
+    """
+
+    def __init__(
+        self,
+        lore: Lore | SyncLore,
+        *,
+        user_id: str = "",
+        agent_id: str = "",
+        source_id: str = "roomlore_history",
+        **options: Any,
+    ) -> None:
+        super().__init__(source_id, **options)
+        self._lore = check_lore(lore)
+        self._user_id = user_id
+        self._agent_id = agent_id
+
+    async def get_messages(
+        self, session_id: str | None, *, state: dict[str, Any] | None = None, **_more: Any
+    ) -> list[Message]:
+        """Return the messages of a session, oldest first."""
+        if not session_id:
+            return []
+        try:
+            found = await ask(self._lore, lambda lore: lore.sessions.messages(session_id))
+        except NotFound:
+            return []
+        return list(map(_given_back, found))
+
+    async def save_messages(
+        self,
+        session_id: str | None,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        **_more: Any,
+    ) -> None:
+        """Store messages of a session, all or none."""
+        if not messages:
+            return
+        if not session_id:
+            raise InvalidInput("These messages are of no session; create it with agent.create_session().")
+        batch = [_message(one, self._agent_id) for one in messages]
+        await ask(
+            self._lore,
+            lambda lore: lore.sessions.add_messages(
+                session_id, batch, user_id=self._user_id, agent_code=self._agent_id
+            ),
+        )
+
+
+class RoomloreContextProvider(ContextProvider):  # type: ignore[misc] # as above
+    """The memory of `Agent(context_providers=[RoomloreContextProvider(lore, "ann")])`.
+
+    Before each run it adds the facts that matter to the instructions, and earlier messages of the conversation that
+    answer the last question and are not shown. After it, it stores what was said, unless a `RoomloreHistoryProvider`
+    of the same agent does. `user_id`: who speaks, `agent_id`: who answers. `room_id`: the conversation, by default the
+    session's id. `scopes`: of the facts, by default `user:<user_id>`. `viewer`: to whom the answers are shown,
+    'room:team' or 'user:ann'; by default the user, so give the room if the agent answers in a group. It decides what
+    is recalled. `max_tokens`: of the facts; the setting by default. `max_messages`: the most earlier messages. If
+    recalling or storing fails, a warning is logged and the agent goes on. Raises `InvalidInput` for invalid arguments.
+    """
+
+    def __init__(
+        self,
+        lore: Lore | SyncLore,
+        user_id: str,
+        *,
+        source_id: str = "roomlore",
+        room_id: str | None = None,
+        agent_id: str = "assistant",
+        scopes: Sequence[str] | None = None,
+        viewer: str | None = None,
+        max_tokens: int | None = None,
+        max_messages: int = MOST_FOUND,
+    ) -> None:
+        super().__init__(source_id)
+        self._room_id = room_id
+        self._memory = AgentMemory.of(
+            lore,
+            user_id,
+            agent_id=agent_id,
+            scopes=scopes,
+            viewer=viewer,
+            max_tokens=max_tokens,
+            max_messages=max_messages,
+        )
+
+    async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        """Add what is recalled to the instructions."""
+        messages = context.get_messages(include_input=True)
+        said = [ConversationMessage(_role(one).value, one.text, bool(_calls(one))) for one in messages]
+        if text := await self._memory.recalled(said, self._room_of(context)):
+            context.extend_instructions(self.source_id, f"<memory>\n{text}\n</memory>")
+
+    async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        """Store what people and the agent said."""
+        beside = getattr(agent, "context_providers", None) or ()
+        room_id = self._room_of(context)
+        if not room_id or any(isinstance(one, RoomloreHistoryProvider) for one in beside):
+            return
+        heard = [*context.input_messages, *(context.response.messages if context.response else ())]
+        said = [_message(one, self._memory.agent_id) for one in heard if _role(one) in _SPOKEN and one.text.strip()]
+        await or_without(self._memory.store(room_id, said), None, "what the agent heard and said was not stored")
+
+    def _room_of(self, context: Any) -> str | None:
+        found: str | None = self._room_id or context.session_id
+        return found
+
+
+def _role(message: Message) -> Role:
+    return _ROLES.get(str(getattr(message.role, "value", message.role)), Role.ASSISTANT)
+
+
+def _calls(message: Message) -> list[Any]:
+    return [one for one in message.contents if one.type == "function_call"]
+
+
+def _message(given: Message, agent_id: str) -> OwnMessage:
+    raw = plain_json(given.to_dict(), "A message of the session")
+    said, role = _said(given, raw), _role(given)
+    return OwnMessage(
+        id="",
+        room_id="",
+        sender_id=agent_id if role in (Role.ASSISTANT, Role.TOOL) else "",
+        sender_name=given.author_name or "",
+        role=role,
+        text=said.text,
+        has_tool_calls=bool(_calls(given)),
+        metadata={_KEY: keep(raw, said)},
+    )
+
+
+def _said(given: Message, raw: Mapping[str, Any]) -> Readable:
+    """Return the text of a message; that of its tool calls and their results if it has no other."""
+    parts = raw.get("contents") or []
+    texts = [(place, one["text"]) for place, one in enumerate(parts) if one.get("type") == "text" and one.get("text")]
+    if len(texts) == 1:
+        return Readable(texts[0][1], ("contents", texts[0][0], "text"))
+    if texts:
+        return Readable("\n".join(text for _, text in texts))
+    calls = [call_line(str(one.name), one.arguments or {}) for one in _calls(given)]
+    results = [str(one.result) for one in given.contents if one.type == "function_result"]
+    return Readable("\n".join([*calls, *results]))
+
+
+def _given_back(message: StoredMessage) -> Message:
+    raw = give_back(message.metadata.get(_KEY), message.text)
+    if raw is not None:
+        restored: Message = Message.from_dict(raw)
+        return restored
+    return Message(role=message.role.value, contents=[shown(message).text], author_name=message.sender_name or None)

@@ -1,0 +1,145 @@
+"""Memory of one person for the agents of a framework: what is recalled before an answer, and what is stored after it.
+
+The modules of the frameworks share it. Whatever befalls the memory is logged, and the agent goes on without it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from roomlore import ConversationMessage, InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
+from roomlore.core.audience import check_viewer
+from roomlore.core.errors import describe
+from roomlore.core.recall.recollection import line_of, scopes_of, text_of
+from roomlore.core.sessions.session import check_id
+from roomlore.core.transcript import Shown, Speakers, Transcript, local, people_of
+
+T = TypeVar("T")
+
+MOST_FOUND = 5
+_MAX_FOUND = 200
+_QUERY_CHARS = 2_000
+_NEAR_BEST = 0.5
+"""The least score beside that of the best hit: search also returns what only stands beside an answer."""
+_EARLIER = "Said earlier:\n"
+
+log = logging.getLogger(__name__)
+
+
+def check_lore(lore: object) -> Lore | SyncLore:
+    """Return what `roomlore.open` or `roomlore.open_sync` opened. Raise `InvalidInput` for anything else."""
+    if not isinstance(lore, Lore | SyncLore):
+        raise InvalidInput(f"lore is a {type(lore).__name__}; give what roomlore.open or roomlore.open_sync opens.")
+    return lore
+
+
+async def ask(lore: Lore | SyncLore, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T:
+    """Run the work on the event loop to which roomlore belongs."""
+    if isinstance(lore, SyncLore):
+        return await asyncio.to_thread(lore.wait, work)
+    return await work(lore)
+
+
+async def or_without(work: Awaitable[T], otherwise: T, what: str) -> T:
+    """Return the result of the work; if it fails, log `what` did not happen, and return `otherwise`."""
+    try:
+        return await work
+    except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
+        log.warning("%s: %s", what, "it took too long" if isinstance(error, TimeoutError) else describe(error))
+        return otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMemory:
+    """`scopes`: of the facts that are recalled. `viewer`: to whom the answers are shown. `max_tokens`: of the facts.
+    `max_messages`: earlier messages of the room that are found beside them."""
+
+    lore: Lore | SyncLore
+    user_id: str
+    agent_id: str
+    scopes: Sequence[str]
+    viewer: str
+    max_tokens: int | None
+    max_messages: int
+
+    @classmethod
+    def of(
+        cls,
+        lore: object,
+        user_id: str,
+        *,
+        agent_id: str = "assistant",
+        scopes: Sequence[str] | None = None,
+        viewer: str | None = None,
+        max_tokens: int | None = None,
+        max_messages: int = MOST_FOUND,
+    ) -> "AgentMemory":
+        """Return the memory of a person: by default of the facts about that person, shown to nobody else. Raise
+        `InvalidInput`."""
+        check_id("user_id", user_id)
+        check_id("agent_id", agent_id)
+        if isinstance(max_messages, bool) or not isinstance(max_messages, int) or not 0 <= max_messages <= _MAX_FOUND:
+            raise InvalidInput(f"max_messages is {max_messages!r:.40}; it is a whole number from 0 to {_MAX_FOUND}.")
+        whose = tuple(scopes_of([f"user:{user_id}"] if scopes is None else scopes))
+        shown_to = str(check_viewer(f"user:{user_id}" if viewer is None else viewer))
+        return cls(check_lore(lore), user_id, agent_id, whose, shown_to, max_tokens, max_messages)
+
+    async def recalled(self, said: Sequence[ConversationMessage], room_id: str | None) -> str:
+        """Return facts that matter for the conversation, and messages of its room that answer the last question and are
+        not part of what was said here; '' if there is nothing, or if it fails."""
+        seconds = self.lore.settings.replies.recall_timeout_seconds
+
+        async def work(lore: Lore) -> str:
+            async with asyncio.timeout(seconds):
+                facts = await self.facts(lore, said, room_id)
+                return f"{facts}{await self._earlier(lore, said, room_id)}".rstrip("\n")
+
+        return await or_without(ask(self.lore, work), "", "the model is called without memory")
+
+    async def facts(self, lore: Lore, said: Sequence[ConversationMessage], room_id: str | None) -> str:
+        """Return the facts that matter, one line each."""
+        found = await lore.recall.build(
+            self.scopes, said, max_tokens=self.max_tokens, viewer=self.viewer, conversation_id=room_id
+        )
+        named = len(self.scopes) > 1
+        return "".join(line_of(text_of(one.memory), one.memory.scope if named else "") for one in found.facts)
+
+    async def _earlier(self, lore: Lore, said: Sequence[ConversationMessage], room_id: str | None) -> str:
+        asked = next((one.text for one in reversed(said) if one.role == "user"), "").strip()
+        if not asked or room_id is None or not self.max_messages:
+            return ""
+        found = await self.found(lore, room_id, asked, self.max_messages + len(said))
+        here = {one.text.strip() for one in said}
+        others = [message for message in found if message.text.strip() not in here][: self.max_messages]
+        return _EARLIER + self.transcript(lore, others) + "\n" if others else ""
+
+    async def found(self, lore: Lore, room_id: str | None, query: str, limit: int) -> list[StoredMessage]:
+        """Return what people and agents said that answers a query, best first: in a room, else in all rooms that the
+        viewer may see."""
+        most = min(limit, _MAX_FOUND)
+        try:
+            answer = await lore.messages.search(room_id, query[:_QUERY_CHARS], viewer=self.viewer, limit=most)
+        except NotFound:
+            return []
+        hits = [hit for hit in answer.hits if hit.message.role in (Role.USER, Role.ASSISTANT)]
+        best = max((hit.score for hit in hits), default=0.0)
+        return [hit.message for hit in hits if hit.score >= best * _NEAR_BEST]
+
+    def transcript(self, lore: Lore, messages: Sequence[StoredMessage]) -> str:
+        """Return messages as a model reads them, in their order."""
+        zone = lore.settings.search.zone
+        ordered = sorted(messages, key=lambda message: (message.sent_at, message.arrival))
+        shown = [Shown(message, None, local(message.sent_at, zone)) for message in ordered]
+        speakers = Speakers(people_of(ordered, {}))
+        return Transcript(shown, speakers=speakers, own=lambda _: False, language="en").prompt()
+
+    async def store(self, room_id: str, messages: Sequence[Message]) -> None:
+        """Store what was said in a conversation. `messages` without ids, rooms and senders get them."""
+        if not messages:
+            return
+        await ask(
+            self.lore,
+            lambda lore: lore.sessions.add_messages(room_id, messages, user_id=self.user_id, agent_code=self.agent_id),
+        )

@@ -1,0 +1,162 @@
+"""The frameworks that roomlore is tested inside, each at its lowest and its newest version, in an own environment.
+
+`python tests/frameworks/matrix.py lock | test | page [framework...]`; the Makefile calls it. `lock` asks the package
+index for the versions, `test` installs them in .frameworks/ and runs the tests there, `page` writes the table of
+docs/how-to/frameworks.md.
+"""
+
+import hashlib
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ROOT / "tests/frameworks/locks"
+PAGE = ROOT / "docs/how-to/frameworks.md"
+WHICH = ("lowest", "newest")
+BEGIN, END = "<!-- versions: made by `make frameworks` -->", "<!-- versions end -->"
+
+_UV = Path(sys.executable).with_name("uv")
+_PINNED = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE | re.IGNORECASE)
+_COMPILE = (
+    "--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-emit-index-url",
+    "--no-emit-find-links", "--no-header", "--quiet", "--upgrade",
+)  # fmt: skip
+_SIZES = """
+import sys
+from importlib.metadata import distributions
+apart = set(sys.argv[1].split(","))
+paths = (one.locate_file(file) for one in distributions() if one.name.lower().replace("_", "-") not in apart
+         for file in one.files or ())
+print(sum(path.stat().st_size for path in paths if path.is_file()))
+"""
+
+
+@dataclass(frozen=True)
+class Framework:
+    """`package`: its distribution, `title`: its name. `extra`: True if roomlore has an extra of this name, else a
+    group of dependencies has it. The page and the module of tests are called after it."""
+
+    name: str
+    title: str
+    package: str
+    extra: bool = False
+
+    @property
+    def tests(self) -> Path:
+        return ROOT / f"tests/frameworks/test_{self.name.replace('-', '_')}.py"
+
+    def lock(self, which: str) -> Path:
+        return LOCKS / f"{self.name}-{which}.txt"
+
+    def environment(self, which: str) -> Path:
+        return ROOT / ".frameworks" / f"{self.name}-{which}"
+
+    def version(self, which: str) -> str:
+        """Return the version that a lock pins, the newest of several."""
+        return pinned(self.lock(which))[self.package]
+
+
+FRAMEWORKS = (
+    Framework("llama-index", "LlamaIndex", "llama-index-core", extra=True),
+    Framework("google-adk", "Google ADK", "google-adk", extra=True),
+    Framework("agent-framework", "Microsoft Agent Framework", "agent-framework-core", extra=True),
+    Framework("pydantic-ai", "Pydantic AI", "pydantic-ai-slim"),
+    Framework("autogen", "AutoGen", "autogen-agentchat"),
+    Framework("crewai", "CrewAI", "crewai"),
+)
+
+
+def pinned(lock: Path) -> dict[str, str]:
+    """Return the distributions of a lock file with their versions."""
+    return _names(lock.read_text(encoding="utf-8"))
+
+
+def _names(text: str) -> dict[str, str]:
+    return {name.lower().replace("_", "-"): version for name, version in _PINNED.findall(text)}
+
+
+def lock(framework: Framework) -> None:
+    """Ask the package index for the versions that pyproject.toml allows."""
+    LOCKS.mkdir(exist_ok=True)
+    wanted = ["--extra" if framework.extra else "--group", framework.name]
+    for which in WHICH:
+        resolution = ["--resolution", "lowest-direct"] if which == "lowest" else []
+        asked = ["pip", "compile", "pyproject.toml", *wanted, "--group", "build", "--group", "frameworks"]
+        target = framework.lock(which)
+        _run(str(_UV), *asked, *resolution, *_COMPILE, "--output-file", str(target.relative_to(ROOT)))
+
+
+def install(framework: Framework, which: str) -> Path:
+    """Install what a lock pins, unless it is there, and return the interpreter."""
+    environment, pins = framework.environment(which), framework.lock(which)
+    python, stamp = environment / "bin/python", environment / ".installed"
+    wanted = hashlib.sha256(pins.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return python
+    into = ("--quiet", "--python", str(python))
+    _run(str(_UV), "venv", "--quiet", "--clear", "--python", sys.executable, str(environment))
+    _run(str(_UV), "pip", "install", *into, "--no-deps", "--require-hashes", "-r", str(pins))
+    _run(str(_UV), "pip", "install", *into, "--no-deps", "--no-build-isolation", "--editable", ".")
+    stamp.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def test(framework: Framework) -> None:
+    """Run the tests of a framework inside its lowest and its newest version. Its own warnings count for nothing."""
+    for which in WHICH:
+        python = install(framework, which)
+        sys.stdout.write(f"{framework.title} {framework.version(which)}\n")
+        sys.stdout.flush()
+        asked = ["-m", "pytest", "--quiet", "--no-header", "-W", "default", "--disable-warnings"]
+        _run(str(python), *asked, "--confcutdir", "tests/frameworks", str(framework.tests.relative_to(ROOT)))
+
+
+def table(megabytes: dict[str, int]) -> str:
+    """Return the table of versions."""
+    rows = [
+        f"| [{one.title}]({one.name}.md) | `{one.package}` | {one.version('lowest')} | {one.version('newest')} "
+        f"| {megabytes[one.name]} MB |"
+        for one in FRAMEWORKS
+    ]
+    head = "| framework | package | lowest version | newest version | weight beside roomlore |\n|---|---|---|---|---|"
+    return "\n".join([head, *rows])
+
+
+def page() -> None:
+    """Write the table into the page, with the weights of the environments in .frameworks/."""
+    asked = ["pip", "compile", "pyproject.toml", "--group", "build", "--group", "frameworks", *_COMPILE]
+    done = subprocess.run([str(_UV), *asked], cwd=ROOT, capture_output=True, text=True, check=True)
+    own = set(_names(done.stdout))
+    megabytes = {one.name: round(_bytes(one, own) / 1e6) for one in FRAMEWORKS}
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table(megabytes)}\n\n{END}{after}", encoding="utf-8")
+
+
+def _bytes(framework: Framework, own: set[str]) -> int:
+    python = install(framework, "newest")
+    command = [str(python), "-c", _SIZES, ",".join(own)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, cwd=ROOT, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def main(what: str, *names: str) -> None:
+    chosen = [one for one in FRAMEWORKS if not names or one.name in names]
+    assert len(chosen) == (len(names) or len(FRAMEWORKS)), f"the frameworks are {[one.name for one in FRAMEWORKS]}"
+    if what == "page":
+        page()
+        return
+    for framework in chosen:
+        {"lock": lock, "test": test}[what](framework)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
