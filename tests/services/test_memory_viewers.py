@@ -95,6 +95,21 @@ async def test_a_fact_of_a_caller_is_for_all_unless_told(lore):
     assert await known(lore, "room:dm") == {"dm", "square"}
 
 
+async def test_what_ended_in_a_talk_is_listed_as_ended_for_those_who_heard_it(lore):
+    """Others are shown it as before: they are not told that it ended."""
+    known = await lore.memories.add("user:ann", "在读研究生", sources=[Source("square", "square-ann")])
+    said = [Source("square", "square-ann"), Source("dm", "dm-ann")]
+    await lore.memories.update(known.memory_id, valid_until=START, sources=said)
+    for viewer, active, ended in (("room:dm", 0, 1), ("user:ann", 0, 1), ("room:square", 1, 0), ("user:bo", 1, 0)):
+        for status, total in (("active", active), ("ended", ended), ("all", 1)):
+            listed = await lore.memories.page("user:ann", viewer=viewer, status=status)
+            assert [one.statement for one in listed].count("在读研究生") == total, (viewer, status)
+        shown = [
+            one for one in await lore.memories.visible(viewer) if one.shown and one.memory.statement == "在读研究生"
+        ]
+        assert len(shown) == (active if viewer != "user:bo" else 0), viewer
+
+
 async def test_an_edit_keeps_the_evidence(lore):
     await remember(lore, "dm")
     memory = (await lore.memories.page("user:ann"))[0]

@@ -38,6 +38,7 @@ READING = [
     "memory_prompt",
     "search_messages",
     "room_context",
+    "list_rooms",
     "room_digest",
 ]
 ALL = ["add_memory", *READING[:3], "update_memory", "delete_memory", *READING[3:]]
@@ -150,6 +151,7 @@ async def test_schemas_are_schemas_and_answers_keep_them(client, lore):
         "memory_prompt": {"scopes": [ANNA]},
         "search_messages": {"query": "tea"},
         "room_context": {"room_id": "tea"},
+        "list_rooms": {},
         "room_digest": {"room_id": "tea", "since": "2024-05-01"},
     }
     answers = {name: await ask(client, name, **arguments) for name, arguments in asked.items()}
@@ -157,6 +159,20 @@ async def test_schemas_are_schemas_and_answers_keep_them(client, lore):
         assert list(Draft202012Validator(tools[name].output_schema).iter_errors(answer)) == []
         fields = tools[name].output_schema["properties"]
         assert set(answer) <= set(fields)
+
+
+async def test_rooms_are_listed_with_their_names_page_by_page(client, lore):
+    await lore.messages.add([*messages(), roomlore.Message(id="x", room_id="zoo", sender_id="li", text="hi")])
+    await lore.rooms.rename("tea", "茶友群")
+    await lore.rooms.set_kind("tea", "public")
+    first = await ask(client, "list_rooms", limit=1)
+    assert [(one["room_id"], one["name"], one["kind"]) for one in first["rooms"]] == [("tea", "茶友群", "public")]
+    assert first["rooms"][0]["messages"] == len(messages())
+    rest = await ask(client, "list_rooms", after=first["next_after"])
+    assert [one["room_id"] for one in rest["rooms"]] == ["zoo"]
+    assert not {"next_after", "hint"} & set(rest)
+    assert not {"name", "kind"} & set(rest["rooms"][0])
+    assert (await ask(client, "list_rooms", after="zoo"))["hint"] == "There is no room to show."
 
 
 async def test_what_has_ended_is_for_who_asks_for_the_past(client):
@@ -175,8 +191,8 @@ async def test_what_a_model_reads_first_is_short(client):
     listed = (await client.list_tools()).tools
     asked = json.dumps([[tool.name, tool.description, tool.input_schema] for tool in listed], ensure_ascii=False)
     whole = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in listed], ensure_ascii=False)
-    assert tokens.count([asked])[0] < 2_400
-    assert tokens.count([whole])[0] < 7_400
+    assert tokens.count([asked])[0] < 2_500
+    assert tokens.count([whole])[0] < 7_800
     assert tokens.count([client.instructions or ""])[0] < 120
 
 

@@ -41,6 +41,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("room_context", {"room_id": "dm", "message_id": "said-0"}),
     ("room_context", {"room_id": "team", "message_id": "team-bo"}),
     ("room_context", {"room_id": "team", "message_id": "said-0"}),
+    ("list_rooms", {}),
+    ("list_rooms", {"after": "dm", "limit": 1}),
     ("add_memory", {**ANN, "statement": f"{SECRET} 0"}),
     ("add_memory", {**ANN, "statement": f"{SECRET} 0", "room_id": "dm", "message_ids": ["said-0"]}),
     ("add_memory", {**ANN, "statement": f"{SECRET} 0", "room_id": "team", "message_ids": ["team-bo"]}),

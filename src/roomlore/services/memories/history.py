@@ -46,14 +46,13 @@ async def scopes_of(work: UnitOfWork, *, tenant: str, viewer: Viewer) -> list[st
 async def visible_to(
     work: UnitOfWork, *, tenant: str, viewer: Viewer, scopes: list[str], now: datetime
 ) -> list[Visibility]:
-    """Return every active memory of these scopes with the reasons why the viewer is shown it or not."""
+    """Return every memory of these scopes that is in force with the reasons why the viewer is shown it or not."""
     kinds = list(MemoryKind)
-    found = await work.memories.page(
-        tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=_ALL, held_at=now
-    )
+    found = await work.memories.page(tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=_ALL)
     view = await view_for(work, tenant=tenant, viewer=viewer, memories=found, now=now)
     named = await work.rooms.people(tenant=tenant, room_ids=rooms_named(found), persons=[])
-    return visibilities(found, viewer, view, {room_id: public_windows(room) for room_id, room in named.items()})
+    public = {room_id: public_windows(room) for room_id, room in named.items()}
+    return [one for one in visibilities(found, viewer, view, public) if one.memory.holds(now)]
 
 
 async def seen_in(work: UnitOfWork, *, tenant: str, memory: Memory, now: datetime) -> SeenIn:

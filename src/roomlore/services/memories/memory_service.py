@@ -398,18 +398,21 @@ class MemoryService:
             )
 
     async def _listed(self, scope: str, kinds: Sequence[MemoryKind], status: Status, viewer: str) -> list[Memory]:
-        """Return the memories of `page` that the viewer may see. All are read, as limits count what is seen."""
+        """Return the memories of `page` that the viewer may see. All are read, as limits count what is seen, and what
+        has ended replaces what others are still shown."""
+        now = self._clock.now()
         async with self._storage.reading() as work:
             every = await work.memories.page(
                 tenant=self._tenant,
                 scopes=[check_scope(scope)],
                 kinds=check_kinds(kinds),
-                **_standing(status, self._clock.now()),
+                status=_standing(status, now)["status"],
                 limit=_ALL,
             )
         seen = await self._visible(every, viewer)
         _, replaced = unreplaced([memory for memory in seen if memory.status is MemoryStatus.ACTIVE])
-        return [memory for memory in seen if memory.memory_id not in replaced]
+        wanted = {"active": (True,), "ended": (False,)}.get(status, (True, False))
+        return [one for one in seen if one.memory_id not in replaced and one.holds(now) in wanted]
 
     async def _visible(self, memories: Sequence[Memory], viewer: str) -> list[Memory]:
         whom, now = check_viewer(viewer), self._clock.now()

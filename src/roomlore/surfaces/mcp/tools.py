@@ -198,6 +198,24 @@ async def _threads(visitor: Visitor, room_id: str, message_ids: Sequence[str]) -
     return {name: heading.title for name, heading in made.items() if heading.title}
 
 
+async def rooms(visitor: Visitor, wanted: answers.ListRooms) -> answers.RoomList:
+    found = await visitor.lore.rooms.page(after=wanted.after, limit=wanted.limit + 1, viewer=visitor.viewer)
+    views = [
+        answers.RoomView(
+            room_id=room.room_id,
+            name=answers.label(room.name),
+            kind=room.kind,
+            messages=room.messages,
+            last_message_at=room.last_sent_at,
+        )
+        for room in found[: wanted.limit]
+    ]
+    shown = fitting(views)
+    following = shown[-1].room_id if len(shown) < len(found) else None
+    hint = None if following is None else f"There are more; go on with after={following!r:.200}."
+    return answers.RoomList(rooms=shown, next_after=following, hint=hint if shown else "There is no room to show.")
+
+
 async def digest(visitor: Visitor, wanted: answers.RoomDigest) -> answers.DigestBlock:
     """Give the messages' own sentences: who asks is a model itself."""
     zone, now = visitor.lore.settings.search.zone, visitor.lore.now()
@@ -375,6 +393,14 @@ TOOLS: tuple[Tool, ...] = (
         if_lost="Ask the user which room and message are meant.",
     ),
     Tool(
+        name="list_rooms",
+        title="List rooms",
+        about="List the rooms (group chats, channels, conversations) with their names and ids, page by page.",
+        takes=answers.ListRooms,
+        gives=answers.RoomList,
+        run=rooms,
+    ),
+    Tool(
         name="room_digest",
         title="What was missed in a room",
         about="What happened in a room, conversation by conversation: what waits for a person, open questions, "
@@ -382,6 +408,6 @@ TOOLS: tuple[Tool, ...] = (
         takes=answers.RoomDigest,
         gives=answers.DigestBlock,
         run=digest,
-        if_lost="Ask the user which room is meant.",
+        if_lost="list_rooms gives the ids of rooms.",
     ),
 )
