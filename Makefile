@@ -80,7 +80,6 @@ test-lowest: .lowest/.installed
 
 # Inside the frameworks that have pages of their own, each at its lowest and its newest version, in .frameworks/.
 test-frameworks: setup
-	$(INSTALL) uv
 	$(BIN)/python tests/frameworks/matrix.py test
 
 # The versions of these frameworks, looked up anew, and the table of docs/how-to/frameworks.md.

@@ -21,8 +21,8 @@ BEGIN, END = "<!-- versions: made by `make frameworks` -->", "<!-- versions end 
 _UV = Path(sys.executable).with_name("uv")
 _PINNED = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE | re.IGNORECASE)
 _COMPILE = (
-    "--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-emit-index-url",
-    "--no-emit-find-links", "--no-header", "--quiet", "--upgrade",
+    "--universal", "--python-version", "3.11", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links",
+    "--no-header", "--quiet", "--upgrade",
 )  # fmt: skip
 _SIZES = """
 import sys
@@ -96,10 +96,10 @@ def install(framework: Framework, which: str) -> Path:
     wanted = hashlib.sha256(pins.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return python
-    into = ("--quiet", "--python", str(python))
-    _run(str(_UV), "venv", "--quiet", "--clear", "--python", sys.executable, str(environment))
-    _run(str(_UV), "pip", "install", *into, "--no-deps", "--require-hashes", "-r", str(pins))
-    _run(str(_UV), "pip", "install", *into, "--no-deps", "--no-build-isolation", "--editable", ".")
+    pip = (str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile")
+    _run(sys.executable, "-m", "venv", "--clear", str(environment))
+    _run(*pip, "-r", str(pins))
+    _run(*pip, "--no-build-isolation", "--editable", ".")
     stamp.write_text(wanted, encoding="utf-8")
     return python
 
