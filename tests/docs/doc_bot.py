@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import runpy
 import signal
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 OVER = os.environ["STAND_IN"] + "/over"
 TEXT = Path(sys.argv[1]).read_text(encoding="utf-8")
-DISCORD = "import discord" in TEXT
+DISCORD = re.search(r"^import .*\bdiscord\b", TEXT, re.MULTILINE) is not None
 TERMINATED = "SIGTERM" in TEXT
 """That bot sees to SIGTERM itself, so it gets this one, with Ctrl-C ignored as by a shell that starts it in the
 background; the others are stopped with Ctrl-C."""
