@@ -1,12 +1,8 @@
 """Tests inside real frameworks, each in an environment of its own: `make test-frameworks`."""
 
-import os
 from pathlib import Path
 
 import pytest
-
-# CrewAI reports to its makers unless it is told not to before it is imported.
-os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true", "CREWAI_TRACING_ENABLED": "false"}
 
 HERE = Path(__file__).parent
 

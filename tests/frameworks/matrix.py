@@ -6,6 +6,7 @@ docs/how-to/frameworks.md.
 """
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,8 @@ PAGE = ROOT / "docs/how-to/frameworks.md"
 WHICH = ("lowest", "newest")
 BEGIN, END = "<!-- versions: made by `make frameworks` -->", "<!-- versions end -->"
 
+_SILENT = {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true", "CREWAI_TRACING_ENABLED": "false"}
+"""CrewAI reports to its makers unless it is told not to before it is imported."""
 _UV = Path(sys.executable).with_name("uv")
 _PINNED = re.compile(r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE | re.IGNORECASE)
 _COMPILE = (
@@ -143,7 +146,7 @@ def _bytes(framework: Framework, own: set[str]) -> int:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | _SILENT, check=False)
     if done.returncode:
         sys.exit(done.returncode)
 

@@ -214,6 +214,7 @@ READERS: dict[str, Reader] = {
     "core.memory.scoring:asked_for": scoring.asked_for,
     "core.memory.scoring:held": lambda text: scoring.held([text]),
     "core.memory.log:words_diff": lambda text: log.words_diff(text, f"{text[1:]}!"),
+    "core.mentions:with_names": lambda text: mentions.with_names(text, {"a": "Anna", "1": "Ben"}, ("a", "1")),
     "core.mentions:find_mentions": lambda text: mentions.find_mentions(text, _PEOPLE.names),
     "core.mentions:naming_of": lambda text: mentions.naming_of([text]),
     "core.json_values:storable": json_values.storable,
@@ -249,6 +250,9 @@ READERS: dict[str, Reader] = {
     "core.recall.words:Vocabulary.count": lambda text: words.Vocabulary().count(text),
     "core.recall.words:amount": words.amount,
     "core.transcript:Speakers.line": _speaker,
+    "core.transcript:Speakers.with_names": lambda text: transcript.Speakers({"a": "Anna"}, agents=()).with_names(
+        _message(text), text
+    ),
     "core.transcript:spoken_text": lambda text: transcript.spoken_text(_message(text)),
     "core.sessions.window:signed": lambda text: turns.signed(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.window:verified": lambda text: turns.verified(text, key=b"k", tenant="t", conversation_id="c"),
@@ -262,6 +266,10 @@ READERS: dict[str, Reader] = {
     "core.digest.talks:speaks_of_decision": digest_talks.speaks_of_decision,
     "core.digest.written:read_written": lambda text: written.read_written(
         f"{text}\n{json.dumps({'text': text, 'evidence': ['c1']})}",
+        written.Window(f"t1\nc1 [x] Anna: {text}", {"t1": 1}, {"c1": ("m1", "t1")}),
+    ),
+    "core.digest.written:read_titles": lambda text: written.read_titles(
+        f"{text}\n{json.dumps({'talk': 't1', 'title': text})}",
         written.Window(f"t1\nc1 [x] Anna: {text}", {"t1": 1}, {"c1": ("m1", "t1")}),
     ),
     "core.evolution.doubts:Doubts.of_account": lambda text: Doubts(

@@ -76,7 +76,8 @@ def test_exit_codes_are_for_ci(run):
     run("plain", "--least", "0.5", code=1)
     leak = lines("f.jsonl", {"text": "postgres", "viewer": "room:a<b>"})
     shown = run("a<b>", "--forbidden", leak, code=1)
-    assert "forbidden texts: 1 looked for, 1 shown" in shown
+    assert "forbidden texts: 1 looked for, 2 shown" in shown
+    assert "room:a<b> is shown 'postgres' (digest, room a<b>)" in shown
     assert "room:a<b> is shown 'postgres' (search, room a<b>)" in shown
     run("a<b>", "--forbidden", lines("g.jsonl", {"text": "postgres", "viewer": "room:plain"}))
 

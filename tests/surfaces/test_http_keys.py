@@ -68,6 +68,10 @@ ROUTES = [
     ("PUT", "/memory/f1/restore", None, "write"),
     ("PUT", "/memory/f1/strength", {"strength": 0.5}, "write"),
     ("POST", "/memory/revert/e1", None, "admin"),
+    ("GET", "/memory/f1/visible", None, "admin"),
+    ("GET", "/rooms/tea/visible", None, "admin"),
+    ("PUT", "/memory/f1/share", {"with": "everyone"}, "write"),
+    ("DELETE", "/memory/f1/share?with=everyone", None, "write"),
     ("POST", "/privacy/forget", {"user_id": "ann", "dry_run": True}, "admin"),
     ("GET", "/privacy/verify", None, "admin"),
     ("GET", "/rooms/tea/audience", None, "admin"),
@@ -99,7 +103,8 @@ def shown_to_its_room(method: str, path: str, body: Any, scope: str) -> str:
     if scope == "admin" or (method, path) in TAKES_IN:
         return path
     room = "new" if "new" in (path.split("/")[2:3] or (body or {}).values()) else "tea"
-    return f"{path}{'&' if '?' in path else '?'}viewer=room:{room}"
+    whom = "user:ann" if path.partition("?")[0].endswith("/share") else f"room:{room}"
+    return f"{path}{'&' if '?' in path else '?'}viewer={whom}"
 
 
 @pytest.fixture

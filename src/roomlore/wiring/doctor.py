@@ -43,6 +43,9 @@ _SURFACES: Mapping[str, str] = {
     "openai-agents": "agents",
     "langchain": "langchain",
     "langgraph": "langgraph",
+    "llama-index": "llama_index.core",
+    "google-adk": "google.adk",
+    "agent-framework": "agent_framework",
     "mcp": "mcp",
 }
 """The extras that bring no backend, each with a module that it provides."""
