@@ -109,6 +109,41 @@ async def test_a_postgres_that_restarts_is_found_again(postgres_url):
     await storage.close()
 
 
+_CALLS = """
+SELECT pid, wait_event FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND datname = current_database() AND state IS NOT NULL
+"""
+
+
+def _asleep(connection: psycopg.Connection) -> set[int]:
+    """Wait for a call that sleeps, and return whose it is."""
+    while not (found := {pid for pid, event in connection.execute(_CALLS) if event == "PgSleep"}):
+        time.sleep(0.01)
+    return found
+
+
+async def test_a_postgres_connection_whose_call_was_cancelled_is_not_used_again(postgres_url):
+    """psycopg may count on a prepared statement that the server does not have. The other connections stay."""
+    storage = await connect(postgres_url)
+    async with storage.reading(), storage.reading():
+        pass
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        before = {pid for pid, _ in other.execute(_CALLS)}
+
+        async def sleep() -> None:
+            async with storage.reading() as work:
+                await work.connection.run("SELECT pg_sleep(60)")
+
+        task = asyncio.create_task(sleep())
+        asleep = await asyncio.to_thread(_asleep, other)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert asleep < before
+        async with storage.reading(), storage.reading():
+            assert {pid for pid, _ in other.execute(_CALLS)} & before == before - asleep
+    await storage.close()
+
+
 def leave_open(url: str) -> psycopg.Connection:
     return psycopg.connect(url)
 

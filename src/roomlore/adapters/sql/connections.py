@@ -1,7 +1,8 @@
 """The pool of connections of one database, and connections to PostgreSQL."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -41,21 +42,31 @@ class PostgresConnection:
         self.pooled = pooled
         self._driver: psycopg.AsyncConnection[Any] = pooled.driver_connection  # type: ignore[assignment]
         self.dialect = dialect
+        self.interrupted = False
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled = statement.on(self.dialect)
-        with translated():
+        with translated(), self._noticing():
             cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
             return await cursor.fetchall() if cursor.description else []
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        with translated():
+        with translated(), self._noticing():
             async with self._driver.cursor() as cursor:
                 await cursor.executemany(statement.on(self.dialect).sql, rows)
 
     async def run(self, sql: str) -> None:
-        with translated():
+        with translated(), self._noticing():
             await self._driver.execute(sql.encode())
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Note a cancellation: psycopg may then count on a prepared statement that the server does not have."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            self.interrupted = True
+            raise
 
     def broken(self) -> bool:
         return self._driver.closed or self._driver.info.transaction_status.name != "IDLE"
@@ -115,10 +126,12 @@ class Connections(Generic[C]):
 
     async def give_back(self, held: "_Held[C]") -> None:
         try:
-            if held.age == self._age and not held.connection.broken():
-                self._idle.append(held)
-            else:
+            if held.age != self._age or held.connection.broken():
                 await shielded(self._drop(held))
+            elif held.connection.interrupted:
+                await shielded(self._source.drop(held.connection))
+            else:
+                self._idle.append(held)
         finally:
             self._turns.release()
 

@@ -298,6 +298,10 @@ class Connection(Protocol):
     async def run(self, sql: str) -> None:
         """Run a constant SQL text."""
 
+    @property
+    def interrupted(self) -> bool:
+        """True if a call was cancelled, after which this connection, and no other, is not used again."""
+
     def broken(self) -> bool:
         """Return True if the connection cannot be reused: it is closed, or still inside a transaction or call."""
 

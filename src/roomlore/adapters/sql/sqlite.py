@@ -130,6 +130,7 @@ class SqliteConnection:
         self._file = file
         self._patience_seconds = patience_seconds
         self.dialect: Dialect = _DIALECT
+        self.interrupted = False
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled = statement.on(self.dialect)
