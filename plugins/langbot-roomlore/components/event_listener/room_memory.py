@@ -1,4 +1,4 @@
-"""The plugin's use of `roomlore serve`: it stores what is heard in order, and says what matters for an answer."""
+"""Store what is heard in `roomlore serve`, in its order, and say what matters for an answer."""
 
 import asyncio
 import logging

@@ -60,7 +60,7 @@ class TitleOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came back for one window. `made_by`: the provider and the model, '' if nothing came."""
+    """The answer for one window. `made_by`: the provider and the model, '' if nothing came."""
 
     titles: Mapping[int, str]
     made_by: str = ""
