@@ -261,6 +261,36 @@ async def test_if_no_model_answers_it_is_tried_again_in_an_hour(monkeypatch):
         assert (await titles(lore))["d0"] == "Postgres for the invoices service"
 
 
+async def test_threads_of_a_request_that_failed_are_asked_about_again(monkeypatch):
+    fails = [True]
+    good = (*GOOD, ("kiln", "Kiln at 900 degrees"))
+
+    def script(asked: Asked) -> Any:
+        return Fails() if fails and "kiln" in asked.prompt else naming(*good)(asked)
+
+    async with opened(script, monkeypatch) as (lore, server, clock):
+        for n in range(40):
+            await lore.messages.add(
+                talk(
+                    [f"where is box {n} now?", f"box {n} is in the shed", f"thanks, box {n} found"],
+                    f"b{n}x",
+                    at=60 * (n - 60),
+                )
+            )
+        kiln = talk(["How hot does the kiln get?", "the kiln goes to 900 degrees", "ok, 900 then"], "k", at=120)
+        await lore.messages.add(kiln)
+        await lore.jobs.catch_up(seconds=20)
+        found = await titles(lore)
+        assert found["d0"] == "Postgres for the invoices service"
+        assert found["k0"] != "Kiln at 900 degrees"
+        fails.clear()
+        clock.advance(3_600)
+        asked = len(server.requests)
+        await lore.jobs.catch_up(seconds=20)
+        assert (await titles(lore))["k0"] == "Kiln at 900 degrees"
+        assert len(server.requests) == asked + 1
+
+
 async def test_a_message_changed_while_the_model_writes_gets_no_title_of_its_old_words(monkeypatch):
     lores: list[Lore] = []
 

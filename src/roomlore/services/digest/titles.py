@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 
@@ -169,7 +169,9 @@ class ThreadTitler:
         failed = [answer.failed for answer in answers if answer.failed]
         if failed and len(failed) == len(answers):
             return {"named": 0, "through": mark, "failed": failed[0][:200]}
-        named = await self._keep(tenant, room_id, piece, answers, mark, through)
+        pairs = zip(windows, answers, strict=True)
+        unasked = {thread for window, answer in pairs if answer.failed for thread in window.talks.values()}
+        named = await self._keep(tenant, room_id, piece, answers, unasked, mark, through)
         return {"named": named, "through": through, "failed": ""}
 
     async def _due(self, work: UnitOfWork, tenant: str, room_id: str, mark: int, through: int) -> _Piece:
@@ -211,10 +213,18 @@ class ThreadTitler:
         return _Answer(titles, f"{answer.provider}/{answer.model_id}")
 
     async def _keep(
-        self, tenant: str, room_id: str, piece: _Piece, answers: Sequence[_Answer], mark: int, through: int
+        self,
+        tenant: str,
+        room_id: str,
+        piece: _Piece,
+        answers: Sequence[_Answer],
+        unasked: Set[int],
+        mark: int,
+        through: int,
     ) -> int:
         """Store the titles of the threads whose messages are as they were shown, and move the watermark. Return how
-        many there are. A thread without a usable title is not asked about until it grows."""
+        many there are. A thread without a usable title is not asked about until it grows; one that is `unasked`, since
+        its request failed, is asked about again."""
         here, now = {"tenant": tenant, "room_id": room_id}, self._clock.now()
         titles = {thread: title for answer in answers for thread, title in answer.titles.items()}
         made_by = next((answer.made_by for answer in answers if answer.made_by), "")
@@ -225,7 +235,9 @@ class ThreadTitler:
             same = await self._unchanged(work, here, piece.talks)
             await work.titles.put(
                 **here,
-                titles={thread: (titles.get(thread, ""), piece.sizes[thread]) for thread in same},
+                titles={
+                    thread: (titles.get(thread, ""), 0 if thread in unasked else piece.sizes[thread]) for thread in same
+                },
                 made_by=made_by,
                 now=now,
             )
