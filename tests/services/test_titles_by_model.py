@@ -108,7 +108,8 @@ async def test_it_can_be_turned_off(monkeypatch):
     ["Invoices cost 5000 dollars", "Gardening in the spring", "", "x" * 200, "数据库改用 Oracle 数据库"],
     ids=["a number", "no word", "empty", "long", "a name"],
 )
-async def test_a_title_that_its_messages_do_not_support_gives_way(monkeypatch, title):
+async def test_a_title_that_its_messages_do_not_support_gives_way(monkeypatch, title, caplog):
+    caplog.set_level("INFO")
     async with opened(naming(("database", title), ("野餐", "星期六去森林公园野餐")), monkeypatch) as (
         lore,
         server,
@@ -121,6 +122,8 @@ async def test_a_title_that_its_messages_do_not_support_gives_way(monkeypatch, t
         clock.advance(2 * 3_600)
         await lore.jobs.catch_up()
         assert len(server.requests) == 1, "it is not asked again until the thread grows"
+    (refused,) = [one.refused for one in caplog.records if hasattr(one, "refused")]
+    assert not any(word in str(refused) for word in ("5000", "Oracle"))
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 import asyncio
 import hashlib
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 
 from roomlore.core.chat import ChatRequest
 from roomlore.core.digest.talks import Talk, is_said, talk_of
-from roomlore.core.digest.written import Window, is_title_due, read_titles, windows_of
+from roomlore.core.digest.written import Window, is_title_due, read_titles, reasons_for_log, windows_of
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.models import Entry
 from roomlore.core.transcript import spoken_text
@@ -208,8 +208,7 @@ class ThreadTitler:
             return _Answer({})
         titles, refused = await asyncio.to_thread(read_titles, answer.text, window)
         if refused:
-            reasons = Counter(one.reason for one in refused)
-            log.info("titles by a model were refused", extra={"refused": dict(reasons.most_common(5))})
+            log.info("titles by a model were refused", extra={"refused": reasons_for_log(refused)})
         return _Answer(titles, f"{answer.provider}/{answer.model_id}")
 
     async def _keep(
