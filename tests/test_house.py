@@ -26,6 +26,8 @@ from roomlore.wiring.resources import Own, OwnBackends
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+_LONG = 60
+"""Characters of a line that no two lines of the changelog begin with."""
 VAGUE = {"utils", "helpers", "manager", "base", "common", "misc"}
 SERVICES = (
     *("messages", "links", "context", "rooms", "keys", "imports", "tuning", "usage", "evaluation"),
@@ -136,3 +138,18 @@ def test_the_sync_client_has_every_verb_of_the_async_one():
     services = {name for name in public if isinstance(vars(Lore)[name], cached_property)}
     assert services == set(SERVICES)
     assert public - services - set(vars(SyncLore)) == {"storage", "telemetry"}
+
+
+def test_no_line_of_the_changelog_stands_there_twice():
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    entries = [line for line in lines if len(line) > _LONG]
+    beginnings = [line[:_LONG] for line in entries]
+    assert [one for one in sorted(set(beginnings)) if beginnings.count(one) > 1] == []
+
+
+def test_modules_that_pages_name_are_there():
+    named = re.compile(r"`((?:core|services|ports|adapters|surfaces|settings|wiring|importers)/[\w/]+\.py)`")
+    pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [(page.name, name) for page in pages for name in named.findall(page.read_text(encoding="utf-8"))]
+    assert found
+    assert [(page, name) for page, name in found if not (ROOT / "src/roomlore" / name).is_file()] == []

@@ -211,6 +211,14 @@ def test_settings_are_kept_in_the_home(agent, tmp_path):
     assert (tmp_path / "other.db").exists()
 
 
+@pytest.mark.parametrize("limit", ["two", "1", 0, None, -5, float("nan")])
+def test_a_limit_that_is_no_number_does_no_harm(agent, limit):
+    made = agent("s1", **ann())
+    turn(made, "The bus number 9 leaves at eight", "At eight.")
+    found = json.loads(made.handle_tool_call("roomlore_search", {"query": "bus number 9", "limit": limit}))
+    assert "The bus number 9 leaves at eight" in [one["text"] for one in found["messages"]]
+
+
 def test_tools_are_described_as_functions(agent):
     made = agent("s1", **ann())
     names = [tool["name"] for tool in made.get_tool_schemas()]

@@ -51,7 +51,7 @@ class Bot:
         return ctx.event
 
     async def hear(
-        self, user: int, name: str, text: str, *, group: int | None = None, number: int, **quoted: Any
+        self, user: int | str, name: str, text: str, *, group: int | None = None, number: int, **quoted: Any
     ) -> str:
         """A message arrives. Returns the name of its request."""
         made = self.platform
@@ -171,6 +171,15 @@ async def test_without_roomlore_the_bot_answers(bot, monkeypatch):
     assert await bot.answer(query, "在。") == ""
     bot.settings["url"] = bot.url
     assert [one["text"] for one in await bot.stored("langbot:b1:person:5001")] == ["有人吗？", "在。"]
+
+
+async def test_an_answer_is_stored_though_a_message_before_it_is_refused(bot, caplog):
+    query = await bot.hear(6001, "安", "有人吗？", group=10, number=51)
+    await bot.answer(query)
+    await bot.hear("x" * 3_000, "李", "在吗？", group=11, number=52)
+    bot.listener.memory.answered(query, "在。")
+    assert [one["text"] for one in await bot.stored("langbot:b1:group:10")] == ["有人吗？", "在。"]
+    assert "422" in caplog.text
 
 
 def test_the_manifest_names_the_settings_that_the_code_reads():

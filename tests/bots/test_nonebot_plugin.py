@@ -65,11 +65,12 @@ class Qq:
         mention = [{"type": "at", "data": {"qq": str(self.self_id)}}] if to_bot and group else []
         quote = [{"type": "reply", "data": {"id": str(more.pop("quotes"))}}] if "quotes" in more else []
         message = [*quote, *mention, {"type": "text", "data": {"text": text}}]
+        raw = "".join(f"[CQ:reply,id={one['data']['id']}]" for one in quote) + text
         where = {"message_type": "group", "group_id": group, "sub_type": "normal", "anonymous": None}
         alone = {"message_type": "private", "sub_type": "friend"}
         sender = {"user_id": user, "nickname": "nick", **({"card": NAMES[user]} if group else {})}
         await self.event(
-            post_type="message", user_id=user, message_id=number, message=message, raw_message=text, font=0,
+            post_type="message", user_id=user, message_id=number, message=message, raw_message=raw, font=0,
             sender=sender, **(where if group else alone), **more,
         )  # fmt: skip
         return number
@@ -119,7 +120,7 @@ async def test_a_bot_with_groups_and_private_chats(database):
             await qq.says(ANN, f"第{number}句", message_id=100 + number)
         said_at = next(CLOCK)
         first = await qq.says(BO, "周六爬山，早上八点南门集合", message_id=200, time=said_at)
-        await qq.says(ANN, "好的，我带水", quotes=first, message_id=201)
+        await qq.says(ANN, "好的，我带水", quotes=first, message_id=201, time=said_at)
         await qq.says(LI, "gone in a moment", message_id=202)
         recall = {"post_type": "notice", "notice_type": "group_recall", "group_id": 7, "message_id": 202}
         await qq.event(user_id=LI, operator_id=LI, **recall)
@@ -130,6 +131,7 @@ async def test_a_bot_with_groups_and_private_chats(database):
 
         # The other account hears the same in the group, with ids of its own.
         await other.says(BO, "周六爬山，早上八点南门集合", message_id=300, time=said_at)
+        await other.says(ANN, "好的，我带水", quotes=300, message_id=303, time=said_at)
         await other.says(BOT, shown, message_id=302)
         await other.says(LI, "算我一个", message_id=301, quotes=300)
         assert "早上八点南门集合" in await other.answer_to(LI, "几点集合？")
@@ -153,7 +155,7 @@ async def test_a_bot_with_groups_and_private_chats(database):
         by_id = {one.id: one for one in stored}
         assert (by_id["200"].sender_id, by_id["200"].sender_name) == (str(BO), "小明")
         assert (by_id["201"].sender_id, by_id["201"].reply_to) == (str(ANN), "200")
-        assert not {"202", "300", "302"} & by_id.keys()
+        assert not {"202", "300", "302", "303"} & by_id.keys()
         assert by_id["301"].reply_to == "200"
         answers = [one for one in stored if one.role is roomlore.Role.ASSISTANT]
         assert [(one.sender_id, by_id[one.reply_to].text) for one in answers] == [

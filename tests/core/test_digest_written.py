@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.digest.talks import Talk
-from roomlore.core.digest.written import MAX_WINDOWS, read_written, windows_of
+from roomlore.core.digest.written import MAX_WINDOWS, read_written, reasons_for_log, windows_of
+from roomlore.core.evolution.requests import Rejected
 from roomlore.core.models import Entry, Link, LinkKind, StoredMessage
 from roomlore.testing.builders import START
 
@@ -154,3 +155,13 @@ def test_hostile_answers_cost_little(unit):
     began = time.process_time()
     read(unit * (60_000 // len(unit)))
     assert time.process_time() - began < 5
+
+
+def test_reasons_for_the_log_quote_nothing():
+    reasons = [
+        "No cited message speaks of the name 'Anna'.",
+        'No cited message speaks of the name "O\'Neil".',
+        "It is empty.",
+    ]
+    refused = [Rejected(1, "line", reason) for reason in (*reasons, "No cited message speaks of the name '小明'.")]
+    assert reasons_for_log(refused) == {"No cited message speaks of the name ….": 3, "It is empty.": 1}

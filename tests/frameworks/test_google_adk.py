@@ -223,6 +223,16 @@ async def test_nobody_finds_what_they_may_not_know(lore, sessions):
     assert await found("room:team", **ANN) == ["The word is open"]
 
 
+async def test_forgetting_a_person_leaves_what_is_kept_of_the_application(lore):
+    service = RoomloreSessionService(lore)
+    state = {"app:currency": "EUR", "user:home": "Oslo", "day": "Monday"}
+    await service.create_session(**ANN, session_id="rome", state=state)
+    await lore.privacy.forget("ann")
+    assert await service.get_session(**ANN, session_id="rome") is None
+    assert await service.get_user_state(**ANN) == {}
+    assert (await service.create_session(app_name="trips", user_id="bo")).state == {"app:currency": "EUR"}
+
+
 async def test_a_trouble_of_the_memory_leaves_the_agent_alone(caplog):
     async with roomlore.open("sqlite://", background=False) as lore:
         memory = RoomloreMemoryService(lore)

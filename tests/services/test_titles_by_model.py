@@ -108,7 +108,8 @@ async def test_it_can_be_turned_off(monkeypatch):
     ["Invoices cost 5000 dollars", "Gardening in the spring", "", "x" * 200, "数据库改用 Oracle 数据库"],
     ids=["a number", "no word", "empty", "long", "a name"],
 )
-async def test_a_title_that_its_messages_do_not_support_gives_way(monkeypatch, title):
+async def test_a_title_that_its_messages_do_not_support_gives_way(monkeypatch, title, caplog):
+    caplog.set_level("INFO")
     async with opened(naming(("database", title), ("野餐", "星期六去森林公园野餐")), monkeypatch) as (
         lore,
         server,
@@ -121,6 +122,8 @@ async def test_a_title_that_its_messages_do_not_support_gives_way(monkeypatch, t
         clock.advance(2 * 3_600)
         await lore.jobs.catch_up()
         assert len(server.requests) == 1, "it is not asked again until the thread grows"
+    (refused,) = [one.refused for one in caplog.records if hasattr(one, "refused")]
+    assert not any(word in str(refused) for word in ("5000", "Oracle"))
 
 
 @pytest.mark.parametrize(
@@ -259,6 +262,36 @@ async def test_if_no_model_answers_it_is_tried_again_in_an_hour(monkeypatch):
         clock.advance(3_600)
         await lore.jobs.catch_up(seconds=20)
         assert (await titles(lore))["d0"] == "Postgres for the invoices service"
+
+
+async def test_threads_of_a_request_that_failed_are_asked_about_again(monkeypatch):
+    fails = [True]
+    good = (*GOOD, ("kiln", "Kiln at 900 degrees"))
+
+    def script(asked: Asked) -> Any:
+        return Fails() if fails and "kiln" in asked.prompt else naming(*good)(asked)
+
+    async with opened(script, monkeypatch) as (lore, server, clock):
+        for n in range(40):
+            await lore.messages.add(
+                talk(
+                    [f"where is box {n} now?", f"box {n} is in the shed", f"thanks, box {n} found"],
+                    f"b{n}x",
+                    at=60 * (n - 60),
+                )
+            )
+        kiln = talk(["How hot does the kiln get?", "the kiln goes to 900 degrees", "ok, 900 then"], "k", at=120)
+        await lore.messages.add(kiln)
+        await lore.jobs.catch_up(seconds=20)
+        found = await titles(lore)
+        assert found["d0"] == "Postgres for the invoices service"
+        assert found["k0"] != "Kiln at 900 degrees"
+        fails.clear()
+        clock.advance(3_600)
+        asked = len(server.requests)
+        await lore.jobs.catch_up(seconds=20)
+        assert (await titles(lore))["k0"] == "Kiln at 900 degrees"
+        assert len(server.requests) == asked + 1
 
 
 async def test_a_message_changed_while_the_model_writes_gets_no_title_of_its_old_words(monkeypatch):

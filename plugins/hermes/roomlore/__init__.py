@@ -145,7 +145,7 @@ class RoomloreProvider(MemoryProvider):
         query = str(args.get("query") or "").strip()
         if not query:
             return {"error": "Say what to look for in query."}
-        limit = min(max(int(args.get("limit") or LISTED), 1), 50)
+        limit = _limit(args.get("limit"))
         viewer, lore = f"room:{place.room_id}", self._lore()
         found = lore.messages.search(None, query, viewer=viewer, limit=limit)
         recalled = lore.recall.build(
@@ -252,6 +252,12 @@ class RoomloreProvider(MemoryProvider):
             memories.text,
         ]
         return "\n".join(part for part in parts if part)
+
+
+def _limit(given: Any) -> int:
+    """Return how many messages to list. A model may write the number as a word."""
+    number = int(given) if isinstance(given, int) or (isinstance(given, str) and given.isdecimal()) else LISTED
+    return min(max(number, 1), 50)
 
 
 def _others(messages: Sequence[Any], place: Place) -> list[str]:

@@ -1,4 +1,4 @@
-"""Who speaks to Hermes, and where: rooms and people, from what `initialize` is told."""
+"""Read rooms and people from what Hermes' `initialize` is told."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

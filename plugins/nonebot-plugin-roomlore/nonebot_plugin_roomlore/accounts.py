@@ -25,7 +25,7 @@ class Heard:
         if raw.get("post_type") != "message":
             return {**raw, "message_id": self.id_of(raw, own_id)} if "message_id" in raw else raw
         account = str(raw.get("self_id"))
-        said = (room, str(raw.get("user_id")), str(raw.get("time")), str(raw.get("raw_message")))
+        said = (room, str(raw.get("user_id")), str(raw.get("time")), _words(message))
         first, stored_id = self._first.setdefault(said, (account, own_id))
         _cut(self._first)
         if first == account:
@@ -42,6 +42,14 @@ class Heard:
         if segment.get("type") != "reply":
             return segment
         return {**segment, "data": {**segment["data"], "id": self.id_of(raw, segment["data"].get("id"))}}
+
+
+def _words(message: Any) -> str:
+    """Return what is the same for every account: ids of quoted messages and addresses of pictures are not."""
+    if not isinstance(message, list):
+        return str(message)
+    own = {"text": "text", "at": "qq", "face": "id"}
+    return "".join(f"[{one['type']}]{one['data'].get(own.get(one['type'], ''), '')}" for one in message)
 
 
 def _cut(kept: OrderedDict[Any, Any]) -> None:

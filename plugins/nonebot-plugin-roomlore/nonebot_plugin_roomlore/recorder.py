@@ -1,4 +1,4 @@
-"""What the plugin does with roomlore: it stores what is heard in order, and says what matters for an answer."""
+"""Store what is heard, in its order, and say what matters for an answer."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ _ADDED, _REMOVED = "group_increase", "group_decrease"
 
 @dataclass(frozen=True)
 class Remembering:
-    """What matters for an answer. `text` is ready to be shown to a model, as a part of the person's message."""
+    """Context and memories for an answer. `text` is ready to be shown to a model, as a part of the person's message."""
 
     text: str
     context: roomlore.Context | None

@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field
 
 
 class Settings(BaseModel):
-    """What NoneBot's configuration says of roomlore."""
+    """The part of NoneBot's configuration that is about roomlore."""
 
     roomlore_database_url: str | None = None
     """The database; roomlore's own setting if left out."""

@@ -433,8 +433,8 @@ class ThreadTitles(Protocol):
     async def put(
         self, *, tenant: str, room_id: str, titles: Mapping[int, tuple[str, int]], made_by: str, now: datetime
     ) -> None:
-        """Store the titles of threads of a locked room, each with the number of messages that the thread has. An empty
-        one keeps the title that is there."""
+        """Store the titles of threads of a locked room, each with the number of messages that the thread has, 0 to have
+        it made again. An empty one keeps the title that is there."""
 
     async def drop_stale(self, *, tenant: str, room_id: str, threads: Sequence[int]) -> None:
         """No longer make the titles of these threads of a locked room again."""

@@ -267,8 +267,9 @@ async def _keep_state(lore: Lore, app_name: str, user_id: str, session_id: str, 
         else:
             place, plain = room_of(app_name, user_id, session_id), name
         places.setdefault(place, {})[plain] = _json(name, value)
+    of_all = room_of(app_name)  # nobody's: forgetting whoever came first would take it from everybody
     for place, change in places.items():
-        await _keep(lore, place, {"state": change}, user_id=user_id)
+        await _keep(lore, place, {"state": change}, user_id="" if place == of_all else user_id)
 
 
 def _json(name: str, value: Any) -> str:

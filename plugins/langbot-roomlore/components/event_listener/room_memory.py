@@ -1,4 +1,4 @@
-"""What the plugin does with `roomlore serve`: it stores what is heard in order, and says what matters for an answer."""
+"""Store what is heard in `roomlore serve`, in its order, and say what matters for an answer."""
 
 import asyncio
 import logging
@@ -62,16 +62,16 @@ class RoomMemory:
         waits = key in self._answers
         self._answers[key] = reply
         if not waits:
-            self._soon(lambda: self._store_answer(key))
+            self._soon(lambda: self._store_answer(key), lambda: self._answers.pop(key, None))
 
     async def settled(self) -> None:
         """Wait until everything heard so far is stored, or given up."""
         await asyncio.wait([self._last])
 
-    def _soon(self, work: Callable[[], Any]) -> None:
-        self._last = asyncio.ensure_future(self._after(self._last, work))
+    def _soon(self, work: Callable[[], Any], given_up: Callable[[], Any] = lambda: None) -> None:
+        self._last = asyncio.ensure_future(self._after(self._last, work, given_up))
 
-    async def _after(self, before: asyncio.Future[None], work: Callable[[], Any]) -> None:
+    async def _after(self, before: asyncio.Future[None], work: Callable[[], Any], given_up: Callable[[], Any]) -> None:
         await asyncio.wait([before])
         for wait in (*_WAITS_SECONDS, None):
             try:
@@ -80,7 +80,7 @@ class RoomMemory:
             except httpx.HTTPError as error:
                 if wait is None or not _passes(error):
                     log.error("roomlore: 一条消息没有记录：%s", error)
-                    self._answers.clear()
+                    given_up()
                     break
                 await asyncio.sleep(wait)
 

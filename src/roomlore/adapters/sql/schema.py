@@ -174,7 +174,7 @@ thread_titles = Table(
     sqlite_with_rowid=False,
 )
 """The titles of threads that a model wrote. `title`: empty if its answer could not be used. `messages`: how many the
-thread had then; 0 if one of them was changed since, and the title is to be made again."""
+thread had then; 0 if the title is to be made again: one of them was changed since, or the model did not answer."""
 Index(
     "ix_thread_titles_stale",
     thread_titles.c.room_key,

@@ -1,7 +1,8 @@
 """Digests that a model writes: the windows of talks it is shown, and its answer, checked against them."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
@@ -147,6 +148,17 @@ def read_titles(answer: str, window: Window) -> tuple[dict[int, str], list[Rejec
         except InvalidInput as error:
             reading.refused.append(Rejected(piece.line, piece.text[:_LINE], str(error)))
     return {window.talks[name]: title for name, title in reading.titles.items()}, reading.refused
+
+
+_QUOTED = re.compile(r"""(['"]).*\1""", re.DOTALL)
+_LOGGED = 5
+
+
+def reasons_for_log(refused: Iterable[Rejected]) -> dict[str, int]:
+    """Return the most frequent reasons with their counts, without the words of the chat or the model that they
+    quote."""
+    counts = Counter(_QUOTED.sub("…", one.reason) for one in refused)
+    return dict(counts.most_common(_LOGGED))
 
 
 def _take_title(reading: _Reading, value: Mapping[str, Any], said: Mapping[str, str], doubts: Doubts) -> None:

@@ -3,14 +3,14 @@
 import asyncio
 import hashlib
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 
 from roomlore.core.chat import ChatRequest
 from roomlore.core.digest.talks import Talk, is_said, talk_of
-from roomlore.core.digest.written import Window, is_title_due, read_titles, windows_of
+from roomlore.core.digest.written import Window, is_title_due, read_titles, reasons_for_log, windows_of
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.models import Entry
 from roomlore.core.transcript import spoken_text
@@ -60,7 +60,7 @@ class TitleOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came back for one window. `made_by`: the provider and the model, '' if nothing came."""
+    """The answer for one window. `made_by`: the provider and the model, '' if nothing came."""
 
     titles: Mapping[int, str]
     made_by: str = ""
@@ -169,7 +169,9 @@ class ThreadTitler:
         failed = [answer.failed for answer in answers if answer.failed]
         if failed and len(failed) == len(answers):
             return {"named": 0, "through": mark, "failed": failed[0][:200]}
-        named = await self._keep(tenant, room_id, piece, answers, mark, through)
+        pairs = zip(windows, answers, strict=True)
+        unasked = {thread for window, answer in pairs if answer.failed for thread in window.talks.values()}
+        named = await self._keep(tenant, room_id, piece, answers, unasked, mark, through)
         return {"named": named, "through": through, "failed": ""}
 
     async def _due(self, work: UnitOfWork, tenant: str, room_id: str, mark: int, through: int) -> _Piece:
@@ -206,15 +208,22 @@ class ThreadTitler:
             return _Answer({})
         titles, refused = await asyncio.to_thread(read_titles, answer.text, window)
         if refused:
-            reasons = Counter(one.reason for one in refused)
-            log.info("titles by a model were refused", extra={"refused": dict(reasons.most_common(5))})
+            log.info("titles by a model were refused", extra={"refused": reasons_for_log(refused)})
         return _Answer(titles, f"{answer.provider}/{answer.model_id}")
 
     async def _keep(
-        self, tenant: str, room_id: str, piece: _Piece, answers: Sequence[_Answer], mark: int, through: int
+        self,
+        tenant: str,
+        room_id: str,
+        piece: _Piece,
+        answers: Sequence[_Answer],
+        unasked: Set[int],
+        mark: int,
+        through: int,
     ) -> int:
         """Store the titles of the threads whose messages are as they were shown, and move the watermark. Return how
-        many there are. A thread without a usable title is not asked about until it grows."""
+        many there are. A thread without a usable title is not asked about until it grows; one that is `unasked`, since
+        its request failed, is asked about again."""
         here, now = {"tenant": tenant, "room_id": room_id}, self._clock.now()
         titles = {thread: title for answer in answers for thread, title in answer.titles.items()}
         made_by = next((answer.made_by for answer in answers if answer.made_by), "")
@@ -225,7 +234,9 @@ class ThreadTitler:
             same = await self._unchanged(work, here, piece.talks)
             await work.titles.put(
                 **here,
-                titles={thread: (titles.get(thread, ""), piece.sizes[thread]) for thread in same},
+                titles={
+                    thread: (titles.get(thread, ""), 0 if thread in unasked else piece.sizes[thread]) for thread in same
+                },
                 made_by=made_by,
                 now=now,
             )

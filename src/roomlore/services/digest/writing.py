@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.digest.talks import Talk
-from roomlore.core.digest.written import Window, Written, read_written, windows_of
+from roomlore.core.digest.written import Window, Written, read_written, reasons_for_log, windows_of
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.evolution.requests import Mode, Rejected
 from roomlore.core.text import language as language_of
@@ -117,9 +117,8 @@ class Writing:
         return _Part(written, refused, f"{answer.provider}/{answer.model_id}", failed)
 
     def _note(self, room_id: str, parts: Sequence[_Part]) -> None:
-        refused = Counter(one.reason for part in parts for one in part.refused)
-        if refused:
-            extra = {"room": room_id, "refused": dict(refused.most_common(5))}
+        if refused := [one for part in parts for one in part.refused]:
+            extra = {"room": room_id, "refused": reasons_for_log(refused)}
             log.info("lines of a digest by a model were refused", extra=extra)
 
 
