@@ -208,9 +208,9 @@ def small_bots(page: Page):
             f"{name.removesuffix('_bot.py').upper()}_URL": stand_in.url for name, stand_in in bots.items()
         } | {"PORT": str(page.port), "WECOM_AES_KEY": doc_wecom.AES_KEY}
         yield
-    places = {path.name: path.parent for path in page.folder.rglob("*_bot.py")}
+    places = {path.name: path.parent for path in page.folder.rglob("*_bot.py") if path.parent != page.folder}
     lines = {name: (place / name).read_text(encoding="utf-8").split("\n") for name, place in places.items()}
-    shown = (page.folder / "bot.py").read_text(encoding="utf-8")
+    shown = (page.folder / "discord_bot.py").read_text(encoding="utf-8")
     assert shown.split("\n") == lines["discord_bot.py"], "the page shows another"
     assert {name: sum(map(bool, text)) for name, text in lines.items() if sum(map(bool, text)) > 40} == {}
     assert lines.keys() == bots.keys()

@@ -46,6 +46,16 @@ async def test_it_groups_by_what_matters(http, filled, language):
     assert "/console/digest?id=tea" in room
 
 
+@pytest.mark.parametrize(
+    ("language", "one", "three"), [("en", "1 message<", "3 new messages."), ("zh", "1 条消息<", "3 条新消息。")]
+)
+async def test_one_message_is_not_called_messages(http, filled, language, one, three):
+    shown = (await http.get("/console/digest?id=tea", headers={"Accept-Language": language})).text
+    assert one in shown
+    assert three in shown
+    assert "1 messages" not in shown
+
+
 async def test_nothing_new_and_bad_times_are_told(http, filled):
     for since in ("2025-01-01", "yesterday", "昨天", "3 days ago"):
         assert "Nothing new." in (await http.get("/console/digest", params={"id": "tea", "since": since})).text

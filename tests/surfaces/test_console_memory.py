@@ -425,3 +425,18 @@ async def test_a_reader_is_offered_no_change(lore):
         token = re.search(r'name="token" value="([^"]+)"', (await http.get("/console")).text)[1]
         assert (await http.post(path, data={"token": token})).status_code == 403
     assert len(await lore.memories.page("group:g")) == 1
+
+
+@pytest.mark.parametrize("name", ["Summer party", "发布小组"])
+async def test_a_group_with_a_name_is_called_by_it_and_its_id_stays(lore, http, name):
+    await lore.messages.add(Message(id="1", room_id="g-77", sender_id="ann", text="tea 茶"))
+    await lore.rooms.rename("g-77", name)
+    shown = (await http.get("/console/memory?id=group:g-77")).text
+    assert f"<h1><bdi>{name}</bdi></h1>" in shown
+    assert "<code>group:g-77</code>" in shown
+
+
+async def test_where_the_slider_begins_is_a_time_that_the_browser_can_put_in_its_zone(lore, http):
+    await lore.memories.add("group:tea", "Tea is at four 四点喝茶")
+    shown = (await http.get("/console/memory?id=group:tea")).text
+    assert re.search(r'class="ends"><time datetime="[^"]+\+00:00">[^<]+</time><input type="range"', shown)

@@ -37,8 +37,9 @@ class Tongue:
     words: Mapping[str, str]
 
     def say(self, key: str, **values: object) -> str:
-        """Return the text of this key. Raises `KeyError` if there is none."""
-        return self.words[key].format(**values)
+        """Return the text of this key, or of `key.one` if `count` is 1. Raises `KeyError` if there is none."""
+        one = self.words.get(f"{key}.one") if str(values.get("count")) == "1" else None
+        return (one or self.words[key]).format(**values)
 
 
 @cache
