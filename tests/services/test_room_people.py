@@ -100,3 +100,18 @@ async def test_what_cannot_be(lore):
         await lore.rooms.set_kind("", "public")
     with pytest.raises(NotFound):
         await lore.rooms.people("nowhere")
+
+
+async def test_a_room_is_found_by_its_id_or_by_a_name_that_no_other_has(lore):
+    for room_id, name in (("r1", "Allotment 7"), ("r2", "茶"), ("r3", "茶"), ("r4", "r1"), ("r5", "Allotment")):
+        await lore.messages.add(Message(id="1", room_id=room_id, sender_id="ann", text="Hello"))
+        await lore.rooms.rename(room_id, name)
+    assert [await lore.rooms.named(one) for one in ("r1", "allotment 7", "Allotment", "r3")] == ["r1", "r1", "r5", "r3"]
+    with pytest.raises(InvalidInput, match=r"Several rooms are called '茶': r[23], r[23]"):
+        await lore.rooms.named("茶")
+    for nobody in ("llotment", "%", "none"):
+        with pytest.raises(NotFound):
+            await lore.rooms.named(nobody)
+    for nothing in ("", None, 7):
+        with pytest.raises(InvalidInput, match="give its id or its name"):
+            await lore.rooms.named(nothing)

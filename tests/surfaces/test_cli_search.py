@@ -359,3 +359,13 @@ def test_all_rooms_that_a_viewer_may_see_are_searched(chat):
     assert "these rooms" in chat("search", "giraffe", "--viewer", "room:odd").output
     assert "--everywhere" in chat("search", "tea", code=2).output
     assert "viewer is room:" in chat("search", "tea", "--viewer", "someone", code=1).output
+
+
+def test_a_room_may_be_given_by_its_name(chat):
+    chat("rename", "tea", "Tea & Co")
+    assert json.loads(chat("search", "tea & co", "kettle", "--json").output)["room_id"] == "tea"
+    for name in ("threads", "digest", "visible"):
+        assert chat(name, "tea & co", "--json").output == chat(name, "tea", "--json").output
+    assert json.loads(chat("context", "Tea & Co", "--json").output)["message_id"] == "m4"
+    assert "Kettles" in chat("links", "correct", "Tea & Co", "m3", "--answers", "m1").output
+    assert "There is no room" in chat("digest", "Co", code=1).output

@@ -32,6 +32,7 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import headings_of
 
 _ROOMS_AT_ONCE = 200
+_LISTED = 5
 _MAX_HEADINGS = 500
 
 
@@ -58,6 +59,24 @@ class RoomService:
         """Return the room. Raise `NotFound` if no message was ever stored in it."""
         async with self._storage.reading() as work:
             return await self._find(work, room_id)
+
+    async def named(self, name: str) -> str:
+        """Return the id of the room with this id, or else of the only room with this name, whatever its case in ASCII.
+
+        Raise `NotFound` if there is none, `InvalidInput` that lists some ids if several rooms have the name.
+        """
+        if not isinstance(name, str) or not name:
+            raise InvalidInput(f"The room is {name!r:.60}; give its id or its name.")
+        async with self._storage.reading() as work:
+            if await work.rooms.find(tenant=self._tenant, room_id=name) is not None:
+                return name
+            like = await work.rooms.named_like(tenant=self._tenant, part=name, limit=_ROOMS_AT_ONCE)
+        found = [room.room_id for room in like if room.name.casefold() == name.casefold()]
+        if not found:
+            raise unknown_room(name)
+        if len(found) > 1:
+            raise InvalidInput(f"Several rooms are called {name!r:.80}: {', '.join(found[:_LISTED])}. Give an id.")
+        return found[0]
 
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is

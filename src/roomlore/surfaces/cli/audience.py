@@ -132,7 +132,7 @@ def _time(at: datetime | None) -> str:
 
 def visible(
     ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id.")],
+    room: Annotated[str, typer.Argument(help="The room's id or name.")],
     scope: Annotated[
         str | None,
         typer.Option(help="Only memories about user:<id>, agent:<id> or group:<id>; else of the room and its people."),
@@ -143,8 +143,7 @@ def visible(
     """Show which memories may be shown in a room, and why."""
 
     async def work(lore: Lore) -> list[Visibility]:
-        await lore.rooms.get(room)
-        return await lore.memories.visible(f"room:{room}", scope=scope)
+        return await lore.memories.visible(f"room:{await lore.rooms.named(room)}", scope=scope)
 
     every = frame_of(ctx).run(work)
     found = [one for one in every if not (withheld and one.shown)]

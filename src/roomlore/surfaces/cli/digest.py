@@ -33,7 +33,7 @@ _INDENT = 4
 
 def digest(
     ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id.")],
+    room: Annotated[str, typer.Argument(help="The room's id or name.")],
     reader: Annotated[
         str | None,
         typer.Option(
@@ -72,9 +72,10 @@ def digest(
     async def work(lore: Lore) -> tuple[Digest, ZoneInfo]:
         zone = lore.settings.search.zone
         begin = None if since is None else moment("--since", since, now=lore.now(), zone=zone, edge="start")
-        made = await lore.digest(room, since=begin, for_user=reader, max_tokens=max_tokens, viewer=viewer, mode=mode)
+        here = await lore.rooms.named(room)
+        made = await lore.digest(here, since=begin, for_user=reader, max_tokens=max_tokens, viewer=viewer, mode=mode)
         if mark_read and made.for_user is not None:
-            await lore.rooms.mark_read(room, made.for_user)
+            await lore.rooms.mark_read(here, made.for_user)
         return made, zone
 
     made, zone = frame_of(ctx).run(work)

@@ -19,7 +19,7 @@ app = typer.Typer(
     cls=Group, no_args_is_help=True, help="Correct what a message answers; threads and contexts follow at once."
 )
 
-Room = Annotated[str, typer.Argument(help="The room's id.")]
+Room = Annotated[str, typer.Argument(help="The room's id or name.")]
 Message = Annotated[str, typer.Argument(help=show.MESSAGE_HELP)]
 By = Annotated[str, typer.Option(help="The name of who corrects it, for the log.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -46,10 +46,11 @@ def correct(
         raise typer.BadParameter("Give --answers MESSAGE or --nothing.")
 
     async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
-        known = await lore.messages.named(room, message)
-        answered = None if answers is None else await lore.messages.named(room, answers)
-        entry = await lore.links.correct(room, known, answers=answered, by=by)
-        return entry, None if answered is None else (await lore.messages.get(room, answered)).message
+        here = await lore.rooms.named(room)
+        known = await lore.messages.named(here, message)
+        answered = None if answers is None else await lore.messages.named(here, answers)
+        entry = await lore.links.correct(here, known, answers=answered, by=by)
+        return entry, None if answered is None else (await lore.messages.get(here, answered)).message
 
     entry, answered = frame_of(ctx).run(work)
     _tell(entry, answered, as_json=as_json)
@@ -60,7 +61,8 @@ def undo(ctx: typer.Context, room: Room, message: Message, by: By = _CALLER, as_
     """Take the correction of a message back."""
 
     async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
-        entry = await lore.links.undo(room, await lore.messages.named(room, message), by=by)
+        here = await lore.rooms.named(room)
+        entry = await lore.links.undo(here, await lore.messages.named(here, message), by=by)
         return entry, await _answered(lore, entry)
 
     entry, answered = frame_of(ctx).run(work)
@@ -100,7 +102,7 @@ def log(
     """Show the corrections of a room, the newest first."""
 
     async def work(lore: Lore) -> list[Correction]:
-        return await lore.links.corrections(room, before=before, limit=limit)
+        return await lore.links.corrections(await lore.rooms.named(room), before=before, limit=limit)
 
     found = frame_of(ctx).run(work)
     if as_json:

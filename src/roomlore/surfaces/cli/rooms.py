@@ -74,7 +74,7 @@ def rename(
 
 def threads(
     ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id.")],
+    room: Annotated[str, typer.Argument(help="The room's id or name.")],
     thread: Annotated[
         str | None,
         typer.Option(
@@ -96,11 +96,12 @@ def threads(
 
 def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> tuple[list[tuple[int, Thread]], dict[str, str]]:
+        here = await lore.rooms.named(room)
         found: list[tuple[int, Thread]] = []
-        while page := await lore.rooms.threads(room, after=found[-1][0] if found else 0, limit=_PAGE):
+        while page := await lore.rooms.threads(here, after=found[-1][0] if found else 0, limit=_PAGE):
             found = (found + page)[-limit:]
         async with lore.storage.reading() as unit:
-            return found, await unit.rooms.participants(tenant=lore.tenant, room_id=room)
+            return found, await unit.rooms.participants(tenant=lore.tenant, room_id=here)
 
     found, names = frame.run(work)
     if as_json:
@@ -124,7 +125,8 @@ def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bo
 
 def _show_thread(frame: Frame, room: str, message: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> list[Entry]:
-        return await lore.rooms.thread(room, await lore.messages.named(room, message), limit=limit)
+        here = await lore.rooms.named(room)
+        return await lore.rooms.thread(here, await lore.messages.named(here, message), limit=limit)
 
     entries = frame.run(work)
     if as_json:
@@ -225,7 +227,7 @@ _NAMES = 11
 
 def context(
     ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id.")],
+    room: Annotated[str, typer.Argument(help="The room's id or name.")],
     message: Annotated[
         str | None,
         typer.Argument(
@@ -249,10 +251,11 @@ def context(
     """Show the messages that matter for a message, each with its score, signals and reason."""
 
     async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo, Heading | None]:
-        known = None if message is None else await lore.messages.named(room, message)
-        built = await lore.context.build(room, known, strategy=strategy, max_messages=most, max_tokens=max_tokens)
-        made = await lore.rooms.headings(room, [built.message_id])
-        trigger = await lore.messages.get(room, built.message_id)
+        here = await lore.rooms.named(room)
+        known = None if message is None else await lore.messages.named(here, message)
+        built = await lore.context.build(here, known, strategy=strategy, max_messages=most, max_tokens=max_tokens)
+        made = await lore.rooms.headings(here, [built.message_id])
+        trigger = await lore.messages.get(here, built.message_id)
         return built, trigger, lore.settings.search.zone, made.get(built.message_id)
 
     if as_prompt and (as_json or explain):
@@ -306,7 +309,9 @@ def search(
     ctx: typer.Context,
     words: Annotated[
         list[str],
-        typer.Argument(metavar="[ROOM] QUERY", help="The room's id, and a few words or a question without quotes."),
+        typer.Argument(
+            metavar="[ROOM] QUERY", help="The room's id or name, and a few words or a question without quotes."
+        ),
     ],
     viewer: Annotated[
         str | None,
@@ -346,7 +351,7 @@ def search(
         zone = lore.settings.search.zone
         # The library checks the mode and names the valid ones.
         answer = await lore.messages.search(
-            room,
+            None if room is None else await lore.rooms.named(room),
             " ".join(query),
             viewer=viewer,
             limit=limit,
