@@ -101,6 +101,15 @@ async def remembered(lore: roomlore.Lore, rooms: int = ROOMS) -> None:
     assert sorted(sources) == sorted({f"room {number}" for number in range(rooms)})
 
 
+async def finished(lore: roomlore.Lore) -> None:
+    """Waits until all jobs are done: a memory is there a moment before its job has ended."""
+
+    async def all_done() -> bool:
+        return {job.status for job in await lore.jobs.page()} == {"done"}
+
+    await until(all_done, seconds=LONG)
+
+
 async def asked(server: ModelServer, count: int) -> None:
     async def so_often() -> bool:
         return len(server.requests) >= count
@@ -120,8 +129,8 @@ async def test_told_to_end_it_leaves_the_rest_to_the_next(url, server, programs,
         assert len(await memories(lore)) < ROOMS
         second, _ = await programs.worker()
         await remembered(lore)
+        await finished(lore)
         await end(second)
-        assert {job.status for job in await lore.jobs.page()} == {"done"}
         assert len(server.requests) == ROOMS
 
 

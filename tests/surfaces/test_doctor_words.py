@@ -90,7 +90,7 @@ def test_nothing_to_do_is_said_as_nothing(language):
     ("part", "english", "chinese"),
     [
         ("disk", "disk", "磁盘"),
-        ("provider near", "provider near", "供应商 near"),
+        ("provider near", "provider near", "服务商 near"),
         ("model 聊天", "model 聊天", "模型 聊天"),
     ],
 )
