@@ -109,6 +109,10 @@ async def test_a_room_is_found_by_its_id_or_by_a_name_that_no_other_has(lore):
     assert [await lore.rooms.named(one) for one in ("r1", "allotment 7", "Allotment", "r3")] == ["r1", "r1", "r5", "r3"]
     with pytest.raises(InvalidInput, match=r"Several rooms are called '茶': r[23], r[23]"):
         await lore.rooms.named("茶")
+    for number in range(201):
+        await lore.messages.add(Message(id="1", room_id=f"plot {number}", sender_id="ann", text="Hello"))
+        await lore.rooms.rename(f"plot {number}", f"Allotment {number + 10}")
+    assert await lore.rooms.named("Allotment") == "r5"
     for nobody in ("llotment", "%", "none"):
         with pytest.raises(NotFound):
             await lore.rooms.named(nobody)

@@ -200,9 +200,9 @@ class Rooms(Protocol):
     async def partly_public(self, *, tenant: str) -> list[Room]:
         """Return the rooms that were public at some times and not at others, by id."""
 
-    async def named_like(self, *, tenant: str, part: str, limit: int) -> list[Room]:
+    async def named_like(self, *, tenant: str, part: str, limit: int, whole: bool = False) -> list[Room]:
         """Return rooms whose id or name contains `part`, whatever its case in ASCII, those with the latest message
-        first."""
+        first. `whole`: only those whose id or name is the part."""
 
     async def speakers(
         self, *, tenant: str, part: str, room_ids: Collection[str] | None, limit: int, offset: int = 0

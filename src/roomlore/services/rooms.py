@@ -70,7 +70,7 @@ class RoomService:
         async with self._storage.reading() as work:
             if await work.rooms.find(tenant=self._tenant, room_id=name) is not None:
                 return name
-            like = await work.rooms.named_like(tenant=self._tenant, part=name, limit=_ROOMS_AT_ONCE)
+            like = await work.rooms.named_like(tenant=self._tenant, part=name, limit=_ROOMS_AT_ONCE, whole=True)
         found = [room.room_id for room in like if room.name.casefold() == name.casefold()]
         if not found:
             raise unknown_room(name)

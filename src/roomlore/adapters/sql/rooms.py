@@ -33,6 +33,7 @@ from roomlore.adapters.sql.rows import (
     escape,
     from_micros,
     from_micros_or_none,
+    literal,
     mapping_text,
     names_text,
     to_micros,
@@ -333,8 +334,8 @@ class SqlRooms(Repository):
     async def partly_public(self, *, tenant: str) -> list[Room]:
         return [ROOM.read(row) for row in await self._sql.fetch(_PARTLY_PUBLIC, tenant=escape(tenant))]
 
-    async def named_like(self, *, tenant: str, part: str, limit: int) -> list[Room]:
-        pattern = containing(part)
+    async def named_like(self, *, tenant: str, part: str, limit: int, whole: bool = False) -> list[Room]:
+        pattern = literal(part) if whole else containing(part)
         rows = await self._sql.fetch(_NAMED_LIKE, tenant=escape(tenant), pattern=pattern, count=limit, start=0)
         return [ROOM.read(row) for row in rows]
 

@@ -51,10 +51,14 @@ def _read(found: re.Match[str]) -> str:
     return "\x00" if spelling == "0" else chr(int(spelling[1:], 16))
 
 
+def literal(text: str) -> str:
+    """Return the pattern of LIKE, with `!` as its escape, that only this text fits."""
+    return _WILD.sub(r"!\g<0>", escape(text))
+
+
 def containing(part: str) -> str:
     """Return the pattern of LIKE, with `!` as its escape, of the texts that contain a part."""
-    literal = _WILD.sub(r"!\g<0>", escape(part))
-    return f"%{literal}%"
+    return f"%{literal(part)}%"
 
 
 def escape_or_none(text: str | None) -> str | None:

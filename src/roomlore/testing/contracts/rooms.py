@@ -230,6 +230,16 @@ class RoomsContract:
             assert [room.room_id for room in await of(limit=2, offset=1)] == ["房间", "b"]
             for part, names in (("", ["a", "房间", "b", "empty"]), ("EMP", ["empty"]), ("间", ["房间"]), ("%", [])):
                 assert [one.room_id for one in await work.rooms.named_like(tenant=TENANT, part=part, limit=9)] == names
+            for part, names in (
+                ("EMPTY", ["empty"]),
+                ("empt", []),
+                ("房间", ["房间"]),
+                ("间", []),
+                ("%", []),
+                ("_", []),
+            ):
+                found = await work.rooms.named_like(tenant=TENANT, part=part, limit=9, whole=True)
+                assert [one.room_id for one in found] == names
             assert await of(limit=1) == [await work.rooms.find(tenant=TENANT, room_id="a")]
             for person, rooms in (("bo", ["b", "empty"]), ("ann", ["a", "b", "房间"]), ("eve", [])):
                 found = await work.rooms.of_person(tenant=TENANT, person_id=person)
