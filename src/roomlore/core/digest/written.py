@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 from roomlore.core.digest.talks import Talk
@@ -93,24 +94,31 @@ class _Reading:
     refused: list[Rejected] = field(default_factory=list)
 
 
+def _read(
+    answer: str, window: Window, said: Mapping[str, str], take: Callable[[_Reading, Mapping[str, Any], Doubts], None]
+) -> _Reading:
+    """Have each piece of an answer taken, and note why it is refused if `take` raises `InvalidInput`."""
+    reading = _Reading(window)
+    pieces, _ = find_pieces(answer, None)
+    texts = [text for piece in pieces if piece.value is not None for text in _texts(piece.value)]
+    doubts = Doubts(window.text, Conversation(said, texts), {})
+    for piece in pieces:
+        try:
+            if piece.value is None:
+                raise InvalidInput(piece.fault)
+            take(reading, piece.value, doubts)
+        except InvalidInput as error:
+            reading.refused.append(Rejected(piece.line, piece.text[:_LINE], str(error)))
+    return reading
+
+
 def read_written(answer: str, window: Window) -> tuple[dict[int, Written], list[Rejected]]:
     """Return what can be used of an answer, by the numbers of the talks, and what is refused, with the reasons.
 
     A sentence must cite messages of one talk that the window shows, and say nothing that these do not speak of.
     """
-    reading = _Reading(window)
-    pieces, _ = find_pieces(answer, None)
-    values = [piece.value for piece in pieces if piece.value is not None]
     said = lines_of(window.text)
-    conversation = Conversation(said, [text for value in values for text in _texts(value)])
-    doubts = Doubts(window.text, conversation, {})
-    for piece in pieces:
-        try:
-            if piece.value is None:
-                raise InvalidInput(piece.fault)
-            _take(reading, piece.value, said, doubts)
-        except InvalidInput as error:
-            reading.refused.append(Rejected(piece.line, piece.text[:_LINE], str(error)))
+    reading = _read(answer, window, said, partial(_take, said))
     named = set(reading.titles) | set(reading.lines)
     made = {name: Written(reading.titles.get(name, ""), tuple(reading.lines[name])) for name in named}
     return {window.talks[name]: one for name, one in made.items() if one.lines}, reading.refused
@@ -135,18 +143,9 @@ def read_titles(answer: str, window: Window) -> tuple[dict[int, str], list[Rejec
     A title must have a word of its talk, say nothing that its messages do not speak of, and owe nothing to a message
     that gives orders.
     """
-    reading = _Reading(window)
-    pieces, _ = find_pieces(answer, None)
-    said = {handle: line for handle, line in lines_of(window.text).items() if not is_order(line.partition(": ")[2])}
-    texts = [text for piece in pieces if piece.value is not None for text in _texts(piece.value)]
-    doubts = Doubts(window.text, Conversation(lines_of(window.text), texts), {})
-    for piece in pieces:
-        try:
-            if piece.value is None:
-                raise InvalidInput(piece.fault)
-            _take_title(reading, piece.value, said, doubts)
-        except InvalidInput as error:
-            reading.refused.append(Rejected(piece.line, piece.text[:_LINE], str(error)))
+    said = lines_of(window.text)
+    told = {handle: line for handle, line in said.items() if not is_order(line.partition(": ")[2])}
+    reading = _read(answer, window, said, partial(_take_title, told))
     return {window.talks[name]: title for name, title in reading.titles.items()}, reading.refused
 
 
@@ -161,7 +160,7 @@ def reasons_for_log(refused: Iterable[Rejected]) -> dict[str, int]:
     return dict(counts.most_common(_LOGGED))
 
 
-def _take_title(reading: _Reading, value: Mapping[str, Any], said: Mapping[str, str], doubts: Doubts) -> None:
+def _take_title(said: Mapping[str, str], reading: _Reading, value: Mapping[str, Any], doubts: Doubts) -> None:
     name = find(_text(value, "talk"), {one: one for one in reading.window.talks})
     title = _checked(_text(value, "title"), _TITLE)
     its = [handle for handle, (_, talk) in reading.window.messages.items() if talk == name and handle in said]
@@ -175,7 +174,7 @@ def _texts(value: Mapping[str, Any]) -> Iterator[str]:
     yield from (text for name in ("text", "title") if isinstance(text := value.get(name), str))
 
 
-def _take(reading: _Reading, value: Mapping[str, Any], said: Mapping[str, str], doubts: Doubts) -> None:
+def _take(said: Mapping[str, str], reading: _Reading, value: Mapping[str, Any], doubts: Doubts) -> None:
     """Take a title or a sentence. Raise `InvalidInput` with the reason why not."""
     if "title" in value and "text" not in value:
         name = find(_text(value, "talk"), {one: one for one in reading.window.talks})
