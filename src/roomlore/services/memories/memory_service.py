@@ -265,7 +265,8 @@ class MemoryService:
         found = await self._writer.head(memory_id)
         if viewer is None:
             return found
-        await self._check_led(memory_id, found, viewer)
+        if memory_id != found.memory_id:
+            await self._check_led(memory_id, found, viewer)
         seen = await self._visible([found], viewer)
         if not seen:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
@@ -273,8 +274,8 @@ class MemoryService:
 
     async def _check_led(self, memory_id: str, head: Memory, viewer: str) -> None:
         """Raise `NotFound` unless the viewer may see the version with this id and be led from it to the head."""
-        await self.get(memory_id, viewer=viewer)
-        if not await self._leads(await self.get(memory_id), head, viewer):
+        version = await self.get(memory_id)
+        if not (await self._visible([version], viewer) and await self._leads(version, head, viewer)):
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
 
     async def _leads(self, version: Memory, head: Memory, viewer: str) -> bool:
