@@ -46,24 +46,26 @@ class PostgresConnection:
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled = statement.on(self.dialect)
-        with translated(), self._noticing():
+        with self._call():
             cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
             return await cursor.fetchall() if cursor.description else []
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        with translated(), self._noticing():
+        with self._call():
             async with self._driver.cursor() as cursor:
                 await cursor.executemany(statement.on(self.dialect).sql, rows)
 
     async def run(self, sql: str) -> None:
-        with translated(), self._noticing():
+        with self._call():
             await self._driver.execute(sql.encode())
 
     @contextmanager
-    def _noticing(self) -> Iterator[None]:
-        """Note a cancellation: psycopg may then count on a prepared statement that the server does not have."""
+    def _call(self) -> Iterator[None]:
+        """Translate errors, and note a cancellation: psycopg may then count on a prepared statement that the server
+        does not have."""
         try:
-            yield
+            with translated():
+                yield
         except asyncio.CancelledError:
             self.interrupted = True
             raise
