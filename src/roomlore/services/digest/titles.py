@@ -6,9 +6,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import timedelta, tzinfo
+from datetime import timedelta
 
-from roomlore.core.chat import ChatRequest
 from roomlore.core.digest.talks import Talk, is_said, talk_of
 from roomlore.core.digest.written import Window, is_title_due, read_titles, reasons_for_log, windows_of
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
@@ -21,7 +20,7 @@ from roomlore.ports.language import Prompts
 from roomlore.ports.scheduling import rooms_behind
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import NEWEST
-from roomlore.services.digest.writing import Models, language_for
+from roomlore.services.digest.writing import Models, WritingOptions, ask, language_for
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +47,10 @@ _ROOMS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TitleOptions:
-    """The settings of titles. `model`: of the registry. `timeout_seconds`: for one request. `zone`: of the times that
-    the model is shown. `days`: how old the newest message of a thread may be."""
+class TitleOptions(WritingOptions):
+    """The settings of titles. `timeout_seconds`: for one request. `days`: how old the newest message of a thread may
+    be."""
 
-    model: str
-    timeout_seconds: float
-    zone: tzinfo
     days: int
 
 
@@ -193,15 +189,16 @@ class ThreadTitler:
     async def _asked(self, window: Window, talks: Mapping[int, Talk], gate: asyncio.Semaphore) -> _Answer:
         texts = [entry.message.text for number in window.talks.values() for entry in talks[number].entries]
         try:
-            async with gate, asyncio.timeout(self._options.timeout_seconds):
-                prompt = await self._prompts.find(_PROMPT, language=language_for((), texts))
-                asked = prompt.fill({"conversations": window.text})
-                request = ChatRequest(messages=({"role": "user", "content": asked},), max_tokens=_ANSWER_TOKENS)
-                answer = await self._models.complete(
-                    self._options.model, request, timeout_seconds=self._options.timeout_seconds
+            async with gate:
+                answer = await ask(
+                    self._models,
+                    self._prompts,
+                    self._options,
+                    _PROMPT,
+                    language=language_for((), texts),
+                    max_tokens=_ANSWER_TOKENS,
+                    values={"conversations": window.text},
                 )
-        except TimeoutError:
-            return _Answer({}, failed=f"the model took longer than {self._options.timeout_seconds:g} s")
         except (ModelUnavailable, NotFound) as error:
             return _Answer({}, failed=str(error))
         except BadModelOutput:

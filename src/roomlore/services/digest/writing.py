@@ -45,6 +45,28 @@ class WritingOptions:
     zone: tzinfo
 
 
+async def ask(
+    models: Models,
+    prompts: Prompts,
+    options: WritingOptions,
+    name: str,
+    *,
+    language: Language,
+    max_tokens: int,
+    values: Mapping[str, str],
+) -> ChatAnswer:
+    """Return the answer to the prompt of this name. Raise `ModelUnavailable`, also if it takes too long, `NotFound` and
+    `BadModelOutput`."""
+    try:
+        async with asyncio.timeout(options.timeout_seconds):
+            prompt = await prompts.find(name, language=language)
+            request = ChatRequest(messages=({"role": "user", "content": prompt.fill(values)},), max_tokens=max_tokens)
+            return await models.complete(options.model, request, timeout_seconds=options.timeout_seconds)
+    except TimeoutError:
+        late = f"the model took longer than {options.timeout_seconds:g} s"
+        raise ModelUnavailable(late, cause="timeout") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """The texts of a model about conversations, by their numbers. `model`: its provider and id, None if nothing came.
@@ -101,15 +123,15 @@ class Writing:
 
     async def _part(self, window: Window, language: Language, words: int) -> _Part:
         try:
-            async with asyncio.timeout(self._options.timeout_seconds):
-                prompt = await self._prompts.find(_PROMPT, language=language)
-                asked = prompt.fill({"conversations": window.text, "words": str(words)})
-                request = ChatRequest(messages=({"role": "user", "content": asked},), max_tokens=_ANSWER_TOKENS)
-                answer = await self._models.complete(
-                    self._options.model, request, timeout_seconds=self._options.timeout_seconds
-                )
-        except TimeoutError:
-            return _Part({}, failed=f"the model took longer than {self._options.timeout_seconds:g} s")
+            answer = await ask(
+                self._models,
+                self._prompts,
+                self._options,
+                _PROMPT,
+                language=language,
+                max_tokens=_ANSWER_TOKENS,
+                values={"conversations": window.text, "words": str(words)},
+            )
         except (ModelUnavailable, BadModelOutput, NotFound) as error:
             return _Part({}, failed=str(error))
         written, refused = await asyncio.to_thread(read_written, answer.text, window)
