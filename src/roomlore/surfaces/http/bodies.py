@@ -29,8 +29,17 @@ from starlette.requests import ClientDisconnect, Request
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS, MAX_ROOM_NAME
 from roomlore.core.linking.corrections import MAX_BY_CHARS
-from roomlore.core.models import Role
-from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT
+from roomlore.core.models import Message, Role
+from roomlore.core.records import (
+    FIELDS,
+    FIRST_UNIX,
+    LAST_UNIX,
+    ROOM_NAMES,
+    UNIX_TEXT,
+    from_record,
+    parse_time,
+    with_own_names,
+)
 from roomlore.settings import Settings
 from roomlore.settings.sections import StrategyName
 from roomlore.surfaces.findings import in_words
@@ -489,3 +498,18 @@ def one_room(values: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"{' and '.join(given)} name different rooms; give one of them.")
     rest = {name: value for name, value in values.items() if name not in ROOM_NAMES}
     return rest | ({"room_id": next(iter(given.values()))} if given else {})
+
+
+def read_message(record: Any) -> Message:
+    """Return the message of a JSON object, whose fields may have their other names. Raise `InvalidInput`, also for a
+    time that cannot be read: who sends it can mend it, and an estimated time would hide the mistake."""
+    if not isinstance(record, Mapping):
+        return from_record(record).message
+    named = with_own_names(record)
+    message = from_record(named).message
+    given = named.get("sent_at")
+    if given is not None and parse_time(given) is None:
+        raise InvalidInput(
+            f"sent_at is {given!r:.60}; give ISO 8601 such as 2024-05-01T12:30:00Z or a Unix time, or leave it out."
+        )
+    return message

@@ -38,7 +38,6 @@ from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore.surfaces.http.message_bodies import read_message
 from roomlore.surfaces.http.paths import (
     MOST,
     After,
@@ -634,7 +633,7 @@ def _settings(room_id: str, settings: Mapping[str, tuple[Any, str]]) -> RoomSett
 
 def _read_batch(body: Any) -> list[Message]:
     if not isinstance(body, dict) or "messages" not in body:
-        return [read_message(body)]
+        return [bodies.read_message(body)]
     if set(body) != {"messages"} or not isinstance(body["messages"], list):
         raise InvalidInput('A batch is {"messages": [...]} and nothing else; on_conflict belongs in the query.')
     return [_read_one(place, record) for place, record in enumerate(body["messages"])]
@@ -642,6 +641,6 @@ def _read_batch(body: Any) -> list[Message]:
 
 def _read_one(place: int, record: Any) -> Message:
     try:
-        return read_message(record)
+        return bodies.read_message(record)
     except InvalidInput as error:
         raise InvalidInput(f"messages[{place}]: {error}") from error

@@ -22,7 +22,6 @@ from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, inlined, needs_one, one_room
 from roomlore.surfaces.http.event_stream import EventStream, event, failure, written
 from roomlore.surfaces.http.guard import Writer
-from roomlore.surfaces.http.message_bodies import read_message
 from roomlore.surfaces.http.problems import Problem
 from roomlore.surfaces.jsonable import NAMES, named
 from roomlore.surfaces.shapes import model_of, request_of
@@ -99,7 +98,7 @@ class _Reply(Body):
         if self.room_id is not None and record.setdefault("room_id", self.room_id) != self.room_id:
             raise InvalidInput("The body and its message name different rooms; give one of them.")
         try:
-            return read_message(record)
+            return bodies.read_message(record)
         except InvalidInput as error:
             raise InvalidInput(f"message: {error}") from error
 
