@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+import roomlore
+
 HERE = Path(__file__).parent
 
 
@@ -11,3 +13,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Only whoever names this folder means it: `make tests` has none of these frameworks."""
     named = (Path(argument.split("::")[0]).resolve() for argument in config.args)
     return None if any(HERE in (path, *path.parents) for path in named) else True
+
+
+@pytest.fixture
+async def lore():
+    async with roomlore.open("sqlite://", background=False) as opened:
+        yield opened

@@ -40,12 +40,6 @@ def _asked():
     ASKED.clear()
 
 
-@pytest.fixture
-async def lore():
-    async with roomlore.open("sqlite://", background=False) as opened:
-        yield opened
-
-
 def agent_of(*providers):
     return Agent(client=Scripted(), instructions="You help.", context_providers=list(providers))
 

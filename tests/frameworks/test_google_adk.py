@@ -71,12 +71,6 @@ async def answer(runner, text, session="s1", user="ann"):
 
 
 @pytest.fixture
-async def lore():
-    async with roomlore.open("sqlite://", background=False) as opened:
-        yield opened
-
-
-@pytest.fixture
 def sessions(lore):
     return RoomloreSessionService(lore)
 

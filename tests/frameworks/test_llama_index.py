@@ -82,12 +82,6 @@ def _asked():
     ASKED.clear()
 
 
-@pytest.fixture
-async def lore():
-    async with roomlore.open("sqlite://", background=False) as opened:
-        yield opened
-
-
 def memory_of(*blocks, session="s1", tokens=80):
     return Memory.from_defaults(
         session_id=session,
