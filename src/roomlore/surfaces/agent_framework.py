@@ -1,13 +1,13 @@
 """A context provider and a history for Microsoft Agent Framework. Need the extra `agent-framework`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from roomlore import ConversationMessage, InvalidInput, Lore, NotFound, Role, StoredMessage, SyncLore
 from roomlore import Message as OwnMessage
 from roomlore.core.raw_payloads import Readable, call_line, give_back, keep, plain_json
 from roomlore.core.sessions.window import shown
-from roomlore.surfaces.agent_memory import MOST_FOUND, AgentMemory, ask, check_lore, or_without
+from roomlore.surfaces.agent_memory import AgentMemory, MemoryOptions, ask, check_lore, or_without
 
 try:
     from agent_framework import ContextProvider, HistoryProvider, Message
@@ -100,23 +100,11 @@ class RoomloreContextProvider(ContextProvider):  # type: ignore[misc] # as above
         *,
         source_id: str = "roomlore",
         room_id: str | None = None,
-        agent_id: str = "assistant",
-        scopes: Sequence[str] | None = None,
-        viewer: str | None = None,
-        max_tokens: int | None = None,
-        max_messages: int = MOST_FOUND,
+        **options: Unpack[MemoryOptions],
     ) -> None:
         super().__init__(source_id)
         self._room_id = room_id
-        self._memory = AgentMemory.of(
-            lore,
-            user_id,
-            agent_id=agent_id,
-            scopes=scopes,
-            viewer=viewer,
-            max_tokens=max_tokens,
-            max_messages=max_messages,
-        )
+        self._memory = AgentMemory.of(lore, user_id, **options)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Add what is recalled to the instructions."""

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from roomlore import ConversationMessage, InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
 from roomlore.core.audience import check_viewer
@@ -49,6 +49,16 @@ async def or_without(work: Awaitable[T], otherwise: T, what: str) -> T:
     except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
         log.warning("%s: %s", what, "it took too long" if isinstance(error, TimeoutError) else describe(error))
         return otherwise
+
+
+class MemoryOptions(TypedDict, total=False):
+    """What a framework's class passes on to `AgentMemory.of`, which has the defaults."""
+
+    agent_id: str
+    scopes: Sequence[str] | None
+    viewer: str | None
+    max_tokens: int | None
+    max_messages: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from roomlore import ConversationMessage, InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
 from roomlore.core.raw_payloads import Readable, call_line, give_back, keep, plain_json
-from roomlore.surfaces.agent_memory import AgentMemory, ask, check_lore, or_without
+from roomlore.surfaces.agent_memory import AgentMemory, MemoryOptions, ask, check_lore, or_without
 
 try:
     from google.adk.events import Event
@@ -178,7 +178,7 @@ class RoomloreMemoryService(BaseMemoryService):  # type: ignore[misc] # as above
         max_tokens: int = _MAX_TOKENS,
     ) -> None:
         self._lore = check_lore(lore)
-        self._options: dict[str, Any] = {"viewer": viewer, "max_messages": max_messages, "max_tokens": max_tokens}
+        self._options: MemoryOptions = {"viewer": viewer, "max_messages": max_messages, "max_tokens": max_tokens}
         AgentMemory.of(lore, "user", **self._options)
 
     async def add_session_to_memory(self, session: Session) -> None:

@@ -1,10 +1,10 @@
 """A memory block of LlamaIndex, which recalls from roomlore. Needs the extra `llama-index`."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Unpack
 
 from roomlore import ConversationMessage, InvalidInput, Lore, Message, Role, SyncLore
-from roomlore.surfaces.agent_memory import MOST_FOUND, AgentMemory, or_without
+from roomlore.surfaces.agent_memory import AgentMemory, MemoryOptions, or_without
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -58,24 +58,12 @@ class RoomloreMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc] # LlamaIn
         name: str = "roomlore",
         priority: int = 0,
         room_id: str | None = None,
-        agent_id: str = "assistant",
-        scopes: Sequence[str] | None = None,
-        viewer: str | None = None,
-        max_tokens: int | None = None,
-        max_messages: int = MOST_FOUND,
+        **options: Unpack[MemoryOptions],
     ) -> None:
         about = "Facts about the user, and what was said before."
         super().__init__(name=name, description=about, priority=priority)
         self._room_id = room_id
-        self._memory = AgentMemory.of(
-            lore,
-            user_id,
-            agent_id=agent_id,
-            scopes=scopes,
-            viewer=viewer,
-            max_tokens=max_tokens,
-            max_messages=max_messages,
-        )
+        self._memory = AgentMemory.of(lore, user_id, **options)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         """Return what is recalled for these messages, '' for nothing."""
