@@ -72,6 +72,14 @@ def test_a_mistyped_room_or_database_is_not_made(run, tmp_path):
     assert "no room" in run("audience", "taem", code=1)
 
 
+def test_the_audience_of_a_room_is_told_by_its_name(run, imported):
+    run("rename", "团队", "Crew")
+    assert run("audience", "crew", "--kind", "private", "--member", "ann").startswith("团队: private, all members")
+    assert json.loads(run("audience", "Crew", "--json"))["room_id"] == "团队"
+    assert run("audience", "Crew", "--new", "--kind", "direct").startswith("Crew: direct")
+    assert run("audience", "团队").startswith("团队: private")
+
+
 def test_what_a_room_may_see_is_shown_with_the_reason(run, imported):
     run("facts", "add", "user:ann", "likes tea")
     fact = json.loads(run("facts", "list", "user:ann", "--json"))[0]["memory_id"]

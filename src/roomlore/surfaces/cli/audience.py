@@ -36,7 +36,7 @@ _REASONS = {
 
 def audience(
     ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id.")],
+    room: Annotated[str, typer.Argument(help="The room's id or name; with --new its id.")],
     kind: Annotated[
         Literal["direct", "private", "public", "unknown"] | None,
         typer.Option(help="Set who can see it: one person and agents, its members, everybody, or nobody knows."),
@@ -67,24 +67,26 @@ def audience(
 
     async def work(lore: Lore) -> tuple[RoomPeople | None, RoomPeople]:
         before = await _people(lore, room, new=new)
+        here = before.room_id if before else room
         if kind is not None:
             zone = lore.settings.search.zone
             begin = moment("--since", since, now=lore.now(), zone=zone, edge="start") if since else None
-            await lore.rooms.set_kind(room, None if kind == _UNKNOWN else kind, since=begin)
+            await lore.rooms.set_kind(here, None if kind == _UNKNOWN else kind, since=begin)
         if member:
-            await lore.rooms.set_members(room, member)
+            await lore.rooms.set_members(here, member)
         if add:
-            await lore.rooms.add_members(room, add)
+            await lore.rooms.add_members(here, add)
         if remove:
-            await lore.rooms.remove_members(room, remove)
-        return before, await lore.rooms.people(room)
+            await lore.rooms.remove_members(here, remove)
+        return before, await lore.rooms.people(here)
 
     before, found = frame_of(ctx).run(work, creates=new)
     if as_json:
         show.as_json(to_jsonable(found))
         return
     told = say("all members are known") if found.complete else say("members are not all known")
-    typer.echo(say("{room}: {kind}, {told}", room=show.inert(room), kind=say(found.kind or _UNKNOWN), told=told))
+    called = show.inert(found.room_id)
+    typer.echo(say("{room}: {kind}, {told}", room=called, kind=say(found.kind or _UNKNOWN), told=told))
     shape = show.table(
         "person", "member", "joined", "left", "last spoke", fixed=("member", "joined", "left", "last spoke")
     )
@@ -96,7 +98,7 @@ def audience(
 
 async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
     try:
-        return await lore.rooms.people(room)
+        return await lore.rooms.people(room if new else await lore.rooms.named(room))
     except NotFound as error:
         if new:
             return None
