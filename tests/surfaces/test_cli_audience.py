@@ -108,6 +108,18 @@ def test_a_memory_is_shared_and_no_longer(run, imported):
     assert "facts list" in " ".join(run("share", "--help").split())
 
 
+def test_a_memory_is_shared_with_a_room_by_its_name(run, imported):
+    run("rename", "团队", "Crew")
+    run("facts", "add", "user:ann", "likes tea")
+    fact = json.loads(run("facts", "list", "user:ann", "--json"))[0]["memory_id"]
+    assert "no room" not in run("share", fact, "room:Crew")
+    assert run("share", fact).startswith("Shared with room:团队: ")
+    assert "There is no room taem yet" in run("share", fact, "room:taem")
+    run("rename", "square", "taem")
+    assert run("share", fact, "room:taem", "--end").startswith("Shared with room:团队: ")
+    assert run("share", fact, "room:crew", "--end").startswith("Shared with nobody else: ")
+
+
 def test_a_mistyped_database_is_not_taken_for_a_new_one(run):
     found = {one["part"]: one for one in json.loads(run("doctor", "--json"))["findings"]}
     assert found["database"]["verdict"] == "warn"

@@ -188,26 +188,44 @@ def share(
     ],
     with_: Annotated[
         str | None,
-        typer.Argument(help="`room:ID` or `everyone`. Left out, it is shown who may know the memory.", metavar="WITH"),
+        typer.Argument(
+            help="`room:` and the room's id or name, or `everyone`. Left out, it is shown who may know the memory.",
+            metavar="WITH",
+        ),
     ] = None,
     end: Annotated[bool, typer.Option("--end", help="End the share.")] = False,
     reason: Annotated[str, typer.Option(help="For the log.")] = "",
 ) -> None:
     """Share a memory with a room or with everyone, beside those who heard it."""
 
-    async def work(lore: Lore) -> tuple[Memory, SeenIn]:
-        name = await lore.memories.named(memory)
+    async def work(lore: Lore) -> tuple[Memory, SeenIn, str | None]:
+        name, missing = await lore.memories.named(memory), None
         if with_ is not None:
+            shared = (await lore.memories.get(name)).shared_with
+            target, missing = (with_, None) if end and with_ in shared else await _target(lore, with_)
             change = lore.memories.unshare if end else lore.memories.share
-            name = (await change(name, with_, reason=reason)).memory_id
-        return await lore.memories.get(name), await lore.memories.seen_in(name)
+            name = (await change(name, target, reason=reason)).memory_id
+        return await lore.memories.get(name), await lore.memories.seen_in(name), None if end else missing
 
     if end and with_ is None:
         raise InvalidInput("Say which share to end: room:ID or everyone.")
-    shared, seen = frame_of(ctx).run(work)
+    shared, seen, missing = frame_of(ctx).run(work)
     others = ", ".join(map(show.inert, shared.shared_with)) or say("nobody else")
     typer.echo(say("Shared with {others}: {memory}", others=others, memory=show.inert(shared.memory_id)))
     typer.echo(_where(seen))
+    if missing is not None:
+        typer.echo(say("There is no room {room} yet; the share counts once there is one.", room=show.inert(missing)))
+
+
+async def _target(lore: Lore, given: str) -> tuple[str, str | None]:
+    """Return the target of a share, with a room's id in place of its name, and the room if there is none such."""
+    kind, _, room = given.partition(":")
+    if kind != "room" or not room:
+        return given, None
+    try:
+        return f"room:{await lore.rooms.named(room)}", None
+    except NotFound:
+        return given, room
 
 
 def _where(seen: SeenIn) -> str:
