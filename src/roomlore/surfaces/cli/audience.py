@@ -15,6 +15,7 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.cli.language import say, several
+from roomlore.surfaces.cli.named import with_id
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def share(
         name, missing = await lore.memories.named(memory), None
         if with_ is not None:
             shared = (await lore.memories.get(name)).shared_with
-            target, missing = (with_, None) if end and with_ in shared else await _target(lore, with_)
+            target, missing = (with_, None) if end and with_ in shared else await with_id(lore, with_)
             change = lore.memories.unshare if end else lore.memories.share
             name = (await change(name, target, reason=reason)).memory_id
         return await lore.memories.get(name), await lore.memories.seen_in(name), None if end else missing
@@ -215,17 +216,6 @@ def share(
     typer.echo(_where(seen))
     if missing is not None:
         typer.echo(say("There is no room {room} yet; the share counts once there is one.", room=show.inert(missing)))
-
-
-async def _target(lore: Lore, given: str) -> tuple[str, str | None]:
-    """Return the target of a share, with a room's id in place of its name, and the room if there is none such."""
-    kind, _, room = given.partition(":")
-    if kind != "room" or not room:
-        return given, None
-    try:
-        return f"room:{await lore.rooms.named(room)}", None
-    except NotFound:
-        return given, room
 
 
 def _where(seen: SeenIn) -> str:
