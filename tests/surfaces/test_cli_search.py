@@ -378,3 +378,8 @@ def test_a_viewer_may_be_a_room_by_its_name(chat):
         by_id = json.loads(chat(*words, "--viewer", "room:tea", "--json").output)
         assert {**named, "search_ms": 0} == {**by_id, "search_ms": 0}
         assert named.get("hits") or named["entries"]
+
+
+def test_an_empty_list_is_no_table_without_lines(chat):
+    assert chat("links", "log", "tea").output == "No corrections in tea.\n"
+    assert chat("visible", "tea").output == "0 may be shown in tea, 0 not.\n"

@@ -153,8 +153,9 @@ def visible(
     if as_json:
         show.as_json(to_jsonable(found))
         return
-    shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
-    show.console().print(show.rows(shape, map(_seen, found)))
+    if found:
+        shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
+        show.console().print(show.rows(shape, map(_seen, found)))
     hidden = sum(not one.shown for one in every)
     shown = len(every) - hidden
     typer.echo(say("{shown} may be shown in {room}, {hidden} not.", shown=shown, room=show.inert(room), hidden=hidden))
