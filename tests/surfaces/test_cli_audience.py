@@ -72,6 +72,14 @@ def test_a_mistyped_room_or_database_is_not_made(run, tmp_path):
     assert "no room" in run("audience", "taem", code=1)
 
 
+def test_the_audience_of_a_room_is_told_by_its_name(run, imported):
+    run("rename", "团队", "Crew")
+    assert run("audience", "crew", "--kind", "private", "--member", "ann").startswith("团队: private, all members")
+    assert json.loads(run("audience", "Crew", "--json"))["room_id"] == "团队"
+    assert run("audience", "Crew", "--new", "--kind", "direct").startswith("Crew: direct")
+    assert run("audience", "团队").startswith("团队: private")
+
+
 def test_what_a_room_may_see_is_shown_with_the_reason(run, imported):
     run("facts", "add", "user:ann", "likes tea")
     fact = json.loads(run("facts", "list", "user:ann", "--json"))[0]["memory_id"]
@@ -98,6 +106,18 @@ def test_a_memory_is_shared_and_no_longer(run, imported):
     assert "everyone" in run("share", fact, "team", code=1)
     assert "which share" in run("share", fact, "--end", code=1)
     assert "facts list" in " ".join(run("share", "--help").split())
+
+
+def test_a_memory_is_shared_with_a_room_by_its_name(run, imported):
+    run("rename", "团队", "Crew")
+    run("facts", "add", "user:ann", "likes tea")
+    fact = json.loads(run("facts", "list", "user:ann", "--json"))[0]["memory_id"]
+    assert "no room" not in run("share", fact, "room:Crew")
+    assert run("share", fact).startswith("Shared with room:团队: ")
+    assert "There is no room taem yet" in run("share", fact, "room:taem")
+    run("rename", "square", "taem")
+    assert run("share", fact, "room:taem", "--end").startswith("Shared with room:团队: ")
+    assert run("share", fact, "room:crew", "--end").startswith("Shared with nobody else: ")
 
 
 def test_a_mistyped_database_is_not_taken_for_a_new_one(run):

@@ -260,6 +260,20 @@ def test_errors_of_options_are_in_chinese(arguments, told):
     assert {cell_len(line) for line in done.stderr.splitlines() if line.startswith(("│", "╭", "╰"))} == {80}
 
 
+_SAID = [(0, "user"), (1, "user"), (2, "system"), (3, "user")]
+
+
+def test_errors_of_corrections_are_in_chinese(monkeypatch):
+    lines = [{"id": f"q{n}", "room_id": "茶", "sender_id": "a", "text": "好", "role": role} for n, role in _SAID]
+    Path("a.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    run = lambda *given: CliRunner().invoke(app, ["--db", "a.db", *given])  # noqa: E731
+    run("import", "a.jsonl")
+    monkeypatch.setenv("MEMORY_LANGUAGE", "zh")
+    assert "'q0' 的回复关系没有被更正过，无需撤销。查找" in run("links", "undo", "茶", "q0").stderr
+    assert "消息 'q1' 晚于 'q0'" in run("links", "correct", "茶", "q0", "--answers", "q1").stderr
+    assert "消息 'q2' 的角色是 system" in run("links", "correct", "茶", "q2", "--answers", "q0").stderr
+
+
 def test_a_message_is_named_by_a_part_of_its_id_that_is_its_own():
     runner = CliRunner()
     lines = [{"id": f"qq-2026-{n}", "room_id": "茶", "sender_id": "a", "text": f"第 {n} 条"} for n in range(3)]

@@ -42,6 +42,15 @@ def test_a_fact_from_its_beginning_to_its_end():
     assert len(asked("history", fact)) == 4
 
 
+def test_adding_says_when_a_fact_ends_and_if_it_has_ended():
+    told = run("facts", "add", ANNA, "On leave", "--valid-until", "2999-05-01").stdout
+    assert told.endswith(": On leave (until the end of 2999-05-01)\n")
+    told = run("facts", "add", ANNA, "In Rome", "--valid-until", "2024-05-01").stdout
+    assert "In Rome (until the end of 2024-05-01)\nIt has ended already" in told
+    assert "In Rome" not in run("facts", "list", ANNA).stdout
+    assert "In Rome" in run("facts", "list", ANNA, "--status", "ended").stdout
+
+
 def test_deleting_asks_first():
     fact = asked("add", ANNA, "Likes tea", "--id", "f1")["memory_id"]
     assert fact == "f1"

@@ -53,3 +53,20 @@ def test_a_bot_without_its_token_says_what_to_set(platform, tmp_path):
     assert ended.returncode == 1
     assert ended.stderr.startswith("Set ")
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("platform", ["slack", "telegram", "lark", "wecom"])
+def test_an_empty_variable_is_none(platform, tmp_path):
+    run("--platform", platform, str(tmp_path))
+    program = tmp_path / f"{platform}_bot.py"
+    read = [one.split('"')[0] for one in program.read_text(encoding="utf-8").split('os.environ["')[1:]]
+    read += ["SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"]
+    ended = subprocess.run(
+        [sys.executable, program],
+        env={**os.environ, **dict.fromkeys(read, "")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr[:4]) == (1, "Set ")

@@ -369,3 +369,17 @@ def test_a_room_may_be_given_by_its_name(chat):
     assert json.loads(chat("context", "Tea & Co", "--json").output)["message_id"] == "m4"
     assert "Kettles" in chat("links", "correct", "Tea & Co", "m3", "--answers", "m1").output
     assert "There is no room" in chat("digest", "Co", code=1).output
+
+
+def test_a_viewer_may_be_a_room_by_its_name(chat):
+    chat("rename", "tea", "Tea & Co")
+    for words in (("digest", "tea"), ("search", "kettle")):
+        named = json.loads(chat(*words, "--viewer", "room:tea & co", "--json").output)
+        by_id = json.loads(chat(*words, "--viewer", "room:tea", "--json").output)
+        assert {**named, "search_ms": 0} == {**by_id, "search_ms": 0}
+        assert named.get("hits") or named["entries"]
+
+
+def test_an_empty_list_is_no_table_without_lines(chat):
+    assert chat("links", "log", "tea").output == "No corrections in tea.\n"
+    assert chat("visible", "tea").output == "0 may be shown in tea, 0 not.\n"

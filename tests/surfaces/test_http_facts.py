@@ -206,4 +206,5 @@ async def test_what_has_ended_is_for_who_asks_for_the_past(http):
     assert (back["version"], back["valid_from"], back["valid_until"]) == (2, made["valid_from"], None)
     assert len((await http.get(path)).json()["results"]) == 1
     refused = await http.patch(fact, json={"valid_until": "soon"})
+    assert "valid_until: 'soon' is no time; give a day" in refused.json()["detail"]
     assert (refused.status_code, "2024-05-01" in refused.text) == (422, True)

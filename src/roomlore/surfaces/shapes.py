@@ -50,7 +50,7 @@ def time_of(given: Any) -> datetime | None:
     """Return the time that a request gives, in UTC. Raise `ValueError` that names the forms."""
     moment = None if given is None else parse_time(given)
     if given is not None and moment is None:
-        raise ValueError("give a day or a time, such as 2024-05-01 or 2024-05-01T12:30:00Z")
+        raise ValueError(f"{given!r:.60} is no time; give a day or a time, such as 2024-05-01 or 2024-05-01T12:30:00Z")
     return moment
 
 

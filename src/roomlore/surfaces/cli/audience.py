@@ -15,6 +15,7 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.cli.language import say, several
+from roomlore.surfaces.cli.named import with_id
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _REASONS = {
 
 def audience(
     ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id.")],
+    room: Annotated[str, typer.Argument(help="The room's id or name; with --new its id.")],
     kind: Annotated[
         Literal["direct", "private", "public", "unknown"] | None,
         typer.Option(help="Set who can see it: one person and agents, its members, everybody, or nobody knows."),
@@ -67,24 +68,26 @@ def audience(
 
     async def work(lore: Lore) -> tuple[RoomPeople | None, RoomPeople]:
         before = await _people(lore, room, new=new)
+        here = before.room_id if before else room
         if kind is not None:
             zone = lore.settings.search.zone
             begin = moment("--since", since, now=lore.now(), zone=zone, edge="start") if since else None
-            await lore.rooms.set_kind(room, None if kind == _UNKNOWN else kind, since=begin)
+            await lore.rooms.set_kind(here, None if kind == _UNKNOWN else kind, since=begin)
         if member:
-            await lore.rooms.set_members(room, member)
+            await lore.rooms.set_members(here, member)
         if add:
-            await lore.rooms.add_members(room, add)
+            await lore.rooms.add_members(here, add)
         if remove:
-            await lore.rooms.remove_members(room, remove)
-        return before, await lore.rooms.people(room)
+            await lore.rooms.remove_members(here, remove)
+        return before, await lore.rooms.people(here)
 
     before, found = frame_of(ctx).run(work, creates=new)
     if as_json:
         show.as_json(to_jsonable(found))
         return
     told = say("all members are known") if found.complete else say("members are not all known")
-    typer.echo(say("{room}: {kind}, {told}", room=show.inert(room), kind=say(found.kind or _UNKNOWN), told=told))
+    called = show.inert(found.room_id)
+    typer.echo(say("{room}: {kind}, {told}", room=called, kind=say(found.kind or _UNKNOWN), told=told))
     shape = show.table(
         "person", "member", "joined", "left", "last spoke", fixed=("member", "joined", "left", "last spoke")
     )
@@ -96,7 +99,7 @@ def audience(
 
 async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
     try:
-        return await lore.rooms.people(room)
+        return await lore.rooms.people(room if new else await lore.rooms.named(room))
     except NotFound as error:
         if new:
             return None
@@ -150,8 +153,9 @@ def visible(
     if as_json:
         show.as_json(to_jsonable(found))
         return
-    shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
-    show.console().print(show.rows(shape, map(_seen, found)))
+    if found:
+        shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
+        show.console().print(show.rows(shape, map(_seen, found)))
     hidden = sum(not one.shown for one in every)
     shown = len(every) - hidden
     typer.echo(say("{shown} may be shown in {room}, {hidden} not.", shown=shown, room=show.inert(room), hidden=hidden))
@@ -186,26 +190,33 @@ def share(
     ],
     with_: Annotated[
         str | None,
-        typer.Argument(help="`room:ID` or `everyone`. Left out, it is shown who may know the memory.", metavar="WITH"),
+        typer.Argument(
+            help="`room:` and the room's id or name, or `everyone`. Left out, it is shown who may know the memory.",
+            metavar="WITH",
+        ),
     ] = None,
     end: Annotated[bool, typer.Option("--end", help="End the share.")] = False,
     reason: Annotated[str, typer.Option(help="For the log.")] = "",
 ) -> None:
     """Share a memory with a room or with everyone, beside those who heard it."""
 
-    async def work(lore: Lore) -> tuple[Memory, SeenIn]:
-        name = await lore.memories.named(memory)
+    async def work(lore: Lore) -> tuple[Memory, SeenIn, str | None]:
+        name, missing = await lore.memories.named(memory), None
         if with_ is not None:
+            shared = (await lore.memories.get(name)).shared_with
+            target, missing = (with_, None) if end and with_ in shared else await with_id(lore, with_)
             change = lore.memories.unshare if end else lore.memories.share
-            name = (await change(name, with_, reason=reason)).memory_id
-        return await lore.memories.get(name), await lore.memories.seen_in(name)
+            name = (await change(name, target, reason=reason)).memory_id
+        return await lore.memories.get(name), await lore.memories.seen_in(name), None if end else missing
 
     if end and with_ is None:
         raise InvalidInput("Say which share to end: room:ID or everyone.")
-    shared, seen = frame_of(ctx).run(work)
+    shared, seen, missing = frame_of(ctx).run(work)
     others = ", ".join(map(show.inert, shared.shared_with)) or say("nobody else")
     typer.echo(say("Shared with {others}: {memory}", others=others, memory=show.inert(shared.memory_id)))
     typer.echo(_where(seen))
+    if missing is not None:
+        typer.echo(say("There is no room {room} yet; the share counts once there is one.", room=show.inert(missing)))
 
 
 def _where(seen: SeenIn) -> str:

@@ -15,6 +15,7 @@ from roomlore.core.evolution.requests import Mode
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.cli.language import causes, say
+from roomlore.surfaces.cli.named import viewer_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def digest(
     ] = None,
     max_tokens: Annotated[int, typer.Option(help="Most tokens of the digest as text.")] = 800,
     viewer: Annotated[
-        str | None, typer.Option(help="Show only what `room:<id>` or `user:<id>` may see; by default everything.")
+        str | None,
+        typer.Option(help="Show only what `room:<id>` (or by name) or `user:<id>` may see; by default everything."),
     ] = None,
     mode: Annotated[
         Mode,
@@ -73,7 +75,8 @@ def digest(
         zone = lore.settings.search.zone
         begin = None if since is None else moment("--since", since, now=lore.now(), zone=zone, edge="start")
         here = await lore.rooms.named(room)
-        made = await lore.digest(here, since=begin, for_user=reader, max_tokens=max_tokens, viewer=viewer, mode=mode)
+        whom = await viewer_of(lore, viewer)
+        made = await lore.digest(here, since=begin, for_user=reader, max_tokens=max_tokens, viewer=whom, mode=mode)
         if mark_read and made.for_user is not None:
             await lore.rooms.mark_read(here, made.for_user)
         return made, zone

@@ -65,7 +65,7 @@ def add(
 ) -> None:
     """Add a fact. A fact in the same words is not added again."""
 
-    async def work(lore: Lore) -> list[Remembered]:
+    async def work(lore: Lore) -> tuple[Remembered, ZoneInfo, bool]:
         begins, ends = _span(lore, valid_from, valid_until)
         new = NewMemory(
             scope=scope,
@@ -79,16 +79,20 @@ def add(
             valid_until=ends,
             memory_id=fact_id,
         )
-        return await lore.memories.add_all([new])
+        (done,) = await lore.memories.add_all([new])
+        until = done.memory.valid_until
+        return done, lore.settings.search.zone, until is not None and until <= lore.now()
 
-    done = frame_of(ctx).run(work, creates=True)[0]
+    done, zone, over = frame_of(ctx).run(work, creates=True)
     if as_json:
         show.as_json({**to_jsonable(done.memory), "outcome": done.outcome})
     else:
-        known, said = show.inert(done.memory.memory_id), show.inert(done.memory.statement)
+        known, said = show.inert(done.memory.memory_id), show_memories.held(done.memory, zone)
         added = done.outcome == "added"
         begun = "Remembered as {memory}: {said}" if added else "Remembered already, as {memory}: {said}"
         typer.echo(say(begun, memory=known, said=said))
+        if over:
+            typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
 
 
 @app.command("list")

@@ -108,6 +108,10 @@ def log(
     if as_json:
         show.as_json(to_jsonable(found))
         return
+    if not found:
+        none = say("No corrections in {room}.", room=show.inert(room))
+        typer.echo(none if before is None else say("Nothing found."))
+        return
     shape = show.table("number", "when", "message", "said", "by", right=("number",), fixed=("when",))
     show.console().print(show.rows(shape, map(_line, found)))
     if len(found) == limit:

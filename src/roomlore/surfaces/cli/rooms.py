@@ -20,6 +20,7 @@ from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.surfaces.cli.language import causes, say
+from roomlore.surfaces.cli.named import viewer_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -315,7 +316,7 @@ def search(
     ],
     viewer: Annotated[
         str | None,
-        typer.Option(help="Search all rooms that `room:<id>` or `user:<id>` may see; then give no ROOM."),
+        typer.Option(help="Search all rooms that `room:<id>` (or by name) or `user:<id>` may see; then give no ROOM."),
     ] = None,
     everywhere: Annotated[
         bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
@@ -348,12 +349,12 @@ def search(
         raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --everywhere instead of ROOM.")
 
     async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading]]:
-        zone = lore.settings.search.zone
+        zone, whom = lore.settings.search.zone, await viewer_of(lore, viewer)
         # The library checks the mode and names the valid ones.
         answer = await lore.messages.search(
             None if room is None else await lore.rooms.named(room),
             " ".join(query),
-            viewer=viewer,
+            viewer=whom,
             limit=limit,
             mode=mode,  # type: ignore[arg-type]
             sender_ids=sender,
@@ -362,7 +363,7 @@ def search(
             asked_at="newest" if asked_at == "newest" else _time(lore, "--asked-at", asked_at),
             conversation=conversation,
         )
-        return answer, zone, {} if as_json else await _headings(lore, answer, viewer)
+        return answer, zone, {} if as_json else await _headings(lore, answer, whom)
 
     answer, zone, headings = frame_of(ctx).run(work)
     if as_json:
