@@ -13,9 +13,8 @@ from roomlore.core.audience import EVERYONE, Presence, RoomPeople
 from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.surfaces.cli import show, show_memories
-from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.frame import frame_of, with_id
 from roomlore.surfaces.cli.language import say, several
-from roomlore.surfaces.cli.named import with_id
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from rich.text import Text
 from roomlore.core.dates import moment
 from roomlore.core.evolution.requests import Mode
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.frame import frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say
-from roomlore.surfaces.cli.named import viewer_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:

@@ -136,3 +136,20 @@ def frame_of(ctx: typer.Context) -> Frame:
     frame = ctx.obj
     assert isinstance(frame, Frame)
     return frame
+
+
+async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
+    """Return a text such as 'room:Crew' with the room's id in place of its name, and the room if there is none such.
+    Any other text stays as it is. Raise `InvalidInput` if several rooms have the name."""
+    kind, _, room = given.partition(":")
+    if kind != "room" or not room:
+        return given, None
+    try:
+        return f"room:{await lore.rooms.named(room)}", None
+    except NotFound:
+        return given, room
+
+
+async def viewer_of(lore: Lore, given: str | None) -> str | None:
+    """Return a viewer with the room's id in place of its name."""
+    return None if given is None else (await with_id(lore, given))[0]

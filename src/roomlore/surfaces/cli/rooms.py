@@ -18,9 +18,8 @@ from roomlore.core.errors import InvalidInput
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import Frame, frame_of
+from roomlore.surfaces.cli.frame import Frame, frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say
-from roomlore.surfaces.cli.named import viewer_of
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
