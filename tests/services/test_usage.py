@@ -9,7 +9,7 @@ import pytest
 
 import roomlore
 from roomlore import InvalidInput, Message, Settings
-from roomlore.adapters.sql.store import SqlStorage
+from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.services.contexts import UsageExpiry, UsageRecorder, UsageService, usage_service
 from roomlore.services.contexts.strategies import Strategy
 from roomlore.testing import FrozenClock, entry, usage_record
@@ -48,13 +48,18 @@ async def test_pages_begin_with_the_oldest(lore):
 async def test_records_of_contexts_that_come_soon_after_each_other_share_a_transaction(lore, monkeypatch):
     await lore.messages.add([said(number) for number in range(5)])
     monkeypatch.setattr(usage_service, "_GATHER_SECONDS", 30.0)
-    writing, begun = SqlStorage.writing, []
-    monkeypatch.setattr(SqlStorage, "writing", lambda self, **how: begun.append(how) or writing(self, **how))
+    record, recorded = SqlUsage.record, []
+
+    async def counted(self, *, tenant, records):
+        recorded.append(len(records))
+        await record(self, tenant=tenant, records=records)
+
+    monkeypatch.setattr(SqlUsage, "record", counted)
     for number in range(5):
         await lore.context.build("tea", f"m{number}")
         await asyncio.sleep(0)
     assert len(await lore.usage.page()) == 5, "who asks for them does not wait for others"
-    assert len(begun) == 1
+    assert recorded == [5], "jobs that run by themselves write in transactions of their own"
 
 
 @pytest.mark.parametrize("days", [0, -1, True, "7", float("nan"), 1e9])

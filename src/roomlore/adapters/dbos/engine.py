@@ -254,18 +254,22 @@ class Run:
         ends: a step number without a result would shift all later ones."""
         errors: list[Exception] = []
         try:
-            written = DBOS.run_step({"name": _STEP}, partial(self._do, name, step, errors))
+            written = DBOS.run_step({"name": _STEP}, partial(self._do, name, step, answer, errors))
         except BaseException:  # noqa: BLE001 - whatever it is, nothing was written; the work is begun again later
             self._lost = True
             self._tell(self._cancel)
         else:
             self._tell(partial(self._settle, answer, written, errors))
 
-    def _do(self, name: str, step: Callable[[], Awaitable[Json]], errors: list[Exception]) -> Json:
+    def _do(
+        self, name: str, step: Callable[[], Awaitable[Json]], answer: asyncio.Future[None], errors: list[Exception]
+    ) -> Json:
         if self._lost:
             raise Stopped
         try:
             self._step = self._submit(_plain(step))
+            if answer.cancelled():  # the work gave up on this step before there was one that `_ask` could cancel
+                self._step.cancel()
             return {"name": name, "gave": self._result(self._step)}
         except CancelledError:
             if self._stopping:

@@ -218,9 +218,13 @@ class DurableWorkContract:
         diary.hold("slow")
 
         async def does(steps: Steps, arguments: Json) -> None:
+            async def slow() -> Json:
+                limit.reschedule(asyncio.get_running_loop().time())
+                return await diary.step("slow")()
+
             try:
-                async with asyncio.timeout(0.05):
-                    await steps.once("slow", diary.step("slow"))
+                async with asyncio.timeout(None) as limit:
+                    await steps.once("slow", slow)
             except TimeoutError:
                 await steps.once("instead", diary.step("instead"))
 
@@ -228,6 +232,21 @@ class DurableWorkContract:
             await hand_in(work)
             assert (await ended(work)).status == "done"
         assert diary.done == {"slow": 1, "instead": 1}
+
+    async def test_a_step_may_be_too_late_before_it_begins(self, work: DurableWork, diary: Diary) -> None:
+        diary.hold("slow")
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            try:
+                async with asyncio.timeout(0):
+                    await steps.once("slow", diary.step("slow"))
+            except TimeoutError:
+                await steps.once("instead", diary.step("instead"))
+
+        async with opened(work, does=does):
+            await hand_in(work)
+            assert (await ended(work)).status == "done"
+        assert diary.done["instead"] == 1
 
     async def test_retried_it_keeps_the_steps_that_were_finished(self, work: DurableWork, diary: Diary) -> None:
         diary.fails = {"b": 4}
