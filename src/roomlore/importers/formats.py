@@ -28,8 +28,7 @@ from roomlore.importers import (
     qq_text,
     slack,
     telegram,
-    wechat_csv,
-    wechat_json,
+    wechat,
     wecom,
     whatsapp,
 )
@@ -88,9 +87,9 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("qq-exporter", "QQChatExporter, JSON, or a folder or zip of chunks", qq_exporter.read, ()),
             Format("onebot", "OneBot v11 events and group histories of QQ bots, JSON or JSONL", onebot.read),
             Format("qq-text", "QQ's or MemoTrace's chat as text", qq_text.read, (".txt",), True),
-            Format("chatlog", "chatlog's WeChat messages, JSON", wechat_json.chatlog),
-            Format("weflow", "WeFlow's or EchoTrace's WeChat export, JSON", wechat_json.weflow),
-            Format("wechat-csv", "WeChat tables of chatlog, MemoTrace or PyWxDump", wechat_csv.read, (".csv",), True),
+            Format("chatlog", "chatlog's WeChat messages, JSON", wechat.chatlog),
+            Format("weflow", "WeFlow's or EchoTrace's WeChat export, JSON", wechat.weflow),
+            Format("wechat-csv", "WeChat tables of chatlog, MemoTrace or PyWxDump", wechat.read, (".csv",), True),
             Format("wecom", "WeCom message archive, JSONL", wecom.read),
         )
     }
@@ -369,7 +368,7 @@ def _has_sender(one: dict[str, Any]) -> bool:
 
 def _of_text(source: Source) -> str | None:
     lines = list(_first_lines(source))
-    if lines and wechat_csv.table_in_line(lines[0]):
+    if lines and wechat.table_in_line(lines[0]):
         return "wechat-csv"
     stamped = sum(read_stamp(line) is not None for line in lines)
     logged = sum(irc.is_log_line(line) for line in lines)

@@ -10,15 +10,6 @@ from roomlore import InvalidInput, Lore, Message, Role, SyncLore
 from roomlore.core.errors import describe
 from roomlore.surfaces.langchain.middleware import role_of, thread_id_of_call
 
-try:
-    from langchain.agents.middleware.types import AgentMiddleware, AgentState
-    from langchain_core.messages import BaseMessage
-    from langgraph.runtime import Runtime
-except ModuleNotFoundError as error:
-    raise InvalidInput(
-        f"Memory for LangChain needs the extra ({error.name} is missing): pip install 'roomlore[langchain]'."
-    ) from error
-
 _NEWEST = 200
 """The most messages of a state that are looked at."""
 
