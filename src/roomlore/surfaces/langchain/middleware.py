@@ -1,8 +1,8 @@
 """Middlewares of an agent: one shows the model recalled facts, the other stores what the agent heard and said.
 
 `MemoryMiddleware`: `before_model` makes the block once for each message of the user. `wrap_model_call` adds it to the
-model's input only, never to the agent's state: no history, stream, summary or checkpoint contains it, and every call has
-exactly one. A private key of the state holds the facts that were shown, so that they stay from turn to turn.
+model's input only, never to the agent's state: no history, stream, summary or checkpoint contains it, and every call
+has exactly one. A private key of the state holds the facts that were shown, so that they stay from turn to turn.
 """
 
 import asyncio
