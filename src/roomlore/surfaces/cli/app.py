@@ -12,7 +12,6 @@ from roomlore.surfaces.cli import (
     chat,
     data,
     demo,
-    digest,
     evaluation,
     facts,
     forgetting,
@@ -77,7 +76,7 @@ app.command("visible")(audience.visible)
 app.command("share")(audience.share)
 app.command("rename")(rooms.rename)
 app.command("threads")(rooms.threads)
-app.command("digest")(digest.digest)
+app.command("digest")(rooms.digest)
 app.command("eval")(evaluation.evaluate)
 app.command("settings")(rooms.settings)
 app.command("tune")(operations.tune)
