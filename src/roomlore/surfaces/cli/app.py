@@ -11,13 +11,12 @@ from roomlore.surfaces.cli import (
     audience,
     chat,
     data,
-    demo,
     evaluation,
     facts,
+    first_steps,
     forgetting,
     links,
     memory,
-    new,
     operations,
     rooms,
     serving,
@@ -84,7 +83,7 @@ app.command("reindex")(data.reindex)
 app.command("serve")(serving.serve)
 app.command("mcp")(serving.mcp)
 app.command("worker")(serving.worker)
-app.command("demo")(demo.demo)
+app.command("demo")(first_steps.demo)
 app.command("doctor")(operations.doctor)
 app.command("forget")(forgetting.forget)
 app.command("verify")(forgetting.verify)
@@ -96,7 +95,7 @@ app.add_typer(facts.app, name="facts")
 app.add_typer(operations.models_app, name="models")
 app.add_typer(operations.jobs_app, name="jobs")
 app.add_typer(usage.app, name="usage")
-app.add_typer(new.app, name="new")
+app.add_typer(first_steps.app, name="new")
 
 
 def main() -> None:
