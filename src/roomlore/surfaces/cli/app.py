@@ -8,16 +8,15 @@ import typer
 
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.surfaces.cli import (
-    audience,
     chat,
     data,
     evaluation,
     facts,
     first_steps,
-    forgetting,
     links,
     memory,
     operations,
+    privacy,
     rooms,
     serving,
     sessions,
@@ -70,9 +69,9 @@ app.command("context")(rooms.context)
 app.command("search")(rooms.search)
 app.command("chat")(chat.chat)
 app.command("rooms")(rooms.rooms)
-app.command("audience")(audience.audience)
-app.command("visible")(audience.visible)
-app.command("share")(audience.share)
+app.command("audience")(privacy.audience)
+app.command("visible")(privacy.visible)
+app.command("share")(privacy.share)
 app.command("rename")(rooms.rename)
 app.command("threads")(rooms.threads)
 app.command("digest")(rooms.digest)
@@ -85,8 +84,8 @@ app.command("mcp")(serving.mcp)
 app.command("worker")(serving.worker)
 app.command("demo")(first_steps.demo)
 app.command("doctor")(operations.doctor)
-app.command("forget")(forgetting.forget)
-app.command("verify")(forgetting.verify)
+app.command("forget")(privacy.forget)
+app.command("verify")(privacy.verify)
 app.add_typer(sessions.app, name="session")
 app.add_typer(operations.keys_app, name="keys")
 app.add_typer(links.app, name="links")
