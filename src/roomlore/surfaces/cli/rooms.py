@@ -17,7 +17,6 @@ from roomlore.core.dates import FAR_PAST, TimeSpan, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
 from roomlore.services.contexts import STRATEGIES
-from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say
@@ -461,7 +460,7 @@ def _said(message: StoredMessage, query: str) -> Text:
     caption = message.metadata.get("caption")
     both = f"{message.text} {caption}" if isinstance(caption, str) else message.text
     text = show.inert(both, _READ)
-    shown, places = marks.excerpt(text, marks.matches(text, query), _SHOWN)
+    shown, places = show.excerpt(text, show.matches(text, query), _SHOWN)
     said = Text(shown or say("(no text)"), "" if shown else "dim")
     for place in places:
         said.stylize(_MARKED, *place)
