@@ -10,17 +10,16 @@ from roomlore.core.models import DEFAULT_TENANT
 from roomlore.surfaces.cli import (
     chat,
     data,
-    evaluation,
     facts,
     first_steps,
     links,
     memory,
     operations,
     privacy,
+    quality,
     rooms,
     serving,
     sessions,
-    usage,
 )
 from roomlore.surfaces.cli.frame import Frame, Group
 from roomlore.surfaces.cli.language import translate_help
@@ -75,9 +74,9 @@ app.command("share")(privacy.share)
 app.command("rename")(rooms.rename)
 app.command("threads")(rooms.threads)
 app.command("digest")(rooms.digest)
-app.command("eval")(evaluation.evaluate)
+app.command("eval")(quality.evaluate)
 app.command("settings")(rooms.settings)
-app.command("tune")(operations.tune)
+app.command("tune")(quality.tune)
 app.command("reindex")(data.reindex)
 app.command("serve")(serving.serve)
 app.command("mcp")(serving.mcp)
@@ -93,8 +92,8 @@ app.add_typer(memory.app, name="memory")
 app.add_typer(facts.app, name="facts")
 app.add_typer(operations.models_app, name="models")
 app.add_typer(operations.jobs_app, name="jobs")
-app.add_typer(usage.app, name="usage")
-app.add_typer(first_steps.app, name="new")
+app.add_typer(quality.usage_app, name="usage")
+app.add_typer(first_steps.new_app, name="new")
 
 
 def main() -> None:

@@ -184,7 +184,7 @@ def _program() -> str:
     return shlex.quote(str(called)) if called.name == "roomlore" and not shutil.which("roomlore") else "roomlore"
 
 
-app = typer.Typer(no_args_is_help=True, help="Write a program to begin with.")
+new_app = typer.Typer(no_args_is_help=True, help="Write a program to begin with.")
 
 
 class Platform(StrEnum):
@@ -215,7 +215,7 @@ _NEEDS = {
 }
 
 
-@app.command()
+@new_app.command()
 def bot(
     platform: Annotated[Platform, typer.Option(help="The chat platform.", show_default=False)],
     folder: Annotated[Path, typer.Argument(help="Where to write it; made if it is not there.")] = Path(),
