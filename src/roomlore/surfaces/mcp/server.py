@@ -22,10 +22,10 @@ from roomlore.core.audience import check_viewer
 from roomlore.core.memory.memory import check_scope
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
-from roomlore.surfaces.findings import in_words
 from roomlore.surfaces.logs import where
 from roomlore.surfaces.mcp.answers import NOTICE
 from roomlore.surfaces.mcp.tools import TOOLS, Tool, Visitor
+from roomlore.surfaces.shapes import in_words
 from roomlore.wiring import open_lore
 
 INSTRUCTIONS = (
