@@ -491,10 +491,10 @@ class WriterContract:
             counts = await work.messages.keyword_counts(
                 tenant=TENANT, room_id=ROOM, keywords=["deploy", "nginx", "部署"]
             )
-            changed, _ = await work.messages.changed(tenant=TENANT, room_id=ROOM, revision=before.revision, after=0)
+            since, _ = await work.messages.changed(tenant=TENANT, room_id=ROOM, revision=before.revision, after=0)
             assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
         assert counts == {"deploy": 1, "nginx": 2, "部署": 1}
-        assert [message.arrival for message in changed] == [2, 3]
+        assert [message.arrival for message in since] == [2, 3]
         later = await fill(storage, [entry(5)])
         assert later.linked == linked, "who says nothing of the links leaves them"
 
