@@ -332,7 +332,7 @@ READERS: dict[str, Reader] = {
     "core.dates.spans:time_spans": lambda text: time_spans(text, now=_NOW),
     **{f"importers.{name}:read": reader for name, reader in IMPORTERS.items()},
     "importers.irc:is_log_line": irc.is_log_line,
-    "importers.wechat_csv:table_in_line": wechat.table_in_line,
+    "importers.wechat:table_in_line": wechat.table_in_line,
     "importers.export_files:excerpt": export_files.excerpt,
     "importers.json_stream:parse_object": json_stream.parse_object,
     "importers.whatsapp:read_stamp": whatsapp.read_stamp,
