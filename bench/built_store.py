@@ -13,7 +13,7 @@ import roomlore
 from bench.chatter import chat
 from bench.made_up import MadeUpEmbedder
 from bench.progress import Progress
-from roomlore.core.models import DEFAULT_TENANT
+from roomlore.core import DEFAULT_TENANT
 
 BATCH = 1_000
 _ROOMS_A_TASK = 10

@@ -16,7 +16,7 @@ import roomlore
 from bench.made_up import MadeUpEmbedder
 from bench.progress import Progress
 from roomlore.adapters.sql.vector_rows import first_key
-from roomlore.core.models import DEFAULT_TENANT
+from roomlore.core import DEFAULT_TENANT
 from roomlore.ports.vectors import MEMORIES
 
 VOCABULARY = [f"{first}{second}" for first in ("tea", "rail", "moss", "lamp", "core") for second in map(str, range(80))]

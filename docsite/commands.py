@@ -1,16 +1,20 @@
 """The generated parts of docs/reference/cli.md: the arguments and options of each command, from the program's own
 help."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from enum import EnumMeta
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
 
 from docsite.marked import escaped, in_words, table
+from roomlore.surfaces import cli
 from roomlore.surfaces.cli.app import app
 
+DESCRIPTIONS = Path(cli.__file__).parent / "words" / "commands.json"
 _SETTING = re.compile(r"the setting (\w+)")
 _NOUNS = {int: "a whole number", float: "a number"}
 
@@ -25,6 +29,12 @@ def regions() -> Mapping[str, str]:
 def commands() -> dict[str, Any]:
     """Return every command that does something by itself, by its name with those of its groups."""
     return dict(_within(typer.main.get_command(app), ()))
+
+
+def descriptions() -> str:
+    """Return the help of each command and group of the program, which its list of commands shows."""
+    built = typer.main.get_command(app).commands
+    return json.dumps({name: one.help for name, one in built.items()}, ensure_ascii=False, indent=2) + "\n"
 
 
 def usage(name: str, command: Any) -> str:

@@ -46,10 +46,20 @@ def test_an_import_loads_no_service_and_no_database():
     assert {"sqlalchemy", "pydantic", "structlog", "roomlore.wiring", "roomlore.services"} & set(loaded) == set()
 
 
-def test_help_loads_no_service_that_wires_and_no_database():
-    asked = "import sys, roomlore.surfaces.cli; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
-    assert {"sqlalchemy", "pydantic", "structlog", "roomlore.wiring", "roomlore.settings"} & set(loaded) == set()
+def test_help_loads_no_command_and_no_value():
+    asked = (
+        "import atexit, sys; sys.argv = ['roomlore', '--help'];"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); from roomlore.surfaces.cli import main; main()"
+    )
+    ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert "verify" in ran.stdout
+    loaded = set(ran.stderr.split())
+    assert {"sqlalchemy", "pydantic", "structlog", "numpy", "asyncio"} & loaded == set()
+    own = {name for name in loaded if name.startswith("roomlore.")}
+    assert own <= {
+        *("roomlore.core", "roomlore.core.errors", "roomlore.surfaces", "roomlore.surfaces.cli"),
+        *(f"roomlore.surfaces.cli.{name}" for name in ("app", "frame", "language")),
+    }
 
 
 def test_functions_stay_small():

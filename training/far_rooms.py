@@ -11,7 +11,8 @@ from bench.predict_retrieval import BATCH, messages, rows
 
 import roomlore
 from roomlore.core.far import MOST_HITS, evidence_signs, signs
-from roomlore.core.models import DEFAULT_TENANT, Role, Target
+from roomlore.core import DEFAULT_TENANT
+from roomlore.core.models import Role, Target
 
 _WINDOW = 20
 _SETTINGS = roomlore.Settings(enable_async_data_collection=False)

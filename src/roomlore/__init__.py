@@ -11,63 +11,75 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from roomlore.core.analysis import MessageAnalyzer
-from roomlore.core.audience import EvidenceRoom, Member, PastKind, RoomKind, RoomPeople
-from roomlore.core.chat import FinishReason, ToolCall, Usage
-from roomlore.core.context import Context
-from roomlore.core.errors import (
-    BadModelOutput,
-    BudgetTooSmall,
-    CacheUnavailable,
-    Conflict,
-    Forbidden,
-    InvalidInput,
-    ModelUnavailable,
-    NotFound,
-    RoomloreError,
-    StorageUnavailable,
-    TimedOut,
-    Unavailable,
-    VectorsUnavailable,
-)
-from roomlore.core.memory.memory import Change, Memory, MemoryAnswer, MemoryHit, MemoryKind, MemoryStatus, Source
-from roomlore.core.memory.writing import FactImport, MemoryChanges, MemoryFields, NewMemory, Remembered
-from roomlore.core.models import (
-    AddReport,
-    ApiKey,
-    Candidate,
-    ContextUsageRecord,
-    Correction,
-    CorrectionKind,
-    Entry,
-    Link,
-    LinkKind,
-    Message,
-    MessageFeatures,
-    MessageType,
-    ReplyInfo,
-    Role,
-    Room,
-    Signals,
-    StoredMessage,
-    Thread,
-)
-from roomlore.core.privacy import ForgetReport, Left
-from roomlore.core.recall.recollection import ConversationMessage, RecallArguments, Recalled, Recollection, with_memory
-from roomlore.core.replies.reply import (
-    Reply,
-    ReplyEvent,
-    ReplyStarted,
-    ReplyText,
-    Tool,
-    ToolDone,
-    ToolResult,
-    ToolsWanted,
-)
-from roomlore.core.search.hits import EmbeddingModel, SearchAnswer, SearchHit
-from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionMode, SessionValue, TurnResult
-
 if TYPE_CHECKING:
+    from roomlore.core.analysis import MessageAnalyzer
+    from roomlore.core.audience import EvidenceRoom, Member, PastKind, RoomKind, RoomPeople
+    from roomlore.core.chat import FinishReason, ToolCall, Usage
+    from roomlore.core.context import Context
+    from roomlore.core.errors import (
+        BadModelOutput,
+        BudgetTooSmall,
+        CacheUnavailable,
+        Conflict,
+        Forbidden,
+        InvalidInput,
+        ModelUnavailable,
+        NotFound,
+        RoomloreError,
+        StorageUnavailable,
+        TimedOut,
+        Unavailable,
+        VectorsUnavailable,
+    )
+    from roomlore.core.memory.memory import Change, Memory, MemoryAnswer, MemoryHit, MemoryKind, MemoryStatus, Source
+    from roomlore.core.memory.writing import FactImport, MemoryChanges, MemoryFields, NewMemory, Remembered
+    from roomlore.core.models import (
+        AddReport,
+        ApiKey,
+        Candidate,
+        ContextUsageRecord,
+        Correction,
+        CorrectionKind,
+        Entry,
+        Link,
+        LinkKind,
+        Message,
+        MessageFeatures,
+        MessageType,
+        ReplyInfo,
+        Role,
+        Room,
+        Signals,
+        StoredMessage,
+        Thread,
+    )
+    from roomlore.core.privacy import ForgetReport, Left
+    from roomlore.core.recall.recollection import (
+        ConversationMessage,
+        RecallArguments,
+        Recalled,
+        Recollection,
+        with_memory,
+    )
+    from roomlore.core.replies.reply import (
+        Reply,
+        ReplyEvent,
+        ReplyStarted,
+        ReplyText,
+        Tool,
+        ToolDone,
+        ToolResult,
+        ToolsWanted,
+    )
+    from roomlore.core.search.hits import EmbeddingModel, SearchAnswer, SearchHit
+    from roomlore.core.sessions.session import (
+        Checkpoint,
+        Session,
+        SessionContext,
+        SessionMode,
+        SessionValue,
+        TurnResult,
+    )
     from roomlore.services.indexing import IndexProgress, IndexStatus
     from roomlore.services.jobs import Job
     from roomlore.services.replies import CallTool, ReplyArguments
@@ -170,28 +182,46 @@ __all__ = [
     "with_memory",
 ]
 
-_FIRST_USED = {
-    "CallTool": "services.replies:CallTool",
-    "IndexProgress": "services.indexing:IndexProgress",
-    "IndexStatus": "services.indexing:IndexStatus",
-    "Job": "services.jobs:Job",
-    "Lore": "wiring:Lore",
-    "OwnBackends": "wiring:OwnBackends",
-    "ReplyArguments": "services.replies:ReplyArguments",
-    "Settings": "settings:Settings",
-    "SyncLore": "sync:SyncLore",
-    "connect": "wiring:connect_lore",
-    "connect_sync": "sync:connect_sync",
-    "open": "wiring:open_lore",
-    "open_sync": "sync:open_sync",
+_MODULES = {
+    "core.analysis": "MessageAnalyzer",
+    "core.audience": "EvidenceRoom Member PastKind RoomKind RoomPeople",
+    "core.chat": "FinishReason ToolCall Usage",
+    "core.context": "Context",
+    "core.errors": (
+        "BadModelOutput BudgetTooSmall CacheUnavailable Conflict Forbidden InvalidInput ModelUnavailable "
+        "NotFound RoomloreError StorageUnavailable TimedOut Unavailable VectorsUnavailable "
+    ),
+    "core.memory.memory": "Change Memory MemoryAnswer MemoryHit MemoryKind MemoryStatus Source",
+    "core.memory.writing": "FactImport MemoryChanges MemoryFields NewMemory Remembered",
+    "core.models": (
+        "AddReport ApiKey Candidate ContextUsageRecord Correction CorrectionKind Entry Link LinkKind "
+        "Message MessageFeatures MessageType ReplyInfo Role Room Signals StoredMessage Thread "
+    ),
+    "core.privacy": "ForgetReport Left",
+    "core.recall.recollection": "ConversationMessage RecallArguments Recalled Recollection with_memory",
+    "core.replies.reply": "Reply ReplyEvent ReplyStarted ReplyText Tool ToolDone ToolResult ToolsWanted",
+    "core.search.hits": "EmbeddingModel SearchAnswer SearchHit",
+    "core.sessions.session": "Checkpoint Session SessionContext SessionMode SessionValue TurnResult",
+    "services.indexing": "IndexProgress IndexStatus",
+    "services.jobs": "Job",
+    "services.replies": "CallTool ReplyArguments",
+    "settings": "Settings",
+    "sync": "SyncLore connect_sync open_sync",
+    "wiring": "Lore OwnBackends",
 }
-"""Names that are imported when they are first used: with them come the services, the database and the settings."""
+"""The module of each name but `open` and `connect`. It is imported when the name is first used, so that a program
+that needs a few values loads no more than these."""
+
+_PLACES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()} | {
+    "connect": ("wiring", "connect_lore"),
+    "open": ("wiring", "open_lore"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _FIRST_USED:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, there = _FIRST_USED[name].partition(":")
+    module, there = _PLACES[name]
     found = getattr(import_module(f"{__name__}.{module}"), there)
     globals()[name] = found
     return found

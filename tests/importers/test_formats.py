@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.mentions import find_mentions
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import to_line
-from roomlore.importers import FORMATS, Bad, Parsed, detect, export_files, json_stream, open_import, qq_text
+from roomlore.importers import FORMATS, Bad, Parsed, detect, export_files, json_stream, open_import, qq
 
 CHINESE = "[21:14] <小王> 今天天气很好,我们一起去爬山吧\n[21:15] <李雷> 好的,几点出发呢\n"
 
@@ -619,7 +619,7 @@ def test_chunks_in_a_zip_read_as_their_folder(tmp_path):
 
 
 def test_a_message_of_qqs_text_has_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(qq_text, "LONGEST_TEXT", 10)
+    monkeypatch.setattr(qq, "LONGEST_TEXT", 10)
     lines = [
         "消息对象:登山",
         "2024-03-01 20:15:05 甲(1)",

@@ -6,9 +6,9 @@ import pytest
 from talks import LANGUAGES, ROOM_TALK
 
 import roomlore
+from roomlore.core import DEFAULT_TENANT
 from roomlore.core.memory.extraction import FALLBACK, SUMMARY_CHARACTERS, extraction_id
 from roomlore.core.memory.memory import Action, Evolution
-from roomlore.core.models import DEFAULT_TENANT
 from roomlore.core.text import graphemes
 
 AGENTS, EVERY, ROOM = ("helper", "小帮"), 3, "cabin"

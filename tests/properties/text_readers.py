@@ -56,9 +56,9 @@ from roomlore.core.search.hits import FactRows
 from roomlore.core.sessions import window as turns
 from roomlore.core.summary import corrections, sentences
 from roomlore.core.summary import sentences as summary_quotes
-from roomlore.importers import export_files, irc, json_stream, wechat_csv, whatsapp
+from roomlore.importers import export_files, irc, json_stream, wechat, whatsapp
 from roomlore.importers.formats import open_import
-from roomlore.surfaces import marks
+from roomlore.surfaces.cli import show
 from roomlore.surfaces.console import frame
 from roomlore.surfaces.mcp import answers as fitting
 
@@ -332,14 +332,14 @@ READERS: dict[str, Reader] = {
     "core.dates.spans:time_spans": lambda text: time_spans(text, now=_NOW),
     **{f"importers.{name}:read": reader for name, reader in IMPORTERS.items()},
     "importers.irc:is_log_line": irc.is_log_line,
-    "importers.wechat_csv:table_in_line": wechat_csv.table_in_line,
+    "importers.wechat:table_in_line": wechat.table_in_line,
     "importers.export_files:excerpt": export_files.excerpt,
     "importers.json_stream:parse_object": json_stream.parse_object,
     "importers.whatsapp:read_stamp": whatsapp.read_stamp,
     "surfaces.console.frame:clipped": lambda text: frame.clipped(text, len(text) - 1),
     "surfaces.console.frame:visible": frame.visible,
-    "surfaces.marks:excerpt": lambda text: marks.excerpt(text, marks.matches(text, "tea 茶叶"), 200),
-    "surfaces.marks:matches": lambda text: marks.matches(text, text[:400]),
+    "surfaces.marks:excerpt": lambda text: show.excerpt(text, show.matches(text, "tea 茶叶"), 200),
+    "surfaces.marks:matches": lambda text: show.matches(text, text[:400]),
     "surfaces.mcp.answers:sendable": fitting.sendable,
     "surfaces.mcp.answers:shortened": lambda text: fitting.shortened(text, len(text)),
 }
@@ -377,7 +377,7 @@ _TEXTS = frozenset(
 def text_functions() -> Iterator[str]:
     """The public functions and methods in which a parameter named like a text is a string."""
     for found in pkgutil.walk_packages(roomlore.__path__, "roomlore."):
-        if not found.name.startswith(("roomlore.core.", "roomlore.importers.", "roomlore.surfaces.marks")):
+        if not found.name.startswith(("roomlore.core.", "roomlore.importers.", "roomlore.surfaces.cli.show")):
             continue
         module = importlib.import_module(found.name)
         for name, value in vars(module).items():

@@ -11,8 +11,8 @@ import pytest
 
 from redis_server import RedisServer
 from roomlore.adapters.redis import open_redis
+from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import CacheUnavailable
-from roomlore.core.models import DEFAULT_TENANT
 from roomlore.core.sessions.window import Cached, from_text, signed, verified
 from roomlore.ports.coordination import SessionCache
 from roomlore.services.sessions import signing_key

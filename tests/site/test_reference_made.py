@@ -34,6 +34,12 @@ def test_the_types_of_the_synchronous_client_are_those_of_the_async_one():
     assert sync_stub.STUB.read_text(encoding="utf-8") == sync_stub.stub(), "`make reference` makes it anew"
 
 
+def test_the_list_of_commands_says_what_the_commands_say():
+    assert commands.DESCRIPTIONS.read_text(encoding="utf-8") == commands.descriptions(), (
+        "`make reference` makes it anew"
+    )
+
+
 def test_options_and_functions_of_the_caller_are_written_for_a_program_that_does_not_await():
     class Options(TypedDict, total=False):
         call: Callable[[int], Awaitable[str]]

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.cli.new import Platform
+from roomlore.surfaces.cli.first_steps import Platform
 
 
 def run(*arguments: str, code: int = 0):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.text import truncate
-from roomlore.surfaces.marks import Span, excerpt, matches
+from roomlore.surfaces.cli.show import Span, excerpt, matches
 
 CASES = [
     ("Deployed twice, deploys again", "deploy", ["Deployed", "deploys"]),

@@ -14,8 +14,6 @@ from roomlore.core.audience import PastKind, RoomKind
 from roomlore.core.linking.calibration import UNLINKED, Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandidates
 
-DEFAULT_TENANT = "default"
-
 
 class Role(StrEnum):
     USER = "user"

@@ -24,12 +24,10 @@ from roomlore.importers import (
     lark,
     onebot,
     openai,
-    qq_exporter,
-    qq_text,
+    qq,
     slack,
     telegram,
-    wechat_csv,
-    wechat_json,
+    wechat,
     wecom,
     whatsapp,
 )
@@ -85,12 +83,12 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("whatsapp", "WhatsApp chat, text or zip", whatsapp.read, (".txt",), True, whatsapp.STEM),
             Format("lark", "Lark / Feishu messages, JSON or JSONL", lark.read),
             Format("chatlab", "ChatLab's format for chats of any platform, JSON or JSONL", chatlab.read),
-            Format("qq-exporter", "QQChatExporter, JSON, or a folder or zip of chunks", qq_exporter.read, ()),
+            Format("qq-exporter", "QQChatExporter, JSON, or a folder or zip of chunks", qq.read_exporter, ()),
             Format("onebot", "OneBot v11 events and group histories of QQ bots, JSON or JSONL", onebot.read),
-            Format("qq-text", "QQ's or MemoTrace's chat as text", qq_text.read, (".txt",), True),
-            Format("chatlog", "chatlog's WeChat messages, JSON", wechat_json.chatlog),
-            Format("weflow", "WeFlow's or EchoTrace's WeChat export, JSON", wechat_json.weflow),
-            Format("wechat-csv", "WeChat tables of chatlog, MemoTrace or PyWxDump", wechat_csv.read, (".csv",), True),
+            Format("qq-text", "QQ's or MemoTrace's chat as text", qq.read_text, (".txt",), True),
+            Format("chatlog", "chatlog's WeChat messages, JSON", wechat.chatlog),
+            Format("weflow", "WeFlow's or EchoTrace's WeChat export, JSON", wechat.weflow),
+            Format("wechat-csv", "WeChat tables of chatlog, MemoTrace or PyWxDump", wechat.read, (".csv",), True),
             Format("wecom", "WeCom message archive, JSONL", wecom.read),
         )
     }
@@ -224,7 +222,7 @@ def _exports_at(path: Path, form: str | None) -> Iterator[ExportFile]:
 
 
 def _is_one_whole(path: Path) -> bool:
-    return _is_slack(path) or qq_exporter.has_chunks(path)
+    return _is_slack(path) or qq.has_chunks(path)
 
 
 def _known_name(form: str | None) -> str | None:
@@ -315,7 +313,7 @@ def _detected(source: Source) -> str:
     packed = source.member is None and (path.is_dir() or is_zip(path))
     if packed and _is_slack(path):
         return "slack"
-    if packed and qq_exporter.has_chunks(path):
+    if packed and qq.has_chunks(path):
         return "qq-exporter"
     if packed:
         source = in_folder(path, _ANY) if path.is_dir() else in_zip(path, _ANY)
@@ -369,11 +367,11 @@ def _has_sender(one: dict[str, Any]) -> bool:
 
 def _of_text(source: Source) -> str | None:
     lines = list(_first_lines(source))
-    if lines and wechat_csv.table_in_line(lines[0]):
+    if lines and wechat.table_in_line(lines[0]):
         return "wechat-csv"
     stamped = sum(read_stamp(line) is not None for line in lines)
     logged = sum(irc.is_log_line(line) for line in lines)
-    if qq_text.is_qq(lines) or qq_text.blocks(lines) > max(0.2 * len(lines), logged):
+    if qq.is_qq(lines) or qq.blocks(lines) > max(0.2 * len(lines), logged):
         return "qq-text"
     if max(stamped, logged) == 0 or (logged < 0.3 * len(lines) and stamped < 0.05 * len(lines)):
         return None

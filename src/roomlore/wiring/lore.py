@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TypeVar, Unpack
 
 from roomlore.adapters.sql import connect
+from roomlore.core import DEFAULT_TENANT
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
-from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import find_exports, open_import
 from roomlore.importers.memories import read_memories
 from roomlore.ports.coordination import Telemetry

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
+from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, say
-from roomlore.core.models import DEFAULT_TENANT
 from roomlore.ports.backends import CACHES, Backend, Extra, Host, Number, Section, setting
 from roomlore.ports.coordination import SessionCache
 

@@ -13,8 +13,8 @@ from redis.exceptions import AuthenticationError, BusyLoadingError, NoPermission
 from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import TimeoutError as RedisTimeout
 
+from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import CacheUnavailable, InvalidInput
-from roomlore.core.models import DEFAULT_TENANT
 
 _SESSION = b"short_term_memory:session:"
 

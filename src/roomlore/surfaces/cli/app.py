@@ -1,35 +1,113 @@
-"""The program `roomlore`: all commands together."""
+"""The program `roomlore`: all commands together, each imported when it is used."""
 
+import copy
+import json
 import sys
-from importlib.metadata import version
-from typing import Annotated
+from collections import UserDict
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from roomlore.core.models import DEFAULT_TENANT
-from roomlore.surfaces.cli import (
-    audience,
-    chat,
-    data,
-    demo,
-    digest,
-    evaluation,
-    facts,
-    forgetting,
-    links,
-    memory,
-    new,
-    operations,
-    rooms,
-    serving,
-    sessions,
-    usage,
-)
+from roomlore.core import DEFAULT_TENANT
 from roomlore.surfaces.cli.frame import Frame, Group
 from roomlore.surfaces.cli.language import translate_help
 
+PLACES = {
+    "import": "data:import_",
+    "export": "data:export",
+    "context": "rooms:context",
+    "search": "rooms:search",
+    "chat": "chat:chat",
+    "rooms": "rooms:rooms",
+    "audience": "privacy:audience",
+    "visible": "privacy:visible",
+    "share": "privacy:share",
+    "rename": "rooms:rename",
+    "threads": "rooms:threads",
+    "digest": "rooms:digest",
+    "eval": "quality:evaluate",
+    "settings": "rooms:settings",
+    "tune": "quality:tune",
+    "reindex": "data:reindex",
+    "serve": "serving:serve",
+    "mcp": "serving:mcp",
+    "worker": "serving:worker",
+    "demo": "first_steps:demo",
+    "doctor": "operations:doctor",
+    "forget": "privacy:forget",
+    "verify": "privacy:verify",
+    "session": "sessions:app",
+    "keys": "operations:keys_app",
+    "links": "links:app",
+    "memory": "memory:app",
+    "facts": "facts:app",
+    "models": "operations:models_app",
+    "jobs": "operations:jobs_app",
+    "usage": "quality:usage_app",
+    "new": "first_steps:new_app",
+}
+"""The module of this package with each command, and the function or the group of commands in it."""
+
+
+class Commands(UserDict[str, Any]):
+    """The commands by name, each imported and built when it is looked up. `prepare` is called with each."""
+
+    prepare: Callable[[Any], None] | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        if isinstance(place := self.data[name], str):
+            self.data[name] = self._prepared(_built(name, place))
+        return self.data[name]
+
+    def listed(self) -> dict[str, Any]:
+        """Return commands with their names and help only, which need no import."""
+        return {name: self._prepared(TyperCommand(name, help=said)) for name, said in _descriptions().items()}
+
+    def _prepared(self, command: Any) -> Any:
+        if self.prepare is not None:
+            self.prepare(command)
+        return command
+
+
+def _built(name: str, place: str) -> Any:
+    module, _, inside = place.partition(":")
+    found = getattr(import_module(f"{__package__}.{module}"), inside)
+    alone = typer.Typer()
+    if isinstance(found, typer.Typer):
+        alone.add_typer(found, name=name)
+    else:
+        alone.command(name)(found)
+    return typer.main.get_group(alone).commands[name]
+
+
+@cache
+def _descriptions() -> Mapping[str, str]:
+    """Return the help of each command, which `make reference` writes from the commands."""
+    return dict(json.loads((files(__package__) / "words" / "commands.json").read_text(encoding="utf-8")))
+
+
+class Program(Group):
+    """The group of all commands. Its help imports none of them."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given | {"commands": Commands(PLACES)})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        listing = copy.copy(self)
+        listing.commands = self.commands.listed()
+        super(Program, listing).format_help(ctx, formatter)
+
+
 app = typer.Typer(
-    cls=Group,
+    cls=Program,
     name="roomlore",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -39,6 +117,8 @@ app = typer.Typer(
 
 def _tell_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"roomlore {version('roomlore')}")
         raise typer.Exit
 
@@ -66,45 +146,13 @@ def options(
     ctx.obj = Frame(config=config, database=db, tenant=tenant)
 
 
-app.command("import")(data.import_)
-app.command("export")(data.export)
-app.command("context")(rooms.context)
-app.command("search")(rooms.search)
-app.command("chat")(chat.chat)
-app.command("rooms")(rooms.rooms)
-app.command("audience")(audience.audience)
-app.command("visible")(audience.visible)
-app.command("share")(audience.share)
-app.command("rename")(rooms.rename)
-app.command("threads")(rooms.threads)
-app.command("digest")(digest.digest)
-app.command("eval")(evaluation.evaluate)
-app.command("settings")(rooms.settings)
-app.command("tune")(operations.tune)
-app.command("reindex")(data.reindex)
-app.command("serve")(serving.serve)
-app.command("mcp")(serving.mcp)
-app.command("worker")(serving.worker)
-app.command("demo")(demo.demo)
-app.command("doctor")(operations.doctor)
-app.command("forget")(forgetting.forget)
-app.command("verify")(forgetting.verify)
-app.add_typer(sessions.app, name="session")
-app.add_typer(operations.keys_app, name="keys")
-app.add_typer(links.app, name="links")
-app.add_typer(memory.app, name="memory")
-app.add_typer(facts.app, name="facts")
-app.add_typer(operations.models_app, name="models")
-app.add_typer(operations.jobs_app, name="jobs")
-app.add_typer(usage.app, name="usage")
-app.add_typer(new.app, name="new")
-
-
 def main() -> None:
     """Run the program `roomlore`. Characters that the terminal cannot show are replaced."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     program = typer.main.get_command(app)
+    assert isinstance(program, Program)
+    program.commands.prepare = translate_help
     translate_help(program)
     program()

@@ -5,7 +5,6 @@ The modules of this package import settings, services and wiring where a command
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.core import TyperGroup
 
+from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
-from roomlore.core.models import DEFAULT_TENANT
 from roomlore.surfaces.cli.language import translated
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ class Frame:
     def run(self, work: Callable[[Lore], Awaitable[T]], *, creates: bool = False, **arguments: Any) -> T:
         """Open roomlore for one piece of work, without background indexing. Raise `NotFound` if there is no such
         database, unless `creates` allows to make it."""
+        import asyncio
+
         from roomlore.wiring import open_lore
 
         settings = self.settings(**arguments)

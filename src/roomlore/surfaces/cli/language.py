@@ -68,10 +68,7 @@ def translate_help(command: Any) -> None:
     """Put the help of a command, and of those below it, and the errors of options into the user's language."""
     if interface_language() != "zh":
         return
-    for name, text in _PANELS.items():
-        setattr(rich_utils, name, text)
-    _fold_help()
-    _translate_usage_errors()
+    _translate_typer()
     known = _words("help")
     for one in _all(command):
         one.help = known.get(one.help or "", one.help)
@@ -82,6 +79,15 @@ def translate_help(command: Any) -> None:
                 parameter.show_default = shown.replace("the setting ", "设置 ")
         own = one.get_help_option
         one.get_help_option = lambda context, own=own: _with_help(own(context))
+
+
+@cache
+def _translate_typer() -> None:
+    """Put what Typer itself prints into Chinese, once."""
+    for name, text in _PANELS.items():
+        setattr(rich_utils, name, text)
+    _fold_help()
+    _translate_usage_errors()
 
 
 def _fold_help() -> None:
@@ -140,9 +146,11 @@ def into_chinese(error: str) -> str:
 
 
 def _all(command: Any) -> Iterator[Any]:
+    """Yield the command and those below it that are built. The program's own are translated when they are."""
     yield command
-    for below in getattr(command, "commands", {}).values():
-        yield from _all(below)
+    below = getattr(command, "commands", {})
+    for one in below.values() if isinstance(below, dict) else ():
+        yield from _all(one)
 
 
 def _with_help(option: Any) -> Any:

@@ -18,7 +18,7 @@ from roomlore.core.errors import NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.core.memory.writing import scope_of
-from roomlore.surfaces.cli import forgetting, show, show_memories
+from roomlore.surfaces.cli import privacy, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
@@ -472,4 +472,4 @@ app.command("revert")(revert)
 app.command("restore")(restore)
 app.command("strength")(strength)
 app.command("delete")(delete)
-app.command("forget")(forgetting.forget)
+app.command("forget")(privacy.forget)

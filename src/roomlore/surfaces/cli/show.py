@@ -1,13 +1,14 @@
-"""Values for people to read: tables that fit the terminal, and text that is safe for it."""
+"""Values for people to read: tables that fit the terminal, text that is safe for it, the words of a question marked."""
 
 import json
 import re
 import sys
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from roomlore.core.context import Context
 from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
+from roomlore.core.text import HAN, HANGUL, KANA, LETTER, terms, truncate
 from roomlore.core.transcript import attachment
 from roomlore.surfaces.cli.language import causes, interface_language, say
 
@@ -233,3 +235,73 @@ def counted(count: int, what: str) -> str:
 def padded(text: str, columns: int) -> str:
     """Return the text with spaces up to so many columns of a terminal, of which a Chinese character takes two."""
     return text + " " * max(0, columns - cell_len(text))
+
+
+_RUN = re.compile(rf"(?P<word>{LETTER}+)|[{HAN}]+|[{KANA}]+|[{HANGUL}]+")
+_START = re.compile(rf"(?<=\s)\S|[{HAN}{KANA}{HANGUL}]")
+
+
+class Span(NamedTuple):
+    """The characters text[at:to]."""
+
+    at: int
+    to: int
+
+
+def matches(text: str, query: str) -> list[Span]:
+    """Return the words of the text that are in the query, in any form; Chinese by pairs of characters. In order,
+    without overlaps."""
+    words, pieces = _wanted(query)
+    found: list[Span] = []
+    for run in _RUN.finditer(text):
+        if run["word"] is None:
+            found += (Span(run.start() + at, run.start() + to) for at, to in _in_run(run[0], pieces))
+        elif words.intersection(terms(run[0])):
+            found.append(Span(*run.span()))
+    return found
+
+
+def excerpt(text: str, marks: Sequence[Span], longest: int) -> tuple[str, list[Span]]:
+    """Return the text cut to `longest` graphemes where most marks are, with `…` at each end that was cut, and the marks
+    in it."""
+    if len(text) <= longest:
+        return text, list(marks)
+    start = _start(text, marks, longest)
+    cut = truncate(text[start:], longest)
+    before, after = "…" if start else "", "…" if start + len(cut) < len(text) else ""
+    moved = [Span(at - start + len(before), to - start + len(before)) for at, to in marks if at >= start]
+    return f"{before}{cut}{after}", [one for one in moved if one.to <= len(before) + len(cut)]
+
+
+def _wanted(query: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what to look for: stems, and pairs of Chinese characters that are not both stop words; a single character
+    if it stands alone in the query."""
+    runs = [run[0] for run in _RUN.finditer(query) if run["word"] is None]
+    pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+    telling = {pair for pair in pairs if len(terms(pair)) > 1}
+    return frozenset(terms(query)), frozenset(telling | {run for run in runs if len(run) == 1})
+
+
+def _in_run(run: str, pieces: frozenset[str]) -> list[Span]:
+    hit = [False] * (len(run) + 1)
+    for at in range(len(run)):
+        if run[at] in pieces:
+            hit[at] = True
+        if run[at : at + 2] in pieces:
+            hit[at] = hit[at + 1] = True
+    edges = [at for at in range(len(run) + 1) if (hit[at] and at < len(run)) != (at > 0 and hit[at - 1])]
+    return [Span(at, to) for at, to in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _start(text: str, marks: Sequence[Span], longest: int) -> int:
+    """Return the start of the window of `longest` characters with most marks, and some text before the first of
+    them."""
+    if not marks or marks[-1].to <= longest:
+        return 0
+    starts = [mark.at for mark in marks]
+    lead = longest // 4
+    _, best = max((bisect_left(starts, at + longest - lead) - place, -at) for place, at in enumerate(starts))
+    first = -best
+    near = _START.search(text, max(0, first - lead), first)
+    start = near.start() if near else first
+    return 0 if first <= lead else min(start, max(0, len(text) - longest))

@@ -1,22 +1,26 @@
-"""JSON answers, and routers that make them from what handlers return.
+"""JSON answers, and routers that make them from what handlers return and refuse parameters that a handler does not
+read: a misspelt `viewer` would show everything.
 
 JSON can hold any stored text: a lone surrogate is escaped, as UTF-8 cannot hold it.
 """
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import wraps
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import orjson
 from fastapi import APIRouter
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from starlette.requests import Request
 from starlette.responses import Response
 
-from roomlore.surfaces.http.query_names import StrictRoute
+from roomlore.core.errors import InvalidInput
 from roomlore.surfaces.jsonable import one_level, to_jsonable
 from roomlore.surfaces.shapes import shape_of
 
@@ -93,3 +97,42 @@ def _members(kind: Any) -> list[Any]:
 
 def _is_response(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Response)
+
+
+_NEAR = 0.5
+
+
+class StrictRoute(APIRoute):
+    """A route that answers 422 if the query has a parameter that the route does not read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+        shown, known = self._names()
+
+        async def answer(request: Request) -> Response:
+            for name in request.query_params:
+                if name not in known:
+                    raise _unknown(name, shown)
+            return await handler(request)
+
+        return answer
+
+    def _names(self) -> tuple[list[str], frozenset[str]]:
+        """Return the names that the route documents, and all that it reads."""
+        found = list(_parameters(self.dependant))
+        documented = [one.alias for one in found if getattr(one.field_info, "include_in_schema", True)]
+        return sorted(set(documented)), frozenset(one.alias for one in found)
+
+
+def _parameters(dependant: Dependant) -> Iterator[Any]:
+    yield from dependant.query_params
+    for inner in dependant.dependencies:
+        yield from _parameters(inner)
+
+
+def _unknown(name: str, shown: list[str]) -> InvalidInput:
+    said = f"There is no parameter {name!r:.60} here"
+    near = get_close_matches(name.lower(), shown, n=1, cutoff=_NEAR)
+    if near:
+        return InvalidInput(f"{said}; did you mean {near[0]}?")
+    return InvalidInput(f"{said}; there are {', '.join(shown)}." if shown else f"{said}; leave it out.")

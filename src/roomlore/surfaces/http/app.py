@@ -22,18 +22,16 @@ from roomlore.core.errors import RoomloreError
 from roomlore.ports.coordination import Span
 from roomlore.settings import Settings
 from roomlore.surfaces.http import message_routes, problems
-from roomlore.surfaces.http.audience_routes import audience
 from roomlore.surfaces.http.console_route import console_pages, new_live, new_watch
-from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts, recall
 from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.mem0_routes import mem0_api
-from roomlore.surfaces.http.memory_routes import memory_router
+from roomlore.surfaces.http.memory_routes import evolutions, memory_router
 from roomlore.surfaces.http.message_routes import search
 from roomlore.surfaces.http.openai_routes import openai_protocol
 from roomlore.surfaces.http.paths import RawPaths
-from roomlore.surfaces.http.privacy_routes import privacy
+from roomlore.surfaces.http.privacy_routes import audience, privacy
 from roomlore.surfaces.http.reply_routes import chat
 from roomlore.surfaces.http.service_routes import jobs, models, service, usage
 from roomlore.surfaces.http.session_routes import sessions

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from roomlore.core import errors
-from roomlore.surfaces.findings import in_words
 from roomlore.surfaces.http.answers import dump
+from roomlore.surfaces.shapes import in_words
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -23,9 +23,9 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from roomlore.core import DEFAULT_TENANT
 from roomlore.core.addresses import is_loopback
 from roomlore.core.errors import Forbidden, InvalidInput
-from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems
 from roomlore.surfaces.http.app import beside, create_app

@@ -5,20 +5,15 @@ from typing import TYPE_CHECKING, Any
 from roomlore.surfaces.langchain.history import RoomloreChatMessageHistory
 
 if TYPE_CHECKING:
-    from roomlore.surfaces.langchain.middleware import MemoryMiddleware
-    from roomlore.surfaces.langchain.recording import RecordingMiddleware
+    from roomlore.surfaces.langchain.middleware import MemoryMiddleware, RecordingMiddleware
 
 __all__ = ["MemoryMiddleware", "RecordingMiddleware", "RoomloreChatMessageHistory"]
 
 
 def __getattr__(name: str) -> Any:
     """Load a middleware at its first use: it imports LangGraph, which a history does not need."""
-    if name == "MemoryMiddleware":
-        from roomlore.surfaces.langchain.middleware import MemoryMiddleware
+    if name in {"MemoryMiddleware", "RecordingMiddleware"}:
+        from roomlore.surfaces.langchain import middleware
 
-        return MemoryMiddleware
-    if name == "RecordingMiddleware":
-        from roomlore.surfaces.langchain.recording import RecordingMiddleware
-
-        return RecordingMiddleware
+        return getattr(middleware, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

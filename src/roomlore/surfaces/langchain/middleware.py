@@ -1,21 +1,22 @@
-"""A middleware that puts recalled facts before an agent's model.
+"""Middlewares of an agent: one shows the model recalled facts, the other stores what the agent heard and said.
 
-`before_model` makes the block once for each message of the user. `wrap_model_call` adds it to the model's input only,
-never to the agent's state: no history, stream, summary or checkpoint contains it, and every call has exactly one. A
-private key of the state holds the facts that were shown, so that they stay from turn to turn.
+`MemoryMiddleware`: `before_model` makes the block once for each message of the user. `wrap_model_call` adds it to the
+model's input only, never to the agent's state: no history, stream, summary or checkpoint contains it, and every call
+has exactly one. A private key of the state holds the facts that were shown, so that they stay from turn to turn.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, NotRequired, Unpack, cast
 
-from roomlore import ConversationMessage, InvalidInput, Lore, Recollection, SyncLore
+from roomlore import ConversationMessage, InvalidInput, Lore, Message, Recollection, Role, SyncLore
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import describe
 from roomlore.core.memory.reading import INJECTED_NAME
@@ -290,3 +291,98 @@ def _seconds(given: float) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= _LONGEST:
         raise InvalidInput(f"timeout_seconds is {given!r:.40}; it must be a number above 0 and up to {_LONGEST}.")
     return float(given)
+
+
+_NEWEST = 200
+"""The most messages of a state that are looked at."""
+
+
+Named = str | Callable[[AgentState[Any], Runtime[Any]], str]
+"""An id, or a function of the agent's state and its runtime."""
+
+
+class RecordingMiddleware(AgentMiddleware[AgentState[Any], Any]):
+    """Stores the messages of people and of the agent after each run of the agent, once each.
+
+    `lore`: from `roomlore.open_sync`, for every method of the agent; or from `roomlore.open`, for its async methods
+    only. `room_id`: the room, by default the `thread_id` that the agent is called with. `user_id`: who speaks, for
+    messages without a name of their own. `agent_id`: who answers. `room_id` and `user_id` may be functions `(state,
+    runtime)`. Calls of tools and their results are not stored. If storing fails, a warning is logged and the agent goes
+    on. Raises `InvalidInput` for invalid arguments.
+    """
+
+    def __init__(
+        self,
+        lore: Lore | SyncLore,
+        *,
+        room_id: Named | None = None,
+        user_id: Named = "user",
+        agent_id: str = "assistant",
+    ) -> None:
+        super().__init__()
+        if not isinstance(lore, Lore | SyncLore):
+            raise InvalidInput(f"lore is a {type(lore).__name__}; give what roomlore.open_sync or roomlore.open opens.")
+        self._lore = lore
+        self._room_id = room_id
+        self._user_id = user_id
+        self._agent_id = agent_id
+
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Store what was said. Raises `InvalidInput` over an async roomlore."""
+        if not isinstance(self._lore, SyncLore):
+            raise InvalidInput(
+                "This middleware is over an async roomlore: use the agent's async methods (ainvoke, astream), or give "
+                "it what roomlore.open_sync opens."
+            )
+        try:
+            if said := self._said(state, runtime, self._lore.now()):
+                self._lore.messages.add(said, on_conflict="report")
+        except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
+            _warn_unstored(error)
+
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Store what was said."""
+        if isinstance(self._lore, SyncLore):
+            await asyncio.to_thread(self.after_agent, state, runtime)
+            return
+        try:
+            if said := self._said(state, runtime, self._lore.now()):
+                await self._lore.messages.add(said, on_conflict="report")
+        except Exception as error:  # noqa: BLE001 - as above
+            _warn_unstored(error)
+
+    def _said(self, state: AgentState[Any], runtime: Runtime[Any], now: datetime) -> list[Message]:
+        room_id = thread_id_of_call() if self._room_id is None else _named(self._room_id, state, runtime)
+        if not room_id:
+            raise InvalidInput("the agent was called without a thread_id; give room_id.")
+        user_id = _named(self._user_id, state, runtime)
+        return list(self._messages(state["messages"][-_NEWEST:], room_id, user_id, now))
+
+    def _messages(
+        self, messages: Sequence[BaseMessage], room_id: str, user_id: str, now: datetime
+    ) -> Iterator[Message]:
+        asked: str | None = None
+        for message in messages:
+            role = role_of(message)
+            if role not in ("user", "assistant") or not message.text.strip() or not message.id:
+                continue
+            is_own = role == "assistant"
+            yield Message(
+                id=message.id,
+                room_id=room_id,
+                sender_id=self._agent_id if is_own else message.name or user_id,
+                sender_name=message.name or "",
+                role=Role.ASSISTANT if is_own else Role.USER,
+                text=message.text,
+                sent_at=now,
+                reply_to=asked if is_own else None,
+            )
+            asked = asked if is_own else message.id
+
+
+def _named(given: Named, state: AgentState[Any], runtime: Runtime[Any]) -> str:
+    return str(given(state, runtime)) if callable(given) else given
+
+
+def _warn_unstored(error: Exception) -> None:
+    log.warning("what the agent heard and said was not stored: %s", describe(error))

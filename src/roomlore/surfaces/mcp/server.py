@@ -17,15 +17,14 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
-from roomlore.core import errors
+from roomlore.core import DEFAULT_TENANT, errors
 from roomlore.core.audience import check_viewer
 from roomlore.core.memory.memory import check_scope
-from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
-from roomlore.surfaces.findings import in_words
 from roomlore.surfaces.logs import where
 from roomlore.surfaces.mcp.answers import NOTICE
 from roomlore.surfaces.mcp.tools import TOOLS, Tool, Visitor
+from roomlore.surfaces.shapes import in_words
 from roomlore.wiring import open_lore
 
 INSTRUCTIONS = (

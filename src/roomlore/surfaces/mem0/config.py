@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from roomlore import InvalidInput, Settings
 from roomlore.adapters.embedding import can_embed_offline
+from roomlore.core import DEFAULT_TENANT
 from roomlore.core.chat import EVOLVE_MODEL, KNOWN_PROVIDERS
-from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings.sources import did_you_mean, from_environment
 
 Given = Mapping[str, Any]

@@ -17,7 +17,7 @@ from roomlore.testing.contracts.evolutions import (
 )
 from roomlore.testing.contracts.memories import MemoriesContract, MemoryStoryContract, MemoryTextsContract
 from roomlore.testing.contracts.memory_log import MemoryLogContract, MemoryPastContract
-from roomlore.testing.contracts.messages import MessagesContract
+from roomlore.testing.contracts.messages import MessagesContract, WriterContract
 from roomlore.testing.contracts.outbox import IndexedMemoriesContract, MemoryOutboxContract, OutboxContract
 from roomlore.testing.contracts.rooms import ImportsContract, KeysContract, RoomsContract, UsageContract
 from roomlore.testing.contracts.sessions import (
@@ -32,7 +32,6 @@ from roomlore.testing.contracts.threads import CorrectionsContract, ThreadsContr
 from roomlore.testing.contracts.transactions import TenantsContract, TransactionsContract
 from roomlore.testing.contracts.vectors import EmbedderContract, VectorsContract
 from roomlore.testing.contracts.words import FactsContract, IndexStatesContract, LexicalContract
-from roomlore.testing.contracts.writer import WriterContract
 
 __all__ = [
     "CorrectionsContract",

@@ -1,4 +1,5 @@
-"""`roomlore demo`: the bundled chat, three questions to the bot, two searches, and what to do next."""
+"""First steps: `roomlore demo`, a bundled chat with three questions to the bot, two searches and what to do next; and
+`roomlore new`, programs to begin with."""
 
 from __future__ import annotations
 
@@ -9,14 +10,18 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from roomlore import samples
+from roomlore.core.errors import Conflict
 from roomlore.core.models import Explanation, Role, StoredMessage
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import data, rooms, show
@@ -177,3 +182,72 @@ def _program() -> str:
     """Return the command to type: in a clone the program may not be on the PATH."""
     called = Path(sys.argv[0])
     return shlex.quote(str(called)) if called.name == "roomlore" and not shutil.which("roomlore") else "roomlore"
+
+
+new_app = typer.Typer(no_args_is_help=True, help="Write a program to begin with.")
+
+
+class Platform(StrEnum):
+    DISCORD = "discord"
+    LARK = "lark"
+    SLACK = "slack"
+    TELEGRAM = "telegram"
+    WECOM = "wecom"
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """The requirements of a bot. `variables`: of the environment, beside the key of the model."""
+
+    extras: str
+    packages: str
+    variables: tuple[str, ...]
+
+
+_NEEDS = {
+    Platform.DISCORD: _Needs("openai", "discord.py", ("DISCORD_TOKEN",)),
+    Platform.LARK: _Needs("server,openai", "httpx", ("LARK_APP_ID", "LARK_APP_SECRET", "LARK_VERIFICATION_TOKEN")),
+    Platform.SLACK: _Needs("openai", "aiohttp", ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN")),
+    Platform.TELEGRAM: _Needs("openai", "httpx", ("TELEGRAM_TOKEN",)),
+    Platform.WECOM: _Needs(
+        "server,openai", "httpx cryptography", ("WECOM_CORP_ID", "WECOM_SECRET", "WECOM_TOKEN", "WECOM_AES_KEY")
+    ),
+}
+
+
+@new_app.command()
+def bot(
+    platform: Annotated[Platform, typer.Option(help="The chat platform.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="Where to write it; made if it is not there.")] = Path(),
+) -> None:
+    """Write a small bot for a chat platform, and `roomlore.yaml` with its model. No file is overwritten."""
+    program, settings = folder / f"{platform}_bot.py", folder / "roomlore.yaml"
+    if program.exists():
+        raise Conflict(f"{program} is there already; remove it, or name another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(program)
+    kept = settings.exists()
+    if not kept:
+        _write(settings)
+    needs = _NEEDS[platform]
+    begin = [] if folder == Path() else [f"cd {folder}"]
+    written = (
+        "{program} is written; {settings} was there and stays." if kept else "{program} and {settings} are written."
+    )
+    lines = [
+        say(written, program=program, settings=settings),
+        say(
+            "The commands of roomlore in this folder use the database that {settings} names. Next:",
+            settings=settings.name,
+        ),
+        *begin,
+        f"pip install 'roomlore[{needs.extras}]' {needs.packages}",
+        f"export OPENAI_API_KEY=... {' '.join(f'{name}=...' for name in needs.variables)}",
+        f"python {program.name}",
+    ]
+    typer.echo("\n  ".join(lines))
+
+
+def _write(path: Path) -> None:
+    text = (files(samples) / "bots" / f"{path.name}.txt").read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8")

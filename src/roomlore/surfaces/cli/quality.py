@@ -1,24 +1,31 @@
-"""`roomlore eval`, and its report as one page of HTML with bars drawn in SVG."""
+"""How good contexts are: `roomlore eval`, with its report as one page of HTML with bars drawn in SVG; `roomlore tune`;
+and `roomlore usage`, the contexts that were used, their export for training, and a report for each arm."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 from rich.text import Text
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evaluation import Evaluation, QuestionScore, RoomScore, Share, caution
+from roomlore.core.json_values import json_line
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.data import sink_of
+from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
+    from roomlore.core.experiments import ArmReport, UsageReport
+    from roomlore.core.models import ContextUsageRecord
+    from roomlore.core.tuning import Quality, TuningReport
     from roomlore.wiring import Lore
 
 
@@ -267,3 +274,210 @@ def _bar(place: int, name: str, share: Share) -> str:
 
 def _text(text: str) -> str:
     return escape("".join(one if one.isprintable() else "\ufffd" for one in text))
+
+
+def tune(
+    ctx: typer.Context,
+    labels: Annotated[
+        Path | None, typer.Argument(help="JSON lines of labels; by default the feedback that contexts got.")
+    ] = None,
+    room: Annotated[list[str] | None, typer.Option(help="Learn from this room only; may be repeated.")] = None,
+    folds: Annotated[
+        int, typer.Option(min=2, max=20, help="Into how many parts the messages are split for testing.")
+    ] = 5,
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply", help="Give the rooms that had labels the new weights as their own settings, if they did better."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+) -> None:
+    """Fit the weights of `weighted`, and test them on messages they were not fitted on.
+
+    A label is {"room_id", "message_id", "relevant": [ids]} or {"room_id", "message_id", "thread": name}.
+    """
+    rows = None if labels is None else list(_labels(labels))
+
+    async def work(lore: Lore) -> TuningReport:
+        return await lore.tuning.run(rows, rooms=room, folds=folds, apply=apply)
+
+    report = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(report))
+    else:
+        _tell_tuned(report, applied=apply)
+
+
+def _labels(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The labels in {path} cannot be read: {error}.") from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _label(line, number)
+
+
+def _label(line: str, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InvalidInput(f"Line {number} of the labels is not JSON: {error}.") from error
+    if not isinstance(row, dict):
+        raise InvalidInput(f"Line {number} of the labels is not a JSON object.")
+    return row
+
+
+def _tell_tuned(report: TuningReport, *, applied: bool) -> None:
+    names = ("precision", "recall", "F1", "chosen", "worth")
+    shape = show.table("held-out targets", *names, right=names)
+    lines = [_quality(say("before"), report.before), _quality(say("after"), report.after)]
+    show.console().print(show.rows(shape, lines))
+    typer.echo(say("{targets} targets, {folds} folds", targets=report.targets, folds=report.folds))
+    if not report.improved:
+        typer.echo(say("No better weights were found: the present ones stay."))
+        return
+    typer.echo(say("The rooms have them now:" if applied else "To use them everywhere, put this into roomlore.yaml:"))
+    typer.echo("memory:")
+    for signal, weight in asdict(report.weights).items():
+        typer.echo(f"  {signal}_weight: {weight:.4f}")
+    typer.echo(f"  relevance_threshold: {report.threshold:g}")
+
+
+def _quality(label: str, quality: Quality) -> list[str]:
+    shares = (quality.precision, quality.recall, quality.f1)
+    return [label, *(f"{share:.3f}" for share in shares), f"{quality.selected:.1f}", f"{quality.worth:.3f}"]
+
+
+usage_app = typer.Typer(
+    cls=Group,
+    no_args_is_help=True,
+    help="The contexts that were used: list them, export them for training, compare the arms of an experiment.",
+)
+
+Room = Annotated[str | None, typer.Option(help="This room only.")]
+ArmName = Annotated[str | None, typer.Option(help="This arm only.")]
+Judged = Annotated[bool, typer.Option("--judged", help="Only those with a feedback score.")]
+Days = Annotated[float | None, typer.Option(min=0, help="Only those of the last days; by default all that are kept.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+@usage_app.command("list")
+def list_(
+    ctx: typer.Context,
+    room: Room = None,
+    arm: ArmName = None,
+    judged: Judged = False,
+    days: Days = None,
+    after: Annotated[str | None, typer.Option(help="Begin after this context.", metavar="ID")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most contexts.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List contexts, the oldest first."""
+
+    async def work(lore: Lore) -> list[ContextUsageRecord]:
+        return await lore.usage.page(room_id=room, arm=arm, judged=judged, days=days, after=after, limit=limit)
+
+    found = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(found))
+        return
+    numbers = ("messages", "tokens", "score", "feedback")
+    shape = show.table("context", "built", "room", "for", "strategy", "arm", *numbers, right=numbers)
+    show.console().print(show.rows(shape, map(_record_line, found)))
+    if len(found) == limit:
+        typer.echo(say("more: {option}", option=f"--after {show.inert(found[-1].context_id)}"), err=True)
+
+
+def _record_line(record: ContextUsageRecord) -> list[str]:
+    return [
+        show.inert(record.context_id, 40),
+        f"{record.created_at:%Y-%m-%d %H:%M}",
+        show.inert(record.room_id, 40),
+        show.inert(record.trigger_message_id, 40),
+        record.strategy + (say(" (degraded)") if record.degraded else ""),
+        show.inert(record.arm or "", 40),
+        str(len(record.context_message_ids)),
+        str(record.tokens),
+        _number(record.mean_score),
+        _number(record.success_indicator),
+    ]
+
+
+@usage_app.command()
+def export(
+    ctx: typer.Context,
+    room: Room = None,
+    arm: ArmName = None,
+    judged: Judged = False,
+    days: Days = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A file, which appears only once it is whole; by default standard output."),
+    ] = None,
+) -> None:
+    """Write contexts as JSON lines for training: the messages with features and scores, the answer, the feedback.
+
+    Contexts for messages that were deleted, or whose senders were forgotten, are left out.
+    """
+
+    async def work(lore: Lore) -> int:
+        with sink_of(output) as sink:
+            return await _write(lore, sink, room_id=room, arm=arm, judged=judged, days=days)
+
+    count = frame_of(ctx).run(work)
+    typer.echo(say("wrote {count} contexts", count=count), err=True)
+
+
+async def _write(lore: Lore, sink: BinaryIO, **selected: Any) -> int:
+    count = 0
+    async for row in lore.usage.export(**selected):
+        sink.write(json_line(row))
+        count += 1
+    return count
+
+
+@usage_app.command()
+def report(
+    ctx: typer.Context,
+    days: Annotated[float, typer.Option(min=0, help="Over the last days.")] = 30,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the arms of an experiment: contexts, tokens, scores, feedback and degradation."""
+
+    async def work(lore: Lore) -> UsageReport:
+        return await lore.usage.report(days=days)
+
+    found = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(found))
+        return
+    numbers = ("contexts", "rooms", "tokens", "saved", "score", "ms", "degraded", "answered", "judged", "feedback")
+    shape = show.table("arm", *numbers, right=numbers)
+    show.console().print(show.rows(shape, map(_arm, found.arms)))
+
+
+def _arm(arm: ArmReport) -> list[str]:
+    margin = "" if arm.success_margin is None else f" ±{arm.success_margin:.2f}"
+    return [
+        show.inert(arm.arm, 40) if arm.arm is not None else say("(none)"),
+        str(arm.contexts),
+        str(arm.rooms),
+        f"{arm.tokens:.0f}",
+        _share(arm.token_savings),
+        _number(arm.mean_score),
+        f"{arm.build_ms:.1f}",
+        _share(arm.degraded),
+        _share(arm.answered),
+        str(arm.judged),
+        _number(arm.success) + margin,
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
