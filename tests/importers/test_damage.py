@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import catalogue
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -145,6 +146,15 @@ def test_nothing_raises_on_any_bytes(data):
         damaged = data.draw(damaged_bytes(damaged, 0))
     for item in read(damaged, name):
         assert isinstance(item, Parsed) or (item.reason and item.number >= 1)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in catalogue.FORMAT_OF if name.endswith(".csv")))
+def test_a_table_may_end_inside_its_last_row(name):
+    raw = (catalogue.SAMPLES / name).read_bytes().rstrip()
+    before = [item.message for item in read(raw, name) if isinstance(item, Parsed)][:-1]
+    for end in range(raw.rindex(b"\n") + 2, len(raw)):
+        found = [item.message for item in read(raw[:end], name) if isinstance(item, Parsed)]
+        assert found[: len(before)] == before
 
 
 def test_a_cut_document_gives_everything_before_the_cut_and_one_bad(tmp_path):

@@ -238,7 +238,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
         facts = dict(facts)
         row = dict(zip(columns, record.cells, strict=False))
         position = {"offset": record.end, "line": record.last, "facts": facts}
-        message = table.message(row, facts, source, options) if len(record.cells) >= len(table.columns) else None
+        message = table.message(row, facts, source, options) if table.columns <= row.keys() else None
         if message is not None:
             facts_of_room = None if options.room_id else _room_facts(message.room_id)
             yield Parsed(message, position, room=facts_of_room)
