@@ -8,7 +8,7 @@ from roomlore.core.audience import RoomKind
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Role
 from roomlore.ports.coordination import Clock
-from roomlore.ports.scheduling import Ticks, Times, rooms_behind
+from roomlore.ports.durable import Ticks, Times, rooms_behind
 from roomlore.ports.storage import RoomBehind, Storage, UnitOfWork
 from roomlore.services.evolution.evolution_service import EvolutionService
 from roomlore.services.evolution.piece import EVOLUTION, Piece, facts_mark

@@ -36,9 +36,8 @@ from roomlore.core.memory.reading import as_conversation
 from roomlore.core.models import Entry, StoredMessage
 from roomlore.core.prompt import neutral
 from roomlore.core.text import language
-from roomlore.core.work import work_name
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
-from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.durable import DurableWork, Json, Steps, work_name
 from roomlore.ports.language import Prompts
 from roomlore.ports.storage import DueRoom, Storage, UnitOfWork
 from roomlore.services.extraction.noting import EXTRACTION, is_reply
