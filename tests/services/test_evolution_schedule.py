@@ -14,7 +14,7 @@ from roomlore import Lore, Message
 from roomlore.adapters.cron import Cron
 from roomlore.ports.durable import Ticks
 from roomlore.services.evolution import Schedule
-from roomlore.services.evolution.schedule import MARK
+from roomlore.services.evolution.evolution_service import MARK
 from roomlore.testing.doubles import FrozenClock
 from roomlore.testing.model_server import ModelServer
 

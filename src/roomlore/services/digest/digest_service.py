@@ -1,12 +1,28 @@
-"""Readers: who a name means, the messages that people marked as read, and those they wrote."""
+"""Digests: who reads, and how far they have read; the messages of a span, of which `core/digest` chooses what to
+show."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
+from roomlore.core.audience import ALWAYS, Viewer, Window, check_viewer, covers
+from roomlore.core.digest.compose import Draft
+from roomlore.core.digest.digest import Digest
+from roomlore.core.digest.talks import is_said
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
+from roomlore.core.evolution.requests import Mode, check_mode
 from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.linking.model import LinkModel
+from roomlore.core.linking.room import is_seen, linked_alone
+from roomlore.core.models import Entry, Room
 from roomlore.core.text import fold
+from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock
+from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.titles import headings_of
+from roomlore.services.digest.writing import Writing, language_for
 
 _TRIES = 5
 _NAMED = 8
@@ -101,3 +117,217 @@ class ReadingMarks:
 
 def _mark(user_id: str) -> str:
     return f"read:{user_id}"
+
+
+DIGEST_TOKENS = 800
+FEWEST_TOKENS, MAX_TOKENS = 50, 100_000
+MAX_READ, MAX_LOOKED_AT = 10_000, 50_000
+"""The newest messages that a digest is made of, and how many are read to find them."""
+_AT_ONCE = 1_000
+_DEFAULT_SPAN = timedelta(days=1)
+_TEXTS_READ = 200
+"""The messages whose language counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The messages of a digest: `messages` with an arrival above `after`, of which `entries` are the newest. Of a part
+    of a room `after` is 0."""
+
+    after: int
+    messages: int
+    entries: Sequence[Entry]
+
+
+class DigestService:
+    """The digests of one tenant."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        clock: Clock,
+        tokens: TokenCounter,
+        model: LinkModel,
+        writing: Writing,
+    ) -> None:
+        self._writing = writing
+        self._tenant = tenant
+        self._model = model
+        self._storage = storage
+        self._clock = clock
+        self._tokens = tokens
+
+    async def make(
+        self,
+        room_id: str,
+        *,
+        since: datetime | None = None,
+        for_user: str | None = None,
+        max_tokens: int = DIGEST_TOKENS,
+        viewer: str | None = None,
+        mode: Mode = "auto",
+    ) -> Digest:
+        """Return the digest of a room; arguments as in `Lore.digest`."""
+        writes = await self._writing.writes(check_mode(mode))
+        if not isinstance(max_tokens, int) or not FEWEST_TOKENS <= max_tokens <= MAX_TOKENS:
+            raise InvalidInput(
+                f"max_tokens is {max_tokens!r:.60}; it must be a whole number from {FEWEST_TOKENS} to {MAX_TOKENS}."
+            )
+        begin = _checked(since)
+        reader = None if for_user is None else check_reader(for_user)
+        whom = _whom(viewer, reader)
+        async with self._storage.reading() as work:
+            room, windows = await room_shown(
+                work, tenant=self._tenant, viewer=whom, room_id=room_id, now=self._clock.now()
+            )
+            reader = await self._meant(work, room_id, reader, whom, windows)
+            if begin is None and reader is not None and whom != Viewer("user", reader) and windows != ALWAYS:
+                span = await self._since_seen(work, room, reader, windows)
+            else:
+                span = await self._span(work, room, begin, reader, windows)
+            answered = await self._answered(work, room_id, span.entries, reader, windows)
+            own = await self._own(work, room_id, reader) if writes and windows == ALWAYS else []
+        entries = span.entries
+        if windows != ALWAYS:
+            entries = await asyncio.to_thread(linked_alone, self._model, [one.message for one in entries])
+        draft = await asyncio.to_thread(
+            Draft,
+            room_id,
+            entries,
+            max_tokens=max_tokens,
+            count=self._tokens.count,
+            for_user=reader,
+            answered=answered,
+            after=span.after,
+            messages=span.messages,
+        )
+        titles = await self._titles(room, draft) if windows == ALWAYS else {}
+        if not writes or not draft.talks:
+            return await asyncio.to_thread(draft.finished, titles)
+        language = language_for(own, [one.message.text for one in span.entries[-_TEXTS_READ:]])
+        account = await self._writing.write(room_id, draft.talks, language=language, max_tokens=max_tokens)
+        made = await asyncio.to_thread(draft.finished, titles, account.written, model=account.model)
+        return replace(made, degraded=account.degraded)
+
+    async def _own(self, work: UnitOfWork, room_id: str, reader: str | None) -> list[str]:
+        """Return what the reader wrote last, which tells their language."""
+        here = {"tenant": self._tenant, "room_id": room_id}
+        last = 0 if reader is None else await work.rooms.last_spoken(**here, sender_id=reader)
+        if not last:
+            return []
+        after = max(0, last - _TEXTS_READ)
+        found = await work.messages.page(**here, after=after, limit=_TEXTS_READ, sender_id=reader)
+        return [message.text for message in found]
+
+    async def _titles(self, room: Room, draft: Draft) -> Mapping[int, str]:
+        """Return the titles of the threads that it shows as a whole. A viewer who may not see all of a room gets
+        those made of what they see."""
+        async with self._storage.reading() as work:
+            made = await headings_of(work, room, draft.threads)
+        return {thread: heading.title for thread, heading in made.items()}
+
+    async def _meant(
+        self, work: UnitOfWork, room_id: str, reader: str | None, viewer: Viewer | None, windows: Sequence[Window]
+    ) -> str | None:
+        """Return the id of the reader. Who else is in a room is told to those alone who may see all of it."""
+        if reader is None or windows != ALWAYS or viewer == Viewer("user", reader):
+            return reader
+        return await reader_named(work, tenant=self._tenant, room_id=room_id, given=reader)
+
+    async def _answered(
+        self,
+        work: UnitOfWork,
+        room_id: str,
+        entries: Sequence[Entry],
+        reader: str | None,
+        windows: Sequence[Window],
+    ) -> frozenset[str]:
+        """Return the ids of the reader's messages before these that some of these reply to."""
+        here = {one.message.id for one in entries}
+        targets = {one.message.reply_to for one in entries if one.message.reply_to} - here
+        if reader is None or not targets:
+            return frozenset()
+        known = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=sorted(targets))
+        return frozenset(
+            name for name, was in known.items() if was.sender_id == reader and covers(windows, was.first, was.last)
+        )
+
+    async def _span(
+        self, work: UnitOfWork, room: Room, since: datetime | None, reader: str | None, windows: Sequence[Window]
+    ) -> _Span:
+        """Return the messages of the digest. It depends on nothing that the viewer may not see."""
+        after, begin = 0, since
+        if since is None and reader is not None:
+            after = await read_up_to(work, tenant=self._tenant, room_id=room.room_id, user_id=reader)
+        elif since is None and (last := await self._last(work, room, windows)) is not None:
+            begin = last - _DEFAULT_SPAN
+        if begin is not None:
+            first = await work.messages.first_since(tenant=self._tenant, room_id=room.room_id, since=begin)
+            after = room.next_arrival - 1 if first is None else first - 1
+        entries = await self._read(work, room, after, begin, windows)
+        if windows != ALWAYS:
+            return _Span(0, len(entries), entries)
+        missing = len(entries) >= MAX_READ
+        known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
+        return _Span(after, max(known, len(entries)), entries)
+
+    async def _since_seen(self, work: UnitOfWork, room: Room, reader: str, windows: Sequence[Window]) -> _Span:
+        """Return the messages after the last one of the reader's that the viewer may see. Where the reader stopped
+        reading is not told to others who see a part of the room."""
+        entries = await self._read(work, room, 0, None, windows)
+        own = [place for place, one in enumerate(entries) if one.message.sender_id == reader]
+        since = entries[own[-1] + 1 :] if own else entries
+        return _Span(0, len(since), since)
+
+    async def _last(self, work: UnitOfWork, room: Room, windows: Sequence[Window]) -> datetime | None:
+        """Return when the newest message that may be seen was sent."""
+        if windows == ALWAYS:
+            return room.last_sent_at
+        async for part in self._parts(work, room, 0):
+            if seen := [one.message.at for one in part if is_seen(one.message, windows)]:
+                return max(seen)
+        return None
+
+    async def _read(
+        self, work: UnitOfWork, room: Room, after: int, since: datetime | None, windows: Sequence[Window]
+    ) -> list[Entry]:
+        """Return the newest messages above an arrival that may be seen. Notices, tool calls and messages without words,
+        which no digest shows, do not count towards `MAX_READ`."""
+        found: list[Entry] = []
+        said = 0
+        async for part in self._parts(work, room, after):
+            for one in reversed(part):
+                if (since is None or one.message.at >= since) and is_seen(one.message, windows):
+                    found.append(one)
+                    said += is_said(one)
+                    if said == MAX_READ or len(found) == MAX_LOOKED_AT:
+                        return found[::-1]
+        return found[::-1]
+
+    async def _parts(self, work: UnitOfWork, room: Room, after: int) -> AsyncIterator[list[Entry]]:
+        """Yield the messages above an arrival, the newest part first, so that other requests are served."""
+        before = room.next_arrival
+        while before > after + 1:
+            count = min(_AT_ONCE, before - after - 1)
+            part = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=count, before=before)
+            if above := [one for one in part if one.message.arrival > after]:
+                yield above
+            if len(part) < count or len(above) < len(part):
+                return
+            before = part[0].message.arrival
+
+
+def _checked(since: datetime | None) -> datetime | None:
+    if since is not None and not isinstance(since, datetime):
+        raise InvalidInput(f"since is {since!r:.60}; it must be a datetime.")
+    return since.replace(tzinfo=UTC) if since is not None and since.tzinfo is None else since
+
+
+def _whom(viewer: str | None, reader: str | None) -> Viewer | None:
+    """Return the viewer. Raise `InvalidInput` if a person asks for the digest of another."""
+    whom = None if viewer is None else check_viewer(viewer)
+    if whom is not None and whom.kind == "user" and reader not in (None, whom.id):
+        raise InvalidInput(f"The digest of {reader!r:.60} is not for {viewer!r:.60}; name the same person in both.")
+    return whom
