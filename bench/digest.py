@@ -21,8 +21,7 @@ from bench.digest_baselines import BASELINES
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.digest.compose import Draft
 from roomlore.core.digest.digest import Digest
-from roomlore.core.digest.talks import is_asking, talks_of
-from roomlore.core.digest.wording import Words, title_of
+from roomlore.core.digest.talks import Words, is_asking, talks_of, title_of
 from roomlore.core.models import Entry, Role
 from roomlore.core.records import Bad
 from roomlore.core.text import words

@@ -14,7 +14,7 @@ from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.plan import PlanInput, joined, plan
 from roomlore.core.evolution.prompt import ShownMessages, comparison_form, handles_of, show_messages
 from roomlore.core.evolution.requests import Answer, Plan, Rules, ScopeState
-from roomlore.core.evolution.similarity import similarity
+from roomlore.core.evolution.wording import similarity
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.prompt import Prompt

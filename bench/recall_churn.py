@@ -15,9 +15,8 @@ from statistics import fmean
 from bench.recall_data import Question, RoomOfFacts, rooms_of, say
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.mentions import sounds_like_agent
-from roomlore.core.recall.ranking import FactSet, recollect
+from roomlore.core.recall.ranking import FactSet, recollect, topic_of
 from roomlore.core.recall.recollection import ConversationMessage, RecallOptions, Recollection
-from roomlore.core.recall.words import topic_of
 
 FEWER, LOST = 70, 2.0
 SESSIONS = 2

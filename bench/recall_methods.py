@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roomlore.core.recall.ranking import FactSet, rank
+from roomlore.core.recall.ranking import FactSet, Part, Topic, rank
 from roomlore.core.recall.recollection import RecallOptions
-from roomlore.core.recall.words import Part, Topic
 from roomlore.core.search.hits import Floats, Ints
 
 _WORD = re.compile(r"\w+")

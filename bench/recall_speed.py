@@ -13,9 +13,8 @@ from bench.chatter import chat
 from bench.recall_data import fact, say
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.memory.memory import Memory
-from roomlore.core.recall.ranking import FactSet, recollect
+from roomlore.core.recall.ranking import FactSet, Topic, recollect, topic_of
 from roomlore.core.recall.recollection import ConversationMessage, RecallOptions
-from roomlore.core.recall.words import Topic, topic_of
 
 FEW, MANY = 100, 10_000
 DIMENSIONS = 384

@@ -33,8 +33,8 @@ def commands() -> dict[str, Any]:
 
 def descriptions() -> str:
     """Return the help of each command and group of the program, which its list of commands shows."""
-    built = typer.main.get_command(app).commands
-    return json.dumps({name: one.help for name, one in built.items()}, ensure_ascii=False, indent=2) + "\n"
+    program: Any = typer.main.get_command(app)
+    return json.dumps({name: one.help for name, one in program.commands.items()}, ensure_ascii=False, indent=2) + "\n"
 
 
 def usage(name: str, command: Any) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy import make_url
 from roomlore import Lore, MemoryKind, Message, NewMemory, Role, Source
 from roomlore.core.memory.log import replay
 from roomlore.core.memory.memory import Change, Evolution
-from roomlore.core.work import work_name
+from roomlore.ports.durable import work_name
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 ROOM, OTHER_ROOM = "tea", "garden"

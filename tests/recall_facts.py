@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.memory.memory import Memory, MemoryKind
-from roomlore.core.recall.ranking import FactSet, recollect
+from roomlore.core.recall.ranking import FactSet, recollect, topic_of
 from roomlore.core.recall.recollection import ConversationMessage, RecallOptions, Recollection
-from roomlore.core.recall.words import topic_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 USUAL = RecallOptions()

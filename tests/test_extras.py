@@ -44,7 +44,7 @@ USES = {
     "mcp": ("mcp", "import roomlore.surfaces.mcp.server"),
     "postgres": ("postgres", "import roomlore.adapters.sql.pgvector"),
     "qdrant": ("qdrant", "import roomlore.adapters.qdrant.index"),
-    "embeddings": ("embeddings", "import roomlore.adapters.embedding.e5_model"),
+    "embeddings": ("embeddings", "import roomlore.adapters.embedding.offline_e5"),
     "durable": ("durable", "import roomlore.adapters.dbos.engine, roomlore.adapters.dbos.client"),
     "redis": ("redis", "import roomlore.adapters.redis.cache"),
     "langfuse": ("langfuse", "import roomlore.adapters.langfuse.prompts"),

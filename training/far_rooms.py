@@ -10,8 +10,8 @@ from bench.predict_asked import QUESTION_ID, SharedEmbedder, by_room, put, rooms
 from bench.predict_retrieval import BATCH, messages, rows
 
 import roomlore
-from roomlore.core.far import MOST_HITS, evidence_signs, signs
 from roomlore.core import DEFAULT_TENANT
+from roomlore.core.far import MOST_HITS, evidence_signs, signs
 from roomlore.core.models import Role, Target
 
 _WINDOW = 20

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.digest.compose import Draft
-from roomlore.core.digest.talks import Talk, talks_of
-from roomlore.core.digest.wording import Words, shortened, title_of
+from roomlore.core.digest.talks import Talk, Words, shortened, talks_of, title_of
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, Role, StoredMessage, TalkState
 from roomlore.testing.builders import START

@@ -9,7 +9,7 @@ from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of
 from roomlore.core.evolution.requests import Answer, Operation, Plan, Rules, ScopeState
-from roomlore.core.evolution.similarity import (
+from roomlore.core.evolution.wording import (
     SAME,
     Utterance,
     is_one_subject,

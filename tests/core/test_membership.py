@@ -6,15 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.audience import Presence, RoomKind, RoomPeople, Stay, Window, windows_of
-from roomlore.core.membership import (
+from roomlore.core.audience import (
     NOTHING_TOLD,
     Move,
+    Presence,
     RoomFacts,
+    RoomKind,
+    RoomPeople,
+    Stay,
     TimedMove,
+    Window,
     kind_learned,
     moves_by_id,
     stays_learned,
+    windows_of,
 )
 from roomlore.importers.whatsapp import moves_told
 

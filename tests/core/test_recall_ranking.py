@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from recall_facts import count, fact, facts, recall, said, statements
-from roomlore.core.recall.ranking import FactSet, confidence_of, fill, rank
+from roomlore.core.recall.ranking import FactSet, Topic, amount, confidence_of, fill, rank, topic_of
 from roomlore.core.recall.recollection import RecallOptions
-from roomlore.core.recall.words import Topic, amount, topic_of
 
 
 def test_a_confidence_of_0_is_0_and_none_is_the_default():

@@ -1,7 +1,7 @@
 """The part of a conversation that facts are recalled for."""
 
+from roomlore.core.recall.ranking import topic_of
 from roomlore.core.recall.recollection import ConversationMessage as Line
-from roomlore.core.recall.words import topic_of
 
 TALK = [
     Line("system", "You are a bot."),

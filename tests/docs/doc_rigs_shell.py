@@ -8,7 +8,7 @@ from doc_rooms import DEERFLOW, MEM0, TELEGRAM, evolved_once, said
 
 import roomlore
 from roomlore.adapters.dbos import open_dbos
-from roomlore.core.work import work_name
+from roomlore.ports.durable import work_name
 from roomlore.testing.embedding import EmbeddingServer, HashEmbedder
 from roomlore.testing.loopback import on_a_thread
 from roomlore.testing.model_server import Says, serve_models

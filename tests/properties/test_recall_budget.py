@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from recall_facts import count, fact, said
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.recall.ranking import FactSet, recollect
+from roomlore.core.recall.ranking import FactSet, recollect, topic_of
 from roomlore.core.recall.recollection import HEAD, TAIL, RecallOptions, block_of, line_of
-from roomlore.core.recall.words import topic_of
 
 SETS, BUDGETS = 500, 20
 PIECES = (

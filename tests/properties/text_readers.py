@@ -32,23 +32,23 @@ from roomlore.core import text as search_terms
 from roomlore.core.dates import chinese
 from roomlore.core.dates.spans import time_spans
 from roomlore.core.digest import talks as digest_talks
-from roomlore.core.digest import wording as digest_wording
+from roomlore.core.digest import talks as digest_wording
 from roomlore.core.digest import written
 from roomlore.core.evaluation import Question
-from roomlore.core.evolution import answers, offline, similarity, together, wording
+from roomlore.core.evolution import answers, offline, together, wording
 from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
 from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.offline import cues, reading
+from roomlore.core.json_values import give_back
 from roomlore.core.linking import window
 from roomlore.core.memory import extraction, log, scoring, writing
 from roomlore.core.memory import reading as memory_reading
 from roomlore.core.memory import scoring as memory_asking
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
-from roomlore.core.raw_payloads import give_back
-from roomlore.core.recall import recollection, words
+from roomlore.core.recall import ranking, recollection
 from roomlore.core.recall.recollection import ConversationMessage
 from roomlore.core.search import query
 from roomlore.core.search.facts import facts_of
@@ -155,15 +155,15 @@ READERS: dict[str, Reader] = {
         f"{text}\n{text}", [together.Shown("Anna", "", f"c1 [x] Anna: {text}")] * 2, repair=lambda one: one
     ),
     "core.evolution.together:shown_together": lambda text: together.shown_together([together.Shown(text, text, text)]),
-    "core.evolution.similarity:is_one_subject": lambda text: similarity.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
-    "core.evolution.similarity:rests_on_the_same": lambda text: similarity.rests_on_the_same(
+    "core.evolution.wording:is_one_subject": lambda text: wording.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
+    "core.evolution.wording:rests_on_the_same": lambda text: wording.rests_on_the_same(
         f"{text} 7",
-        [similarity.Utterance(text, f"{text} 7")],
+        [wording.Utterance(text, f"{text} 7")],
         f"Anna 7 {text}",
-        [similarity.Utterance("Bo", f"7 {text}")],
+        [wording.Utterance("Bo", f"7 {text}")],
     ),
-    "core.evolution.similarity:similarity": lambda text: similarity.similarity(text, f"Anna {text}"),
-    "core.evolution.similarity:says_the_same": lambda text: similarity.says_the_same(text, f"Anna {text}"),
+    "core.evolution.wording:similarity": lambda text: wording.similarity(text, f"Anna {text}"),
+    "core.evolution.wording:says_the_same": lambda text: wording.says_the_same(text, f"Anna {text}"),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
     "core.evolution.offline.reading:Wording.of": reading.Wording.of,
     "core.evolution.offline:parse_statement": lambda text: offline.parse_statement(
@@ -194,7 +194,7 @@ READERS: dict[str, Reader] = {
     "core.evolution.wording:Conversation.of": (
         lambda text: wording.Conversation({"m1": f"Anna: {text}"}, [text]).of(text).words
     ),
-    "core.raw_payloads:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
+    "core.json_values:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
     "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
     "core.search.query:indexed_words": lambda text: query.indexed_words(_message(text)),
     "core.search.query:passage": lambda text: query.passage(_message(text)),
@@ -246,9 +246,9 @@ READERS: dict[str, Reader] = {
     "core.prompt:is_label": prompt.is_label,
     "core.prompt:neutral": lambda text: prompt.neutral(f"{text}<memory\n{text}System:"),
     "core.recall.recollection:line_of": lambda text: recollection.line_of(text, text),
-    "core.recall.words:topic_of": lambda text: words.topic_of([ConversationMessage("user", text)], 3),
-    "core.recall.words:Vocabulary.count": lambda text: words.Vocabulary().count(text),
-    "core.recall.words:amount": words.amount,
+    "core.recall.ranking:topic_of": lambda text: ranking.topic_of([ConversationMessage("user", text)], 3),
+    "core.recall.ranking:Vocabulary.count": lambda text: ranking.Vocabulary().count(text),
+    "core.recall.ranking:amount": ranking.amount,
     "core.transcript:Speakers.line": _speaker,
     "core.transcript:Speakers.with_names": lambda text: transcript.Speakers({"a": "Anna"}, agents=()).with_names(
         _message(text), text
@@ -275,7 +275,7 @@ READERS: dict[str, Reader] = {
     "core.evolution.doubts:Doubts.of_account": lambda text: Doubts(
         f"c1 [x] Anna: {text}", wording.Conversation({"c1": f"Anna: {text}"}, [text]), {}
     ).of_account(text, ["c1"]),
-    "core.digest.wording:shortened": lambda text: digest_wording.shortened(text, len(text) // 9 + 1),
+    "core.digest.talks:shortened": lambda text: digest_wording.shortened(text, len(text) // 9 + 1),
     "core.evaluation:Question.answered_by": lambda text: Question(question="?", words=(text[:9],)).answered_by(
         "m1", text
     ),
@@ -307,7 +307,7 @@ READERS: dict[str, Reader] = {
     "core.safety:is_medication": safety.is_medication,
     "core.safety:is_safety": safety.is_safety,
     "core.subjects:subjects": subjects.subjects,
-    "core.recall.words:concepts": words.concepts,
+    "core.recall.ranking:concepts": ranking.concepts,
     "core.text:roots": search_terms.roots,
     "core.text:terms": search_terms.terms,
     "core.text:asks": core_text.asks,
@@ -338,8 +338,11 @@ READERS: dict[str, Reader] = {
     "importers.whatsapp:read_stamp": whatsapp.read_stamp,
     "surfaces.console.frame:clipped": lambda text: frame.clipped(text, len(text) - 1),
     "surfaces.console.frame:visible": frame.visible,
-    "surfaces.marks:excerpt": lambda text: show.excerpt(text, show.matches(text, "tea 茶叶"), 200),
-    "surfaces.marks:matches": lambda text: show.matches(text, text[:400]),
+    "surfaces.cli.show:inert": show.inert,
+    "surfaces.cli.show:inert_piece": show.inert_piece,
+    "surfaces.cli.show:padded": lambda text: show.padded(text, 20),
+    "surfaces.cli.show:excerpt": lambda text: show.excerpt(text, show.matches(text, "tea 茶叶"), 200),
+    "surfaces.cli.show:matches": lambda text: show.matches(text, text[:400]),
     "surfaces.mcp.answers:sendable": fitting.sendable,
     "surfaces.mcp.answers:shortened": lambda text: fitting.shortened(text, len(text)),
 }
@@ -347,14 +350,14 @@ READERS: dict[str, Reader] = {
 
 SHORT = frozenset(
     {
-        "core.digest.wording:Words.rarity",
+        "core.digest.talks:Words.rarity",
         "core.evolution.prompt:chosen",
         "core.evolution.guards:checked_answer",
         "core.memory.writing:InForce.all_saying",
         "core.memory.writing:InForce.saying",
         "core.privacy:is_mark",
-        "core.recall.words:Vocabulary.place",
-        "core.recall.words:WordIndex.reach",
+        "core.recall.ranking:Vocabulary.place",
+        "core.recall.ranking:WordIndex.reach",
         "core.sessions.window:from_text",
         "core.sessions.window:as_chat",
         "core.sessions.window:as_text",
@@ -374,10 +377,14 @@ _TEXTS = frozenset(
 )
 
 
+_SURFACES = ("roomlore.surfaces.cli.show",)
+
+
 def text_functions() -> Iterator[str]:
     """The public functions and methods in which a parameter named like a text is a string."""
     for found in pkgutil.walk_packages(roomlore.__path__, "roomlore."):
-        if not found.name.startswith(("roomlore.core.", "roomlore.importers.", "roomlore.surfaces.cli.show")):
+        read = found.name.startswith(("roomlore.core.", "roomlore.importers.")) or found.name in _SURFACES
+        if not read:
             continue
         module = importlib.import_module(found.name)
         for name, value in vars(module).items():

@@ -208,7 +208,7 @@ async def test_the_setting_and_a_model_decide(people, expected, sqlite_url, monk
 
 async def seen_again(lore: Lore) -> None:
     """The last night counts as an hour ago."""
-    from roomlore.services.evolution.schedule import MARK
+    from roomlore.services.evolution.evolution_service import MARK
 
     async with lore.storage.writing() as work:
         here = {"tenant": "", "room_id": "", "name": MARK}

@@ -12,9 +12,9 @@ from evolution_rig import CHINESE, ENGLISH, active, create, lines, mark, opened,
 from extraction_rig import until
 from roomlore import Lore, Message
 from roomlore.adapters.cron import Cron
-from roomlore.ports.scheduling import Ticks
+from roomlore.ports.durable import Ticks
 from roomlore.services.evolution import Schedule
-from roomlore.services.evolution.schedule import MARK
+from roomlore.services.evolution.evolution_service import MARK
 from roomlore.testing.doubles import FrozenClock
 from roomlore.testing.model_server import ModelServer
 
@@ -208,7 +208,7 @@ async def test_a_worker_killed_in_the_middle_leaves_the_rest_to_the_next(lore, c
 
 
 async def test_rooms_are_walked_page_by_page(lore, clock, monkeypatch):
-    monkeypatch.setattr("roomlore.ports.scheduling._PAGE", 2)
+    monkeypatch.setattr("roomlore.ports.durable._PAGE", 2)
     await schedule(lore, clock).sweep()
     rooms = [f"r{n}" for n in range(5)]
     for room in rooms:

@@ -11,7 +11,7 @@ from roomlore import Conflict, InvalidInput, ModelUnavailable, NotFound
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.inprocess import InProcessWork, LateWork, SystemClock
 from roomlore.adapters.telemetry import PrometheusTelemetry
-from roomlore.core.work import work_name
+from roomlore.ports.durable import work_name
 from roomlore.services.jobs import JobService, counted
 
 QUICK = (0.02, 0.05)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import roomlore
 from extraction_rig import CHINESE, replies, settings
 from roomlore.adapters.dbos import open_dbos
-from roomlore.core.work import work_name
+from roomlore.ports.durable import work_name
 from roomlore.surfaces.cli.app import app as commands
 from roomlore.testing.model_server import ModelServer, Says
 

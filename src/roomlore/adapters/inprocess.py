@@ -21,10 +21,9 @@ from structlog.contextvars import bound_contextvars
 
 from roomlore.core.errors import Conflict, StorageBusy, StorageUnavailable, describe
 from roomlore.core.json_values import json_copy, texts_in
-from roomlore.core.work import checked_arguments
 from roomlore.ports.backends import DURABLE, DurableBackend, Host, NoSettings
 from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.durable import RETRIABLE, Dropped, DurableWork, Json, Work, WorkState, WorkStatus
+from roomlore.ports.durable import RETRIABLE, Dropped, DurableWork, Json, Work, WorkState, WorkStatus, checked_arguments
 
 
 class SystemClock:

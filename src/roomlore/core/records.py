@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, TypeAlias
 
-from roomlore.core.audience import RoomKind
+from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import json_line
-from roomlore.core.membership import Move, RoomFacts
 from roomlore.core.models import Message, Role
 
 Position: TypeAlias = Mapping[str, Any]

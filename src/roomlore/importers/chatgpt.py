@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from roomlore.core.audience import RoomKind
-from roomlore.core.membership import RoomFacts
+from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id, excerpt

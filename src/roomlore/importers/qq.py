@@ -10,9 +10,8 @@ from itertools import islice, pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from roomlore.core.audience import RoomKind
+from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.errors import InvalidInput
-from roomlore.core.membership import RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.export_files import (

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from roomlore.core.membership import NOTHING_TOLD, RoomFacts
+from roomlore.core.audience import NOTHING_TOLD, RoomFacts
 from roomlore.core.models import Role
 from roomlore.core.records import MAX_METADATA_DEPTH, Item, Position, parse_time
 from roomlore.importers.export_files import derived_id

@@ -9,8 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from roomlore.core.audience import RoomKind
-from roomlore.core.membership import Move, RoomFacts
+from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import UNREADABLE, Options, Source, derived_id, excerpt, open_zip, refuse_encrypted

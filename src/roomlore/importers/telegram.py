@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from roomlore.core.audience import RoomKind
-from roomlore.core.membership import Move, RoomFacts
+from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from roomlore.core.audience import RoomKind
-from roomlore.core.membership import RoomFacts
+from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import LONGEST_LINE, Line, Options, Source, derived_id, excerpt, read_lines

@@ -9,8 +9,7 @@ from datetime import date, datetime, time
 from itertools import islice, pairwise
 from typing import Any
 
-from roomlore.core.audience import RoomKind
-from roomlore.core.membership import Move, RoomFacts
+from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.export_files import (

@@ -1,9 +1,43 @@
-"""Durable work that continues after a process is killed."""
+"""Durable work that continues after a process is killed: the names of work, the port, and schedules, of which each time
+is handled once, whichever process looks.
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+Names of work begin with the owner, so that a tenant's work can be found.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.json_values import json_copy
+from roomlore.ports.coordination import Clock
+from roomlore.ports.storage import RoomBehind, Storage
+
+_AS_THEY_ARE = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+def owner_prefix(tenant: str) -> str:
+    """Return the prefix of the ids of all work of this tenant, and of no other tenant's, even under case-insensitive
+    comparison, as SQLite does in a prefix search."""
+    escaped = (
+        chr(byte) if byte in _AS_THEY_ARE else f"%{byte:02X}" for byte in tenant.encode("utf-8", "surrogatepass")
+    )
+    return f"{''.join(escaped)}:"
+
+
+def work_name(tenant: str, kind: str, own: str) -> str:
+    """Return the id of work, or of a partition of it: 'tenant:kind:own'."""
+    return f"{owner_prefix(tenant)}{kind}:{own}"
+
+
+def checked_arguments(arguments: Mapping[str, Any], *, work_id: str, partition: str) -> dict[str, Any]:
+    """Return the arguments of work as they will be read again. Raise `InvalidInput` if they are not plain JSON, or if
+    the work has no id or no partition."""
+    if not work_id.strip() or not partition:
+        raise InvalidInput("Work needs an id and a partition that are not empty.")
+    return json_copy(arguments, what="The arguments of work")
+
 
 Json = Mapping[str, Any]
 WorkStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -114,3 +148,66 @@ class DurableWork(Protocol):
 
     async def close(self) -> None:
         """Stop accepting work, let running steps reach their next pause, and end."""
+
+
+_NOWHERE = {"tenant": "", "room_id": ""}
+_PAGE = 100
+
+
+class Times(Protocol):
+    """The times of the schedule."""
+
+    def last(self, now: datetime) -> datetime:
+        """Return the last time at or before `now`, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A scheduled time that was not handled. `tick`: the time, in seconds since 1970. `mark`: the one handled last."""
+
+    tick: int
+    mark: int
+
+
+class Ticks:
+    """The times of one schedule. `times`: None if there is no schedule. `mark`: the name of the watermark of the last
+    time that was handled."""
+
+    def __init__(self, *, storage: Storage, clock: Clock, times: Times | None, mark: str) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._times = times
+        self._mark = mark
+
+    async def due(self) -> Due | None:
+        """Return the last scheduled time, unless it was handled. A new database begins with the next one."""
+        if self._times is None:
+            return None
+        async with self._storage.reading() as work:
+            mark = (await work.progress.marks(**_NOWHERE, names=[self._mark])).get(self._mark)
+        if mark is None:
+            await self._move(int(self._clock.now().timestamp()), was=0)
+            return None
+        tick = int(self._times.last(self._clock.now()).timestamp())
+        return Due(tick, mark) if tick > mark else None
+
+    async def handled(self, due: Due) -> None:
+        """Move the mark; do nothing if another process moved it."""
+        await self._move(due.tick, was=due.mark)
+
+    async def _move(self, tick: int, *, was: int) -> None:
+        async with self._storage.writing() as work:
+            await work.progress.move_mark(**_NOWHERE, name=self._mark, arrival=tick, was=was, now=self._clock.now())
+
+
+async def rooms_behind(storage: Storage, name: str, least: int) -> AsyncIterator[RoomBehind]:
+    """Yield the rooms of all tenants with so many messages above their mark of this name."""
+    after = ("", "")
+    while True:
+        async with storage.reading() as work:
+            page = await work.progress.rooms_behind(name=name, least=least, after=after, limit=_PAGE)
+        for room in page:
+            yield room
+        if len(page) < _PAGE:
+            return
+        after = (page[-1].tenant, page[-1].room_id)

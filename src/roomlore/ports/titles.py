@@ -4,8 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from roomlore.core.digest.talks import talk_of
-from roomlore.core.digest.wording import Words, title_of
+from roomlore.core.digest.talks import Words, talk_of, title_of
 from roomlore.core.models import Entry, Heading, Room
 from roomlore.ports.storage import UnitOfWork
 

@@ -10,10 +10,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from roomlore.core.audience import BEGINNING, RoomKind, RoomPeople, audience_of, kinds_before
+from roomlore.core.audience import (
+    BEGINNING,
+    NOTHING_TOLD,
+    Move,
+    RoomFacts,
+    RoomKind,
+    RoomPeople,
+    audience_of,
+    kind_learned,
+    kinds_before,
+    moves_by_id,
+    stays_learned,
+)
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
-from roomlore.core.membership import NOTHING_TOLD, Move, RoomFacts, kind_learned, moves_by_id, stays_learned
 from roomlore.core.models import AddReport, Correction, Entry, Message
 from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
 from roomlore.ports.coordination import Clock

@@ -9,9 +9,8 @@ from typing import get_args
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
 from roomlore.core.intake import check_page
-from roomlore.core.work import owner_prefix
 from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.durable import RETRIABLE, DurableWork, Json, Steps, Work, WorkState, WorkStatus
+from roomlore.ports.durable import RETRIABLE, DurableWork, Json, Steps, Work, WorkState, WorkStatus, owner_prefix
 
 log = logging.getLogger(__name__)
 

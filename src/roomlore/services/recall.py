@@ -20,7 +20,7 @@ from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, next_e
 from roomlore.core.memory.reading import INJECTED_NAME, is_injected
 from roomlore.core.memory.writing import check_kinds
 from roomlore.core.models import Message, Role, StoredMessage
-from roomlore.core.recall.ranking import FactSet, recollect
+from roomlore.core.recall.ranking import FactSet, Topic, recollect, topic_of
 from roomlore.core.recall.recollection import (
     ConversationMessage,
     RecallArguments,
@@ -34,7 +34,6 @@ from roomlore.core.recall.recollection import (
     scopes_of,
     text_of,
 )
-from roomlore.core.recall.words import Topic, topic_of
 from roomlore.core.search.hits import Floats, Vectors
 from roomlore.core.transcript import Speakers
 from roomlore.core.visibility import told

@@ -5,7 +5,7 @@ from typing import Any, Unpack
 
 from roomlore import ConversationMessage, InvalidInput, Lore, NotFound, Role, StoredMessage, SyncLore
 from roomlore import Message as OwnMessage
-from roomlore.core.raw_payloads import Readable, call_line, give_back, keep, plain_json
+from roomlore.core.json_values import Readable, call_line, give_back, keep, plain_json
 from roomlore.core.sessions.window import shown
 from roomlore.surfaces.agent_memory import AgentMemory, MemoryOptions, ask, check_lore, or_without
 

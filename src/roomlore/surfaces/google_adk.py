@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from roomlore import ConversationMessage, InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
-from roomlore.core.raw_payloads import Readable, call_line, give_back, keep, plain_json
+from roomlore.core.json_values import Readable, call_line, give_back, keep, plain_json
 from roomlore.surfaces.agent_memory import AgentMemory, MemoryOptions, ask, check_lore, or_without
 
 try:

@@ -28,8 +28,7 @@ from roomlore.adapters.dbos.engine import (
 from roomlore.adapters.dbos.locations import Location, retire
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.json_values import texts_in
-from roomlore.core.work import checked_arguments
-from roomlore.ports.durable import ENDED, RETRIABLE, Dropped, Json, Work, WorkState, WorkStatus
+from roomlore.ports.durable import ENDED, RETRIABLE, Dropped, Json, Work, WorkState, WorkStatus, checked_arguments
 
 _CONNECTIONS = 4
 _PAGE = 200

@@ -8,8 +8,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
-from roomlore.core.digest.talks import Talk, ends_asking, is_asking, speaks_of_decision, talks_of
-from roomlore.core.digest.wording import Sentence, Words, sentences_of, shortened, span_of, title_of
+from roomlore.core.digest.talks import (
+    Sentence,
+    Talk,
+    Words,
+    ends_asking,
+    is_asking,
+    sentences_of,
+    shortened,
+    span_of,
+    speaks_of_decision,
+    talks_of,
+    title_of,
+)
 from roomlore.core.digest.written import Written, WrittenLine
 from roomlore.core.evolution.offline.cues import agrees
 from roomlore.core.models import Entry, TalkState

@@ -10,8 +10,7 @@ from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.plan import refused
 from roomlore.core.evolution.prompt import comparison_form, found, lines_of
 from roomlore.core.evolution.requests import Answer, Operation, Rejected
-from roomlore.core.evolution.similarity import is_one_subject
-from roomlore.core.evolution.wording import Conversation, is_mentioned, is_related, says_change
+from roomlore.core.evolution.wording import Conversation, is_mentioned, is_one_subject, is_related, says_change
 from roomlore.core.memory.memory import Memory
 from roomlore.core.text import fold, language
 

@@ -20,7 +20,7 @@ from roomlore.core.evolution.requests import (
     raised,
     strength_at,
 )
-from roomlore.core.evolution.similarity import Utterance, rests_on_the_same
+from roomlore.core.evolution.wording import Utterance, rests_on_the_same
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source, owner_of
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_SOURCES, MAX_TAGS
 from roomlore.core.text import truncate

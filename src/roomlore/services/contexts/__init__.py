@@ -2,8 +2,7 @@
 
 from roomlore.services.contexts.context_service import ContextService
 from roomlore.services.contexts.strategies import STRATEGIES, Strategy
-from roomlore.services.contexts.tuning_service import TuningService
-from roomlore.services.contexts.usage_service import UsageExpiry, UsageRecorder, UsageService
+from roomlore.services.contexts.usage_service import TuningService, UsageExpiry, UsageRecorder, UsageService
 
 __all__ = [
     "STRATEGIES",

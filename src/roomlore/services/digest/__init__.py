@@ -1,7 +1,6 @@
 """Digests of rooms, and how far people have read."""
 
-from roomlore.services.digest.digest_service import DigestService
-from roomlore.services.digest.marks import ReadingMarks
+from roomlore.services.digest.digest_service import DigestService, ReadingMarks
 from roomlore.services.digest.nightly import DIGEST, NightlyDigests, NightlyOptions
 from roomlore.services.digest.titles import TITLES, ThreadTitler, TitleOptions
 from roomlore.services.digest.writing import Writing, WritingOptions

@@ -10,10 +10,8 @@ from typing import Any
 from roomlore.core.audience import RoomKind
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import NotFound, Unavailable
-from roomlore.core.work import work_name
 from roomlore.ports.coordination import Clock, Webhook
-from roomlore.ports.durable import DurableWork, Json, Steps
-from roomlore.ports.scheduling import Ticks, Times, rooms_behind
+from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, rooms_behind, work_name
 from roomlore.ports.storage import RoomBehind, Storage
 from roomlore.services.digest.digest_service import DigestService
 

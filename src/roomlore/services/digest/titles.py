@@ -13,11 +13,9 @@ from roomlore.core.digest.written import Window, is_title_due, read_titles, reas
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.models import Entry
 from roomlore.core.transcript import spoken_text
-from roomlore.core.work import work_name
 from roomlore.ports.coordination import Clock
-from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.durable import DurableWork, Json, Steps, rooms_behind, work_name
 from roomlore.ports.language import Prompts
-from roomlore.ports.scheduling import rooms_behind
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import NEWEST
 from roomlore.services.digest.writing import Models, WritingOptions, ask, language_for

@@ -1,10 +1,9 @@
 """Group memory, and facts about people, that evolve with the conversation."""
 
 from roomlore.services.evolution.applying import Applying, Asking, AskingTogether, Models
-from roomlore.services.evolution.evolution_service import EvolutionLeases, EvolutionService
+from roomlore.services.evolution.evolution_service import EvolutionLeases, EvolutionService, Schedule
 from roomlore.services.evolution.piece import EVOLUTION, EvolutionOptions
 from roomlore.services.evolution.reading import Reading
-from roomlore.services.evolution.schedule import Schedule
 
 __all__ = [
     "EVOLUTION",

@@ -17,8 +17,8 @@ from roomlore.core.evolution.offline import offline_answer
 from roomlore.core.evolution.plan import PlanInput, joined, plan
 from roomlore.core.evolution.prompt import comparison_form, find, inert, message_handles, says_nothing, show_memories
 from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation, Plan, Refusal, Rejected, is_quiet
-from roomlore.core.evolution.similarity import Utterance, similarity
 from roomlore.core.evolution.together import Shown, shown_together, taken_apart
+from roomlore.core.evolution.wording import Utterance, similarity
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Origin, StoredMessage

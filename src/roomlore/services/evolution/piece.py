@@ -13,8 +13,7 @@ from roomlore.core.evolution.requests import EvolutionResult, Mode, Plan, Reject
 from roomlore.core.json_values import storable
 from roomlore.core.memory.memory import Action, Change, Evolution, EvolutionStatus, Memory, MemoryKind, Source
 from roomlore.core.models import StoredMessage
-from roomlore.core.work import owner_prefix, work_name
-from roomlore.ports.durable import Json
+from roomlore.ports.durable import Json, owner_prefix, work_name
 from roomlore.ports.language import Language
 
 MAX_FACTS = 300

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from roomlore.core.audience import RoomPeople, View, Viewer, may_see, rooms_named, shown
 from roomlore.core.evolution.prompt import ShownMessages, chosen, comparison_form, handles_of, show_messages
 from roomlore.core.evolution.requests import ScopeState
-from roomlore.core.evolution.similarity import Utterance
+from roomlore.core.evolution.wording import Utterance
 from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.memory.reading import name_of
 from roomlore.core.models import StoredMessage

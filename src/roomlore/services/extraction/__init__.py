@@ -1,7 +1,13 @@
 """Extraction: short memories of what was said in rooms."""
 
-from roomlore.services.extraction.extraction_service import Extracted, ExtractionService, MemorySummaries
-from roomlore.services.extraction.noting import EXTRACTION, RepliesDue, RepliesImported
+from roomlore.services.extraction.extraction_service import (
+    EXTRACTION,
+    Extracted,
+    ExtractionService,
+    MemorySummaries,
+    RepliesDue,
+    RepliesImported,
+)
 from roomlore.services.extraction.retry import EXTRACTION_RETRY, FallbackRetries
 
 __all__ = [

@@ -18,9 +18,8 @@ from roomlore.core.memory.memory import Action, Change, Evolution, Memory, Memor
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
-from roomlore.core.work import work_name
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
-from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.durable import DurableWork, Json, Steps, work_name
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.extraction.extraction_service import PROMPT, Extracted, MemorySummaries, conversation_of
 

@@ -16,9 +16,8 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope
 from roomlore.core.privacy import ForgetReport
-from roomlore.core.work import owner_prefix
 from roomlore.ports.coordination import Clock
-from roomlore.ports.durable import DurableWork
+from roomlore.ports.durable import DurableWork, owner_prefix
 from roomlore.ports.maintenance import Upkeep
 from roomlore.ports.storage import Storage
 from roomlore.services.privacy.forget_memories import MemoryEraser, RowEraser, still

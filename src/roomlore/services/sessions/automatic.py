@@ -13,9 +13,8 @@ from roomlore.core.json_values import storable
 from roomlore.core.sessions.session import EXTRACT, Checkpoint, Due, Session
 from roomlore.core.sessions.window import Segment, Shown, WindowOptions, as_text, speaker, turns_after
 from roomlore.core.summary.sentences import SpeakerText
-from roomlore.core.work import owner_prefix, work_name
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
-from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.durable import DurableWork, Json, Steps, owner_prefix, work_name
 from roomlore.ports.language import Summarizer, TokenCounter
 from roomlore.ports.storage import SESSIONS, Storage
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted

@@ -64,9 +64,10 @@ class Commands(UserDict[str, Any]):
             self.data[name] = self._prepared(_built(name, place))
         return self.data[name]
 
-    def listed(self) -> dict[str, Any]:
+    def listed(self) -> "Commands":
         """Return commands with their names and help only, which need no import."""
-        return {name: self._prepared(TyperCommand(name, help=said)) for name, said in _descriptions().items()}
+        known = _descriptions()
+        return Commands({name: self._prepared(TyperCommand(name, help=known[name])) for name in self})
 
     def _prepared(self, command: Any) -> Any:
         if self.prepare is not None:
@@ -93,6 +94,8 @@ def _descriptions() -> Mapping[str, str]:
 
 class Program(Group):
     """The group of all commands. Its help imports none of them."""
+
+    commands: Commands
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given | {"commands": Commands(PLACES)})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
-from roomlore.core.raw_payloads import Readable, call_line, give_back, keep, plain_json, readable, with_value
+from roomlore.core.json_values import Readable, call_line, give_back, keep, plain_json, readable, with_value
 from roomlore.core.sessions.window import shown
 
 try:
