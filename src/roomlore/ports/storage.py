@@ -495,6 +495,29 @@ class Keys(Protocol):
         """Store the secret unless one with this name exists, and return the stored one. Only while writing."""
 
 
+class Tenants(Protocol):
+    """The limits of tenants, and what they used of them."""
+
+    async def limits(self) -> dict[str, Mapping[str, int | None]]:
+        """Return the limits that differ from the settings, by tenant; None is no limit."""
+
+    async def set_limits(self, *, tenant: str, limits: Mapping[str, int | None], now: datetime) -> None:
+        """Store all limits of the tenant that differ from the settings. Only while writing."""
+
+    async def count(self, *, tenant: str, name: str, period: datetime, amount: int) -> int:
+        """Add to what the tenant used in the period that began then, and return how much that is now. A period that
+        begins later takes the place of the stored one. Only while writing."""
+
+    async def counted(self, *, tenant: str) -> dict[str, tuple[datetime, int]]:
+        """Return, by name, the last period in which something was counted, and how much."""
+
+    async def messages_kept(self, *, tenant: str) -> int:
+        """Return the number of messages in all rooms of the tenant, deleted ones left out."""
+
+    async def all(self) -> list[str]:
+        """Return every tenant with rooms, API keys or limits, by name."""
+
+
 class Progress(Protocol):
     """Work that is due, who holds it, and how far it is done."""
 
@@ -593,6 +616,8 @@ class UnitOfWork(Protocol):
     def usage(self) -> Usage: ...
     @property
     def keys(self) -> Keys: ...
+    @property
+    def tenants(self) -> Tenants: ...
     @property
     def maintenance(self) -> Maintenance: ...
 

@@ -20,6 +20,7 @@ from roomlore.settings.sections import (
     EvolutionSettings,
     LimitSettings,
     ModelSettings,
+    QuotaSettings,
     RecallSettings,
     ReplySettings,
     SearchSettings,
@@ -66,6 +67,7 @@ class Settings(BaseModel):
     replies: ReplySettings
     recall: RecallSettings
     limits: LimitSettings
+    quotas: QuotaSettings
     server: ServerSettings
     backends: Mapping[str, SerializeAsAny[Section]]
 

@@ -35,6 +35,7 @@ from roomlore.services.memories.memory_service import Evolver, Searcher
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, IndexChecks, Verifier
+from roomlore.services.quotas import QuotaKeeper
 from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SUMMARY, DeferredSummaries, SessionParts
@@ -182,6 +183,7 @@ class Resources(Common):
     writing: Writing
     searcher: Searcher
     readiness: Readiness
+    quotas: QuotaKeeper
 
 
 async def make_resources(
@@ -213,7 +215,8 @@ async def make_resources(
     closing.push_async_callback(readiness.close)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
-    models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing, client=own.chat)
+    quotas = QuotaKeeper(storage=storage, clock=clock, telemetry=telemetry, usual=settings.quotas.limits())
+    models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing, client=own.chat, quotas=quotas)
     indexing = await make_indexing(common, model, embedder=own.embedder, vectors=own.vectors)
     sessions = await make_sessions(common, own.summarizer or await summarizer_of(models, settings), own.cache)
     engine = await make_durable(common, url, own.durable)
@@ -227,7 +230,7 @@ async def make_resources(
     titles = make_titles(common, durable, models)
     if background:
         resume_left_work(common, url, engine)
-    replies = make_replies(common, models)
+    replies = make_replies(common, models, quotas)
     if background:
         expire_work(common, durable)
         expire_usage(common)
@@ -278,6 +281,7 @@ async def make_resources(
         writing=writing,
         searcher=make_memory_search(common, indexing),
         readiness=readiness,
+        quotas=quotas,
     )
 
 

@@ -27,6 +27,7 @@ from roomlore.adapters.sql.people import PeopleInRooms, Rewriting, StoredRows
 from roomlore.adapters.sql.rooms import ImportPositions, SqlKeys, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.sqlite import Driver, Pace, SqliteSource, opened
+from roomlore.adapters.sql.tenants import SqlTenants
 from roomlore.adapters.sql.titles import SqlTitles
 from roomlore.adapters.sql.upgrade import upgrade
 from roomlore.adapters.sql.usage import SqlUsage
@@ -105,6 +106,10 @@ class SqlUnitOfWork:
     @cached_property
     def keys(self) -> SqlKeys:
         return SqlKeys(self.connection, self._locks)
+
+    @cached_property
+    def tenants(self) -> SqlTenants:
+        return SqlTenants(self.connection, self._locks)
 
     @cached_property
     def maintenance(self) -> SqlMaintenance:

@@ -147,6 +147,7 @@ class Talk:
             max_tokens=asked.request.max_tokens,
             tools=[as_function(tool) for tool in asked.request.tools] if tools else (),
             options=asked.request.options or {},
+            tenant=self._store.tenant,
         )
         draft.last = ChatPiece()
         begun = False

@@ -23,6 +23,7 @@ from roomlore.surfaces.cli import (
     rooms,
     serving,
     sessions,
+    tenants,
     usage,
 )
 from roomlore.surfaces.cli.frame import Frame, Group
@@ -91,6 +92,7 @@ app.command("forget")(forgetting.forget)
 app.command("verify")(forgetting.verify)
 app.add_typer(sessions.app, name="session")
 app.add_typer(operations.keys_app, name="keys")
+app.add_typer(tenants.app, name="tenants")
 app.add_typer(links.app, name="links")
 app.add_typer(memory.app, name="memory")
 app.add_typer(facts.app, name="facts")
