@@ -96,7 +96,7 @@ async def test_a_tenant_has_limits_of_its_own(url):
         assert shown["requests_a_minute"] == (0, 5, True)
         with pytest.raises(QuotaExceeded):
             await lore.for_tenant("other").messages.add([said("a"), said("b")])
-        assert await lore.quotas.reset("messages_a_day") == {"requests_a_minute": 5}
+        assert await lore.quotas.reset(["messages_a_day"]) == {"requests_a_minute": 5}
         with pytest.raises(QuotaExceeded):
             await lore.messages.add([said("c"), said("d")])
         assert await lore.quotas.reset() == {}

@@ -6,9 +6,10 @@ transaction that uses it. Requests are taken from the database in blocks, so tha
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, TypedDict, Unpack
 
 from roomlore.core.errors import QuotaExceeded, StorageUnavailable, describe
 from roomlore.core.quotas import (
@@ -36,6 +37,15 @@ OTHERS = "_others"
 """The label of the tenants beyond the first hundred with a limit, so that the number of series is bounded."""
 Limits = Mapping[str, int | None]
 COUNTED = (MESSAGES, TOKENS, KEPT, REQUESTS)
+
+
+class OwnLimits(TypedDict, total=False):
+    """The limits that a tenant may have of its own; None is no limit."""
+
+    messages_a_day: int | None
+    model_tokens_a_day: int | None
+    messages_kept: int | None
+    requests_a_minute: int | None
 
 
 @dataclass(slots=True)
@@ -258,16 +268,18 @@ class QuotaService:
         async with self._storage.reading() as work:
             return (await work.tenants.limits()).get(self._tenant, {})
 
-    async def set(self, **limits: int | None) -> Mapping[str, int | None]:
+    async def set(self, **limits: Unpack[OwnLimits]) -> Mapping[str, int | None]:
         """Give the tenant limits of its own, in place of those of the settings: `messages_a_day`, `model_tokens_a_day`,
         `messages_kept` and `requests_a_minute`; None is no limit. Return all that it has of its own.
         Other processes know them within ten seconds. Raise `InvalidInput`.
         """
-        check_limits(limits)
-        return await self._change(lambda own: {**own, **limits})
+        given: dict[str, Any] = dict(limits)
+        check_limits(given)
+        return await self._change(lambda own: {**own, **given})
 
-    async def reset(self, *names: str) -> Mapping[str, int | None]:
-        """Give the tenant the limits of the settings again: these, or all of them. Return those that stay its own."""
+    async def reset(self, names: Sequence[str] = ()) -> Mapping[str, int | None]:
+        """Give the tenant the limits of the settings again: those with these names, or all of them. Return those that
+        stay its own."""
         check_limits(dict.fromkeys(names))
         gone = names or LIMITS
         return await self._change(lambda own: {name: most for name, most in own.items() if name not in gone})

@@ -23,6 +23,7 @@ from roomlore.settings.sections import (
     QuotaSettings,
     RecallSettings,
     ReplySettings,
+    RetentionSettings,
     SearchSettings,
     ServerSettings,
     SessionSettings,
@@ -68,6 +69,7 @@ class Settings(BaseModel):
     recall: RecallSettings
     limits: LimitSettings
     quotas: QuotaSettings
+    retention: RetentionSettings
     server: ServerSettings
     backends: Mapping[str, SerializeAsAny[Section]]
 

@@ -486,6 +486,39 @@ class QuotaSettings(Section):
         )
 
 
+class RetentionSettings(Section):
+    """How long messages and records are kept."""
+
+    section: ClassVar[str] = "retention"
+    retain_messages_days: Whole | None = setting(
+        None,
+        "Days after which messages are archived: written to a file, and erased in the database; none: never.",
+        form="a whole number from 1 to 36500, or none",
+        ge=1,
+        le=36_500,
+    )
+    retain_answers_days: Whole | None = setting(
+        None,
+        "Days after which the raw answers of models are removed from the records of evolutions; none: never.",
+        form="a whole number from 1 to 36500, or none",
+        ge=1,
+        le=36_500,
+    )
+    retention_schedule: str = setting(
+        "30 3 * * *",
+        "When that is done, in time_zone.",
+        form="a cron expression of five fields",
+    )
+    archive_folder: str = setting(
+        "roomlore-archives", "The folder of the archives; back it up with the database.", form="a path"
+    )
+
+    @field_validator("retention_schedule")
+    @classmethod
+    def _cron(cls, value: str) -> str:
+        return _checked_cron(value)
+
+
 def _split(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 

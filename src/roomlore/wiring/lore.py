@@ -17,6 +17,7 @@ from roomlore.importers import find_exports, open_import
 from roomlore.importers.memories import read_memories
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.storage import Storage
+from roomlore.services.archives import ArchiveService
 from roomlore.services.contexts import ContextService, TuningService, UsageService
 from roomlore.services.digest import DigestService, ReadingMarks
 from roomlore.services.digest.digest_service import DIGEST_TOKENS
@@ -44,8 +45,8 @@ _Search = TypeVar("_Search", bound=Searching)
 
 class Lore:
     """One tenant's view of roomlore: `messages`, `links`, `context`, `usage`, `sessions`, `memories`, `recall`,
-    `privacy`, `rooms`, `keys`, `quotas`, `imports`, `tuning`, `evaluation`; and `index` and `models`, which all
-    tenants share. Each is built when it is first used."""
+    `privacy`, `rooms`, `keys`, `quotas`, `archives`, `imports`, `tuning`, `evaluation`; and `index` and
+    `models`, which all tenants share. Each is built when it is first used."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -177,6 +178,11 @@ class Lore:
     def quotas(self) -> QuotaService:
         shared = self._resources
         return QuotaService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, keeper=shared.quotas)
+
+    @cached_property
+    def archives(self) -> ArchiveService:
+        shared = self._resources
+        return ArchiveService(tenant=self.tenant, storage=shared.storage, archiver=shared.archiver)
 
     @cached_property
     def imports(self) -> ImportService:

@@ -24,6 +24,7 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.recall import Recall
 from roomlore.ports.vectors import VectorIndex
+from roomlore.services.archives import RETENTION, Archiver
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
 from roomlore.services.digest import DIGEST, TITLES, Writing
 from roomlore.services.evolution import EVOLUTION
@@ -46,11 +47,13 @@ from roomlore.wiring.replies import make_deferred_summaries, make_recall, make_r
 from roomlore.wiring.work import (
     expire_usage,
     expire_work,
+    make_archiver,
     make_durable,
     make_evolutions,
     make_extraction,
     make_forgetter,
     make_nightly,
+    make_retention,
     make_retries,
     make_titles,
     make_writing,
@@ -184,6 +187,7 @@ class Resources(Common):
     searcher: Searcher
     readiness: Readiness
     quotas: QuotaKeeper
+    archiver: Archiver
 
 
 async def make_resources(
@@ -230,6 +234,8 @@ async def make_resources(
     titles = make_titles(common, durable, models)
     if background:
         resume_left_work(common, url, engine)
+    archiver = make_archiver(common, model, indexing.due)
+    retention = make_retention(common, durable, archiver)
     replies = make_replies(common, models, quotas)
     if background:
         expire_work(common, durable)
@@ -257,7 +263,14 @@ async def make_resources(
         recalls=make_recalls(common, recall),
         verifier=Verifier(storage=storage, clock=clock, indexes=IndexChecks(storage=storage, vectors=indexing.vectors)),
         forgetter=make_forgetter(
-            storage, durable, sessions, indexing, tokens=common.tokens, clock=clock, ids=common.ids
+            storage,
+            durable,
+            sessions,
+            indexing,
+            tokens=common.tokens,
+            clock=clock,
+            ids=common.ids,
+            archives=archiver,
         ),
         durable=durable,
         shares_work=engine.is_shared,
@@ -270,6 +283,7 @@ async def make_resources(
             EVOLUTION: evolutions.schedule.sweep,
             SUMMARY: summaries.sweep,
             **({DIGEST: nightly.sweep} if settings.digests.digest_schedule else {}),
+            RETENTION: retention.sweep,
             **({TITLES: titles.sweep} if settings.digests.model_titles else {}),
         },
         extraction=extraction,
@@ -282,6 +296,7 @@ async def make_resources(
         searcher=make_memory_search(common, indexing),
         readiness=readiness,
         quotas=quotas,
+        archiver=archiver,
     )
 
 

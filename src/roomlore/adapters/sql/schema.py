@@ -296,7 +296,7 @@ archives = Table(
     Column("tenant", Name, primary_key=True),
     Column("archive_id", Name, primary_key=True),
     Column("room_id", Name, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("phase", Text, nullable=False),
     Column("file", Text, nullable=False),
     Column("first_arrival", BigInteger, nullable=False),
     Column("last_arrival", BigInteger, nullable=False),
@@ -306,7 +306,7 @@ archives = Table(
     Column("archived_at", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
-"""The files that messages were archived to. `state`: 'writing' until the messages are deleted here, 'kept' then, and
+"""The files that messages were archived to. `phase`: 'writing' until the messages are deleted here, 'kept' then, and
 'gone' once they were brought back, until the file is deleted. `archived_at`: the time of the deletion of its
 messages."""
 Index("ix_archives_room", archives.c.tenant, archives.c.room_id, archives.c.first_arrival)

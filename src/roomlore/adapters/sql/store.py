@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
+from roomlore.adapters.sql.archives import SqlArchives
 from roomlore.adapters.sql.connections import Connections, PostgresSource
 from roomlore.adapters.sql.corrections import SqlCorrections
 from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Locks, shielded, translated
@@ -106,6 +107,10 @@ class SqlUnitOfWork:
     @cached_property
     def keys(self) -> SqlKeys:
         return SqlKeys(self.connection, self._locks)
+
+    @cached_property
+    def archives(self) -> SqlArchives:
+        return SqlArchives(self.connection, self._locks)
 
     @cached_property
     def tenants(self) -> SqlTenants:

@@ -8,6 +8,7 @@ import typer
 
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.surfaces.cli import (
+    archive,
     audience,
     chat,
     data,
@@ -92,6 +93,7 @@ app.command("forget")(forgetting.forget)
 app.command("verify")(forgetting.verify)
 app.add_typer(sessions.app, name="session")
 app.add_typer(operations.keys_app, name="keys")
+app.add_typer(archive.app, name="archive")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(links.app, name="links")
 app.add_typer(memory.app, name="memory")

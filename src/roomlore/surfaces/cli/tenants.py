@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -86,11 +86,11 @@ def limit(
     given = (messages_a_day, model_tokens_a_day, messages_kept, requests_a_minute)
     chosen = {name: value for name, value in zip(LIMITS, given, strict=True) if value is not None}
     usual = [name for name, value in chosen.items() if value == _USUAL]
-    own = {name: _number(name, value) for name, value in chosen.items() if value != _USUAL}
+    own: Any = {name: _number(name, value) for name, value in chosen.items() if value != _USUAL}
 
     async def work(lore: Lore) -> Mapping[str, int | None]:
         if usual:
-            await lore.quotas.reset(*usual)
+            await lore.quotas.reset(usual)
         if own:
             await lore.quotas.set(**own)
         return await lore.quotas.own()

@@ -549,7 +549,7 @@ CREATE TABLE archives (
   tenant TEXT NOT NULL,
   archive_id TEXT NOT NULL,
   room_id TEXT NOT NULL,
-  state TEXT NOT NULL,
+  phase TEXT NOT NULL,
   file TEXT NOT NULL,
   first_arrival BIGINT NOT NULL,
   last_arrival BIGINT NOT NULL,

@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.Column("tenant", name, primary_key=True),
         sa.Column("archive_id", name, primary_key=True),
         sa.Column("room_id", name, nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("phase", sa.Text(), nullable=False),
         sa.Column("file", sa.Text(), nullable=False),
         sa.Column("first_arrival", sa.BigInteger(), nullable=False),
         sa.Column("last_arrival", sa.BigInteger(), nullable=False),
