@@ -10,6 +10,7 @@ from roomlore.core.models import DEFAULT_TENANT
 from roomlore.surfaces.cli import (
     archive,
     audience,
+    backup,
     chat,
     data,
     demo,
@@ -89,6 +90,8 @@ app.command("mcp")(serving.mcp)
 app.command("worker")(serving.worker)
 app.command("demo")(demo.demo)
 app.command("doctor")(operations.doctor)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("forget")(forgetting.forget)
 app.command("verify")(forgetting.verify)
 app.add_typer(sessions.app, name="session")
