@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         InvalidInput,
         ModelUnavailable,
         NotFound,
+        QuotaExceeded,
         RoomloreError,
         StorageUnavailable,
         TimedOut,
@@ -137,6 +138,7 @@ __all__ = [
     "NotFound",
     "OwnBackends",
     "PastKind",
+    "QuotaExceeded",
     "RecallArguments",
     "Recalled",
     "Recollection",
@@ -189,7 +191,7 @@ _MODULES = {
     "core.context": "Context",
     "core.errors": (
         "BadModelOutput BudgetTooSmall CacheUnavailable Conflict Forbidden InvalidInput ModelUnavailable "
-        "NotFound RoomloreError StorageUnavailable TimedOut Unavailable VectorsUnavailable "
+        "NotFound QuotaExceeded RoomloreError StorageUnavailable TimedOut Unavailable VectorsUnavailable "
     ),
     "core.memory.memory": "Change Memory MemoryAnswer MemoryHit MemoryKind MemoryStatus Source",
     "core.memory.writing": "FactImport MemoryChanges MemoryFields NewMemory Remembered",

@@ -33,6 +33,7 @@ from roomlore.core.models import (
     Thread,
 )
 from roomlore.core.privacy import ForgetReport
+from roomlore.core.quotas import Standing
 from roomlore.core.recall.recollection import ConversationMessage, Recollection
 from roomlore.core.records import ImportReport
 from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, ToolDone, ToolResult, ToolsWanted
@@ -43,7 +44,9 @@ from roomlore.core.visibility import SeenIn, Visibility
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Embedder, Summarizer
+from roomlore.ports.storage import Archive
 from roomlore.ports.vectors import VectorIndex
+from roomlore.services.archives import ArchiveReport
 from roomlore.services.contexts.strategies import Strategy
 from roomlore.services.indexing.index_service import IndexProgress, IndexStatus
 from roomlore.services.jobs import Job
@@ -480,6 +483,28 @@ class SyncKeyService:
     def any(self) -> bool: ...
 
 @type_check_only
+class SyncQuotaService:
+    def standing(self, tenant: str | None = None) -> list[Standing]: ...
+    def tenants(self) -> list[str]: ...
+    def own(self) -> Mapping[str, int | None]: ...
+    def set(
+        self,
+        *,
+        messages_a_day: int | None = ...,
+        model_tokens_a_day: int | None = ...,
+        messages_kept: int | None = ...,
+        requests_a_minute: int | None = ...,
+    ) -> Mapping[str, int | None]: ...
+    def reset(self, names: Sequence[str] = ...) -> Mapping[str, int | None]: ...
+
+@type_check_only
+class SyncArchiveService:
+    def run(self, *, days: int, room_id: str | None = None) -> ArchiveReport: ...
+    def kept(self, room_id: str | None = None) -> list[Archive]: ...
+    def restore(self, archive_id: str | None = None, *, room_id: str | None = None) -> ArchiveReport: ...
+    def check(self) -> list[str]: ...
+
+@type_check_only
 class SyncImportService:
     def run(
         self,
@@ -532,6 +557,8 @@ class SyncLore:
     privacy: SyncPrivacyService
     rooms: SyncRoomService
     keys: SyncKeyService
+    quotas: SyncQuotaService
+    archives: SyncArchiveService
     imports: SyncImportService
     tuning: SyncTuningService
     evaluation: SyncEvaluationService

@@ -13,7 +13,9 @@ import roomlore
 from roomlore.settings import Settings
 
 PAGE = "docs/how-to/back-up-and-restore.md"
-SAVE_FILES, BRING_FILES, SAVE_SERVER, BRING_SERVER, IN_A_CONTAINER, EMPTY_REDIS, CHECK = blocks_of(PAGE)
+_BLOCKS = blocks_of(PAGE)
+ONE_COMMAND, BACK, SAVE_FILES, BRING_FILES, SAVE_SERVER, BRING_SERVER, IN_A_CONTAINER = _BLOCKS[:7]
+EMPTY_REDIS, CHECK = _BLOCKS[-2:]
 
 
 @pytest.fixture
@@ -98,6 +100,16 @@ async def test_postgresql(shell, postgres_url, other_database, redis_url):
     shell(EMPTY_REDIS, MEMORY_REDIS_URL=redis_url)
     shell(CHECK, MEMORY_DATABASE_URL=other_database)
     await restored(other_database, redis_url)
+
+
+async def test_one_command(shell, page, redis_url):
+    await before(f"sqlite:///{page.folder / 'roomlore.db'}", redis_url)
+    (page.folder / "backups").mkdir()
+    shell(ONE_COMMAND)
+    await after_the_backup(f"sqlite:///{page.folder / 'roomlore.db'}", redis_url)
+    shell(BACK)
+    shell(EMPTY_REDIS, MEMORY_REDIS_URL=redis_url)
+    await restored(f"sqlite:///{page.folder / 'restored.db'}", redis_url)
 
 
 def test_the_command_in_a_container_is_one_for_the_compose_file(page):

@@ -85,6 +85,7 @@ async def forgetting(lore: Lore, storage: FaultyStorage, user_id: str = ENGLISH.
         tokens=shared.tokens,
         clock=shared.clock,
         ids=shared.ids,
+        archives=shared.archiver,
         over=storage,
     )
     return await forgetter.forget(tenant=lore.tenant, user_id=user_id, dry_run=False)

@@ -29,7 +29,7 @@ class Metric:
     """A metric: its description, its labels, and the upper bounds of a histogram's buckets. `spanned`: True if its
     timings become spans; False if the timed code has its own span."""
 
-    kind: Literal["counter", "histogram", "set"]
+    kind: Literal["counter", "histogram", "level", "set"]
     description: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
@@ -188,6 +188,20 @@ METRICS: Mapping[str, Metric] = {
     ),
     "roomlore_recall_seconds": Metric("histogram", "Time to recall facts, in seconds.", (), _SECONDS),
     "roomlore_recall_tokens": Metric("histogram", "Length of blocks of facts, in tokens.", (), _TOKENS),
+    "roomlore_quota_used": Metric(
+        "level",
+        (
+            "How much a tenant used of a limit in its current period, as this process last saw it. Tenants without "
+            "limits, and those beyond the first hundred, have none."
+        ),
+        ("tenant", "limit"),
+    ),
+    "roomlore_quota_limit": Metric("level", "The limit of a tenant.", ("tenant", "limit")),
+    "roomlore_quota_refusals_total": Metric(
+        "counter",
+        "What was refused since a tenant's limit was reached; tenants beyond the first hundred are `_others`.",
+        ("tenant", "limit"),
+    ),
     "roomlore_jobs_total": Metric("counter", "Runs of background jobs.", ("job", "result")),
     "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
 }
@@ -239,6 +253,11 @@ class PrometheusTelemetry:
         if self._tracer is not None and METRICS[name].spanned and name.endswith("_seconds"):
             span = name.removeprefix("roomlore_").removesuffix("_seconds").replace("_", " ")
             self._tracer.record(span, value, attributes=labels)
+
+    def level(self, name: str, value: float, *, labels: Mapping[str, str] | None = None) -> None:
+        family = self._child(name, labels)
+        assert isinstance(family, Gauge)
+        family.set(value)
 
     def span(
         self, name: str, *, attributes: Attributes | None = None, headers: Mapping[str, str] | None = None

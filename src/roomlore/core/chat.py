@@ -127,13 +127,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """A request. None leaves a value to the provider."""
+    """A request. None leaves a value to the provider. `tenant`: whose quota it counts for, '' for nobody's; it is not
+    sent."""
 
     messages: Sequence[ChatMessage]
     temperature: float | None = None
     max_tokens: int | None = None
     tools: Sequence[Mapping[str, Any]] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    tenant: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@
     ├── BudgetTooSmall        what must be shown does not fit the tokens given
     ├── BadModelOutput        a model answered something that cannot be used
     ├── Forbidden             the API key is missing, wrong, revoked or lacks the scope
+    ├── QuotaExceeded         the tenant has used what it may use for now
+    │   └── TokensExceeded    no more tokens of models today; a ModelUnavailable too
     └── Unavailable           something roomlore depends on does not answer
         ├── StorageUnavailable
         ├── VectorsUnavailable
@@ -18,6 +20,7 @@ An error's docstring is its default message.
 """
 
 import inspect
+from datetime import datetime
 from typing import Literal
 
 
@@ -54,6 +57,29 @@ class BadModelOutput(RoomloreError):
 
 class Forbidden(RoomloreError):
     """This needs a valid API key with the right scope."""
+
+
+class QuotaExceeded(RoomloreError):
+    """The tenant has used what it may use for now."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        limit: str = "",
+        used: int = 0,
+        most: int = 0,
+        resets_at: datetime | None = None,
+        wait_seconds: float | None = None,
+    ) -> None:
+        """Set the limit that was reached, such as `messages_a_day`, how much is used of how much, when it is reset, and
+        the seconds until then; None if it is not reset by time."""
+        super().__init__(message)
+        self.limit = limit
+        self.used = used
+        self.most = most
+        self.resets_at = resets_at
+        self.wait_seconds = wait_seconds
 
 
 class Unavailable(RoomloreError):
@@ -98,6 +124,12 @@ class ModelUnavailable(Unavailable):
         super().__init__(message)
         self.cause: Cause = cause
         self.wait_seconds = wait_seconds
+
+
+class TokensExceeded(QuotaExceeded, ModelUnavailable):
+    """The tenant has used the tokens of models that it may use today."""
+
+    cause: Cause = "limited"
 
 
 class TimedOut(Unavailable):

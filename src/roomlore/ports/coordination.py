@@ -37,6 +37,9 @@ class Telemetry(Protocol):
 
     def observe(self, name: str, value: float, *, labels: Mapping[str, str] | None = None) -> None: ...
 
+    def level(self, name: str, value: float, *, labels: Mapping[str, str] | None = None) -> None:
+        """Set a value that rises and falls."""
+
     def see(self, name: str, member: str) -> None:
         """Record one member of a set whose size is the metric, such as the rooms served."""
 

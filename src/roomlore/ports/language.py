@@ -1,7 +1,7 @@
 """The language tools that roomlore needs."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, Offer
 from roomlore.core.prompt import Prompt
@@ -50,6 +50,14 @@ class Summarizer(Protocol):
         """
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class TenantSummarizer(Summarizer, Protocol):
+    """A summarizer that counts what it uses for the quotas of tenants."""
+
+    def for_tenant(self, tenant: str) -> Summarizer:
+        """Return one whose tokens count for the quota of this tenant."""
 
 
 class Prompts(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from roomlore.core.audience import PastKind, RoomKind, RoomPeople, RoomStamp, Stay
 from roomlore.core.experiments import ArmSums, UsageSelection
@@ -364,6 +364,9 @@ class Messages(Protocol):
     async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
         """Empty these messages and hide them; id and arrival stay taken."""
 
+    async def restore(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
+        """Put erased messages of a locked room back in their places, with these features and links."""
+
     async def relink(
         self, *, tenant: str, room_id: str, links: Mapping[int, Link], linked: Linked | None = None
     ) -> Room:
@@ -495,6 +498,72 @@ class Keys(Protocol):
         """Store the secret unless one with this name exists, and return the stored one. Only while writing."""
 
 
+class Tenants(Protocol):
+    """The limits of tenants, and what they used of them."""
+
+    async def limits(self) -> dict[str, Mapping[str, int | None]]:
+        """Return the limits that differ from the settings, by tenant; None is no limit."""
+
+    async def set_limits(self, *, tenant: str, limits: Mapping[str, int | None], now: datetime) -> None:
+        """Store all limits of the tenant that differ from the settings. Only while writing."""
+
+    async def count(self, *, tenant: str, name: str, period: datetime, amount: int) -> int:
+        """Add to what the tenant used in the period that began then, and return how much that is now. A period that
+        begins later takes the place of the stored one. Only while writing."""
+
+    async def counted(self, *, tenant: str) -> dict[str, tuple[datetime, int]]:
+        """Return, by name, the last period in which something was counted, and how much."""
+
+    async def messages_kept(self, *, tenant: str) -> int:
+        """Return the number of messages in all rooms of the tenant, deleted ones left out."""
+
+    async def all(self) -> list[str]:
+        """Return every tenant with rooms, API keys or limits, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """A file of messages of a room. `phase`: 'writing' until its messages are erased here, 'kept' then, 'gone' once
+    they were brought back, until the file is deleted. `bytes`, `checksum`: of the file, SHA-256. `archived_at`: when
+    its messages were erased."""
+
+    archive_id: str
+    room_id: str
+    phase: Literal["writing", "kept", "gone"]
+    file: str
+    first_arrival: int
+    last_arrival: int
+    messages: int
+    bytes: int
+    checksum: str
+    archived_at: datetime
+
+
+class Archives(Protocol):
+    """The archives of messages that are kept in files."""
+
+    async def put(self, *, tenant: str, archive: Archive) -> None:
+        """Store the archive, in place of an earlier state of it. Only while writing."""
+
+    async def drop(self, *, tenant: str, archive_id: str) -> None:
+        """Remove the archive, not its file. Only while writing."""
+
+    async def page(self, *, tenant: str, room_id: str | None, after: str, limit: int) -> list[Archive]:
+        """Return archives with an id above `after`, ascending: those of the room, or all."""
+
+    async def rooms_due(self, *, tenant: str, before: datetime, after: str, limit: int) -> list[str]:
+        """Return rooms, ascending by id and above `after`, that have a message sent before this time."""
+
+    async def due(self, *, tenant: str, room_id: str, before: datetime, limit: int) -> list[StoredMessage]:
+        """Return the first `limit` messages by time that were sent before this time, in order of arrival."""
+
+    async def erased(self, *, tenant: str, room_id: str, archive: Archive) -> dict[str, int]:
+        """Return the arrivals of the archive's messages that are still erased, by message id."""
+
+    async def of_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+        """Return the ids of the archives that hold these messages, by message id; absent if none does."""
+
+
 class Progress(Protocol):
     """Work that is due, who holds it, and how far it is done."""
 
@@ -593,6 +662,10 @@ class UnitOfWork(Protocol):
     def usage(self) -> Usage: ...
     @property
     def keys(self) -> Keys: ...
+    @property
+    def archives(self) -> Archives: ...
+    @property
+    def tenants(self) -> Tenants: ...
     @property
     def maintenance(self) -> Maintenance: ...
 

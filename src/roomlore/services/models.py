@@ -25,6 +25,7 @@ from roomlore.core.summary import echoes
 from roomlore.core.text import graphemes
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import ChatClient, Language, Prompts
+from roomlore.ports.quotas import QuotaChecks
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +151,7 @@ class ModelTrial:
 
 class ModelService:
     """Models by the ids of the registry. `client`: None if the extra is not installed. `keys`: API keys by environment
-    variable."""
+    variable. `quotas`: those of the tenants that requests name; None: nothing is counted."""
 
     def __init__(
         self,
@@ -161,7 +162,9 @@ class ModelService:
         clock: Clock,
         telemetry: Telemetry,
         timeout_seconds: float,
+        quotas: QuotaChecks | None = None,
     ) -> None:
+        self._quotas = quotas
         self._registry = registry
         self._client = client
         self._keys = keys
@@ -198,10 +201,12 @@ class ModelService:
     ) -> ChatAnswer:
         """Return the first usable answer of the model's providers in order, each of which gets `timeout_seconds`.
 
-        Raise `NotFound` for an unknown model, `BadModelOutput` if the last one asked failed the `check`, else
-        `ModelUnavailable`; if several were asked, the text names each with its cause.
+        Raise `NotFound` for an unknown model, `TokensExceeded` if the tenant of the request may use no more today,
+        `BadModelOutput` if the last one asked failed the `check`, else `ModelUnavailable`; if several were asked, the
+        text names each with its cause.
         """
         entry = self._registry.require(model_id)
+        await self._check_quota(request)
         seconds = timeout_seconds or self._timeout_seconds
         failures: list[tuple[str, Failure]] = []
         for attempt, offer in enumerate(self._candidates(entry), 1):
@@ -216,8 +221,9 @@ class ModelService:
         self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None
     ) -> AsyncGenerator[ChatPiece, None]:
         """Yield the answer as it is written. Another provider is asked only before the first piece; a later
-        interruption raises `ModelUnavailable`. Closing the iterator ends the request."""
+        interruption raises `ModelUnavailable`. Closing the iterator ends the request. Raise as `complete` does."""
         entry = self._registry.require(model_id)
+        await self._check_quota(request)
         seconds = timeout_seconds or self._timeout_seconds
         failures: list[tuple[str, Failure]] = []
         for attempt, offer in enumerate(self._candidates(entry), 1):
@@ -273,6 +279,7 @@ class ModelService:
             key = self._key(offer)
             answer = await self._connected().complete(offer, request, key=key, timeout_seconds=seconds)
             call.add(answer.usage)
+            await self._charge(request, call)
             if check is not None:
                 check(answer)
         return answer
@@ -280,10 +287,21 @@ class ModelService:
     async def _pieces(self, offer: Offer, request: ChatRequest, seconds: float) -> AsyncGenerator[ChatPiece, None]:
         with self._calls.noting(offer, seconds=seconds) as call:
             stream = self._connected().stream(offer, request, key=self._key(offer), timeout_seconds=seconds)
-            async with aclosing(stream) as pieces:
-                async for piece in pieces:
-                    call.add(piece.usage)
-                    yield piece
+            try:
+                async with aclosing(stream) as pieces:
+                    async for piece in pieces:
+                        call.add(piece.usage)
+                        yield piece
+            finally:
+                await self._charge(request, call)
+
+    async def _check_quota(self, request: ChatRequest) -> None:
+        if self._quotas is not None:
+            await self._quotas.check_tokens(request.tenant)
+
+    async def _charge(self, request: ChatRequest, call: Call) -> None:
+        if self._quotas is not None:
+            await self._quotas.charge_tokens(request.tenant, call.usage.input_tokens + call.usage.output_tokens)
 
     def _candidates(self, entry: ModelEntry) -> Iterator[Offer]:
         """Yield usable providers in order; one that keeps failing is skipped until its pause is over."""
@@ -389,12 +407,19 @@ def _safe_after(error: ModelUnavailable) -> float | None:
 
 
 class ChainSummarizer:
-    """The port `Summarizer` on the model `memory-summary-model`."""
+    """The ports `Summarizer` and `TenantSummarizer` on the model `memory-summary-model`."""
 
-    def __init__(self, *, models: ModelService, prompts: Prompts, timeout_seconds: float) -> None:
+    def __init__(self, *, models: ModelService, prompts: Prompts, timeout_seconds: float, tenant: str = "") -> None:
         self._models = models
         self._prompts = prompts
         self._timeout_seconds = timeout_seconds
+        self._tenant = tenant
+
+    def for_tenant(self, tenant: str) -> "ChainSummarizer":
+        """Return one whose tokens count for the quota of this tenant."""
+        return ChainSummarizer(
+            models=self._models, prompts=self._prompts, timeout_seconds=self._timeout_seconds, tenant=tenant
+        )
 
     @property
     def name(self) -> str:
@@ -404,7 +429,10 @@ class ChainSummarizer:
         """Return a summary. Each provider gets the time; one whose answer is empty or too short is skipped."""
         prompt = await self._prompts.find(PROMPT, language=language)
         values = {"previous": neutral(previous), "conversation": conversation, "max_tokens": str(max_tokens)}
-        request = ChatRequest(messages=({"role": "user", "content": prompt.fill(values)},), max_tokens=max_tokens * 2)
+        content = prompt.fill(values)
+        request = ChatRequest(
+            messages=({"role": "user", "content": content},), max_tokens=max_tokens * 2, tenant=self._tenant
+        )
         try:
             answer = await self._models.complete(
                 SUMMARY_MODEL, request, timeout_seconds=self._timeout_seconds, check=_long_enough

@@ -20,8 +20,10 @@ from roomlore.settings.sections import (
     EvolutionSettings,
     LimitSettings,
     ModelSettings,
+    QuotaSettings,
     RecallSettings,
     ReplySettings,
+    RetentionSettings,
     SearchSettings,
     ServerSettings,
     SessionSettings,
@@ -66,6 +68,8 @@ class Settings(BaseModel):
     replies: ReplySettings
     recall: RecallSettings
     limits: LimitSettings
+    quotas: QuotaSettings
+    retention: RetentionSettings
     server: ServerSettings
     backends: Mapping[str, SerializeAsAny[Section]]
 

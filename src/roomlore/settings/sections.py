@@ -13,6 +13,7 @@ from roomlore.core.chat import EVOLVE_MODEL, KNOWN_PROVIDERS
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment
+from roomlore.core.quotas import MOST, Quotas
 from roomlore.core.relevance import MAX_WEIGHT, Weights
 from roomlore.ports.backends import CHAT, DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, WebAddress, Whole, setting
 from roomlore.settings import sources
@@ -445,6 +446,77 @@ class LimitSettings(Section):
     )
     max_json_depth: Whole = setting(32, "Deepest nesting of a JSON request body.", ge=4, le=200)
     max_page: Whole = setting(1000, "Most items in one page.", ge=1, le=10_000)
+
+
+_LIMIT_FORM = f"a whole number from 0 to {MOST}, or none"
+
+
+class QuotaSettings(Section):
+    """What a tenant may use. `roomlore tenants limit` gives one tenant other limits."""
+
+    section: ClassVar[str] = "quotas"
+    quota_messages_a_day: Whole | None = setting(
+        None, "Most messages that a tenant may add in a day of UTC; none: any number.", form=_LIMIT_FORM, ge=0, le=MOST
+    )
+    quota_model_tokens_a_day: Whole | None = setting(
+        None,
+        "Most tokens of models, sent and received, that a tenant may use in a day of UTC; none: any number.",
+        form=_LIMIT_FORM,
+        ge=0,
+        le=MOST,
+    )
+    quota_messages_kept: Whole | None = setting(
+        None, "Most messages that a tenant may keep; none: any number.", form=_LIMIT_FORM, ge=0, le=MOST
+    )
+    quota_requests_a_minute: Whole | None = setting(
+        None,
+        "Most HTTP requests that a tenant may send in a minute; none: any number.",
+        form=_LIMIT_FORM,
+        ge=0,
+        le=MOST,
+    )
+
+    def limits(self) -> Quotas:
+        """Return the limits of a tenant that has none of its own."""
+        return Quotas(
+            messages_a_day=self.quota_messages_a_day,
+            model_tokens_a_day=self.quota_model_tokens_a_day,
+            messages_kept=self.quota_messages_kept,
+            requests_a_minute=self.quota_requests_a_minute,
+        )
+
+
+class RetentionSettings(Section):
+    """How long messages and records are kept."""
+
+    section: ClassVar[str] = "retention"
+    retain_messages_days: Whole | None = setting(
+        None,
+        "Days after which messages are archived: written to a file, and erased in the database; none: never.",
+        form="a whole number from 1 to 36500, or none",
+        ge=1,
+        le=36_500,
+    )
+    retain_answers_days: Whole | None = setting(
+        None,
+        "Days after which the raw answers of models are removed from the records of evolutions; none: never.",
+        form="a whole number from 1 to 36500, or none",
+        ge=1,
+        le=36_500,
+    )
+    retention_schedule: str = setting(
+        "30 3 * * *",
+        "When that is done, in time_zone.",
+        form="a cron expression of five fields",
+    )
+    archive_folder: str = setting(
+        "roomlore-archives", "The folder of the archives; back it up with the database.", form="a path"
+    )
+
+    @field_validator("retention_schedule")
+    @classmethod
+    def _cron(cls, value: str) -> str:
+        return _checked_cron(value)
 
 
 def _split(value: Any) -> Any:

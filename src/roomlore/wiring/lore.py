@@ -17,6 +17,7 @@ from roomlore.importers import find_exports, open_import
 from roomlore.importers.memories import read_memories
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.storage import Storage
+from roomlore.services.archives import ArchiveService
 from roomlore.services.contexts import ContextService, TuningService, UsageService
 from roomlore.services.digest import DigestService, ReadingMarks
 from roomlore.services.digest.digest_service import DIGEST_TOKENS
@@ -30,6 +31,7 @@ from roomlore.services.memories import MemoryService, MemoryWriter, Past, Revise
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService, RoomsSearch, Searching
 from roomlore.services.models import ModelService
 from roomlore.services.privacy import PrivacyService
+from roomlore.services.quotas import QuotaService
 from roomlore.services.recall import RecallService
 from roomlore.services.replies import ReplyService
 from roomlore.services.rooms import RoomService
@@ -43,8 +45,8 @@ _Search = TypeVar("_Search", bound=Searching)
 
 class Lore:
     """One tenant's view of roomlore: `messages`, `links`, `context`, `usage`, `sessions`, `memories`, `recall`,
-    `privacy`, `rooms`, `keys`, `imports`, `tuning`, `evaluation`; and `index` and `models`, which all tenants share.
-    Each is built when it is first used."""
+    `privacy`, `rooms`, `keys`, `quotas`, `archives`, `imports`, `tuning`, `evaluation`; and `index` and
+    `models`, which all tenants share. Each is built when it is first used."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -141,12 +143,13 @@ class Lore:
     @cached_property
     def replies(self) -> ReplyService:
         shared = self._resources
+        counting = self._ingest(shared.due, refuses=False)  # a reply that was paid for is stored
         return ReplyService(
             tenant=self.tenant,
             parts=shared.replies,
-            messages=self.messages,
+            messages=self._messages(counting),
             contexts=self.context,
-            sessions=self.sessions,
+            sessions=SessionService(tenant=self.tenant, parts=shared.sessions, writer=counting, later=shared.summaries),
             recalls=shared.recalls,
         )
 
@@ -170,6 +173,16 @@ class Lore:
     def keys(self) -> KeyService:
         shared = self._resources
         return KeyService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
+
+    @cached_property
+    def quotas(self) -> QuotaService:
+        shared = self._resources
+        return QuotaService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, keeper=shared.quotas)
+
+    @cached_property
+    def archives(self) -> ArchiveService:
+        shared = self._resources
+        return ArchiveService(tenant=self.tenant, storage=shared.storage, archiver=shared.archiver)
 
     @cached_property
     def imports(self) -> ImportService:
@@ -222,7 +235,7 @@ class Lore:
     def _ingest_now(self) -> Ingest:
         return self._ingest(self._resources.due)
 
-    def _ingest(self, due: Due) -> Ingest:
+    def _ingest(self, due: Due, *, refuses: bool = True) -> Ingest:
         shared = self._resources
         return Ingest(
             tenant=self.tenant,
@@ -232,6 +245,8 @@ class Lore:
             clock=shared.clock,
             rooms=shared.rooms,
             due=due,
+            quotas=shared.quotas,
+            refuses=refuses,
         )
 
     def _messages(self, ingest: Ingest) -> MessageService:
@@ -284,6 +299,10 @@ class Lore:
     def for_tenant(self, tenant: str) -> "Lore":
         """Return the same for another tenant, on the same connections."""
         return Lore(self._resources, tenant)
+
+    async def admit(self) -> None:
+        """Count a request of this tenant. Raise `QuotaExceeded` if it may send no more in this minute."""
+        await self._resources.quotas.admit(self.tenant)
 
     def now(self) -> datetime:
         """Return the current time by roomlore's clock (aware, UTC)."""

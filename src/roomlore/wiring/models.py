@@ -13,6 +13,7 @@ from roomlore.core.intake import Limits
 from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Backend, Host, Kind
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.language import ChatClient, Prompts, Summarizer, TokenCounter
+from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import Storage
 from roomlore.services.models import ChainSummarizer, ModelService
 from roomlore.settings import Settings
@@ -100,9 +101,10 @@ def make_models(
     telemetry: Telemetry,
     closing: AsyncExitStack,
     client: ChatClient | None = None,
+    quotas: QuotaChecks | None = None,
 ) -> ModelService:
-    """Return the chain of the configured models, with the keys in the environment now. `client`: the caller's own. No
-    request is sent yet."""
+    """Return the chain of the configured models, with the keys in the environment now. `client`: the caller's own.
+    `quotas`: of the tenants, None to count nothing. No request is sent yet."""
     registry = ModelRegistry.read(settings.language_models.models, settings.language_models.providers)
     if client is None:
         client = open_configured(CHAT, settings, Host(url="", clock=clock), closing)
@@ -115,6 +117,7 @@ def make_models(
         clock=clock,
         telemetry=telemetry,
         timeout_seconds=settings.language_models.model_timeout_seconds,
+        quotas=quotas,
     )
 
 

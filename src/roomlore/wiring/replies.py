@@ -7,6 +7,7 @@ from roomlore.ports.backends import CACHES
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Embedder, Summarizer
+from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.recall import Recall
 from roomlore.ports.storage import SESSIONS
 from roomlore.services.jobs import counted
@@ -135,7 +136,7 @@ def make_deferred_summaries(common: Common, sessions: SessionParts, durable: Dur
     return later
 
 
-def make_replies(common: Common, models: ModelService) -> ReplyParts:
+def make_replies(common: Common, models: ModelService, quotas: QuotaChecks) -> ReplyParts:
     """Closed before what it uses: replies that are being stored come to their end."""
     background = Background()
     common.closing.push_async_callback(background.close)
@@ -150,6 +151,7 @@ def make_replies(common: Common, models: ModelService) -> ReplyParts:
         background=background,
         later=DeferredMessages(start=background.start, telemetry=common.telemetry),
         limits=common.limits,
+        quotas=quotas,
         options=reply_options(common.settings),
     )
 

@@ -24,6 +24,7 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.recall import Recall
 from roomlore.ports.vectors import VectorIndex
+from roomlore.services.archives import RETENTION, Archiver
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
 from roomlore.services.digest import DIGEST, TITLES, Writing
 from roomlore.services.evolution import EVOLUTION
@@ -35,6 +36,7 @@ from roomlore.services.memories.memory_service import Evolver, Searcher
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, IndexChecks, Verifier
+from roomlore.services.quotas import QuotaKeeper
 from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SUMMARY, DeferredSummaries, SessionParts
@@ -45,11 +47,13 @@ from roomlore.wiring.replies import make_deferred_summaries, make_recall, make_r
 from roomlore.wiring.work import (
     expire_usage,
     expire_work,
+    make_archiver,
     make_durable,
     make_evolutions,
     make_extraction,
     make_forgetter,
     make_nightly,
+    make_retention,
     make_retries,
     make_titles,
     make_writing,
@@ -182,6 +186,8 @@ class Resources(Common):
     writing: Writing
     searcher: Searcher
     readiness: Readiness
+    quotas: QuotaKeeper
+    archiver: Archiver
 
 
 async def make_resources(
@@ -213,7 +219,8 @@ async def make_resources(
     closing.push_async_callback(readiness.close)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
-    models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing, client=own.chat)
+    quotas = QuotaKeeper(storage=storage, clock=clock, telemetry=telemetry, usual=settings.quotas.limits())
+    models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing, client=own.chat, quotas=quotas)
     indexing = await make_indexing(common, model, embedder=own.embedder, vectors=own.vectors)
     sessions = await make_sessions(common, own.summarizer or await summarizer_of(models, settings), own.cache)
     engine = await make_durable(common, url, own.durable)
@@ -227,7 +234,9 @@ async def make_resources(
     titles = make_titles(common, durable, models)
     if background:
         resume_left_work(common, url, engine)
-    replies = make_replies(common, models)
+    archiver = make_archiver(common, model, indexing.due)
+    retention = make_retention(common, durable, archiver)
+    replies = make_replies(common, models, quotas)
     if background:
         expire_work(common, durable)
         expire_usage(common)
@@ -254,7 +263,14 @@ async def make_resources(
         recalls=make_recalls(common, recall),
         verifier=Verifier(storage=storage, clock=clock, indexes=IndexChecks(storage=storage, vectors=indexing.vectors)),
         forgetter=make_forgetter(
-            storage, durable, sessions, indexing, tokens=common.tokens, clock=clock, ids=common.ids
+            storage,
+            durable,
+            sessions,
+            indexing,
+            tokens=common.tokens,
+            clock=clock,
+            ids=common.ids,
+            archives=archiver,
         ),
         durable=durable,
         shares_work=engine.is_shared,
@@ -267,6 +283,7 @@ async def make_resources(
             EVOLUTION: evolutions.schedule.sweep,
             SUMMARY: summaries.sweep,
             **({DIGEST: nightly.sweep} if settings.digests.digest_schedule else {}),
+            RETENTION: retention.sweep,
             **({TITLES: titles.sweep} if settings.digests.model_titles else {}),
         },
         extraction=extraction,
@@ -278,6 +295,8 @@ async def make_resources(
         writing=writing,
         searcher=make_memory_search(common, indexing),
         readiness=readiness,
+        quotas=quotas,
+        archiver=archiver,
     )
 
 

@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
+from roomlore.adapters.archive_files import FolderOfArchives
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import LateWork
 from roomlore.adapters.json_repair import repaired
@@ -16,11 +18,13 @@ from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
 from roomlore.core.linking.model import LinkModel
+from roomlore.ports.archives import ArchivedPeople
 from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
+from roomlore.services.archives import RETENTION, Archiver, Due, Retention
 from roomlore.services.contexts import UsageExpiry
 from roomlore.services.digest import (
     DIGEST,
@@ -67,6 +71,7 @@ _TOGETHER_SECONDS = 0.05
 """Replies within this time are handled together, and not while the next one is written."""
 _EVOLUTION_SWEEP_SECONDS = 30.0
 _TITLES_SWEEP_SECONDS = 60.0
+_RETENTION_SWEEP_SECONDS = 60.0
 EXPIRY = "work_expiry"
 """The background job that deletes finished work after a time."""
 USAGE_EXPIRY = "usage_expiry"
@@ -324,6 +329,7 @@ def make_forgetter(
     tokens: TokenCounter,
     clock: Clock,
     ids: Ids,
+    archives: ArchivedPeople,
     over: Storage | None = None,
 ) -> Forgetter:
     """Return the forgetter. `over`: a storage to read and write through, in place of the storage itself."""
@@ -344,8 +350,42 @@ def make_forgetter(
             embedding=indexing.embedder is not None,
         ),
         rows=RowEraser(storage=through, ids=ids),
+        archives=archives,
         clock=clock,
     )
+
+
+def make_archiver(common: Common, model: LinkModel, due: Due) -> Archiver:
+    """Return what archives messages and brings them back. No file is opened yet."""
+    return Archiver(
+        storage=common.storage,
+        files=FolderOfArchives(Path(common.settings.retention.archive_folder)),
+        model=model,
+        tokens=common.tokens,
+        clock=common.clock,
+        ids=common.ids,
+        due=due,
+    )
+
+
+def make_retention(common: Common, durable: DurableWork, archiver: Archiver) -> Retention:
+    """Return the retention by the schedule. Nothing is read yet."""
+    settings = common.settings.retention
+    wanted = settings.retain_messages_days is not None or settings.retain_answers_days is not None
+    schedule = settings.retention_schedule if wanted else ""
+    retention = Retention(
+        storage=common.storage,
+        durable=durable,
+        archiver=archiver,
+        clock=common.clock,
+        times=Cron(schedule, common.settings.search.zone) if schedule else None,
+        days=settings.retain_messages_days,
+        record_days=settings.retain_answers_days,
+    )
+    durable.define(RETENTION, counted(RETENTION, retention.work, clock=common.clock, telemetry=common.telemetry))
+    if common.background and schedule:
+        common.jobs.handle(RETENTION, retention.sweep, every_seconds=_RETENTION_SWEEP_SECONDS)
+    return retention
 
 
 def expire_work(common: Common, durable: DurableWork) -> None:

@@ -270,6 +270,47 @@ signing_keys = Table(
     Column("secret", Text, nullable=False),
 )
 
+tenant_limits = Table(
+    "tenant_limits",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("limits", Text, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+)
+"""The limits of a tenant that differ from the settings: JSON, each a number or null for none."""
+
+tenant_counts = Table(
+    "tenant_counts",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("name", Name, primary_key=True),
+    Column("period", BigInteger, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""How much a tenant used of a limit in the period that began at `period`, the last one in which it used any."""
+
+archives = Table(
+    "archives",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("archive_id", Name, primary_key=True),
+    Column("room_id", Name, nullable=False),
+    Column("phase", Text, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("first_arrival", BigInteger, nullable=False),
+    Column("last_arrival", BigInteger, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("checksum", Text, nullable=False),
+    Column("archived_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The files that messages were archived to. `phase`: 'writing' until the messages are deleted here, 'kept' then, and
+'gone' once they were brought back, until the file is deleted. `archived_at`: the time of the deletion of its
+messages."""
+Index("ix_archives_room", archives.c.tenant, archives.c.room_id, archives.c.first_arrival)
+
 import_positions = Table(
     "import_positions",
     metadata,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
+from roomlore.adapters.sql.archives import SqlArchives
 from roomlore.adapters.sql.connections import Connections, PostgresSource
 from roomlore.adapters.sql.corrections import SqlCorrections
 from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Locks, shielded, translated
@@ -27,6 +28,7 @@ from roomlore.adapters.sql.people import PeopleInRooms, Rewriting, StoredRows
 from roomlore.adapters.sql.rooms import ImportPositions, SqlKeys, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.sqlite import Driver, Pace, SqliteSource, opened
+from roomlore.adapters.sql.tenants import SqlTenants
 from roomlore.adapters.sql.titles import SqlTitles
 from roomlore.adapters.sql.upgrade import upgrade
 from roomlore.adapters.sql.usage import SqlUsage
@@ -105,6 +107,14 @@ class SqlUnitOfWork:
     @cached_property
     def keys(self) -> SqlKeys:
         return SqlKeys(self.connection, self._locks)
+
+    @cached_property
+    def archives(self) -> SqlArchives:
+        return SqlArchives(self.connection, self._locks)
+
+    @cached_property
+    def tenants(self) -> SqlTenants:
+        return SqlTenants(self.connection, self._locks)
 
     @cached_property
     def maintenance(self) -> SqlMaintenance:

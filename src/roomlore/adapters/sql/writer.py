@@ -165,6 +165,7 @@ _EMPTY_MESSAGES = Statement(
         .values(deleted_at=bindparam("now"), **_EMPTIED)
     )
 )
+_RESTORE_MESSAGE = Statement(lambda: _set(_m, _columns_but(_m, "message_id")))
 _NO_CORRECTIONS = Statement(lambda: delete(_c).where(in_locked_room(_c), among(_c.c.arrival, "arrivals")))
 _EMPTY_FEATURES = Statement(
     lambda: (
@@ -256,6 +257,21 @@ class MessageWriting(WithWords):
         await self._count_words(room, fewer)
         stored = await self._step(room, None, more=-len(rows), words=-sum(row[5] for row in rows))
         await self._index.clear(room, gone, revision=stored.revision)
+        return stored
+
+    async def restore(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
+        room = self._locks.held(tenant, room_id)
+        if not entries:
+            return await self._step(room, None)
+        entries = sorted(entries, key=lambda entry: entry.message.arrival)
+        message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows_of, room, entries)
+        await self._put_all(_RESTORE_MESSAGE, room, [_named(_m, row) for row in message_rows])
+        await self._put_all(_REPLACE_FEATURES, room, [_named(_f, row) for row in feature_rows])
+        await self._spoil_titles(room, {entry.link.thread for entry in entries})
+        await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
+        await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
+        stored = await self._step(room, None, more=len(entries), words=sum(one.length for one in spelled))
+        await self._index.put(room, spelled, revision=stored.revision)
         return stored
 
     async def relink(

@@ -258,10 +258,12 @@ class MemoryDiff:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A message that supports a memory. `message`: None if it was deleted since, or is not known here."""
+    """A message that supports a memory. `message`: None if it was deleted or archived since, or is not known here.
+    `archive_id`: the archive that holds it, None if it is in none."""
 
     source: Source
     message: StoredMessage | None
+    archive_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

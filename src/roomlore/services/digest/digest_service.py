@@ -207,7 +207,9 @@ class DigestService:
         if not writes or not draft.talks:
             return await asyncio.to_thread(draft.finished, titles)
         language = language_for(own, [one.message.text for one in span.entries[-_TEXTS_READ:]])
-        account = await self._writing.write(room_id, draft.talks, language=language, max_tokens=max_tokens)
+        account = await self._writing.write(
+            room_id, draft.talks, language=language, max_tokens=max_tokens, tenant=self._tenant
+        )
         made = await asyncio.to_thread(draft.finished, titles, account.written, model=account.model)
         return replace(made, degraded=account.degraded)
 

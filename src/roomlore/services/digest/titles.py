@@ -159,7 +159,7 @@ class ThreadTitler:
             windows_of, piece.talks, room_id=room_id, people=people, zone=self._options.zone, most=None
         )
         gate = asyncio.Semaphore(_AT_ONCE)
-        answers = await asyncio.gather(*(self._asked(window, piece.talks, gate) for window in windows))
+        answers = await asyncio.gather(*(self._asked(tenant, window, piece.talks, gate) for window in windows))
         failed = [answer.failed for answer in answers if answer.failed]
         if failed and len(failed) == len(answers):
             return {"named": 0, "through": mark, "failed": failed[0][:200]}
@@ -184,7 +184,7 @@ class ThreadTitler:
         gone = [one.thread for one in grown if not one.titled and one.thread not in talks]
         return _Piece(talks, {one.thread: one.messages for one in grown}, gone)
 
-    async def _asked(self, window: Window, talks: Mapping[int, Talk], gate: asyncio.Semaphore) -> _Answer:
+    async def _asked(self, tenant: str, window: Window, talks: Mapping[int, Talk], gate: asyncio.Semaphore) -> _Answer:
         texts = [entry.message.text for number in window.talks.values() for entry in talks[number].entries]
         try:
             async with gate:
@@ -196,6 +196,7 @@ class ThreadTitler:
                     language=language_for((), texts),
                     max_tokens=_ANSWER_TOKENS,
                     values={"conversations": window.text},
+                    tenant=tenant,
                 )
         except (ModelUnavailable, NotFound) as error:
             return _Answer({}, failed=str(error))

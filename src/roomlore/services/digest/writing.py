@@ -54,13 +54,17 @@ async def ask(
     language: Language,
     max_tokens: int,
     values: Mapping[str, str],
+    tenant: str,
 ) -> ChatAnswer:
-    """Return the answer to the prompt of this name. Raise `ModelUnavailable`, also if it takes too long, `NotFound` and
-    `BadModelOutput`."""
+    """Return the answer to the prompt of this name, for this tenant. Raise `ModelUnavailable`, also if it takes too
+    long, `NotFound` and `BadModelOutput`."""
     try:
         async with asyncio.timeout(options.timeout_seconds):
             prompt = await prompts.find(name, language=language)
-            request = ChatRequest(messages=({"role": "user", "content": prompt.fill(values)},), max_tokens=max_tokens)
+            content = prompt.fill(values)
+            request = ChatRequest(
+                messages=({"role": "user", "content": content},), max_tokens=max_tokens, tenant=tenant
+            )
             return await models.complete(options.model, request, timeout_seconds=options.timeout_seconds)
     except TimeoutError:
         late = f"the model took longer than {options.timeout_seconds:g} s"
@@ -109,19 +113,21 @@ class Writing:
             )
         return False
 
-    async def write(self, room_id: str, talks: Mapping[int, Talk], *, language: Language, max_tokens: int) -> Account:
+    async def write(
+        self, room_id: str, talks: Mapping[int, Talk], *, language: Language, max_tokens: int, tenant: str
+    ) -> Account:
         """Return what the model wrote of the talks, all windows at once. It never fails: what is missing is told."""
         people = {one.message.sender_id: one.message.sender_name for talk in talks.values() for one in talk.entries}
         windows = await asyncio.to_thread(windows_of, talks, room_id=room_id, people=people, zone=self._options.zone)
         each = max_tokens // max(1, len(talks)) // _SENTENCES
         words = min(_MOST_WORDS, max(_FEWEST_WORDS, each))
-        parts = await asyncio.gather(*(self._part(window, language, words) for window in windows))
+        parts = await asyncio.gather(*(self._part(window, language, words, tenant) for window in windows))
         written = {number: one for part in parts for number, one in part.written.items()}
         self._note(room_id, parts)
         models = Counter(part.model for part in parts if part.written)
         return Account(written, models.most_common(1)[0][0] if models else None, _missing(parts))
 
-    async def _part(self, window: Window, language: Language, words: int) -> _Part:
+    async def _part(self, window: Window, language: Language, words: int, tenant: str) -> _Part:
         try:
             answer = await ask(
                 self._models,
@@ -131,6 +137,7 @@ class Writing:
                 language=language,
                 max_tokens=_ANSWER_TOKENS,
                 values={"conversations": window.text, "words": str(words)},
+                tenant=tenant,
             )
         except (ModelUnavailable, BadModelOutput, NotFound) as error:
             return _Part({}, failed=str(error))

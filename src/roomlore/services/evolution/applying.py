@@ -113,11 +113,11 @@ class Asking:
         several = await self._prompts.find(PEOPLE_PROMPT, language=language)
         return bool(several.version) or not one.version
 
-    async def about_several(self, people: str, *, language: Language) -> Answered:
+    async def about_several(self, people: str, *, language: Language, tenant: str) -> Answered:
         """Return the model's answer about several people, shown in one text. Raise `ModelUnavailable`."""
         await self.check()
         prompt = await self._prompts.find(PEOPLE_PROMPT, language=language)
-        given = await self._call({"role": "user", "content": prompt.fill({"people": people})})
+        given = await self._call(tenant, {"role": "user", "content": prompt.fill({"people": people})})
         return replace(_answered(given, prompt), prompt=PEOPLE_PROMPT)
 
     async def _ask_again(self, piece: Piece, read: Read, answered: Answered, refused: Sequence[Rejected]) -> Answered:
@@ -125,6 +125,7 @@ class Asking:
         question = await self._prompts.find("evolve_again", language=read.language)
         lines = "\n".join(f"{one.line}. {inert(one.text)} ({inert(one.reason)})" for one in refused[:_MAX_REFUSED])
         given = await self._call(
+            piece.tenant,
             {"role": "user", "content": prompt.fill(self.values(piece, read))},
             {"role": "assistant", "content": answered.text[:_SHOWN_ANSWER] or "-"},
             {"role": "user", "content": question.fill({"refused": lines})},
@@ -147,11 +148,11 @@ class Asking:
 
     async def _complete(self, piece: Piece, read: Read) -> Answered:
         prompt = await self._prompts.find(piece.prompt, language=read.language)
-        given = await self._call({"role": "user", "content": prompt.fill(self.values(piece, read))})
+        given = await self._call(piece.tenant, {"role": "user", "content": prompt.fill(self.values(piece, read))})
         return _answered(given, prompt)
 
-    async def _call(self, *messages: dict[str, str]) -> ChatAnswer:
-        request = ChatRequest(messages=messages, max_tokens=_ANSWER_TOKENS)
+    async def _call(self, tenant: str, *messages: dict[str, str]) -> ChatAnswer:
+        request = ChatRequest(messages=messages, max_tokens=_ANSWER_TOKENS, tenant=tenant)
         try:
             return await self._models.complete(
                 self._options.model, request, timeout_seconds=self._options.timeout_seconds
@@ -461,7 +462,8 @@ class AskingTogether:
         shown, language = [one for _, _, one in people], people[0][1].language
         if not await self._asking.asks_about_several(language):
             return {}
-        given = await self._asking.about_several(shown_together(shown), language=language)
+        tenant = people[0][0].tenant
+        given = await self._asking.about_several(shown_together(shown), language=language, tenant=tenant)
         parts = taken_apart(given.text, shown, repair=self._repair)
         answers = {}
         for at, ((_, read, _), part) in enumerate(zip(people, parts, strict=True)):

@@ -183,30 +183,34 @@ class MemorySummaries:
         self._prompts = prompts
         self._timeout_seconds = timeout_seconds
 
-    async def of(self, conversation: str) -> Extracted:
-        """Return a summary. It never fails: without a model it falls back."""
+    async def of(self, conversation: str, *, tenant: str = "") -> Extracted:
+        """Return a summary. It never fails: without a model it falls back. `tenant`: whose quota it counts for."""
         try:
-            return await self.by_model(conversation)
+            return await self.by_model(conversation, tenant=tenant)
         except Exception as error:  # noqa: BLE001 - an answer nobody foresaw must not stop an agent's memories for good
             log.warning("no model summarised a conversation for a memory", extra={"why": describe(error)})
             return Extracted(fallback(conversation), FALLBACK)
 
-    async def by_model(self, conversation: str) -> Extracted:
+    async def by_model(self, conversation: str, *, tenant: str = "") -> Extracted:
         """Return a model's summary. Raise `ModelUnavailable`, `BadModelOutput` or `NotFound` if no model gives one."""
-        return await self._ask(PROMPT, "conversation", conversation, most=SUMMARY_CHARACTERS, tokens=SUMMARY_TOKENS)
+        return await self._ask(
+            PROMPT, "conversation", conversation, most=SUMMARY_CHARACTERS, tokens=SUMMARY_TOKENS, tenant=tenant
+        )
 
-    async def merged(self, notes: str) -> Extracted:
+    async def merged(self, notes: str, *, tenant: str = "") -> Extracted:
         """Return one longer statement in the place of several. It never fails: without a model it has none."""
         try:
-            return await self._ask(FOLD_PROMPT, "notes", notes, most=FOLDED_CHARACTERS, tokens=_FOLD_TOKENS)
+            return await self._ask(
+                FOLD_PROMPT, "notes", notes, most=FOLDED_CHARACTERS, tokens=_FOLD_TOKENS, tenant=tenant
+            )
         except Exception as error:  # noqa: BLE001 - as above
             log.warning("no model merged short memories", extra={"why": describe(error)})
             return Extracted(None, FALLBACK)
 
-    async def _ask(self, name: str, place: str, text: str, *, most: int, tokens: int) -> Extracted:
+    async def _ask(self, name: str, place: str, text: str, *, most: int, tokens: int, tenant: str) -> Extracted:
         prompt = await self._prompts.find(name, language=language(text))
         content = prompt.fill({place: neutral(text)})
-        request = ChatRequest(messages=({"role": "user", "content": content},), max_tokens=tokens)
+        request = ChatRequest(messages=({"role": "user", "content": content},), max_tokens=tokens, tenant=tenant)
         answer = await self._models.complete(
             SUMMARY_MODEL,
             request,
@@ -379,14 +383,15 @@ class ExtractionService:
 
             async def summarise() -> Json:
                 await steps.report(f"asking a model about {len(window.messages)} messages")
-                found = await self._summaries.of(conversation) if conversation else Extracted(None, "nothing")
+                asked = self._summaries.of(conversation, tenant=piece.tenant) if conversation else None
+                found = await asked if asked else Extracted(None, "nothing")
                 return {**found.to_json(), "read": window.times()}
 
             answer = dict(await steps.once("summary", summarise))
             read = {arrival: datetime.fromisoformat(at) for arrival, at in answer.pop("read", window.times())}
             extracted = Extracted.from_json(answer)
             fold = await self._fold_due(piece) if extracted.statement else Fold()
-            kept = await self._keep(piece, read, window, extracted, fold, await self._merged(steps, fold))
+            kept = await self._keep(piece, read, window, extracted, fold, await self._merged(steps, fold, piece.tenant))
             await steps.report(_OUTCOMES[kept].format(count=len(window.messages)))
         self._jobs.ask(EXTRACTION)
 
@@ -399,13 +404,13 @@ class ExtractionService:
         here = [memory for memory in found if all(source.room_id == piece.room_id for source in memory.sources)]
         return fold_due(here, new_id=piece.id)
 
-    async def _merged(self, steps: Steps, fold: Fold) -> Extracted:
+    async def _merged(self, steps: Steps, fold: Fold, tenant: str) -> Extracted:
         if not fold.merged:
             return Extracted(None, FALLBACK)
 
         async def merge() -> Json:
             await steps.report(f"asking a model to merge {len(fold.merged)} short memories")
-            return (await self._summaries.merged(fold.notes())).to_json()
+            return (await self._summaries.merged(fold.notes(), tenant=tenant)).to_json()
 
         return Extracted.from_json(await steps.once(f"fold-{fold.id}", merge))
 

@@ -117,7 +117,7 @@ class FallbackRetries:
 
     async def _make(self, steps: Steps, piece: _Piece, read: _Read) -> str:
         async def summarise() -> Json:
-            return await self._summary(read.conversation)
+            return await self._summary(read.conversation, piece.tenant)
 
         return await self._apply(piece, read, await steps.once("summary", summarise) if read.conversation else {})
 
@@ -166,10 +166,10 @@ class FallbackRetries:
             messages = sorted((entry.message for entry in found), key=lambda message: message.arrival)
             return _Read(memory, messages, await conversation_of(work, **here, messages=messages, zone=self._zone))
 
-    async def _summary(self, conversation: str) -> Json:
+    async def _summary(self, conversation: str, tenant: str) -> Json:
         """Return a model's summary, or why its answer is unusable: it is not asked again at once."""
         try:
-            extracted = await self._summaries.by_model(conversation)
+            extracted = await self._summaries.by_model(conversation, tenant=tenant)
         except (ModelUnavailable, NotFound) as error:
             self._answered = False
             if isinstance(error, ModelUnavailable) and error.cause == "refused":

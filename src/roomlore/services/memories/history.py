@@ -121,9 +121,11 @@ class Past:
             logged = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=list(versions))
             made_by = await self._evolutions(work, versions.values())
             messages = await self._messages(work, versions.values())
+            gone = {source for one in versions.values() for source in one.sources}.difference(messages)
+            archived = await self._archived(work, gone)
         makers = log.makers(logged)
         ordered = sorted(versions, key=lambda name: makers[name].number if name in makers else 0, reverse=True)
-        blamed = [_blamed(versions[name], versions, makers, made_by, messages) for name in ordered]
+        blamed = [_blamed(versions[name], versions, makers, made_by, messages, archived) for name in ordered]
         return Blame(memory=head, versions=tuple(blamed))
 
     async def _along(self, scope: str, walk: Walk) -> None:
@@ -177,6 +179,17 @@ class Past:
             found |= {Source(room_id, entry.message.id): entry.message for entry in entries}
         return found
 
+    async def _archived(self, work: UnitOfWork, gone: Iterable[Source]) -> dict[Source, str]:
+        """Return the archives that hold these messages."""
+        by_room: dict[str, set[str]] = {}
+        for source in gone:
+            by_room.setdefault(source.room_id, set()).add(source.message_id)
+        found: dict[Source, str] = {}
+        for room_id, ids in sorted(by_room.items()):
+            held = await work.archives.of_messages(tenant=self._tenant, room_id=room_id, message_ids=sorted(ids))
+            found |= {Source(room_id, message_id): archive_id for message_id, archive_id in held.items()}
+        return found
+
 
 def _blamed(
     version: Memory,
@@ -184,12 +197,15 @@ def _blamed(
     makers: Mapping[str, Change],
     made_by: Mapping[str, Evolution],
     messages: Mapping[Source, StoredMessage],
+    archived: Mapping[Source, str],
 ) -> BlamedVersion:
     return BlamedVersion(
         memory=version,
         change=makers.get(version.memory_id),
         evolution=made_by.get(version.evolution_id or ""),
-        evidence=tuple(Evidence(source, messages.get(source)) for source in _added(version, versions)),
+        evidence=tuple(
+            Evidence(source, messages.get(source), archived.get(source)) for source in _added(version, versions)
+        ),
     )
 
 

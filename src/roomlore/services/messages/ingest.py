@@ -15,8 +15,10 @@ from roomlore.core.linking.calibration import Calibration
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import Entry, Link, Message, Room
+from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import TokenCounter
+from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
 
 _Key = tuple[str, str]
@@ -205,7 +207,7 @@ class _RoomMovedError(Exception):
 
 
 class Ingest:
-    """Add batches for one tenant."""
+    """Add batches for one tenant. `refuses`: if False, messages count for the tenant's quotas and are never refused."""
 
     def __init__(
         self,
@@ -217,7 +219,11 @@ class Ingest:
         clock: Clock,
         rooms: RoomCache,
         due: Due,
+        quotas: QuotaChecks,
+        refuses: bool = True,
     ) -> None:
+        self._quotas = quotas
+        self._refuses = refuses
         self._tenant = tenant
         self._due = due
         self._storage = storage
@@ -233,33 +239,34 @@ class Ingest:
         `along` writes something of the caller's in the same transaction, after the messages. It is called again if the
         transaction is retried, and not at all if every message existed already.
         """
+        limits = await self._quotas.of(self._tenant)
         async with self._rooms.alone(self._tenant, batches):
             for _ in range(_TRIES):
                 try:
-                    return await self._try(batches, strict=strict, along=along)
+                    return await self._try(batches, strict=strict, along=along, limits=limits)
                 except _RoomMovedError:
                     continue
-            return await self._try_locked(batches, strict=strict, along=along)
+            return await self._try_locked(batches, strict=strict, along=along, limits=limits)
 
-    async def _try(self, batches: Batches, *, strict: bool, along: Along | None) -> list[Plan]:
+    async def _try(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[Plan]:
         states = self._rooms.hold()
         plans = await self._all_planned(None, batches, states, strict=strict)
         written: dict[str, Room] = {}
         if any(plan.entries for plan in plans):
             brief = along is None and sum(len(plan.entries) for plan in plans) <= _BRIEF
             async with self._storage.writing(brief=brief) as work:
-                written = await self._write(work, plans, along)
+                written = await self._write(work, plans, along, limits)
             self._due.announce()
         return self._remember(plans, states, written)
 
-    async def _try_locked(self, batches: Batches, *, strict: bool, along: Along | None) -> list[Plan]:
+    async def _try_locked(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[Plan]:
         """Plan while holding the rooms' locks: the last resort under heavy contention."""
         states = self._rooms.hold()
         async with self._storage.writing() as work:
             for room_id in sorted(batches):
                 await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
             plans = await self._all_planned(work, batches, states, strict=strict)
-            written = await self._write(work, plans, along)
+            written = await self._write(work, plans, along, limits)
         self._due.announce()
         return self._remember(plans, states, written)
 
@@ -334,7 +341,9 @@ class Ingest:
             for message, tokens in zip(one.intake.fresh, counts, strict=True):
                 one.arrivals.absorb(message, tokens=tokens, now=now)
 
-    async def _write(self, work: UnitOfWork, plans: Sequence[Plan], along: Along | None) -> dict[str, Room]:
+    async def _write(
+        self, work: UnitOfWork, plans: Sequence[Plan], along: Along | None, limits: Quotas
+    ) -> dict[str, Room]:
         written: dict[str, Room] = {}
         for plan in sorted(plans, key=lambda plan: plan.room.room_id):
             if not plan.entries:
@@ -350,6 +359,9 @@ class Ingest:
             await self._due.note(work, self._tenant, room_id, plan.entries)
             if plan.relinked:
                 written[room_id] = await work.messages.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)
+        if written:
+            added = sum(len(plan.entries) for plan in plans)
+            await self._quotas.count_messages(work, self._tenant, limits, added=added, refuses=self._refuses)
         if written and along is not None:
             await along(work)
         return written

@@ -1,7 +1,8 @@
 """Forgetting a person: the order of its steps, and the verbs of `lore.privacy`.
 
-What follows from a person's messages is removed before the messages: so a run that continues after a kill still finds
-by them what to look for. Finished work is removed first of all, and once more at the end, since work that ran meanwhile
+Archives that may hold something of the person are brought back first, and their files are deleted. What follows from a
+person's messages is removed before the messages: so a run that continues after a kill still finds by them what to look
+for. Finished work is removed first of all, and once more at the end, since work that ran meanwhile
 may have ended.
 """
 
@@ -16,6 +17,7 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope
 from roomlore.core.privacy import ForgetReport
+from roomlore.ports.archives import ArchivedPeople
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, owner_prefix
 from roomlore.ports.maintenance import Upkeep
@@ -55,7 +57,9 @@ class Forgetter:
         messages: MessageEraser,
         rows: RowEraser,
         clock: Clock,
+        archives: ArchivedPeople,
     ) -> None:
+        self._archives = archives
         self._storage = storage
         self._upkeep = upkeep
         self._durable = durable
@@ -69,6 +73,11 @@ class Forgetter:
     async def forget(self, *, tenant: str, user_id: str, dry_run: bool, same_words: bool = False) -> ForgetReport:
         async with self._one:
             begun, tally = self._clock.now(), Tally(dry=dry_run)
+            if dry_run:
+                archived = await self._archives.messages_of(tenant=tenant, user_id=user_id)
+                tally.places.update({"archived messages": archived} if archived else {})
+            else:
+                await self._archives.bring_back(tenant=tenant, user_id=user_id)
             person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
             checked = await (self._count(person, tally) if dry_run else self._forget(person, tally))
             report = self._report(person, tally, checked, begun)

@@ -63,7 +63,7 @@ class ReplyStore:
     """The stored replies of one tenant."""
 
     def __init__(self, *, tenant: str, parts: ReplyParts, messages: Messages, sessions: Sessions) -> None:
-        self._tenant = tenant
+        self.tenant = self._tenant = tenant
         self._storage = parts.storage
         self._clock = parts.clock
         self._ids = parts.ids

@@ -169,6 +169,7 @@ class Talk:
             max_tokens=asked.request.max_tokens,
             tools=[as_function(tool) for tool in asked.request.tools] if tools else (),
             options=asked.request.options or {},
+            tenant=self._store.tenant,
         )
         draft.last = ChatPiece()
         begun = False
@@ -432,8 +433,8 @@ class ReplyService:
 
         If it breaks off after some of the text was given, that text is stored beside the message, marked as broken off,
         and the same message may be replied to again. Raise `InvalidInput`, `NotFound` for an unknown model, `Conflict`
-        for a message that is stored with other content, `BudgetTooSmall`, `ModelUnavailable`, `BadModelOutput`,
-        `StorageUnavailable`.
+        for a message that is stored with other content, `BudgetTooSmall`, `QuotaExceeded` if the tenant may add no
+        message or use no model for now, `ModelUnavailable`, `BadModelOutput`, `StorageUnavailable`.
         """
         return self._events(ReplyRequest(message=message, **arguments))
 
@@ -457,6 +458,7 @@ class ReplyService:
     async def _events(self, request: ReplyRequest) -> AsyncGenerator[ReplyEvent, None]:
         message, begun = request.message, self._parts.clock.monotonic()
         asked = await self._asking.checked(request)
+        await self._parts.quotas.check(self._tenant)
         draft = Draft()
         try:
             with self._parts.background.alone((self._tenant, message.room_id, message.id, request.agent_id)):

@@ -20,6 +20,7 @@ from roomlore.core.sessions.session import SessionContext, check_id
 from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Prompts, TokenCounter
+from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import Storage
 
 log = logging.getLogger(__name__)
@@ -224,6 +225,7 @@ class ReplyParts:
     background: Background
     later: DeferredMessages
     limits: Limits
+    quotas: QuotaChecks
     options: ReplyOptions
 
 

@@ -15,7 +15,7 @@ from roomlore.core.sessions.window import Segment, Shown, WindowOptions, as_text
 from roomlore.core.summary.sentences import SpeakerText
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps, owner_prefix, work_name
-from roomlore.ports.language import Summarizer, TokenCounter
+from roomlore.ports.language import Summarizer, TenantSummarizer, TokenCounter
 from roomlore.ports.storage import SESSIONS, Storage
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
 from roomlore.services.sessions.reading import SessionReader
@@ -52,13 +52,16 @@ class Summaries:
         for the conversation."""
         return max(_MIN_TOKENS, min(self._max_tokens, window // _SHARE))
 
-    async def make(self, segment: Segment, *, max_tokens: int) -> tuple[str, str]:
+    async def make(self, segment: Segment, *, max_tokens: int, tenant: str = "") -> tuple[str, str]:
         """Return a summary that replaces the current one and covers all messages after it, and what made it. The text
-        is '' if there is nothing to summarise."""
-        if self._summarizer is not None:
+        is '' if there is nothing to summarise. `tenant`: whose quota it counts for."""
+        summarizer = self._summarizer
+        if isinstance(summarizer, TenantSummarizer):
+            summarizer = summarizer.for_tenant(tenant)
+        if summarizer is not None:
             try:
                 async with asyncio.timeout(_MODEL_SECONDS):
-                    return await self._by_model(self._summarizer, segment, max_tokens), self._summarizer.name
+                    return await self._by_model(summarizer, segment, max_tokens), summarizer.name
             except Exception as error:  # noqa: BLE001 - somebody else's class: whatever it raises, sentences are chosen
                 log.warning("no model summarised a conversation, sentences are chosen", extra={"why": describe(error)})
         return await self._extracted(segment, max_tokens), EXTRACT
@@ -234,7 +237,7 @@ class AutoCheckpoints:
         limit = self._summaries.limit(window or self._window)
         if not new and (session.checkpoint is None or session.checkpoint.tokens <= limit):
             return None
-        summary, made_by = await self._summaries.make(segment, max_tokens=limit)
+        summary, made_by = await self._summaries.make(segment, max_tokens=limit, tenant=tenant)
         if not summary:
             return None
         wanted = Wanted(

@@ -24,11 +24,18 @@ from roomlore.settings import Settings
 from roomlore.surfaces.console import is_console, is_open
 from roomlore.surfaces.http import problems
 from roomlore.surfaces.http.console_route import key_of_cookie, to_sign_in
+from roomlore.surfaces.http.turns import Turns
 from roomlore.wiring import Lore
 
 OPEN_PATHS = ("/health/live", "/health/ready")
 _ALWAYS_KEYED = ("/v1/", "/v3/")
 """Paths of protocols whose clients always send a key: while none exists, they may send any."""
+_UNCOUNTED = ("/metrics",)
+"""Paths of operators, which do not count for the quota of requests."""
+_CROWDED = (
+    "So many requests of this tenant wait for their turn that others could find no connection; send fewer at a time, "
+    "and this one again."
+)
 _READING = ("GET", "HEAD")
 ALL_SCOPES = frozenset({"read", "write", "admin"})
 
@@ -91,24 +98,34 @@ class _Admitted:
 
 
 class Guard:
-    """Admits a request with a `Caller` in its state, or answers with a problem."""
+    """Admits a request with a `Caller` in its state when it is its tenant's turn, or answers with a problem."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._admitted = _Admitted()
+        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not needs_no_key(scope["path"]):
-            refusal = await self._let_in(scope)
-            if refusal is not None:
-                await refusal(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        if scope["type"] != "http" or needs_no_key(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        refusal = await self._let_in(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        lore: Lore = scope["state"]["caller"].lore
+        if self._turns.waiting(lore.tenant) >= lore.settings.server.max_connections * 3 // 4:
+            await problems.respond(scope, 429, _CROWDED, {"Retry-After": "1"})(scope, receive, send)
+            return
+        async with self._turns.turn(lore.tenant):
+            await self._app(scope, receive, send)
 
     async def _let_in(self, scope: Scope) -> Response | None:
         lore: Lore = scope["app"].state.lore
         try:
-            scope["state"]["caller"] = await self._admitted.identify(lore, scope)
+            caller = scope["state"]["caller"] = await self._admitted.identify(lore, scope)
+            if scope["path"] not in _UNCOUNTED:
+                await caller.lore.admit()
         except problems.Refused as refused:
             if is_console(scope["path"]):
                 return to_sign_in(scope)

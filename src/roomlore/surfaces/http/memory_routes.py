@@ -248,11 +248,13 @@ class MadeBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportingMessage:
-    """A message that supports a memory. `message`: null if it was deleted since, or is not known here."""
+    """A message that supports a memory. `message`: null if it was deleted or archived since, or is not known here.
+    `archive_id`: the archive that holds it."""
 
     room_id: str
     message_id: str
     message: StoredMessage | None
+    archive_id: Annotated[str | None, IF_ANY] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,7 +369,10 @@ def blamed(one: BlamedVersion, lore: Lore) -> BlamedMemory:
         memory=listed(one.memory, lore),
         change=None if one.change is None else logged(one.change),
         evolution=None if one.evolution is None else made_from(MadeBy, one.evolution),
-        evidence=[made_from(SupportingMessage, found.source, message=found.message) for found in one.evidence],
+        evidence=[
+            made_from(SupportingMessage, found.source, message=found.message, archive_id=found.archive_id)
+            for found in one.evidence
+        ],
     )
 
 

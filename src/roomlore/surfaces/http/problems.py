@@ -1,6 +1,7 @@
 """Problems (RFC 9457) for every error."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import ceil
 from typing import Any, NamedTuple
 
 from fastapi.exceptions import RequestValidationError
@@ -26,6 +27,8 @@ STATUS: Mapping[type[errors.RoomloreError], int] = {
     errors.BudgetTooSmall: 422,
     errors.BadModelOutput: 502,
     errors.Forbidden: 403,
+    errors.QuotaExceeded: 429,
+    errors.TokensExceeded: 429,
     errors.Unavailable: 503,
     errors.StorageUnavailable: 503,
     errors.StorageDamaged: 503,
@@ -99,8 +102,15 @@ KINDS = (
         429,
         "too-many",
         "Too much of this is under way",
-        "As many checks, or dry runs of forgetting, are under way for the tenant as there may be at a time; try again "
-        "after `Retry-After` seconds.",
+        "As many checks, or dry runs of forgetting, are under way for the tenant as there may be at a time, or as many "
+        "requests wait for their turn; try again after `Retry-After` seconds.",
+    ),
+    Kind(
+        429,
+        "quota-exceeded",
+        "The tenant's quota is used up",
+        "The tenant has used its messages, tokens of models, kept messages or requests; the detail says which, how "
+        "much, and what to do. Try again after `Retry-After` seconds; without it waiting does not help.",
     ),
     Kind(
         500,
@@ -117,7 +127,11 @@ KINDS = (
         "`context_build_timeout_seconds` while `fallback_on_error` is off; try again after `Retry-After` seconds.",
     ),
 )
-_OWN_KINDS: Mapping[type[errors.RoomloreError], str] = {errors.BudgetTooSmall: "budget-too-small"}
+_OWN_KINDS: Mapping[type[errors.RoomloreError], str] = {
+    errors.BudgetTooSmall: "budget-too-small",
+    errors.QuotaExceeded: "quota-exceeded",
+    errors.TokensExceeded: "quota-exceeded",
+}
 """Kinds of errors that share their status with another kind."""
 _NAMED: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 _USUAL: Mapping[int, Kind] = {kind.status: kind for kind in KINDS if kind.name not in _OWN_KINDS.values()}
@@ -131,7 +145,11 @@ _OPENAI_PATHS = ("/v1/chat/completions", "/v1/models")
 _MEM0_PATHS = ("/v1/ping/", "/v1/memories/", "/v3/memories/")
 """Their clients read the detail of a problem if it is called plain JSON."""
 _OPENAI_TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-_OPENAI_CODES: Mapping[str, str] = {"key-needed": "invalid_api_key", "budget-too-small": "context_length_exceeded"}
+_OPENAI_CODES: Mapping[str, str] = {
+    "key-needed": "invalid_api_key",
+    "budget-too-small": "context_length_exceeded",
+    "quota-exceeded": "rate_limit_exceeded",
+}
 
 
 class Problem(BaseModel):
@@ -194,6 +212,8 @@ def status_of(error: errors.RoomloreError) -> int:
 def of_roomlore(scope: Mapping[str, Any], error: errors.RoomloreError) -> Response:
     status = status_of(error)
     headers = {"Retry-After": _RETRY_SECONDS} if status == 503 else None
+    if isinstance(error, errors.QuotaExceeded) and error.wait_seconds is not None:
+        headers = {"Retry-After": str(max(ceil(error.wait_seconds), 1))}
     return respond(scope, status, str(error), headers, kind=_OWN_KINDS.get(type(error)))
 
 

@@ -529,4 +529,38 @@ CREATE TABLE thread_titles (
 
 CREATE INDEX ix_thread_titles_stale ON thread_titles (room_key) WHERE messages = 0;
 
-INSERT INTO alembic_version (version_num) VALUES ('0019');
+CREATE TABLE tenant_limits (
+  tenant TEXT NOT NULL,
+  limits TEXT NOT NULL,
+  changed_at BIGINT NOT NULL,
+  CONSTRAINT pk_tenant_limits PRIMARY KEY (tenant)
+);
+
+CREATE TABLE tenant_counts (
+  tenant TEXT NOT NULL,
+  name TEXT NOT NULL,
+  period BIGINT NOT NULL,
+  amount BIGINT NOT NULL,
+  CONSTRAINT pk_tenant_counts PRIMARY KEY (tenant, name)
+)
+  WITHOUT ROWID;
+
+CREATE TABLE archives (
+  tenant TEXT NOT NULL,
+  archive_id TEXT NOT NULL,
+  room_id TEXT NOT NULL,
+  phase TEXT NOT NULL,
+  file TEXT NOT NULL,
+  first_arrival BIGINT NOT NULL,
+  last_arrival BIGINT NOT NULL,
+  messages BIGINT NOT NULL,
+  bytes BIGINT NOT NULL,
+  checksum TEXT NOT NULL,
+  archived_at BIGINT NOT NULL,
+  CONSTRAINT pk_archives PRIMARY KEY (tenant, archive_id)
+)
+  WITHOUT ROWID;
+
+CREATE INDEX ix_archives_room ON archives (tenant, room_id, first_arrival);
+
+INSERT INTO alembic_version (version_num) VALUES ('0020');

@@ -1,0 +1,147 @@
+"""The port `Archives`: the files that messages were archived to."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, bindparam, delete, exists, select
+from sqlalchemy.dialects.postgresql import insert
+
+from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.engine import Repository, Row, Statement, among, in_room
+from roomlore.adapters.sql.rows import escape, from_micros, names_text, to_micros, unescape
+from roomlore.adapters.sql.shapes import ARRIVAL_AT, MESSAGE
+from roomlore.core.models import StoredMessage
+from roomlore.ports.storage import Archive
+
+_a, _m, _r = schema.archives, schema.messages, schema.rooms
+_of_tenant = _a.c.tenant == bindparam("tenant")
+
+
+def _put() -> Any:
+    given = insert(_a).values({column.name: bindparam(column.name) for column in _a.c})
+    new = {column.name: given.excluded[column.name] for column in _a.c if not column.primary_key}
+    return given.on_conflict_do_update(index_elements=[_a.c.tenant, _a.c.archive_id], set_=new)
+
+
+def _page(*more: Any) -> Any:
+    chosen = select(*_a.c).where(_of_tenant, _a.c.archive_id > bindparam("after"), *more)
+    return chosen.order_by(_a.c.archive_id).limit(bindparam("count"))
+
+
+def _old(table: Any) -> Any:
+    return and_(table.c.sent_at < bindparam("before"), table.c.deleted_at.is_(None))
+
+
+def _rooms_due() -> Any:
+    its = exists().where(_m.c.room_key == _r.c.room_key, _old(_m))
+    rooms = select(_r.c.room_id).where(_r.c.tenant == bindparam("tenant"), _r.c.room_id > bindparam("after"), its)
+    return rooms.order_by(_r.c.room_id).limit(bindparam("count"))
+
+
+def _due() -> Any:
+    chosen = select(*MESSAGE.columns).where(in_room(_m), _old(_m))
+    return chosen.order_by(_m.c.sent_at, _m.c.arrival).limit(bindparam("count"))
+
+
+def _of_messages() -> Any:
+    """Select messages that were erased when an archive took them over; one that was deleted before is in none."""
+    taken = and_(
+        _a.c.tenant == bindparam("tenant"),
+        _a.c.room_id == bindparam("room_id"),
+        _a.c.first_arrival <= _m.c.arrival,
+        _a.c.last_arrival >= _m.c.arrival,
+        _a.c.archived_at == _m.c.deleted_at,
+    )
+    return select(_m.c.message_id, _a.c.archive_id).select_from(_m.join(_a, taken)).where(in_room(_m))
+
+
+_PUT = Statement(_put)
+_DROP = Statement(lambda: delete(_a).where(_of_tenant, _a.c.archive_id == bindparam("own_id")))
+_ALL = Statement(_page)
+_OF_ROOM = Statement(lambda: _page(_a.c.room_id == bindparam("room_id")))
+_ROOMS_DUE = Statement(_rooms_due)
+_DUE = Statement(_due)
+_ERASED = Statement(
+    lambda: select(_m.c.message_id, _m.c.arrival).where(
+        in_room(_m),
+        _m.c.arrival >= bindparam("first"),
+        _m.c.arrival <= bindparam("last"),
+        _m.c.deleted_at == bindparam("archived_at"),
+    )
+)
+_OF_MESSAGES = Statement(lambda: _of_messages().where(among(_m.c.message_id, "message_ids")))
+
+
+class SqlArchives(Repository):
+    """The port `Archives`."""
+
+    async def put(self, *, tenant: str, archive: Archive) -> None:
+        self._locks.check_writing()
+        await self._sql.fetch(
+            _PUT,
+            tenant=escape(tenant),
+            archive_id=escape(archive.archive_id),
+            room_id=escape(archive.room_id),
+            phase=archive.phase,
+            file=escape(archive.file),
+            first_arrival=archive.first_arrival,
+            last_arrival=archive.last_arrival,
+            messages=archive.messages,
+            bytes=archive.bytes,
+            checksum=archive.checksum,
+            archived_at=to_micros(archive.archived_at),
+        )
+
+    async def drop(self, *, tenant: str, archive_id: str) -> None:
+        self._locks.check_writing()
+        await self._sql.fetch(_DROP, tenant=escape(tenant), own_id=escape(archive_id))
+
+    async def page(self, *, tenant: str, room_id: str | None, after: str, limit: int) -> list[Archive]:
+        asked = {"tenant": escape(tenant), "after": escape(after), "count": limit}
+        if room_id is None:
+            rows = await self._sql.fetch(_ALL, **asked)
+        else:
+            rows = await self._sql.fetch(_OF_ROOM, **asked, room_id=escape(room_id))
+        return [_read(row) for row in rows]
+
+    async def rooms_due(self, *, tenant: str, before: datetime, after: str, limit: int) -> list[str]:
+        asked = {"tenant": escape(tenant), "after": escape(after), "before": to_micros(before), "count": limit}
+        return [unescape(row[0]) for row in await self._sql.fetch(_ROOMS_DUE, **asked)]
+
+    async def due(self, *, tenant: str, room_id: str, before: datetime, limit: int) -> list[StoredMessage]:
+        asked = {**_room(tenant, room_id), "before": to_micros(before), "count": limit}
+        rows = await self._sql.fetch(_DUE, **asked)
+        return [MESSAGE.read(row, room_id) for row in sorted(rows, key=lambda row: row[ARRIVAL_AT])]
+
+    async def erased(self, *, tenant: str, room_id: str, archive: Archive) -> dict[str, int]:
+        span = {"first": archive.first_arrival, "last": archive.last_arrival}
+        at = to_micros(archive.archived_at)
+        rows = await self._sql.fetch(_ERASED, **_room(tenant, room_id), **span, archived_at=at)
+        return {unescape(message_id): arrival for message_id, arrival in rows}
+
+    async def of_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+        if not message_ids:
+            return {}
+        rows = await self._sql.fetch(_OF_MESSAGES, **_room(tenant, room_id), message_ids=names_text(message_ids))
+        return {unescape(message_id): unescape(archive_id) for message_id, archive_id in rows}
+
+
+def _room(tenant: str, room_id: str) -> dict[str, Any]:
+    return {"tenant": escape(tenant), "room_id": escape(room_id)}
+
+
+def _read(row: Row) -> Archive:
+    _, archive_id, room_id, phase, file, first, last, messages, size, checksum, archived_at = row
+    return Archive(
+        archive_id=unescape(archive_id),
+        room_id=unescape(room_id),
+        phase=phase,
+        file=unescape(file),
+        first_arrival=first,
+        last_arrival=last,
+        messages=messages,
+        bytes=size,
+        checksum=checksum,
+        archived_at=from_micros(archived_at),
+    )

@@ -1,0 +1,105 @@
+"""Limits of a tenant: how much it may use, and what a refusal says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from roomlore.core.errors import InvalidInput, QuotaExceeded, TokensExceeded
+
+LimitName = Literal["messages_a_day", "model_tokens_a_day", "messages_kept", "requests_a_minute"]
+MESSAGES, TOKENS, KEPT, REQUESTS = "messages_a_day", "model_tokens_a_day", "messages_kept", "requests_a_minute"
+MOST = 1_000_000_000_000
+_DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)
+_BLOCKS = 50
+_WHAT: Mapping[str, str] = {
+    MESSAGES: "messages that it may add in a day",
+    TOKENS: "tokens of models that it may use in a day",
+    KEPT: "messages that it may keep",
+    REQUESTS: "requests that it may send in a minute",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotas:
+    """The limits of a tenant; None: no limit. Days and minutes are those of UTC."""
+
+    messages_a_day: int | None = None
+    model_tokens_a_day: int | None = None
+    messages_kept: int | None = None
+    requests_a_minute: int | None = None
+
+    def overridden(self, limits: Mapping[str, int | None]) -> "Quotas":
+        """Return these limits with others in place of some. Names that are unknown, since a newer roomlore wrote them,
+        are skipped."""
+        return replace(self, **{name: most for name, most in limits.items() if name in LIMITS})
+
+
+LIMITS: tuple[str, ...] = tuple(one.name for one in fields(Quotas))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How much of a limit is used. `most`: None if there is no limit, and then `used` is None where nothing is counted.
+    `resets_at`: None for a limit that is not reset by time. `own`: the limit is the tenant's own, not that of the
+    settings."""
+
+    limit: str
+    used: int | None
+    most: int | None
+    resets_at: datetime | None
+    own: bool
+
+
+def check_limits(limits: Mapping[str, int | None]) -> None:
+    """Raise `InvalidInput` if a limit is unknown or out of range."""
+    for name, most in limits.items():
+        if name not in LIMITS:
+            raise InvalidInput(f"There is no limit {name!r:.60}; there are {', '.join(LIMITS)}.")
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= MOST):
+            raise InvalidInput(f"{name} is {most!r:.60}; give a whole number from 0 to {MOST}, or none for no limit.")
+
+
+def period_of(limit: str, now: datetime) -> tuple[datetime, datetime | None]:
+    """Return when the limit's current period began, and when the next one begins; None if it has no periods."""
+    now = now.astimezone(UTC)
+    day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if limit == REQUESTS:
+        begun = now.replace(second=0, microsecond=0)
+        return begun, begun + _MINUTE
+    return day, None if limit == KEPT else day + _DAY
+
+
+def block_of(most: int) -> int:
+    """Return how many requests a process takes at a time from what is left: so many that it rarely asks the database,
+    and so few that those it does not use are not missed."""
+    return max(1, most // _BLOCKS)
+
+
+def exceeded(limit: str, *, used: int, asked: int, most: int, now: datetime) -> QuotaExceeded:
+    """Return the error about a limit that does not allow `asked` more."""
+    resets_at = period_of(limit, now)[1]
+    wait = None if resets_at is None else max((resets_at - now).total_seconds(), 0.0)
+    kind = TokensExceeded if limit == TOKENS else QuotaExceeded
+    return kind(
+        f"The tenant has used {used:,} of the {most:,} {_WHAT[limit]} ({limit}){_too_many(asked, used, most)}. "
+        f"{_advice(limit, asked, most, resets_at)}",
+        limit=limit,
+        used=used,
+        most=most,
+        resets_at=resets_at,
+        wait_seconds=wait,
+    )
+
+
+def _too_many(asked: int, used: int, most: int) -> str:
+    return f", and {asked:,} more were given" if asked > 1 and used < most else ""
+
+
+def _advice(limit: str, asked: int, most: int, resets_at: datetime | None) -> str:
+    raising = "have the operator raise the limit (`roomlore tenants limit`)"
+    if resets_at is None:
+        return f"Delete or archive messages, or {raising}."
+    if asked > most:
+        return f"So many never fit: send fewer at a time, or {raising}."
+    return f"It is reset at {resets_at:%Y-%m-%d %H:%M} UTC: try again then, or {raising}."

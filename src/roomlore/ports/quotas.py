@@ -1,0 +1,29 @@
+"""What parts of roomlore ask before they use something that a tenant has a quota of, and where they count it."""
+
+from typing import Protocol
+
+from roomlore.core.quotas import Quotas
+from roomlore.ports.storage import UnitOfWork
+
+
+class QuotaChecks(Protocol):
+    """The quotas of all tenants. Nothing is counted for a limit that a tenant does not have."""
+
+    async def of(self, tenant: str) -> Quotas:
+        """Return the limits of a tenant."""
+
+    async def count_messages(
+        self, work: UnitOfWork, tenant: str, quotas: Quotas, *, added: int, refuses: bool = True
+    ) -> None:
+        """Count messages in the transaction that adds them, after they are added. Raise `QuotaExceeded` if they are too
+        many and `refuses` is True."""
+
+    async def check(self, tenant: str) -> None:
+        """Raise `QuotaExceeded` if the tenant may add no message, or use no model. While the database is down, nothing
+        is refused."""
+
+    async def check_tokens(self, tenant: str) -> None:
+        """Raise `TokensExceeded` if the tenant may use no model today. While the database is down, none is refused."""
+
+    async def charge_tokens(self, tenant: str, tokens: int) -> None:
+        """Count tokens that a model took. While the database is down, they are counted with the next ones."""

@@ -1,0 +1,410 @@
+"""Retention: old messages go into archives, and can be brought back.
+
+An archive is one file of JSON lines, packed with gzip, as `roomlore export` writes them. Its row is stored before the
+file is written, and the messages are erased after the file is durable, in the transaction that marks the row as kept.
+So a kill at any instant loses nothing: what is left over is known by its row, and removed by the next run.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageDamaged, unknown_room
+from roomlore.core.intake import as_stored
+from roomlore.core.json_values import texts_in
+from roomlore.core.linking.model import LinkModel
+from roomlore.core.linking.room import linked_alone
+from roomlore.core.models import Entry, StoredMessage
+from roomlore.core.records import Record, from_record, to_line
+from roomlore.ports.archives import ArchiveFiles
+from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, work_name
+from roomlore.ports.language import TokenCounter
+from roomlore.ports.storage import Archive, Storage, UnitOfWork
+
+RETENTION = "retention"
+_MESSAGES = 2_000
+_PAGE = 200
+_LEASE, _LEASE_TIME = "archives", timedelta(minutes=5)
+_WAIT_SECONDS = 30.0
+_LOOK_SECONDS = 0.2
+MAX_DAYS = 36_500
+
+
+class Due(Protocol):
+    """What notes the vectors that changed messages need."""
+
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+        """Note them, in the transaction that changes the messages."""
+
+    def announce(self) -> None:
+        """Request the work, once the transaction is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReport:
+    """What a run did. `rooms`, `messages`, `archives`: how many were archived or brought back. `records`: evolutions
+    whose raw answers were removed."""
+
+    rooms: int = 0
+    messages: int = 0
+    archives: int = 0
+    records: int = 0
+
+
+class Archiver:
+    """Archive and bring back messages, for all tenants. One run of a tenant at a time: a lease keeps others away."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        files: ArchiveFiles,
+        model: LinkModel,
+        tokens: TokenCounter,
+        clock: Clock,
+        ids: Ids,
+        due: Due,
+    ) -> None:
+        self._storage = storage
+        self._files = files
+        self._model = model
+        self._tokens = tokens
+        self._clock = clock
+        self._ids = ids
+        self._due = due
+
+    async def archive(self, *, tenant: str, days: int, room_id: str | None = None) -> ArchiveReport:
+        """Archive the messages that were sent more than so many days ago, of one room or all."""
+        before = self._clock.now() - timedelta(days=days)
+        rooms = messages = archives = 0
+        async with self._alone(tenant) as holder:
+            await self._tidy(tenant)
+            async for room in self._rooms_due(tenant, before, room_id):
+                took = 0
+                while count := await self._archive_some(tenant, room, before):
+                    took, archives = took + count, archives + 1
+                    await self._extend(tenant, holder)
+                rooms, messages = rooms + bool(took), messages + took
+        return ArchiveReport(rooms, messages, archives)
+
+    async def restore(self, *, tenant: str, archives: Sequence[Archive]) -> ArchiveReport:
+        """Bring messages back to their places, and delete the files."""
+        rooms, messages = set(), 0
+        async with self._alone(tenant) as holder:
+            await self._tidy(tenant)
+            for archive in archives:
+                messages += await self._bring_back(tenant, archive)
+                rooms.add(archive.room_id)
+                await self._extend(tenant, holder)
+        return ArchiveReport(len(rooms), messages, len(archives))
+
+    async def kept(self, tenant: str, room_id: str | None = None) -> list[Archive]:
+        """Return the archives of the tenant, or of one room, the oldest first."""
+        found: list[Archive] = []
+        while True:
+            after = found[-1].archive_id if found else ""
+            async with self._storage.reading() as work:
+                page = await work.archives.page(tenant=tenant, room_id=room_id, after=after, limit=_PAGE)
+            found += page
+            if len(page) < _PAGE:
+                return [one for one in found if one.phase == "kept"]
+
+    async def lines(self, archive: Archive) -> list[bytes]:
+        """Return the lines of an archive. Raise `NotFound` if its file is missing, `StorageDamaged` if it is not the
+        one that was written."""
+        content = await asyncio.to_thread(self._files.read, archive.file)
+        if hashlib.sha256(content).hexdigest() != archive.checksum:
+            raise StorageDamaged(f"The archive {archive.file} was changed or damaged: bring it back from a backup.")
+        return (await asyncio.to_thread(gzip.decompress, content)).splitlines(keepends=True)
+
+    async def messages_of(self, *, tenant: str, user_id: str) -> int:
+        """Return how many messages of the person are in archives."""
+        count = 0
+        for archive in await self.kept(tenant):
+            records = await asyncio.to_thread(_read, await self.lines(archive))
+            count += sum(one.message.sender_id == user_id for one in records)
+        return count
+
+    async def bring_back(self, *, tenant: str, user_id: str) -> int:
+        """Bring back every archive of a room in which the person spoke, and every other one that has their id or a name
+        of theirs."""
+        about = await self._about(tenant, user_id)
+        return (await self.restore(tenant=tenant, archives=about)).messages if about else 0
+
+    async def _about(self, tenant: str, user_id: str) -> list[Archive]:
+        archives = await self.kept(tenant)
+        if not archives:
+            return []
+        async with self._storage.reading() as work:
+            rooms = {one.room_id for one in await work.maintenance.rooms_of(tenant=tenant, user_id=user_id)}
+        names = {user_id}
+        for archive in archives:
+            for one in await asyncio.to_thread(_read, await self.lines(archive)):
+                if one.message.sender_id == user_id:
+                    rooms.add(archive.room_id)
+                    names.add(one.message.sender_name)
+        names.discard("")
+        return [one for one in archives if one.room_id in rooms or _has(await self.lines(one), names)]
+
+    async def _rooms_due(self, tenant: str, before: datetime, room_id: str | None) -> AsyncIterator[str]:
+        if room_id is not None:
+            yield room_id
+            return
+        after = ""
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.archives.rooms_due(tenant=tenant, before=before, after=after, limit=_PAGE)
+            for room in page:
+                yield room
+            if len(page) < _PAGE:
+                return
+            after = page[-1]
+
+    async def _archive_some(self, tenant: str, room_id: str, before: datetime) -> int:
+        """Move a part of the room into one archive, and return how many messages it has."""
+        async with self._storage.reading() as work:
+            messages = await work.archives.due(tenant=tenant, room_id=room_id, before=before, limit=_MESSAGES)
+        if not messages:
+            return 0
+        content = await asyncio.to_thread(_packed, messages)
+        archive_id = self._ids.new()
+        owner = hashlib.sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        archive = Archive(
+            archive_id=archive_id,
+            room_id=room_id,
+            phase="writing",
+            file=f"{owner}/{archive_id}.jsonl.gz",
+            first_arrival=messages[0].arrival,
+            last_arrival=messages[-1].arrival,
+            messages=len(messages),
+            bytes=len(content),
+            checksum=hashlib.sha256(content).hexdigest(),
+            archived_at=self._clock.now(),
+        )
+        async with self._storage.writing() as work:
+            await work.archives.put(tenant=tenant, archive=archive)
+        await asyncio.to_thread(self._files.write, archive.file, content)
+        if await self._erase(tenant, archive, messages, before):
+            return len(messages)
+        await self._tidy(tenant)
+        return await self._archive_some(tenant, room_id, before)
+
+    async def _erase(self, tenant: str, archive: Archive, messages: Sequence[StoredMessage], before: datetime) -> bool:
+        """Erase the messages that the file has, unless one of them was changed meanwhile."""
+        here = {"tenant": tenant, "room_id": archive.room_id}
+        async with self._storage.writing() as work:
+            await work.rooms.lock(**here, now=self._clock.now())
+            if await work.archives.due(**here, before=before, limit=_MESSAGES) != list(messages):
+                return False
+            arrivals = [one.arrival for one in messages]
+            entries = await work.messages.by_id(**here, message_ids=[one.id for one in messages])
+            await work.messages.erase(**here, arrivals=arrivals, now=archive.archived_at)
+            await self._due.note(work, tenant, archive.room_id, entries)
+            await work.archives.put(tenant=tenant, archive=replace(archive, phase="kept"))
+        self._due.announce()
+        return True
+
+    async def _bring_back(self, tenant: str, archive: Archive) -> int:
+        records = await asyncio.to_thread(_read, await self.lines(archive))
+        here = {"tenant": tenant, "room_id": archive.room_id}
+        async with self._storage.writing() as work:
+            await work.rooms.lock(**here, now=self._clock.now())
+            erased = await work.archives.erased(**here, archive=archive)
+            entries = await asyncio.to_thread(self._entries, records, erased)
+            await work.messages.restore(**here, entries=entries)
+            await self._due.note(work, tenant, archive.room_id, entries)
+            await work.archives.put(tenant=tenant, archive=replace(archive, phase="gone"))
+        self._due.announce()
+        await self._tidy(tenant)
+        return len(entries)
+
+    def _entries(self, records: Iterable[Record], erased: dict[str, int]) -> list[Entry]:
+        """Return the messages in their places. Features and links are worked out again, among themselves."""
+        stored = [one for one in records if one.message.id in erased]
+        stored.sort(key=lambda one: erased[one.message.id])
+        counts = self._tokens.count([one.message.text for one in stored])
+        now = self._clock.now()
+        return linked_alone(
+            self._model,
+            [
+                replace(
+                    as_stored(one.message, arrival=erased[one.message.id], tokens=tokens, previous=None, now=now),
+                    sent_at_estimated=one.sent_at_estimated,
+                    edited_at=one.edited_at,
+                )
+                for one, tokens in zip(stored, counts, strict=True)
+            ],
+        )
+
+    async def _tidy(self, tenant: str) -> None:
+        """Delete the files of archives whose writing was broken off, or whose messages are back."""
+        after = ""
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.archives.page(tenant=tenant, room_id=None, after=after, limit=_PAGE)
+            for archive in page:
+                if archive.phase != "kept":
+                    await asyncio.to_thread(self._files.delete, archive.file)
+                    async with self._storage.writing() as work:
+                        await work.archives.drop(tenant=tenant, archive_id=archive.archive_id)
+            if len(page) < _PAGE:
+                return
+            after = page[-1].archive_id
+
+    @asynccontextmanager
+    async def _alone(self, tenant: str) -> AsyncIterator[str]:
+        """Hold the lease on the tenant's archives. Raise `Conflict` if another holds it for long."""
+        holder = self._ids.new()
+        until = self._clock.monotonic() + _WAIT_SECONDS
+        while not await self._extend(tenant, holder):
+            if self._clock.monotonic() >= until:
+                raise Conflict("Another process archives messages of this tenant just now; try again in a minute.")
+            await asyncio.sleep(_LOOK_SECONDS)
+        try:
+            yield holder
+        finally:
+            async with self._storage.writing() as work:
+                await work.progress.free_lease(tenant=tenant, name=_LEASE, holder=holder)
+
+    async def _extend(self, tenant: str, holder: str) -> bool:
+        now = self._clock.now()
+        async with self._storage.writing() as work:
+            return await work.progress.take_lease(
+                tenant=tenant, name=_LEASE, holder=holder, now=now, until=now + _LEASE_TIME
+            )
+
+
+class Retention:
+    """The retention of all tenants, by a schedule. `days`: None if messages stay; `record_days`: None if the raw
+    answers of models stay. `times`: None if there is nothing to do."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        durable: DurableWork,
+        archiver: Archiver,
+        clock: Clock,
+        times: Times | None,
+        days: int | None,
+        record_days: int | None,
+    ) -> None:
+        self._storage = storage
+        self._durable = durable
+        self._archiver = archiver
+        self._clock = clock
+        self._ticks = Ticks(storage=storage, clock=clock, times=times, mark=RETENTION)
+        self._days = days
+        self._record_days = record_days
+
+    async def sweep(self) -> list[str]:
+        """Enqueue the work of the last scheduled time, unless that was done, and return the ids of the work."""
+        due = await self._ticks.due()
+        if due is None:
+            return []
+        async with self._storage.reading() as work:
+            tenants = await work.tenants.all()
+        enqueued = []
+        for tenant in tenants:
+            work_id = work_name(tenant, RETENTION, f"{due.tick:011d}")
+            partition = work_name(tenant, RETENTION, "all")
+            await self._durable.start(RETENTION, work_id=work_id, partition=partition, arguments={"tenant": tenant})
+            enqueued.append(work_id)
+        await self._ticks.handled(due)
+        return enqueued
+
+    async def work(self, steps: Steps, arguments: Json) -> None:
+        """Do what is due for a tenant, as durable work. Begun again after a kill, it goes on with what is left."""
+        done = await self.run(str(arguments["tenant"]))
+        await steps.report(f"archived {done.messages} messages; removed the raw answers of {done.records} records")
+
+    async def run(self, tenant: str) -> ArchiveReport:
+        """Do what is due for a tenant now."""
+        done = ArchiveReport()
+        if self._days is not None:
+            done = await self._archiver.archive(tenant=tenant, days=self._days)
+        if self._record_days is not None:
+            before = self._clock.now() - timedelta(days=self._record_days)
+            done = replace(done, records=await self._expire_records(tenant, before))
+        return done
+
+    async def _expire_records(self, tenant: str, before: datetime) -> int:
+        """Remove the raw answers of evolutions. The records stay, since memories and their log name them."""
+        count, after = 0, ""
+        while True:
+            async with self._storage.writing() as work:
+                page = await work.maintenance.evolutions(tenant=tenant, after=after, limit=_PAGE)
+                for one in page:
+                    if one.finished_at < before and (one.raw_answer or one.quarantined):
+                        emptied = replace(one, raw_answer="", quarantined=())
+                        await work.maintenance.rewrite_evolution(tenant=tenant, evolution=emptied)
+                        count += 1
+            if len(page) < _PAGE:
+                return count
+            after = page[-1].evolution_id
+
+
+class ArchiveService:
+    """The archives of one tenant."""
+
+    def __init__(self, *, tenant: str, storage: Storage, archiver: Archiver) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._archiver = archiver
+
+    async def run(self, *, days: int, room_id: str | None = None) -> ArchiveReport:
+        """Archive the messages that were sent more than `days` days ago, of one room or all. Raise `InvalidInput`,
+        `NotFound` for an unknown room, `StorageUnavailable` if a file cannot be written: then nothing is erased."""
+        if isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= MAX_DAYS:
+            raise InvalidInput(f"days is {days!r:.60}; give a whole number from 0 to {MAX_DAYS}.")
+        if room_id is not None:
+            async with self._storage.reading() as work:
+                if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+                    raise unknown_room(room_id)
+        return await self._archiver.archive(tenant=self._tenant, days=days, room_id=room_id)
+
+    async def kept(self, room_id: str | None = None) -> list[Archive]:
+        """Return the archives, or those of one room, the oldest first."""
+        return await self._archiver.kept(self._tenant, room_id)
+
+    async def restore(self, archive_id: str | None = None, *, room_id: str | None = None) -> ArchiveReport:
+        """Bring the messages of one archive back, or of all archives of a room, and delete the files. The next run
+        archives them again, unless the retention is changed. Raise `NotFound` for an unknown archive or a missing file,
+        `StorageDamaged` for a damaged one, `InvalidInput`."""
+        if (archive_id is None) == (room_id is None):
+            raise InvalidInput("Give the id of an archive, or a room.")
+        found = await self._archiver.kept(self._tenant, room_id)
+        chosen = [one for one in found if archive_id in (None, one.archive_id)]
+        if archive_id is not None and not chosen:
+            raise NotFound(f"There is no archive {archive_id!r:.80}; `roomlore archive list` shows those there are.")
+        return await self._archiver.restore(tenant=self._tenant, archives=chosen)
+
+    async def check(self) -> list[str]:
+        """Return what is wrong with the files of the archives, one sentence each; empty if nothing is."""
+        wrong = []
+        for archive in await self._archiver.kept(self._tenant):
+            try:
+                await self._archiver.lines(archive)
+            except (NotFound, StorageDamaged) as error:
+                wrong.append(str(error))
+        return wrong
+
+
+def _packed(messages: Sequence[StoredMessage]) -> bytes:
+    return gzip.compress(b"".join(map(to_line, messages)), mtime=0)
+
+
+def _read(lines: Iterable[bytes]) -> list[Record]:
+    return [from_record(json.loads(line)) for line in lines]
+
+
+def _has(lines: Iterable[bytes], names: set[str]) -> bool:
+    """Return True if a text in these lines has one of the names."""
+    return any(name in text for line in lines for text in texts_in(json.loads(line)) for name in names)

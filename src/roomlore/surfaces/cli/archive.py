@@ -1,0 +1,100 @@
+"""`roomlore archive`: old messages into files, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.language import say, translated
+from roomlore.surfaces.jsonable import to_jsonable
+
+if TYPE_CHECKING:
+    from roomlore.ports.storage import Archive
+    from roomlore.services.archives import ArchiveReport
+    from roomlore.wiring import Lore
+
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Archive old messages to files, and bring them back.")
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+@app.command("run")
+def run(
+    ctx: typer.Context,
+    days: Annotated[int, typer.Option("--older-than", min=0, help="Archive messages sent more than so many days ago.")],
+    room: Annotated[str | None, typer.Option(help="This room only.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Archive the tenant's old messages now."""
+
+    async def work(lore: Lore) -> ArchiveReport:
+        return await lore.archives.run(days=days, room_id=room)
+
+    report = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(report))
+        return
+    told = {"messages": show.counted(report.messages, "message"), "rooms": show.counted(report.rooms, "room")}
+    typer.echo(say("archived {messages} of {rooms}", **told))
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    room: Annotated[str | None, typer.Option(help="This room only.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tenant's archives, the oldest first."""
+
+    async def work(lore: Lore) -> list[Archive]:
+        return await lore.archives.kept(room)
+
+    found = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(found))
+        return
+    shape = show.table("archive", "room", "messages", "file", right=("messages",), fixed=("archive",))
+    show.console().print(show.rows(shape, map(_line, found)))
+
+
+def _line(one: Archive) -> list[str]:
+    return [show.inert(one.archive_id), show.inert(one.room_id, 40), f"{one.messages:,}", show.inert(one.file)]
+
+
+@app.command("restore")
+def restore(
+    ctx: typer.Context,
+    archive_id: Annotated[
+        str | None, typer.Argument(metavar="ARCHIVE_ID", help="The id that `archive list` shows.")
+    ] = None,
+    room: Annotated[str | None, typer.Option(help="All archives of this room.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring archived messages back to their places, and delete the files."""
+
+    async def work(lore: Lore) -> ArchiveReport:
+        return await lore.archives.restore(archive_id, room_id=room)
+
+    report = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(report))
+        return
+    told = {"messages": show.counted(report.messages, "message"), "rooms": show.counted(report.rooms, "room")}
+    typer.echo(say("brought back {messages} of {rooms}", **told))
+
+
+@app.command("check")
+def check(ctx: typer.Context) -> None:
+    """Read every archive of the tenant; exits with 1 if a file is missing or damaged."""
+
+    async def work(lore: Lore) -> list[str]:
+        return await lore.archives.check()
+
+    wrong = frame_of(ctx).run(work)
+    for one in wrong:
+        typer.echo(translated(show.inert(one)), err=True)
+    if wrong:
+        raise typer.Exit(1)
+    typer.echo(say("All archives can be read."))

@@ -1,0 +1,78 @@
+"""Backups: the database, the durable work beside it, and the archives, in one folder."""
+
+import shutil
+from pathlib import Path
+
+from roomlore.adapters.dbos.locations import location_of
+from roomlore.adapters.sql.backup import back_up, check_absent, copy_file, file_to_copy, restore
+from roomlore.core.errors import Conflict, NotFound, StorageUnavailable
+from roomlore.settings import Settings
+
+_WORK, _ARCHIVES = "roomlore.dbos.db", "archives"
+
+
+def write_backup(settings: Settings, folder: Path) -> Path:
+    """Write a backup into a new folder, which appears only once it is whole, and return it. Others read and write
+    meanwhile. Every message that was acknowledged before the call is in it.
+
+    Durable work is copied first, so that work recorded as done is also done in the data. Archives are copied before the
+    database and after it: none that the copy names is missing. Raise `Conflict` if the folder exists, `NotFound`,
+    `InvalidInput`, `Unavailable`, `StorageUnavailable`.
+    """
+    file_to_copy(settings.database.database_url)
+    if folder.exists():
+        raise Conflict(f"{folder} exists already; give a folder that does not.")
+    part = folder.with_name(f"{folder.name}.part")
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        work = _work_of(settings)
+        if work is not None and work.exists():
+            copy_file(work, part / _WORK)
+        _copy_archives(Path(settings.retention.archive_folder), part / _ARCHIVES)
+        back_up(settings.database.database_url, part)
+        _copy_archives(Path(settings.retention.archive_folder), part / _ARCHIVES)
+        part.replace(folder)
+    except OSError as error:
+        raise StorageUnavailable(f"The backup {folder} cannot be written: {error.strerror}.") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def restore_backup(settings: Settings, folder: Path) -> None:
+    """Fill a new database, the durable work beside it and the folder of archives from a backup. No roomlore may use
+    them meanwhile. Raise `NotFound` without a backup, `Conflict` if something is there already, `Unavailable`,
+    `StorageUnavailable`."""
+    if not folder.is_dir():
+        raise NotFound(f"There is no backup {folder}.")
+    archives, work = Path(settings.retention.archive_folder), _work_of(settings)
+    if (folder / _ARCHIVES).exists() and archives.exists():
+        raise Conflict(f"{archives} exists already; move it away, or set archive_folder to another folder.")
+    if work is not None:
+        check_absent(work)
+    try:
+        restore(settings.database.database_url, folder)
+        if work is not None and (folder / _WORK).exists():
+            copy_file(folder / _WORK, work)
+        _copy_archives(folder / _ARCHIVES, archives)
+    except OSError as error:
+        raise StorageUnavailable(f"The backup {folder} cannot be restored: {error.strerror}.") from error
+
+
+def _work_of(settings: Settings) -> Path | None:
+    """Return the file of durable work; None if it is in the database itself."""
+    location = location_of(settings.database.database_url)
+    return Path(str(location.url.database)) if location.on_a_file else None
+
+
+def _copy_archives(source: Path, target: Path) -> None:
+    """Copy files that are not there yet. An archive is never changed, and may be deleted meanwhile."""
+    for file in sorted(source.glob("*/*.jsonl.gz")):
+        copy = target / file.parent.name / file.name
+        if not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                shutil.copy2(file, copy)
+            except FileNotFoundError:
+                copy.unlink(missing_ok=True)

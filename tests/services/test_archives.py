@@ -1,0 +1,280 @@
+"""Retention: old messages go into archives, come back to their places, and are forgotten there too."""
+
+import asyncio
+import gzip
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import roomlore
+from roomlore import Message, Source
+from roomlore.core.errors import StorageDamaged
+from roomlore.core.records import from_record
+
+OLD = datetime(2020, 1, 1, tzinfo=UTC)
+_KILLED = """
+import asyncio, os, signal, sys
+import roomlore
+from roomlore.adapters.archive_files import FolderOfArchives
+from roomlore.adapters.sql.archives import SqlArchives
+
+url, folder, place = sys.argv[1:]
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def before(kind, name, at):
+    whole, calls = getattr(kind, name), []
+    if asyncio.iscoroutinefunction(whole):
+        async def stopped(*words, **named):
+            calls.append(1)
+            if len(calls) == at:
+                kill()
+            return await whole(*words, **named)
+    else:
+        def stopped(*words, **named):
+            calls.append(1)
+            if len(calls) == at:
+                kill()
+            return whole(*words, **named)
+    setattr(kind, name, stopped)
+
+if place == "row":
+    before(FolderOfArchives, "write", 1)
+elif place == "part":
+    import roomlore.adapters.archive_files as files
+    before(files.os, "fsync", 1)
+elif place == "file":
+    before(SqlArchives, "put", 2)
+elif place == "erased":
+    before(FolderOfArchives, "delete", 1)
+
+async def main():
+    settings = roomlore.Settings(archive_folder=folder)
+    async with roomlore.open(url, settings=settings, background=False) as lore:
+        if place == "erased":
+            await lore.archives.restore(room_id="team")
+        else:
+            await lore.archives.run(days=30)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    return f"sqlite:///{tmp_path}/a.db" if request.param == "sqlite" else request.getfixturevalue("empty_postgres")
+
+
+@pytest.fixture
+async def lore(url, tmp_path):
+    settings = roomlore.Settings(archive_folder=str(tmp_path / "archives"))
+    async with roomlore.open(url, settings=settings, background=False) as opened:
+        yield opened
+
+
+def said(number, sender="ann", text=None, at=OLD, room="team"):
+    return Message(
+        id=f"m{number}",
+        room_id=room,
+        sender_id=sender,
+        sender_name=sender.title(),
+        text=text or f"Number {number}: the deploy of the server 部署 is done.",
+        sent_at=at + timedelta(minutes=number),
+        reply_to=f"m{number - 1}" if number % 3 == 2 else None,
+        metadata={"n": number},
+    )
+
+
+async def filled(lore, old=12, new=4):
+    senders = ("ann", "ben", "cleo")
+    now = lore.now() - timedelta(days=1)
+    await lore.messages.add([said(number, senders[number % 3]) for number in range(old)])
+    await lore.messages.add([said(number, senders[number % 3], at=now) for number in range(old, old + new)])
+    return await lore.messages.page("team", limit=1000)
+
+
+async def assert_sound(lore):
+    report = await lore.privacy.verify()
+    assert report.sound, report.faults
+    assert await lore.archives.check() == []
+
+
+def files(tmp_path):
+    return sorted((tmp_path / "archives").rglob("*.*"))
+
+
+async def test_old_messages_go_into_a_file_and_come_back_to_their_places(lore, tmp_path):
+    before = await filled(lore)
+    report = await lore.archives.run(days=30)
+    assert (report.rooms, report.messages, report.archives) == (1, 12, 1)
+    assert [one.id for one in await lore.messages.page("team")] == ["m12", "m13", "m14", "m15"]
+    assert (await lore.rooms.get("team")).messages == 4
+    assert {hit.message.arrival for hit in (await lore.messages.search("team", "deploy server")).hits} <= {
+        13,
+        14,
+        15,
+        16,
+    }
+    await assert_sound(lore)
+
+    (archive,) = await lore.archives.kept()
+    (file,) = files(tmp_path)
+    lines = [from_record(json.loads(line)).message for line in gzip.decompress(file.read_bytes()).splitlines()]
+    assert [(one.id, one.text, one.metadata) for one in lines] == [(m.id, m.text, m.metadata) for m in before[:12]]
+
+    assert (await lore.archives.restore(archive.archive_id)).messages == 12
+    assert await lore.messages.page("team", limit=1000) == before
+    assert (await lore.rooms.get("team")).messages == 16
+    assert len((await lore.messages.search("team", "deploy server", limit=50)).hits) == 16
+    assert (await lore.messages.get("team", "m2")).link.parent == 2, "the platform's reply leads to m1 again"
+    assert files(tmp_path) == []
+    assert await lore.archives.kept() == []
+    await assert_sound(lore)
+
+
+async def test_an_archive_is_imported_elsewhere_as_it_is(lore, tmp_path):
+    before = await filled(lore)
+    await lore.archives.run(days=30)
+    (file,) = files(tmp_path)
+    plain = tmp_path / "archive.jsonl"
+    plain.write_bytes(gzip.decompress(file.read_bytes()))
+    async with roomlore.open("sqlite://", background=False) as other:
+        assert (await other.imports.run([plain])).added == 12
+        assert [one.text for one in await other.messages.page("team")] == [one.text for one in before[:12]]
+
+
+async def test_what_is_deleted_before_stays_deleted_and_one_room_can_be_chosen(lore):
+    await filled(lore)
+    await lore.messages.add(said(1, room="garden"))
+    await lore.messages.delete("team", "m3")
+    assert (await lore.archives.run(days=30, room_id="team")).messages == 11
+    assert len(await lore.messages.page("garden")) == 1
+    await lore.archives.restore(room_id="team")
+    assert "m3" not in [one.id for one in await lore.messages.page("team")]
+    with pytest.raises(roomlore.NotFound):
+        await lore.archives.run(days=30, room_id="nowhere")
+
+
+async def test_a_memory_keeps_its_evidence_and_says_that_it_is_archived(lore):
+    await filled(lore)
+    sources = [Source("team", "m0"), Source("team", "m12")]
+    added = await lore.memories.add("group:team", "The deploy is done by Ann.", sources=sources)
+    await lore.messages.delete("team", "m5")
+    await lore.archives.run(days=30)
+    (archive,) = await lore.archives.kept()
+    (version,) = (await lore.memories.blame(added.memory_id)).versions
+    told = {one.source.message_id: (one.message is not None, one.archive_id) for one in version.evidence}
+    assert told == {"m0": (False, archive.archive_id), "m12": (True, None)}
+    await assert_sound(lore)
+
+
+async def test_a_file_that_was_changed_is_refused_and_nothing_is_lost(lore, tmp_path):
+    await filled(lore)
+    await lore.archives.run(days=30)
+    (file,) = files(tmp_path)
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(StorageDamaged):
+        await lore.archives.restore(room_id="team")
+    assert len(await lore.archives.kept()) == 1
+    assert "changed or damaged" in (await lore.archives.check())[0]
+
+
+@pytest.mark.parametrize("place", ["row", "part", "file", "erased"])
+async def test_a_kill_at_any_instant_loses_nothing(url, tmp_path, place):
+    settings = roomlore.Settings(archive_folder=str(tmp_path / "archives"))
+    async with roomlore.open(url, settings=settings, background=False) as lore:
+        before = await filled(lore)
+        if place == "erased":
+            await lore.archives.run(days=30)
+    command = [sys.executable, "-c", _KILLED, url, str(tmp_path / "archives"), place]
+    assert (await asyncio.to_thread(subprocess.run, command)).returncode == -signal.SIGKILL
+    async with roomlore.open(url, settings=settings, background=False) as lore:
+        assert await lore.messages.page("team", limit=1000) == before, "nothing was erased, or all is back"
+        await _free(lore)
+        assert (await lore.archives.run(days=30)).messages == 12
+        (archive,) = await lore.archives.kept()
+        assert len(files(tmp_path)) == 1, "what was left over is removed"
+        await assert_sound(lore)
+        assert (await lore.archives.restore(archive.archive_id)).messages == 12
+        assert await lore.messages.page("team", limit=1000) == before
+
+
+async def _free(lore):
+    """Take the lease of the killed process, which ends by itself after five minutes."""
+    later = lore.now() + timedelta(minutes=6)
+    async with lore.storage.writing() as work:
+        assert await work.progress.take_lease(tenant="default", name="archives", holder="test", now=later, until=later)
+        await work.progress.free_lease(tenant="default", name="archives", holder="test")
+
+
+async def test_forgetting_a_person_reaches_the_archives(lore, tmp_path):
+    secret = "my pills are in the blue tin behind the flour"
+    await lore.messages.add(
+        [
+            said(0, "maria-7f3a9c", text=secret),
+            replace(said(1, "ben", text=f"Maria said: {secret}"), reply_to="m0"),
+            said(2, "ben", text="The garden is watered."),
+        ]
+    )
+    await lore.memories.add("group:team", secret, sources=[Source("team", "m0")])
+    await lore.messages.add(said(9, "ben", at=lore.now()))
+    await lore.archives.run(days=30)
+    assert len(files(tmp_path)) == 1
+    dry = await lore.privacy.forget("maria-7f3a9c", dry_run=True)
+    assert dry.places["archived messages"] == 1
+    assert len(files(tmp_path)) == 1
+    report = await lore.privacy.forget("maria-7f3a9c")
+    assert report.places["messages"] == 1
+    assert files(tmp_path) == []
+    texts = [one.text for one in await lore.messages.page("team")]
+    assert "The garden is watered." in texts
+    assert not any(secret in text for text in texts)
+    assert not any(secret in one.statement for one in await lore.memories.page("group:team"))
+    await lore.archives.run(days=30)
+    (file,) = files(tmp_path)
+    assert b"maria-7f3a9c" not in gzip.decompress(file.read_bytes())
+    assert secret.encode() not in gzip.decompress(file.read_bytes())
+    await assert_sound(lore)
+
+
+async def test_the_schedule_archives_as_durable_work(url, tmp_path):
+    settings = roomlore.Settings(
+        archive_folder=str(tmp_path / "archives"), retain_messages_days=30, retention_schedule="* * * * *"
+    )
+    async with roomlore.open(url, settings=settings, background=False) as lore:
+        await filled(lore)
+        assert await lore._resources.sweeps["retention"]() == [], "a new database begins with the next time"
+        async with lore.storage.writing() as work:
+            marks = await work.progress.marks(tenant="", room_id="", names=["retention"])
+            await work.progress.move_mark(
+                tenant="", room_id="", name="retention", arrival=1, was=marks["retention"], now=lore.now()
+            )
+        await lore.jobs.catch_up()
+        assert len(await lore.messages.page("team")) == 4
+        await assert_sound(lore)
+
+
+async def test_another_tenant_sees_no_archive(lore):
+    await filled(lore)
+    await lore.archives.run(days=30)
+    other = lore.for_tenant("other")
+    assert await other.archives.kept() == []
+    (archive,) = await lore.archives.kept()
+    with pytest.raises(roomlore.NotFound):
+        await other.archives.restore(archive.archive_id)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    from roomlore.adapters.archive_files import FolderOfArchives
+    from roomlore.core.errors import StorageUnavailable
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageUnavailable, match="archive_folder"):
+        FolderOfArchives(Path(tmp_path / "file")).write("a/b", b"")
