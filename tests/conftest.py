@@ -130,11 +130,11 @@ class _Copies:
     """Copies of a migrated database. One that a test has filled is emptied for another test, under another name; one
     whose schema or rights it has changed is dropped."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, *, partitions: int = 0) -> None:
         self._server = server
         self._free: list[str] = []
         self._template = self._named("CREATE DATABASE {}")
-        _migrate(_database(server, self._template))
+        _migrate(_database(server, self._template), partitions)
         self._schema = self._look(self._template)
 
     def take(self) -> str:
@@ -225,6 +225,21 @@ def postgres_url(postgres_server: str, postgres_copies: _Copies) -> Iterator[str
 
 
 @pytest.fixture(scope="session")
+def partitioned_copies(postgres_server: str) -> Iterator[_Copies]:
+    copies = _Copies(postgres_server, partitions=4)
+    yield copies
+    copies.close()
+
+
+@pytest.fixture
+def partitioned_url(postgres_server: str, partitioned_copies: _Copies) -> Iterator[str]:
+    """The address of the same, with the tables of messages in four partitions."""
+    name = partitioned_copies.take()
+    yield _database(postgres_server, name)
+    partitioned_copies.give_back(name)
+
+
+@pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sqlite") / "roomlore.db"
     _migrate(f"sqlite:///{path}")
@@ -244,15 +259,15 @@ def durable_sqlite_url(sqlite_url: str, sqlite_template: Path, tmp_path: Path) -
     return sqlite_url
 
 
-def _migrate(url: str) -> None:
+def _migrate(url: str, partitions: int = 0) -> None:
     """The tables of roomlore and of durable work. On a thread of its own: the fixture may be asked for by a test whose
     loop is running."""
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, _open_and_close(url)).result()
+        thread.submit(asyncio.run, _open_and_close(url, partitions)).result()
 
 
-async def _open_and_close(url: str) -> None:
-    await (await connect(url)).close()
+async def _open_and_close(url: str, partitions: int) -> None:
+    await (await connect(url, partitions=partitions)).close()
     work = open_dbos(url)
     await work.open(working=False)
     await work.close()
