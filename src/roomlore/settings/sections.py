@@ -74,6 +74,14 @@ class DatabaseSettings(Section):
         "Where everything is stored.",
         form="a path ending in .db, or a URL such as sqlite:///roomlore.db or postgresql://user:password@host/name",
     )
+    database_partitions: Whole = setting(
+        0,
+        "Partitions of the tables of messages in a PostgreSQL database that is made; 0 for none. `roomlore partition` "
+        "changes an existing one.",
+        form="0, or a whole number from 2 to 1024",
+        ge=0,
+        le=1024,
+    )
 
 
 class ContextSettings(Section):
