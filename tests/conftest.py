@@ -218,9 +218,10 @@ def postgres_copies(postgres_server: str) -> Iterator[_Copies]:
 
 @pytest.fixture
 def postgres_url(postgres_server: str, postgres_copies: _Copies) -> Iterator[str]:
-    """The address of a migrated database without a row, with the tables of durable work."""
+    """The address of a migrated database without a row, with the tables of durable work. It is that of the pooler in
+    front of PostgreSQL, if the environment names one."""
     name = postgres_copies.take()
-    yield _database(postgres_server, name)
+    yield _database(os.environ.get("ROOMLORE_TEST_POOLER_URL", postgres_server), name)
     postgres_copies.give_back(name)
 
 

@@ -366,19 +366,27 @@ def _pooled(engine: "AsyncEngine") -> SqlStorage:
     return SqlStorage(pool, pool)
 
 
-def _on_connect(engine: "AsyncEngine", *settings: str) -> None:
-    def prepare(connection: Any, _record: Any) -> None:
-        try:
-            cursor = connection.cursor()
-            for setting in settings:
+def _prepared(connection: Any, _record: Any) -> None:
+    """Prepare a new connection. Behind a pooler that lends its sessions for single transactions, statements are not
+    prepared and settings are not changed: both would stay in a session of others."""
+    try:
+        cursor = connection.cursor()
+        if _is_pooled(connection, cursor):
+            connection.driver_connection.prepare_threshold = None
+        else:
+            for setting in _ALONG_INDEXES:
                 cursor.execute(setting)
-            cursor.close()
-            connection.commit()
-        except BaseException:
-            connection.close()
-            raise
+        cursor.close()
+        connection.commit()
+    except BaseException:
+        connection.close()
+        raise
 
-    event.listen(engine.sync_engine, "connect", prepare)
+
+def _is_pooled(connection: Any, cursor: Any) -> bool:
+    """Return True if the session is not the one that answered the connection: PgBouncer makes numbers of its own up."""
+    cursor.execute("SELECT pg_backend_pid()")
+    return bool(cursor.fetchone()[0] != connection.driver_connection.info.backend_pid)
 
 
 def postgres_engine(url: URL) -> "AsyncEngine":
@@ -399,5 +407,5 @@ def postgres_engine(url: URL) -> "AsyncEngine":
         pool_reset_on_return=None,
         connect_args={"connect_timeout": 10},
     )
-    _on_connect(engine, *_ALONG_INDEXES)
+    event.listen(engine.sync_engine, "connect", _prepared)
     return engine
