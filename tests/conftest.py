@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import make_url
 
 import open_connections
+from pgbouncer_server import PgBouncer
 from redis_server import RedisServer
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.sql import SqlStorage, connect
@@ -216,12 +217,22 @@ def postgres_copies(postgres_server: str) -> Iterator[_Copies]:
     copies.close()
 
 
+@pytest.fixture(scope="session")
+def postgres_front(postgres_server: str) -> Iterator[str]:
+    """The address at which tests reach PostgreSQL: its own, or that of a PgBouncer if the environment asks for one."""
+    if os.environ.get("ROOMLORE_TEST_POOLER") != "pgbouncer":
+        yield postgres_server
+        return
+    pooler = PgBouncer(postgres_server)
+    yield pooler.url
+    pooler.close()
+
+
 @pytest.fixture
-def postgres_url(postgres_server: str, postgres_copies: _Copies) -> Iterator[str]:
-    """The address of a migrated database without a row, with the tables of durable work. It is that of the pooler in
-    front of PostgreSQL, if the environment names one."""
+def postgres_url(postgres_front: str, postgres_copies: _Copies) -> Iterator[str]:
+    """The address of a migrated database without a row, with the tables of durable work."""
     name = postgres_copies.take()
-    yield _database(os.environ.get("ROOMLORE_TEST_POOLER_URL", postgres_server), name)
+    yield _database(postgres_front, name)
     postgres_copies.give_back(name)
 
 
