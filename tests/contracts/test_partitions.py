@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import make_url
+from typer.testing import CliRunner
 
 import roomlore
 from forget_rig import ENGLISH, NOW, ROOM, fill
@@ -19,9 +20,14 @@ from roomlore.adapters.sql import SqlStorage, connect, integrity, partitions, pe
 from roomlore.adapters.sql.connections import PostgresConnection
 from roomlore.adapters.sql.engine import Statement
 from roomlore.adapters.sql.partitions import Copied, abandon, partition
+from roomlore.adapters.sql.pgvector import PgVectors
+from roomlore.adapters.sql.vectors import pgvector_error
 from roomlore.core.errors import InvalidInput, StorageBusy
 from roomlore.core.recall.recollection import ConversationMessage
+from roomlore.ports.vectors import MESSAGES
+from roomlore.surfaces.cli.app import app
 from roomlore.testing import contracts
+from roomlore.testing.contracts.vectors import FIRST, MODEL, ask, points_of, put, random_vectors
 from roomlore.testing.embedding import HashEmbedder
 
 
@@ -336,3 +342,36 @@ async def test_both_ways_make_the_same_tables(postgres_url, partitioned_url):
     )
     for look in looks:
         assert _ask(postgres_url, look) == _ask(partitioned_url, look)
+
+
+def test_the_command_partitions_a_database_and_says_so(postgres_url):
+    def run(*words: str, code: int = 0) -> str:
+        result = CliRunner().invoke(app, ["--db", postgres_url, "partition", *words])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    assert "no copy" in run("--abandon")
+    assert "PARTS or --abandon" in run(code=2)
+    assert run("4") == "The tables of messages have 4 partitions.\n"
+    assert run("4") == "The tables of messages have 4 partitions already.\n"
+    assert "cannot be changed to 8" in run("8", code=1)
+    assert _ask(postgres_url, _PARTS) == 4
+
+
+async def test_a_new_database_has_the_partitions_of_the_setting(empty_postgres):
+    settings = Settings(database_partitions=3, durable_work="process")
+    async with roomlore.open(empty_postgres, settings=settings, background=False) as lore:
+        await lore.messages.add(_said(ROOM, "m1", "who waters the garden?"))
+    assert _ask(empty_postgres, _PARTS) == 3
+
+
+async def test_the_vectors_of_pgvector_have_partitions_too(storage, partitioned_url):
+    assert await pgvector_error(storage) is None
+    vectors = PgVectors(storage)
+    await vectors.prepare(collection=MESSAGES, model=MODEL, generation=FIRST)
+    given = random_vectors(6, seed=3)
+    await put(vectors, points_of(given))
+    (found,) = await ask(vectors, given[:1], limit=1)
+    assert found.numbers.tolist() == [1]
+    of_vectors = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'vectors_of_messages'::regclass"
+    assert _ask(partitioned_url, of_vectors) == 4
