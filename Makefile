@@ -61,6 +61,8 @@ soak: setup
 	ROOMLORE_AUDIENCE_COMPARED=10 $(BIN)/pytest \
 		--override-ini timeout=14400 tests/properties/test_audience_machine.py
 	ROOMLORE_TEST_ENGINES=all $(BIN)/pytest --numprocesses 3 --dist worksteal tests/services
+	command -v pgbouncer || apt-get install -y --no-install-recommends pgbouncer
+	ROOMLORE_TEST_POOLER=pgbouncer $(BIN)/pytest tests/contracts/test_storage.py tests/contracts/test_vectors.py -k postgresql
 	$(BIN)/python -m bench crash --what replies
 	$(BIN)/python -m bench crash --what evolution
 	$(BIN)/python -m bench crash --what forgetting

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import make_url
 
 import open_connections
+from pgbouncer_server import PgBouncer
 from redis_server import RedisServer
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.sql import SqlStorage, connect
@@ -130,11 +131,11 @@ class _Copies:
     """Copies of a migrated database. One that a test has filled is emptied for another test, under another name; one
     whose schema or rights it has changed is dropped."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, *, partitions: int = 0) -> None:
         self._server = server
         self._free: list[str] = []
         self._template = self._named("CREATE DATABASE {}")
-        _migrate(_database(server, self._template))
+        _migrate(_database(server, self._template), partitions)
         self._schema = self._look(self._template)
 
     def take(self) -> str:
@@ -216,12 +217,38 @@ def postgres_copies(postgres_server: str) -> Iterator[_Copies]:
     copies.close()
 
 
+@pytest.fixture(scope="session")
+def postgres_front(postgres_server: str) -> Iterator[str]:
+    """The address at which tests reach PostgreSQL: its own, or that of a PgBouncer if the environment asks for one."""
+    if os.environ.get("ROOMLORE_TEST_POOLER") != "pgbouncer":
+        yield postgres_server
+        return
+    pooler = PgBouncer(postgres_server)
+    yield pooler.url
+    pooler.close()
+
+
 @pytest.fixture
-def postgres_url(postgres_server: str, postgres_copies: _Copies) -> Iterator[str]:
+def postgres_url(postgres_front: str, postgres_copies: _Copies) -> Iterator[str]:
     """The address of a migrated database without a row, with the tables of durable work."""
     name = postgres_copies.take()
-    yield _database(postgres_server, name)
+    yield _database(postgres_front, name)
     postgres_copies.give_back(name)
+
+
+@pytest.fixture(scope="session")
+def partitioned_copies(postgres_server: str) -> Iterator[_Copies]:
+    copies = _Copies(postgres_server, partitions=4)
+    yield copies
+    copies.close()
+
+
+@pytest.fixture
+def partitioned_url(postgres_server: str, partitioned_copies: _Copies) -> Iterator[str]:
+    """The address of the same, with the tables of messages in four partitions."""
+    name = partitioned_copies.take()
+    yield _database(postgres_server, name)
+    partitioned_copies.give_back(name)
 
 
 @pytest.fixture(scope="session")
@@ -244,15 +271,15 @@ def durable_sqlite_url(sqlite_url: str, sqlite_template: Path, tmp_path: Path) -
     return sqlite_url
 
 
-def _migrate(url: str) -> None:
+def _migrate(url: str, partitions: int = 0) -> None:
     """The tables of roomlore and of durable work. On a thread of its own: the fixture may be asked for by a test whose
     loop is running."""
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, _open_and_close(url)).result()
+        thread.submit(asyncio.run, _open_and_close(url, partitions)).result()
 
 
-async def _open_and_close(url: str) -> None:
-    await (await connect(url)).close()
+async def _open_and_close(url: str, partitions: int) -> None:
+    await (await connect(url, partitions=partitions)).close()
     work = open_dbos(url)
     await work.open(working=False)
     await work.close()

@@ -75,6 +75,14 @@ class DatabaseSettings(Section):
         "Where everything is stored.",
         form="a path ending in .db, or a URL such as sqlite:///roomlore.db or postgresql://user:password@host/name",
     )
+    database_partitions: Whole = setting(
+        0,
+        "Partitions of the tables of messages in a PostgreSQL database that is made; 0 for none. `roomlore partition` "
+        "changes an existing one.",
+        form="0, or a whole number from 2 to 1024",
+        ge=0,
+        le=1024,
+    )
 
 
 class ContextSettings(Section):
@@ -362,6 +370,11 @@ class WorkSettings(Section):
         "auto",
         "What keeps work that calls models: an engine beside the database, or this process; auto: the former if it can"
         " be had.",
+    )
+    work_database_url: Annotated[str | None, AfterValidator(sources.database_or_none)] = setting(
+        None,
+        "The address of PostgreSQL itself for durable work, if `database_url` is that of a pooler such as PgBouncer.",
+        form="none, or a URL such as postgresql://user:password@host/name of the same database",
     )
     work_at_once: Whole = setting(4, "Pieces of durable work that a process does at a time.", ge=1, le=64)
     work_kept_days: Whole = setting(7, "Days for which finished durable work is kept to be looked at.", ge=1, le=365)

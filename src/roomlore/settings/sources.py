@@ -99,6 +99,10 @@ def database(value: str) -> str:
     return value
 
 
+def database_or_none(value: str | None) -> str | None:
+    return None if value is None else database(value)
+
+
 def gather(
     sections: Mapping[str, type[Section]],
     known: Mapping[str, FieldInfo],

@@ -297,7 +297,7 @@ def _disk(settings: Settings) -> list[Finding]:
 
 
 async def _work(settings: Settings, clock: Clock) -> list[Finding]:
-    url = settings.database.database_url
+    url = settings.work.work_database_url or settings.database.database_url
     engine = (await usable(DURABLE, settings, Host(url=url, clock=clock)))[0]
     assert isinstance(engine, DurableBackend)
     if engine.is_left is None:

@@ -398,7 +398,7 @@ async def connect_with(own: Own, url: str | None, *, tenant: str, settings: Sett
     url = url or settings.database.database_url
     closing = Closing()
     try:
-        storage = await connect(url)
+        storage = await connect(url, partitions=settings.database.database_partitions)
         closing.push_async_callback(storage.close)
         resources = await make_resources(settings, storage, url, own=own, closing=closing, background=background)
         return Lore(resources, tenant)

@@ -99,7 +99,7 @@ async def make_durable(common: Common, url: str, own: DurableWork | None) -> Eng
         late = LateWork([lambda: own], working=common.background)
         common.closing.push_async_callback(late.close)
         return Engine(late, None)
-    host = host_of(common, url)
+    host = host_of(common, common.settings.work.work_database_url or url)
     found = await usable(DURABLE, common.settings, host)
     late = LateWork([partial(opened, one, common.settings, host) for one in found], working=common.background)
     common.closing.push_async_callback(late.close)
@@ -110,7 +110,7 @@ async def make_durable(common: Common, url: str, own: DurableWork | None) -> Eng
 
 def resume_left_work(common: Common, url: str, engine: Engine) -> None:
     """Open durable work now if an earlier process left some; otherwise it opens when it is first used."""
-    durable, is_left = engine.durable, engine.is_left
+    durable, is_left, url = engine.durable, engine.is_left, common.settings.work.work_database_url or url
     if is_left is None:
         return
 

@@ -71,8 +71,8 @@ class SqliteLock:
 
 
 class PostgresLock:
-    """A PostgreSQL session's advisory lock for each process. Does not work behind a proxy that shares sessions
-    (PgBouncer in transaction mode)."""
+    """A PostgreSQL session's advisory lock for each process. It needs a session of its own, which a pooler in
+    transaction mode does not give."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self.name = name
@@ -82,11 +82,22 @@ class PostgresLock:
     def take(self) -> bool:
         self._session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         try:
+            self._check_own(self._session)
             self._session.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _key(self.name)})
         except BaseException:
             self.leave()
             raise
         return True
+
+    @staticmethod
+    def _check_own(session: Connection) -> None:
+        """Raise an error behind a pooler, which makes up numbers of sessions."""
+        info: Any = session.connection.driver_connection
+        if session.execute(text("SELECT pg_backend_pid()")).scalar() != info.info.backend_pid:
+            raise StorageUnavailable(
+                "The database is behind a pooler such as PgBouncer, and durable work needs a session of its own: set "
+                "work_database_url to the address of PostgreSQL itself."
+            )
 
     def keep(self) -> None:
         """Take the lock again after a lost connection. Meanwhile others may have taken this process for dead and

@@ -161,7 +161,7 @@ _VECTOR_SCOPES = Statement(
         .returning(_vs.c.scope_key)
     )
 )
-_VECTORS = Statement(lambda: delete(_v).where(among(_v.c.scope_key, "keys")))
+_VECTORS = Statement(lambda: delete(_v).where(_v.c.scope_key == bindparam("scope_key")))
 
 
 def _without(table: Any, *where: Any) -> Statement:
@@ -229,9 +229,8 @@ class PeopleInRooms(WithWords):
 
     async def drop_vector_scope(self, *, tenant: str, scope: str) -> None:
         self._locks.check_writing()
-        rows = await self._sql.fetch(_VECTOR_SCOPES, tenant=escape(tenant), scope=escape(scope))
-        if rows:
-            await self._sql.fetch(_VECTORS, keys=numbers_text([row[0] for row in rows]))
+        for (scope_key,) in await self._sql.fetch(_VECTOR_SCOPES, tenant=escape(tenant), scope=escape(scope)):
+            await self._sql.fetch(_VECTORS, scope_key=scope_key)
 
     async def _remove_shell(self, room: LockedRoom) -> None:
         named = {"tenant": escape(room.tenant), "room_id": escape(room.room_id)}

@@ -10,7 +10,7 @@ import numpy as np
 import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
-from sqlalchemy import BigInteger, TableClause, bindparam, cast, column, delete, func, select, table
+from sqlalchemy import BigInteger, TableClause, bindparam, cast, column, delete, func, select, table, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.types import UserDefinedType
 
@@ -123,6 +123,13 @@ def _nearest(held: TableClause) -> Any:
     )
 
 
+_PARTS = Statement(
+    lambda: text(
+        "SELECT count(*) FROM pg_inherits JOIN pg_partitioned_table ON partrelid = inhparent"
+        " WHERE inhparent = to_regclass('messages')"
+    )
+)
+"""The number of partitions of the tables of messages; 0 if they are whole."""
 _IS_THERE = Statement(lambda: select(func.to_regclass(bindparam("table_name")).is_not(None)))
 
 
@@ -210,10 +217,14 @@ def _to_nearest(found: Sequence[Sequence[Any]]) -> Nearest:
 
 
 async def _make_table(sql: Connection, name: str, dimensions: int) -> None:
+    parts = int((await sql.fetch(_PARTS))[0][0])
     await sql.run(f"DROP TABLE IF EXISTS {name}")
     await sql.run(
         f"CREATE TABLE {name} (scope_key BIGINT, number BIGINT, embedding HALFVEC({dimensions}) NOT NULL,"
-        " PRIMARY KEY (scope_key, number))"
+        f" PRIMARY KEY (scope_key, number)){' PARTITION BY HASH (scope_key)' if parts else ''}"
     )
+    for part in range(parts):
+        its = f"FOR VALUES WITH (MODULUS {parts}, REMAINDER {part})"
+        await sql.run(f"CREATE TABLE {name}_{part} PARTITION OF {name} {its}")
     if dimensions <= _INLINE_DIMENSIONS:
         await sql.run(f"ALTER TABLE {name} ALTER COLUMN embedding SET STORAGE PLAIN")

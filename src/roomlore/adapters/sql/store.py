@@ -38,6 +38,7 @@ from roomlore.adapters.sql.writer import MessageWriting
 from roomlore.core.errors import InvalidInput, RoomloreError, StorageUnavailable
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection as SyncConnection
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 
@@ -245,8 +246,10 @@ async def _rollback(connection: Connection) -> None:
         await connection.run("ROLLBACK")
 
 
-async def connect(url: str) -> SqlStorage:
+async def connect(url: str, *, partitions: int = 0) -> SqlStorage:
     """Open a database. Create it if it is new, and bring its schema up to date.
+
+    `partitions`: of the tables of messages in a new PostgreSQL database; 0 for none.
 
     `url`: `sqlite:///path`, `sqlite://` or `sqlite:///:memory:` (lost when closed), `postgresql://...`, or a path that
     ends in .db. Raises `InvalidInput` for another form or a missing extra, and `StorageUnavailable` if the database
@@ -254,7 +257,7 @@ async def connect(url: str) -> SqlStorage:
     """
     parsed = parse(url)
     if parsed.drivername not in _SQLITE_NAMES:
-        return await _connect_postgres(parsed)
+        return await _connect_postgres(parsed, partitions)
     if _is_in_memory(parsed):
         driver = Driver(opened(parsed, *_WRITING_IN_MEMORY))
         with translated():
@@ -269,7 +272,7 @@ def open_as_it_is(url: URL, *, patience_seconds: float = WAIT_SECONDS) -> SqlSto
     """Return a database opened without creating or upgrading its tables. `url`: from `parse`. `patience_seconds`: the
     longest wait for another program's lock on a SQLite file."""
     if url.drivername not in _SQLITE_NAMES:
-        return _pooled(_postgres(url))
+        return _pooled(postgres_engine(url))
     if _is_in_memory(url):
         return _in_memory(url, Driver(opened(url, *_WRITING_IN_MEMORY)))
     return _file(url, patience_seconds)
@@ -346,17 +349,26 @@ def _file(url: URL, patience_seconds: float = WAIT_SECONDS) -> SqlStorage:
     return SqlStorage(Connections(readers, most=_READERS), Connections(writers, most=1))
 
 
-async def _connect_postgres(url: URL) -> SqlStorage:
-    engine = _postgres(url)
+async def _connect_postgres(url: URL, partitions: int) -> SqlStorage:
+    engine = postgres_engine(url)
     storage = _pooled(engine)
     try:
         with translated():
             async with engine.connect() as connection:
-                await connection.run_sync(upgrade)
+                await connection.run_sync(_upgraded, partitions)
     except BaseException:
         await storage.close()
         raise
     return storage
+
+
+def _upgraded(connection: "SyncConnection", partitions: int) -> None:
+    if not partitions:
+        upgrade(connection)
+        return
+    from roomlore.adapters.sql.partitions import make_in_parts
+
+    upgrade(connection, lambda new: make_in_parts(new, partitions))
 
 
 def _pooled(engine: "AsyncEngine") -> SqlStorage:
@@ -364,22 +376,31 @@ def _pooled(engine: "AsyncEngine") -> SqlStorage:
     return SqlStorage(pool, pool)
 
 
-def _on_connect(engine: "AsyncEngine", *settings: str) -> None:
-    def prepare(connection: Any, _record: Any) -> None:
-        try:
-            cursor = connection.cursor()
-            for setting in settings:
+def _prepared(connection: Any, _record: Any) -> None:
+    """Prepare a new connection. Behind a pooler that lends its sessions for single transactions, statements are not
+    prepared and settings are not changed: both would stay in a session of others."""
+    try:
+        cursor = connection.cursor()
+        if _is_pooled(connection, cursor):
+            connection.driver_connection.prepare_threshold = None
+        else:
+            for setting in _ALONG_INDEXES:
                 cursor.execute(setting)
-            cursor.close()
-            connection.commit()
-        except BaseException:
-            connection.close()
-            raise
-
-    event.listen(engine.sync_engine, "connect", prepare)
+        cursor.close()
+        connection.commit()
+    except BaseException:
+        connection.close()
+        raise
 
 
-def _postgres(url: URL) -> "AsyncEngine":
+def _is_pooled(connection: Any, cursor: Any) -> bool:
+    """Return True if the session is not the one that answered the connection: PgBouncer makes numbers of its own up."""
+    cursor.execute("SELECT pg_backend_pid()")
+    return bool(cursor.fetchone()[0] != connection.driver_connection.info.backend_pid)
+
+
+def postgres_engine(url: URL) -> "AsyncEngine":
+    """Return an engine in autocommit mode. Raises `InvalidInput` if the extra is missing."""
     if find_spec("psycopg") is None:
         raise InvalidInput("PostgreSQL needs the extra: pip install 'roomlore[postgres]'.")
     from sqlalchemy.ext.asyncio import create_async_engine
@@ -396,5 +417,5 @@ def _postgres(url: URL) -> "AsyncEngine":
         pool_reset_on_return=None,
         connect_args={"connect_timeout": 10},
     )
-    _on_connect(engine, *_ALONG_INDEXES)
+    event.listen(engine.sync_engine, "connect", _prepared)
     return engine

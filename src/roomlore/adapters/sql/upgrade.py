@@ -4,6 +4,7 @@
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import Connection, create_engine, inspect, text
@@ -52,19 +53,23 @@ def main() -> None:
         SCRIPT.write_text(statements(connection), encoding="utf-8")
 
 
-_LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
+LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
 _SCRIPTS = Path(migrations.__file__).parent
 
 
-def upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, made: Callable[[Connection], None] = lambda _: None) -> None:
     """Run the missing migrations. A database that is up to date costs one short query, and a new SQLite database is
-    created at once; neither loads Alembic. The connection is in autocommit mode."""
+    created at once; neither loads Alembic. The connection is in autocommit mode. `made`: called in the transaction that
+    made a new database."""
     if _version(connection) == migrations.HEAD:
         return
     _begin(connection)
     try:
-        if _version(connection) != migrations.HEAD:
+        there = _version(connection)
+        if there != migrations.HEAD:
             _bring_to_head(connection)
+        if there is None:
+            made(connection)
         connection.exec_driver_sql("COMMIT")
     except BaseException:
         connection.exec_driver_sql("ROLLBACK")
@@ -77,7 +82,7 @@ def _begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
         connection.exec_driver_sql("BEGIN")
-        connection.exec_driver_sql(_LOCK_OF_POSTGRES)
+        connection.exec_driver_sql(LOCK_OF_POSTGRES)
 
 
 def _version(connection: Connection) -> str | None:
@@ -91,8 +96,15 @@ def _version(connection: Connection) -> str | None:
 def _bring_to_head(connection: Connection) -> None:
     if is_new(connection):
         make(connection)
-    else:
-        migrate(connection)
+        return
+    if connection.dialect.name == "postgresql" and is_copying(connection):
+        raise StorageUnavailable(_COPYING)
+    migrate(connection)
+
+
+def is_copying(connection: Connection) -> bool:
+    """Return True if the tables of a PostgreSQL database are being copied into partitions."""
+    return bool(connection.exec_driver_sql("SELECT to_regclass('partitioning') IS NOT NULL").scalar_one())
 
 
 def migrate(connection: Connection) -> None:
@@ -109,6 +121,10 @@ def migrate(connection: Connection) -> None:
         raise StorageUnavailable(_NEWER) from exc
 
 
+_COPYING = (
+    "The tables of this database are being copied into partitions by the roomlore before this one: end that with its "
+    "`roomlore partition`, or give it up with `roomlore partition --abandon`. Then upgrade."
+)
 _NEWER = (
     "This database was written by a newer roomlore (its schema is unknown to this one): upgrade roomlore, "
     "or name another database."

@@ -10,8 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, func, null, select, update
+from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, delete, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import NullType
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Connection, Row, Statement
@@ -139,8 +143,23 @@ _LOWER_SCOPE = Statement(
 _DROP_SCOPE = Statement(lambda: delete(_scopes).where(_scopes.c.scope_key == bindparam("scope_key")))
 
 
+class _OfScope(FunctionElement[Any]):
+    """A condition on the scope, which a range of keys implies. PostgreSQL finds the partition by it."""
+
+    inherit_cache = True
+    type = NullType()
+
+
+@compiles(_OfScope)
+def _of_scope(element: _OfScope, compiler: SQLCompiler, **options: Any) -> str:
+    """Compile it. The sign keeps SQLite from reading the index of scopes instead of the range."""
+    column, scope = (compiler.process(one, **options) for one in element.clauses)
+    return f"{'+' if compiler.dialect.name == 'sqlite' else ''}{column} = {scope}"
+
+
 def _range() -> ColumnElement[bool]:
-    return and_(_vectors.c.vector_key > bindparam("after"), _vectors.c.vector_key <= bindparam("until"))
+    within = and_(_vectors.c.vector_key > bindparam("after"), _vectors.c.vector_key <= bindparam("until"))
+    return and_(_OfScope(_vectors.c.scope_key, bindparam("scope_key", type_=BigInteger)), within)
 
 
 _DROP_RANGE = Statement(lambda: delete(_vectors).where(_range()))
@@ -249,6 +268,7 @@ async def page_after(sql: Connection, scope_key: int, stamp: int, *, tenant: str
     """Return the scope's next rows after a stamp, in order of stamps: vector key, number, vector or None."""
     return await sql.fetch(
         _PAGE,
+        scope_key=scope_key,
         after=first_key(scope_key, stamp),
         until=first_key(scope_key + 1, 0),
         tenant=escape(tenant),
@@ -274,7 +294,8 @@ async def sweep(sql: Connection, collection: str) -> bool:
         return False
     scope_key, stamp = found[0]
     kept = max(0, stamp - _SWEPT_AT_ONCE)
-    await sql.fetch(_DROP_RANGE, after=first_key(scope_key, kept), until=first_key(scope_key, stamp))
+    its = {"after": first_key(scope_key, kept), "until": first_key(scope_key, stamp)}
+    await sql.fetch(_DROP_RANGE, scope_key=scope_key, **its)
     if kept:
         await sql.fetch(_LOWER_SCOPE, lowered=scope_key, new_stamp=kept)
     else:

@@ -34,6 +34,7 @@ PLACES = {
     "settings": "rooms:settings",
     "tune": "quality:tune",
     "reindex": "data:reindex",
+    "partition": "data:partition",
     "serve": "serving:serve",
     "mcp": "serving:mcp",
     "worker": "serving:worker",

@@ -1,7 +1,8 @@
-"""`roomlore import`, `export` and `reindex`, with progress bars."""
+"""`roomlore import`, `export`, `reindex` and `partition`, with progress bars."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -100,16 +101,56 @@ async def follow(steps: AsyncIterator[IndexProgress]) -> dict[str, int]:
     """Wait for indexing, with a bar on standard error if it is a terminal. Return how many texts of each part were
     indexed."""
     done: dict[str, int] = {}
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
-    shown = Console(stderr=True)
-    with Progress(
-        *columns, TimeRemainingColumn(), console=shown, transient=True, disable=not shown.is_terminal
-    ) as progress:
+    with _counting() as progress:
         bars = {part: progress.add_task(say(_DOING[part]), total=None, visible=False) for part in _DOING}
         async for step in steps:
             done[step.part] = step.done
             progress.update(bars[step.part], completed=step.done, total=step.total, visible=True)
     return done
+
+
+def _counting() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
+    shown = Console(stderr=True)
+    return Progress(*columns, TimeRemainingColumn(), console=shown, transient=True, disable=not shown.is_terminal)
+
+
+def partition(
+    ctx: typer.Context,
+    parts: Annotated[
+        int | None, typer.Argument(metavar="[PARTS]", min=2, max=1024, help="How many; it cannot be changed later.")
+    ] = None,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Give up a copy that is not in place yet, and drop it.")
+    ] = False,
+) -> None:
+    """Partition the tables of messages of a PostgreSQL database by room, copying in the background."""
+    from roomlore.adapters.sql.partitions import Copied
+    from roomlore.adapters.sql.partitions import abandon as drop_copy
+    from roomlore.adapters.sql.partitions import partition as copy
+
+    if abandon == (parts is not None):
+        raise typer.BadParameter("Give PARTS or --abandon.")
+    url = frame_of(ctx).settings().database.database_url
+    if parts is None:
+        dropped = asyncio.run(drop_copy(url))
+        typer.echo(say("The copy is dropped.") if dropped else say("There is no copy to give up."))
+        return
+    with _counting() as progress:
+        bar = progress.add_task(say("copying rooms"), total=None)
+
+        def told(copied: Copied) -> None:
+            progress.update(bar, completed=copied.rooms, total=copied.all_rooms)
+
+        try:
+            done = asyncio.run(copy(url, parts, told=told))
+        except KeyboardInterrupt as stop:
+            typer.echo(say("Stopped. The same command goes on from here."), err=True)
+            raise typer.Exit(INTERRUPTED) from stop
+    if done:
+        typer.echo(say("The tables of messages have {parts} partitions.", parts=parts))
+    else:
+        typer.echo(say("The tables of messages have {parts} partitions already.", parts=parts))
 
 
 def _refuse_mixtures(*, rebuilding: bool, links: bool, pending: bool, status: bool) -> None:
