@@ -371,12 +371,13 @@ def weight(messages: Iterable[Message]) -> int:
 
     It accepts unchecked input.
     """
-    return sum(_MESSAGE + _length(getattr(one, "text", "")) + _length_beside(one) for one in messages)
-
-
-def _length_beside(message: Message) -> int:
-    metadata = getattr(message, "metadata", None)
-    return sum(map(_length, metadata.values())) if isinstance(metadata, Mapping) else 1
+    size = 0
+    for one in messages:
+        text, metadata = getattr(one, "text", ""), getattr(one, "metadata", None)
+        size += _MESSAGE + (len(text) if isinstance(text, str) else 1)
+        if metadata and isinstance(metadata, Mapping):
+            size += sum(map(_length, metadata.values()))
+    return size
 
 
 def _length(value: object) -> int:
