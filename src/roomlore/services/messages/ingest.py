@@ -14,7 +14,7 @@ from roomlore.core.intake import Intake, sort_out
 from roomlore.core.linking.calibration import Calibration
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
-from roomlore.core.models import Entry, Link, Message, Room
+from roomlore.core.models import AddReport, Entry, Link, Message, Room
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
@@ -358,6 +358,23 @@ class Ingest:
         for room, state in states:
             self._rooms.keep(written.get(room.room_id, room), state)
         return plans
+
+
+def by_room(messages: Iterable[Message]) -> dict[str, list[Message]]:
+    """Return the messages of each room, in their order."""
+    rooms: dict[str, list[Message]] = {}
+    for message in messages:
+        rooms.setdefault(message.room_id, []).append(message)
+    return rooms
+
+
+def report_of(plans: Sequence[Plan]) -> AddReport:
+    """Return what became of the batches that were planned so."""
+    return AddReport(
+        added=tuple(message.id for plan in plans for message in plan.intake.fresh),
+        duplicates=tuple(message_id for plan in plans for message_id in plan.intake.duplicates),
+        conflicts=tuple(message_id for plan in plans for message_id in plan.intake.conflicts),
+    )
 
 
 async def in_thread_if_large(size: int, work: Callable[[], T]) -> T:
