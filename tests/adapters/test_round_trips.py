@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,13 @@ class Wire:
             there = await asyncio.open_unix_connection(str(Path(host) / f".s.PGSQL.{port}"))
         else:
             there = await asyncio.open_connection(host, port)
-        await asyncio.gather(self._pass(reader, there[1], asked=True), self._pass(there[0], writer, asked=False))
+        try:
+            await asyncio.gather(self._pass(reader, there[1], asked=True), self._pass(there[0], writer, asked=False))
+        finally:
+            for end in (writer, there[1]):
+                end.close()
+                with suppress(ConnectionError):
+                    await end.wait_closed()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, asked: bool) -> None:
         while said := await reader.read(1 << 16):
@@ -46,7 +53,7 @@ class Wire:
             self._spoke = asked
             writer.write(said)
             await writer.drain()
-        writer.close()
+        writer.close()  # The other side hears the end, too.
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from sqlalchemy import Dialect
@@ -35,6 +36,14 @@ class Source(Protocol[C]):
         """Release what the connections shared."""
 
 
+@cache
+def _pipelines() -> bool:
+    """Return True if the installed libpq has pipelines, as it does from version 14 on."""
+    from psycopg import AsyncPipeline
+
+    return AsyncPipeline.is_supported()
+
+
 class PostgresConnection:
     """psycopg 3, with server-side prepared statements after a few uses."""
 
@@ -44,11 +53,12 @@ class PostgresConnection:
         self.dialect = dialect
         self.interrupted = False
         self._to_begin = False
+        self._pipelines = _pipelines()
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled = statement.on(self.dialect)
         with self._call():
-            async with self._driver.pipeline() if self._to_begin else nullcontext():
+            async with self._driver.pipeline() if self._to_begin and self._pipelines else nullcontext():
                 await self._begin()
                 cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
             return await cursor.fetchall() if compiled.answers or cursor.description else []
@@ -78,7 +88,7 @@ class PostgresConnection:
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
         with self._call():
-            async with self._driver.pipeline():
+            async with self._driver.pipeline() if self._pipelines else nullcontext():
                 yield
 
     @contextmanager
