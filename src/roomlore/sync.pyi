@@ -516,6 +516,7 @@ class SyncImportService:
         day: str | None = None,
         resume: bool = True,
         progress: Callable[[int, int, int], None] | None = None,
+        processes: int = 1,
     ) -> ImportReport: ...
 
 @type_check_only

@@ -105,6 +105,7 @@ ORDINARY = _listed(
 READ_LIMIT = 20_000
 MAX_KEYWORDS = 32
 _MAX_TOKEN = 128
+_RUN_KEPT = 32
 
 HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
@@ -145,16 +146,25 @@ def fold(text: str) -> str:
 
 def head(text: str) -> str:
     """Return the analysed beginning of a text, folded."""
+    if len(text) <= READ_LIMIT and text.isascii():
+        return text.lower()
     return fold(text[:READ_LIMIT])[: 2 * READ_LIMIT]
 
 
-def segment(run: str) -> list[str]:
+def segment(run: str) -> tuple[str, ...]:
     """Return a run of Chinese characters cut into words."""
-    return list(_segmenter().cut(run))
+    return _cut(run) if len(run) <= _RUN_KEPT else tuple(_segmenter().cut(run))
 
 
-def _tokens(folded: str) -> list[tuple[str | None, str]]:
-    """Return the kind and the text of each token, in order."""
+@lru_cache(maxsize=1 << 10)
+def _cut(run: str) -> tuple[str, ...]:
+    """Cut a short run once for the keywords and the names of a message, and phrases that return once for all."""
+    return tuple(_segmenter().cut(run))
+
+
+@lru_cache(maxsize=16)
+def _tokens(folded: str) -> Sequence[tuple[str | None, str]]:
+    """Return the kind and the text of each token, in order. Keywords and words of a message share them."""
     if folded.isascii() and "://" not in folded:
         return [("latin", token) for token in _ASCII_TOKEN.findall(folded)]
     return [(match.lastgroup, match.group()) for match in _TOKEN.finditer(folded)]
@@ -191,16 +201,14 @@ def keywords(text: str) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for kind, token in _tokens(head(text)):
-        for keyword in _keywords_of(kind, token):
+        for keyword in _latin_keyword(token) if kind == "latin" else _keywords_of(kind, token):
             found[keyword] = None
-        if len(found) >= MAX_KEYWORDS:
-            break
-    return tuple(islice(found, MAX_KEYWORDS))
+            if len(found) == MAX_KEYWORDS:
+                return tuple(found)
+    return tuple(found)
 
 
 def _keywords_of(kind: str | None, token: str) -> Sequence[str]:
-    if kind == "latin":
-        return _latin_keyword(token)
     if kind == "han":
         return [word for word in segment(token) if word not in CHINESE]
     if kind == "syllables":
@@ -474,6 +482,8 @@ def rarity(having: int, texts: int) -> float:
 
 def terms(text: str) -> list[str]:
     """Return the terms of a text in order, repeats kept. Never raises; reads the first 20,000 characters."""
+    if not text:
+        return []
     text = head(text)
     found: list[str] = []
     if text.isascii():

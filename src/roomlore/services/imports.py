@@ -2,10 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -33,6 +35,9 @@ from roomlore.ports.storage import Storage
 _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000
 _KEPT_BAD = 1_000
+_MOST_PROCESSES = 64
+_AHEAD = 3
+"""Batches that are under way for each process."""
 _MOVES = "moves"
 _PAGE = 1_000
 _FORGOTTEN = "somebody"
@@ -108,6 +113,17 @@ class MessageStore(Protocol):
 
     async def add(self, messages: Sequence[Message], *, on_conflict: Literal["raise", "report"]) -> AddReport: ...
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
+
+
+class Adding(Protocol):
+    """The part that stores a batch, one room's messages in their order. A call may begin before an earlier one has
+    ended."""
+
+    async def add(self, messages: Sequence[Message], *, on_conflict: Literal["report"]) -> AddReport: ...
+
+
+InProcesses = Callable[[int], AbstractAsyncContextManager[Adding]]
+"""Opens this many processes that add messages. Where another process cannot see the database, this one adds them."""
 
 
 class LinkCorrections(Protocol):
@@ -188,6 +204,63 @@ class _Tally:
         self.undated += sum(message.sent_at is None for message in messages)
 
 
+@dataclass(slots=True)
+class _Reading:
+    """One export in progress."""
+
+    export: Export
+    tally: _Tally
+    progress: Progress | None
+    resumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A batch that is being stored. `done`: what was read when it was."""
+
+    reading: _Reading
+    items: Sequence[Item]
+    messages: Sequence[Message]
+    report: asyncio.Future[AddReport] | None
+    bytes_read: int
+
+
+class _Line:
+    """Batches and exports in the order in which they were read: begun up to `ahead` batches early, and ended one after
+    another."""
+
+    def __init__(self, adding: Adding, ahead: int) -> None:
+        self._adding = adding
+        self._ahead = ahead
+        self._ends: deque[tuple[asyncio.Future[AddReport] | None, Callable[[], Awaitable[None]]]] = deque()
+
+    def add(self, messages: Sequence[Message]) -> asyncio.Future[AddReport] | None:
+        """Begin to store a batch."""
+        return asyncio.ensure_future(self._adding.add(messages, on_conflict="report")) if messages else None
+
+    async def put(self, end: Callable[[], Awaitable[None]], sent: asyncio.Future[AddReport] | None = None) -> None:
+        """Append what is to be done at the end of a batch or export, and do what is due."""
+        self._ends.append((sent, end))
+        while len(self._ends) > self._ahead:
+            await self._next()
+
+    async def finish(self) -> None:
+        """Do all that is left."""
+        while self._ends:
+            await self._next()
+
+    async def drop(self) -> None:
+        """Cancel what is left."""
+        left = [sent for sent, _ in self._ends if sent is not None]
+        for sent in left:
+            sent.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def _next(self) -> None:
+        await self._ends[0][1]()
+        self._ends.popleft()
+
+
 class ImportService:
     """Imports exports for one tenant."""
 
@@ -203,6 +276,7 @@ class ImportService:
         find_exports: FindExports,
         open_export: OpenExport,
         time_zone: str,
+        in_processes: InProcesses,
     ) -> None:
         self._tenant = tenant
         self._storage = storage
@@ -213,6 +287,7 @@ class ImportService:
         self._find = find_exports
         self._open = open_export
         self._time_zone = time_zone
+        self._in_processes = in_processes
 
     async def run(
         self,
@@ -224,6 +299,7 @@ class ImportService:
         day: str | None = None,
         resume: bool = True,
         progress: Progress | None = None,
+        processes: int = 1,
     ) -> ImportReport:
         """Read exports into the store, batch by batch; records that cannot be read are skipped and listed.
 
@@ -231,9 +307,12 @@ class ImportService:
         detects it. `room_id`: put everything into this room; refused for several exports, which are several chats.
         `timezone`: of exports with local times, the setting `time_zone` by default; the report says which was used.
         `day`: ISO date of the first line of an IRC log without dates. `resume`: continue an import of the same file
-        that broke off. `progress`: called for each export. Importing a file again adds nothing twice. Raise
-        `InvalidInput`, `StorageUnavailable`.
+        that broke off. `progress`: called for each export. Importing a file again adds nothing twice. `processes`: how
+        many processes link and store the messages; those of one room stay in their order in one process, so a single
+        room gains nothing. A database in memory has one. Raise `InvalidInput`, `StorageUnavailable`, `Unavailable`.
         """
+        if isinstance(processes, bool) or not isinstance(processes, int) or not 1 <= processes <= _MOST_PROCESSES:
+            raise InvalidInput(f"processes is {processes!r}; it must be a whole number from 1 to {_MOST_PROCESSES}.")
         asked = [paths] if isinstance(paths, str | Path) else list(paths)
         found = [file for path in asked for file in await asyncio.to_thread(self._find, path, format)]
         if not found:
@@ -244,24 +323,42 @@ class ImportService:
                 " gets a room of its own, or import them one at a time"
             )
         given = {"room_id": room_id, "timezone": timezone, "day": day, "local_zone": self._time_zone}
-        reports = []
-        for file in found:
-            export = await asyncio.to_thread(self._open, file.path, format, member=file.member, **given)
-            reports.append(await self._import(export, resume=resume, progress=progress))
+        reports: list[ImportReport] = []
+        opened: Any = nullcontext(self._messages) if processes == 1 else self._in_processes(processes)
+        async with opened as adding:
+            line = _Line(adding, _AHEAD * processes if processes > 1 else 0)
+            try:
+                seen = set[str]()
+                for file in found:
+                    export = await asyncio.to_thread(self._open, file.path, format, member=file.member, **given)
+                    if export.fingerprint in seen:
+                        await line.finish()
+                    seen.add(export.fingerprint)
+                    await self._import(export, line, reports, resume=resume, progress=progress)
+                await line.finish()
+            finally:
+                await line.drop()
         return _sum(reports)
 
-    async def _import(self, export: Export, *, resume: bool, progress: Progress | None) -> ImportReport:
+    async def _import(
+        self, export: Export, line: _Line, reports: list[ImportReport], *, resume: bool, progress: Progress | None
+    ) -> None:
+        """Read an export. Its report is appended when all of it is stored."""
         try:
             tally = _Tally()
-            resumed = resume and await self._resume(export, tally)
-            await self._read(export, progress, tally)
-            for room_id in tally.rooms:
-                await self._learn(room_id, tally)
+            reading = _Reading(export, tally, progress, resumed=resume and await self._resume(export, tally))
+            await self._read(reading, line)
         finally:
             await asyncio.to_thread(export.close)
+        await line.put(lambda: self._end(reading, reports))
+
+    async def _end(self, reading: _Reading, reports: list[ImportReport]) -> None:
+        export, tally = reading.export, reading.tally
+        for room_id in tally.rooms:
+            await self._learn(room_id, tally)
         async with self._storage.writing() as work:
             await work.progress.forget_import_position(tenant=self._tenant, source=export.fingerprint)
-        return _report(export, tally, self._clock.now(), resumed=resumed)
+        reports.append(_report(export, tally, self._clock.now(), resumed=reading.resumed))
 
     async def _resume(self, export: Export, tally: _Tally) -> bool:
         async with self._storage.reading() as work:
@@ -273,22 +370,30 @@ class ImportService:
         export.resume(position)
         return True
 
-    async def _read(self, export: Export, progress: Progress | None, tally: _Tally) -> None:
-        items = iter(export)
+    async def _read(self, reading: _Reading, line: _Line) -> None:
+        items = iter(reading.export)
         most = min(_BATCH, self._limits.batch_messages)
         while batch := await asyncio.to_thread(_next_batch, items, most):
-            messages = [message for item in batch if (message := self._message(item, tally)) is not None]
-            if messages:
-                tally.take(messages, await self._messages.add(messages, on_conflict="report"))
-            for item in batch:
-                if isinstance(item, Parsed) and item.deletes:
-                    await self._messages.delete(item.message.room_id, item.deletes)
-            await self._correct(batch)
-            for room_id in tally.listen(batch, {message.room_id for message in messages}):
-                await self._learn(room_id, tally)
-            await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})
-            if progress is not None:
-                progress(export.source.bytes_read, export.source.total_bytes, tally.read)
+            messages = [message for item in batch if (message := self._message(item, reading.tally)) is not None]
+            sent = _Sent(reading, batch, messages, line.add(messages), reading.export.source.bytes_read)
+            await line.put(partial(self._store_rest, sent), sent.report)
+            if any(isinstance(item, Parsed) and (item.deletes or item.corrected is not None) for item in batch):
+                await line.finish()  # What follows is linked with messages as they are now.
+
+    async def _store_rest(self, sent: _Sent) -> None:
+        """Wait until a batch is stored, and store what else it told and how far the export is read."""
+        batch, tally, export = sent.items, sent.reading.tally, sent.reading.export
+        if sent.report is not None:
+            tally.take(sent.messages, await sent.report)
+        for item in batch:
+            if isinstance(item, Parsed) and item.deletes:
+                await self._messages.delete(item.message.room_id, item.deletes)
+        await self._correct(batch)
+        for room_id in tally.listen(batch, {message.room_id for message in sent.messages}):
+            await self._learn(room_id, tally)
+        await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})
+        if sent.reading.progress is not None:
+            sent.reading.progress(sent.bytes_read, export.source.total_bytes, tally.read)
 
     async def _correct(self, batch: Sequence[Item]) -> None:
         """Correct links as in the store that the messages come from. A message that is not here any more has none, and

@@ -1,12 +1,12 @@
 """One tenant's view of roomlore, and opening it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import cached_property
 from typing import TypeVar, Unpack
 
-from roomlore.adapters.sql import connect
+from roomlore.adapters.sql import connect, is_in_memory
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput
@@ -22,7 +22,7 @@ from roomlore.services.contexts import ContextService, TuningService, UsageServi
 from roomlore.services.digest import DigestService, ReadingMarks
 from roomlore.services.digest.digest_service import DIGEST_TOKENS
 from roomlore.services.evaluation import EvaluationService
-from roomlore.services.imports import ImportService
+from roomlore.services.imports import Adding, ImportService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
@@ -38,6 +38,7 @@ from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.wiring.doctor import diagnose
+from roomlore.wiring.import_processes import Given, import_processes
 from roomlore.wiring.resources import Closing, Own, OwnBackends, Resources, make_resources
 
 _Search = TypeVar("_Search", bound=Searching)
@@ -190,14 +191,33 @@ class Lore:
         return ImportService(
             tenant=self.tenant,
             storage=shared.storage,
-            messages=self._messages(self._ingest(shared.imports_due)),
+            messages=self._importing,
             links=self.links,
             clock=shared.clock,
             limits=shared.limits,
             find_exports=find_exports,
             open_export=open_import,
             time_zone=shared.settings.search.zone.key,
+            in_processes=self._in_processes,
         )
+
+    @cached_property
+    def _importing(self) -> MessageService:
+        return self._messages(self._ingest(self._resources.imports_due))
+
+    def _in_processes(self, count: int) -> AbstractAsyncContextManager[Adding]:
+        shared = self._resources
+        if is_in_memory(shared.url):
+            return nullcontext(self._importing)
+        given = Given(
+            url=shared.url,
+            tenant=self.tenant,
+            encoding=shared.settings.context.token_encoding,
+            room_cache_bytes=shared.rooms.size_bytes,
+            embedding=shared.indexing.embedder is not None,
+            quotas=shared.settings.quotas.limits(),
+        )
+        return import_processes(count, given=given, due=shared.imports_due, telemetry=shared.telemetry)
 
     @cached_property
     def tuning(self) -> TuningService:

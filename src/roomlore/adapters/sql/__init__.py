@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from roomlore.adapters.sql.store import SqlStorage, connect
+    from roomlore.adapters.sql.store import SqlStorage, connect, is_in_memory
 
-__all__ = ["SqlStorage", "connect"]
+__all__ = ["SqlStorage", "connect", "is_in_memory"]
 
 
 def __getattr__(name: str) -> Any:

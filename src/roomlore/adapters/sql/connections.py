@@ -1,9 +1,10 @@
 """The pool of connections of one database, and connections to PostgreSQL."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from sqlalchemy import Dialect
@@ -35,6 +36,14 @@ class Source(Protocol[C]):
         """Release what the connections shared."""
 
 
+@cache
+def _pipelines() -> bool:
+    """Return True if the installed libpq has pipelines, as it does from version 14 on."""
+    from psycopg import AsyncPipeline
+
+    return AsyncPipeline.is_supported()
+
+
 class PostgresConnection:
     """psycopg 3, with server-side prepared statements after a few uses."""
 
@@ -43,21 +52,44 @@ class PostgresConnection:
         self._driver: psycopg.AsyncConnection[Any] = pooled.driver_connection  # type: ignore[assignment]
         self.dialect = dialect
         self.interrupted = False
+        self._to_begin = False
+        self._pipelines = _pipelines()
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled = statement.on(self.dialect)
         with self._call():
-            cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
-            return await cursor.fetchall() if cursor.description else []
+            async with self._driver.pipeline() if self._to_begin and self._pipelines else nullcontext():
+                await self._begin()
+                cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
+            return await cursor.fetchall() if compiled.answers or cursor.description else []
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
         with self._call():
+            await self._begin()
             async with self._driver.cursor() as cursor:
                 await cursor.executemany(statement.on(self.dialect).sql, rows)
 
     async def run(self, sql: str) -> None:
         with self._call():
-            await self._driver.execute(sql.encode())
+            if sql == "BEGIN":
+                self._to_begin = True  # It goes with the first statement.
+            elif self._to_begin and sql in ("COMMIT", "ROLLBACK"):
+                self._to_begin = False
+            else:
+                await self._begin()
+                await self._driver.execute(sql.encode())
+
+    async def _begin(self) -> None:
+        """Begin the transaction that `run` was asked for."""
+        if self._to_begin:
+            self._to_begin = False
+            await self._driver.execute(b"BEGIN")
+
+    @asynccontextmanager
+    async def together(self) -> AsyncIterator[None]:
+        with self._call():
+            async with self._driver.pipeline() if self._pipelines else nullcontext():
+                yield
 
     @contextmanager
     def _call(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,7 +40,7 @@ from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageD
 class Compiled:
     """SQL of one engine, with the names of its parameters in order and the values of the constant ones.
 
-    `reads`: True if it only reads. `brief`: True if it is a write of a few rows.
+    `reads`: True if it only reads. `brief`: True if it is a write of a few rows. `answers`: True if it returns rows.
     """
 
     sql: str
@@ -48,6 +48,7 @@ class Compiled:
     fixed: Mapping[str, Any]
     reads: bool
     brief: bool
+    answers: bool
 
     def bind(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
         fixed = self.fixed
@@ -79,7 +80,8 @@ def _compile(statement: ClauseElement, dialect: Dialect, brief: bool) -> Compile
     assert isinstance(compiled, SQLCompiler)
     names = tuple(compiled.positiontup or ())
     fixed = {name: compiled.binds[name].value for name in names if not compiled.binds[name].required}
-    return Compiled(compiled.string, names, fixed, isinstance(statement, SelectBase), brief)
+    reads = isinstance(statement, SelectBase)
+    return Compiled(compiled.string, names, fixed, reads, brief, reads or bool(compiled.effective_returning))
 
 
 class _Among(FunctionElement[Any]):
@@ -297,6 +299,12 @@ class Connection(Protocol):
 
     async def run(self, sql: str) -> None:
         """Run a constant SQL text."""
+
+    def together(self) -> AbstractAsyncContextManager[None]:
+        """Send the statements of the block without waiting for each, where the database can.
+
+        Errors of those that return no rows are raised by the next that does, or at the end of the block.
+        """
 
     @property
     def interrupted(self) -> bool:

@@ -8,7 +8,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -154,6 +154,9 @@ class SqliteConnection:
             except sqlite3.OperationalError as error:
                 self._check_is_worth_another_try(error, sql)
         return await self._patiently(fetched, stops=compiled.reads)
+
+    def together(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
         sql, rows = statement.on(self.dialect).sql, list(rows)

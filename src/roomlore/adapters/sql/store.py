@@ -285,6 +285,12 @@ def file_of(url: URL) -> Path | None:
     return Path(str(url.database))
 
 
+def is_in_memory(url: str) -> bool:
+    """Return True if no other process can see the database at this URL."""
+    parsed = parse(url)
+    return parsed.drivername in _SQLITE_NAMES and (_is_in_memory(parsed) or bool(parsed.query))
+
+
 def _is_in_memory(url: URL) -> bool:
     return url.database in (None, "", ":memory:")
 

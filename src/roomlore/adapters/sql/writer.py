@@ -200,15 +200,16 @@ class MessageWriting(WithWords):
             message_rows, feature_rows, spelled = self._rows_of(room, entries)
         else:
             message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows_of, room, entries)
-        await self._sql.many(_ADD_MESSAGES, message_rows)
-        await self._sql.many(_ADD_FEATURES, feature_rows)
-        await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
-        await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
-        words = sum(one.length for one in spelled)
-        stored = await self._step(room, entries[-1], added=len(entries), more=len(entries), words=words, linked=linked)
-        if stored.next_arrival != entries[-1].message.arrival + 1:
-            raise Conflict(f"The room's next arrival is not {entries[0].message.arrival}: read the room again.")
-        await self._index.add(room, spelled, revision=stored.revision)
+        words, count = sum(one.length for one in spelled), len(entries)
+        async with self._sql.together():
+            await self._sql.many(_ADD_MESSAGES, message_rows)
+            await self._sql.many(_ADD_FEATURES, feature_rows)
+            await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
+            await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
+            stored = await self._step(room, entries[-1], added=count, more=count, words=words, linked=linked)
+            if stored.next_arrival != entries[-1].message.arrival + 1:
+                raise Conflict(f"The room's next arrival is not {entries[0].message.arrival}: read the room again.")
+            await self._index.add(room, spelled, revision=stored.revision)
         return stored
 
     async def replace(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:

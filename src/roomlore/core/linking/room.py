@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class RoomState:
         self.model = model
         self.participants = Participants.of(participants)
         self.entries: deque[Entry] = deque(maxlen=WINDOW)
+        self._sizes: deque[int] = deque(maxlen=WINDOW)
         self._entry_bytes = 0
         for entry in entries:
             self.take_in(entry)
@@ -86,14 +88,17 @@ class RoomState:
     def take_in(self, entry: Entry) -> None:
         """Append an entry, and drop the oldest if there are more than `WINDOW`."""
         if len(self.entries) == WINDOW:
-            self._entry_bytes -= _bytes_of(self.entries[0])
+            self._entry_bytes -= self._sizes[0]
+        size = _bytes_of(entry)
         self.entries.append(entry)
-        self._entry_bytes += _bytes_of(entry)
+        self._sizes.append(size)
+        self._entry_bytes += size
 
     def swap(self, place: int, entry: Entry) -> None:
         """Replace the entry at this index."""
-        self._entry_bytes += _bytes_of(entry) - _bytes_of(self.entries[place])
-        self.entries[place] = entry
+        size = _bytes_of(entry)
+        self._entry_bytes += size - self._sizes[place]
+        self.entries[place], self._sizes[place] = entry, size
 
     @property
     def rests(self) -> bool:
@@ -138,7 +143,9 @@ class RoomState:
 
     def last(self, count: int) -> list[Entry]:
         """Return the newest `count` entries, in order of arrival."""
-        return [self.entries[place] for place in range(max(0, len(self.entries) - count), len(self.entries))]
+        newest = list(islice(reversed(self.entries), count))
+        newest.reverse()
+        return newest
 
     def begin(
         self, targets: Iterable[Entry], waiting: Iterable[Entry], corrected: Mapping[int, int | None] | None = None

@@ -128,11 +128,18 @@ def stemmed(word: str) -> str:
 def _lean(text: str) -> float:
     """Return how far a text leans to Latin letters or to others; links, names called, code and Latin words
     of two letters, as "ok" or "XL", say nothing of that."""
-    text = _CALLED.sub(" ", text)
-    plain = " ".join([run for run in _LATIN_RUN.findall(text) if not (_CODE.search(run) or _URL.match(run))])
-    latin = sum(len(word) > 2 for word in _TOKEN.findall(plain))
+    text = _CALLED.sub(" ", text) if "@" in text else text
+    latin = sum(map(_latin_words, _LATIN_RUN.findall(text)))
     other = 0.0 if text.isascii() else 0.6 * len(SYLLABIC.findall(text)) + 0.2 * len(_OTHER_LETTERS.findall(text))
     return (other - latin) / (other + latin + 1.0)
+
+
+@lru_cache(maxsize=1 << 15)
+def _latin_words(run: str) -> int:
+    """Return how many words of three letters and more a run without a blank has, 0 for a link or code."""
+    if _CODE.search(run) or _URL.match(run):
+        return 0
+    return sum(len(word) > 2 for word in _TOKEN.findall(run))
 
 
 def _measures(text: str, length: float) -> tuple[float, ...]:
@@ -140,7 +147,7 @@ def _measures(text: str, length: float) -> tuple[float, ...]:
         math.log1p(length),
         math.log1p(len(text)) / 2,
         "?" in text or "？" in text,
-        _URL.search(text) is not None,
+        ("http" in text or "www." in text) and _URL.search(text) is not None,
         _CODE.search(text) is not None,
         text.rstrip().endswith(_TRAILS),
         _SMILE.search(text) is not None,
@@ -350,6 +357,8 @@ class RoomWindow:
 
     def agents(self, named: Iterable[str], within: int = REACH) -> int:
         """Return how many of these people are agents that spoke in the last `within` entries."""
+        if not self._agents:
+            return 0
         return sum(self._agents.get(name, _NEVER) >= self.pushed - within for name in named)
 
     def spoke_agent(self) -> bool:

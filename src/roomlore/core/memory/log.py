@@ -359,7 +359,7 @@ def _kind(character: str) -> str:
 def _cut(kind: str, run: list[str]) -> list[str]:
     if kind == "other":
         return run
-    return segment("".join(run)) if kind == "han" else ["".join(run)]
+    return list(segment("".join(run))) if kind == "han" else ["".join(run)]
 
 
 def _shared(one: Iterable[str], other: Iterable[str]) -> int:

@@ -1,6 +1,6 @@
 """Messages: added, changed, found, and exported."""
 
-from roomlore.services.messages.ingest import AllDue, Due, Ingest, RoomCache, VectorsDue
+from roomlore.services.messages.ingest import AllDue, Due, Ingest, RoomCache, VectorsDue, by_room, report_of
 from roomlore.services.messages.message_service import MessageService, OnConflict
 from roomlore.services.messages.search import FactsCache, MessageSearch, RoomsSearch, Searching
 
@@ -16,4 +16,6 @@ __all__ = [
     "RoomsSearch",
     "Searching",
     "VectorsDue",
+    "by_room",
+    "report_of",
 ]

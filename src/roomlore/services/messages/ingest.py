@@ -14,7 +14,7 @@ from roomlore.core.intake import Intake, sort_out
 from roomlore.core.linking.calibration import Calibration
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
-from roomlore.core.models import Entry, Link, Message, Room
+from roomlore.core.models import AddReport, Entry, Link, Message, Room
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import TokenCounter
@@ -372,6 +372,23 @@ class Ingest:
         return plans
 
 
+def by_room(messages: Iterable[Message]) -> dict[str, list[Message]]:
+    """Return the messages of each room, in their order."""
+    rooms: dict[str, list[Message]] = {}
+    for message in messages:
+        rooms.setdefault(message.room_id, []).append(message)
+    return rooms
+
+
+def report_of(plans: Sequence[Plan]) -> AddReport:
+    """Return what became of the batches that were planned so."""
+    return AddReport(
+        added=tuple(message.id for plan in plans for message in plan.intake.fresh),
+        duplicates=tuple(message_id for plan in plans for message_id in plan.intake.duplicates),
+        conflicts=tuple(message_id for plan in plans for message_id in plan.intake.conflicts),
+    )
+
+
 async def in_thread_if_large(size: int, work: Callable[[], T]) -> T:
     """Return the result of the work. It runs in a thread unless it is small enough not to delay others. `size` in
     characters."""
@@ -383,12 +400,13 @@ def weight(messages: Iterable[Message]) -> int:
 
     It accepts unchecked input.
     """
-    return sum(_MESSAGE + _length(getattr(one, "text", "")) + _length_beside(one) for one in messages)
-
-
-def _length_beside(message: Message) -> int:
-    metadata = getattr(message, "metadata", None)
-    return sum(map(_length, metadata.values())) if isinstance(metadata, Mapping) else 1
+    size = 0
+    for one in messages:
+        text, metadata = getattr(one, "text", ""), getattr(one, "metadata", None)
+        size += _MESSAGE + (len(text) if isinstance(text, str) else 1)
+        if metadata and isinstance(metadata, Mapping):
+            size += sum(map(_length, metadata.values()))
+    return size
 
 
 def _length(value: object) -> int:

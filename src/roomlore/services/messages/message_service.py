@@ -19,7 +19,7 @@ from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.messages.ingest import Ingest, Plan, VectorsDue, in_thread_if_large, weight
+from roomlore.services.messages.ingest import Ingest, VectorsDue, by_room, in_thread_if_large, report_of, weight
 from roomlore.services.messages.search import AskedAt, Filters, MessageSearch, RoomsSearch
 
 OnConflict = Literal["raise", "report"]
@@ -74,10 +74,7 @@ class MessageService:
         if on_conflict not in ("raise", "report"):
             raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r}.")
         await in_thread_if_large(weight(batch), lambda: check(batch, self._limits))
-        by_room: dict[str, list[Message]] = {}
-        for message in batch:
-            by_room.setdefault(message.room_id, []).append(message)
-        report = _report(await self._ingest.add(by_room, strict=on_conflict == "raise"))
+        report = report_of(await self._ingest.add(by_room(batch), strict=on_conflict == "raise"))
         self._telemetry.count("roomlore_messages_added_total", len(report.added))
         return report
 
@@ -278,11 +275,3 @@ class MessageService:
     async def _lock(self, work: UnitOfWork, room_id: str) -> None:
         await self._require_room(work, room_id)
         await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
-
-
-def _report(plans: Sequence[Plan]) -> AddReport:
-    return AddReport(
-        added=tuple(message.id for plan in plans for message in plan.intake.fresh),
-        duplicates=tuple(message_id for plan in plans for message_id in plan.intake.duplicates),
-        conflicts=tuple(message_id for plan in plans for message_id in plan.intake.conflicts),
-    )

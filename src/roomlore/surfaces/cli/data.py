@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -215,6 +216,8 @@ def _advice(standing: IndexStatus) -> str:
 
 
 _NAMED_BAD = 20
+_LARGE_BYTES = 32 * 1024 * 1024
+_MOST_PROCESSES = 16
 _LEFT = "The messages are in; {command} makes the vectors that are left."
 
 Advance = Callable[[int, int, int], None]
@@ -238,6 +241,13 @@ def import_(
     resume: Annotated[
         bool, typer.Option(help="Go on where an import of this file was broken off, or begin again.")
     ] = True,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            help="How many processes link and store the messages; by default one for each processor if the exports have"
+            " 32 MiB and more, else 1."
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="The report as JSON; it names up to 1,000 skipped lines.")
     ] = False,
@@ -250,7 +260,14 @@ def import_(
         nonlocal imported
         with _bar(", ".join(path.name for path in paths)) as advance:
             report = await lore.imports.run(
-                paths, format=form, room_id=room, timezone=timezone, day=day, resume=resume, progress=advance
+                paths,
+                format=form,
+                room_id=room,
+                timezone=timezone,
+                day=day,
+                resume=resume,
+                progress=advance,
+                processes=_processes(paths) if processes is None else processes,
             )
         imported = True
         _tell(report, as_json=as_json)
@@ -264,6 +281,13 @@ def import_(
             return
         typer.echo(say("Stopped. The same command goes on from here."), err=True)
         raise typer.Exit(INTERRUPTED) from stop
+
+
+def _processes(paths: Sequence[Path]) -> int:
+    """Return how many processes read these exports; starting them takes longer than to read a small one."""
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+    large = sum(file.stat().st_size for file in files) >= _LARGE_BYTES
+    return min(os.cpu_count() or 1, _MOST_PROCESSES) if large else 1
 
 
 async def _index(lore: Lore) -> None:

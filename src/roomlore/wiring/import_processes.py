@@ -1,0 +1,220 @@
+"""Processes that link and store the messages of an import. Each has rooms of its own, so that a room keeps its order.
+
+A process is an interpreter of its own that reads pickled batches from its standard input and answers on its standard
+output. It ends when its input does, also if this process was killed.
+"""
+
+import asyncio
+import gc
+import os
+import pickle
+import signal
+import struct
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any, Literal
+
+from roomlore.adapters.inprocess import InProcessJobs, SystemClock
+from roomlore.adapters.sql import connect
+from roomlore.adapters.telemetry import PrometheusTelemetry
+from roomlore.adapters.tokens import EncodingTokens
+from roomlore.adapters.weights import load_link_model
+from roomlore.core.errors import RoomloreError, Unavailable
+from roomlore.core.models import AddReport, Message
+from roomlore.core.quotas import Quotas
+from roomlore.ports.coordination import Telemetry
+from roomlore.services.extraction import RepliesImported
+from roomlore.services.imports import Adding
+from roomlore.services.messages import AllDue, Due, Ingest, RoomCache, VectorsDue, by_room, report_of
+from roomlore.services.quotas import QuotaKeeper
+
+_SIZE = struct.Struct(">Q")
+_COLLECT_FROM = 100_000
+"""Objects: messages make no cycles, and looking for them takes 3 % of the time."""
+_PROGRAM = "from roomlore.wiring.import_processes import main; main()"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a process needs to know. `embedding`: True if vectors are made of the messages.
+    `quotas`: of a tenant that has none of its own."""
+
+    url: str
+    tenant: str
+    encoding: str
+    room_cache_bytes: int
+    embedding: bool
+    quotas: Quotas
+
+
+class _Process:
+    """One of the processes. It works on one batch after another."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._asked: deque[asyncio.Future[AddReport]] = deque()
+        self._ended: Unavailable | None = None
+        self._listening = asyncio.create_task(self._listen())
+        self.waiting = 0
+        """The messages that it was given and has not stored yet."""
+
+    @classmethod
+    async def start(cls, given: Given) -> "_Process":
+        arguments = (sys.executable, "-c", _PROGRAM)
+        pipe = asyncio.subprocess.PIPE
+        self = cls(await asyncio.create_subprocess_exec(*arguments, stdin=pipe, stdout=pipe))
+        await self._send(given)
+        return self
+
+    async def add(self, messages: Sequence[Message]) -> AddReport:
+        if self._ended is not None:
+            raise self._ended
+        asked: asyncio.Future[AddReport] = asyncio.get_running_loop().create_future()
+        self._asked.append(asked)
+        self.waiting += len(messages)
+        try:
+            await self._send(messages)
+            return await asked
+        finally:
+            self.waiting -= len(messages)
+
+    async def end(self) -> None:
+        """Let it end by itself."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
+        await self._listening
+
+    async def kill(self) -> None:
+        """End it at once; the database undoes the batch that it was storing."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+        await self._listening
+
+    async def _send(self, value: Any) -> None:
+        """Send a value. If the process has ended, `_listen` says so."""
+        assert self._process.stdin is not None
+        with suppress(ConnectionError):
+            self._process.stdin.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+            await self._process.stdin.drain()
+
+    async def _listen(self) -> None:
+        assert self._process.stdout is not None
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                (size,) = _SIZE.unpack(await self._process.stdout.readexactly(_SIZE.size))
+                answer = pickle.loads(await self._process.stdout.readexactly(size))  # noqa: S301  # of our own process
+                asked = self._asked.popleft()
+                if asked.done():
+                    continue
+                if isinstance(answer, RoomloreError):
+                    asked.set_exception(answer)
+                else:
+                    asked.set_result(answer)
+        code = await self._process.wait()
+        self._ended = Unavailable(f"A process of the import ended ({code}). Import again: it goes on from here.")
+        for asked in self._asked:
+            if not asked.done():
+                asked.set_exception(self._ended)
+
+
+class _Processes:
+    """Divides batches among processes. A room goes to the process that has the least to do when it first appears."""
+
+    def __init__(self, processes: Sequence[_Process], due: Due, telemetry: Telemetry) -> None:
+        self._processes = processes
+        self._due = due
+        self._telemetry = telemetry
+        self._homes: dict[str, _Process] = {}
+
+    async def add(self, messages: Sequence[Message], *, on_conflict: Literal["report"]) -> AddReport:
+        shares: dict[_Process, list[Message]] = {}
+        for room_id, its in by_room(messages).items():
+            share = shares.setdefault(self._home(room_id, shares), [])
+            share += its
+        reports = await asyncio.gather(*(process.add(share) for process, share in shares.items()))
+        self._due.announce()
+        added = tuple(one for report in reports for one in report.added)
+        self._telemetry.count("roomlore_messages_added_total", len(added))
+        return AddReport(
+            added=added,
+            duplicates=tuple(one for report in reports for one in report.duplicates),
+            conflicts=tuple(one for report in reports for one in report.conflicts),
+        )
+
+    def _home(self, room_id: str, shares: dict[_Process, list[Message]]) -> _Process:
+        home = self._homes.get(room_id)
+        if home is None:
+            home = min(self._processes, key=lambda one: one.waiting + len(shares.get(one, ())))
+            self._homes[room_id] = home
+        return home
+
+
+@asynccontextmanager
+async def import_processes(count: int, *, given: Given, due: Due, telemetry: Telemetry) -> AsyncIterator[Adding]:
+    """Open processes that add messages. `due`: the work that is requested once they are stored."""
+    processes: list[_Process] = []
+    try:
+        for _ in range(count):
+            processes.append(await _Process.start(given))  # noqa: PERF401  # those that started are ended
+        yield _Processes(processes, due, telemetry)
+    except BaseException:
+        await asyncio.gather(*(one.kill() for one in processes))
+        raise
+    await asyncio.gather(*(one.end() for one in processes))
+
+
+def main() -> None:
+    """Add the batches that arrive on standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    told = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not come between the answers
+    gc.freeze()
+    gc.set_threshold(_COLLECT_FROM)
+    asyncio.run(_serve(sys.stdin.buffer, told))
+
+
+async def _serve(asked: IO[bytes], told: IO[bytes]) -> None:
+    read = partial(pickle.load, asked)
+    given: Given = await asyncio.to_thread(read)
+    storage = await connect(given.url)
+    try:
+        ingest = _ingest(given, storage)
+        while True:
+            try:
+                batch: Sequence[Message] = await asyncio.to_thread(read)
+            except EOFError:
+                return
+            answer = pickle.dumps(await _added(ingest, batch), pickle.HIGHEST_PROTOCOL)
+            told.write(_SIZE.pack(len(answer)) + answer)
+            told.flush()
+    finally:
+        await storage.close()
+
+
+async def _added(ingest: Ingest, batch: Sequence[Message]) -> AddReport | RoomloreError:
+    try:
+        return report_of(await ingest.add(by_room(batch), strict=False))
+    except RoomloreError as error:
+        return error
+
+
+def _ingest(given: Given, storage: Any) -> Ingest:
+    clock = SystemClock()
+    telemetry = PrometheusTelemetry(clock)
+    vectors = VectorsDue(embedding=given.embedding, jobs=InProcessJobs(telemetry=telemetry))
+    return Ingest(
+        tenant=given.tenant,
+        storage=storage,
+        model=load_link_model(),
+        tokens=EncodingTokens(given.encoding),
+        clock=clock,
+        rooms=RoomCache(size_bytes=given.room_cache_bytes, telemetry=telemetry),
+        due=AllDue(vectors, RepliesImported(clock=clock)),
+        quotas=QuotaKeeper(storage=storage, clock=clock, telemetry=telemetry, usual=given.quotas),
+    )
