@@ -70,9 +70,13 @@ class Commands(UserDict[str, Any]):
         return self.data[name]
 
     def listed(self) -> "Commands":
-        """Return commands with their names and help only, which need no import."""
-        known = _descriptions()
-        return Commands({name: self._prepared(TyperCommand(name, help=known[name])) for name in self})
+        """Return commands with their names and help only, which need no import. One without a description is
+        imported."""
+        return Commands({name: self._described(name) for name in self})
+
+    def _described(self, name: str) -> Any:
+        said = _descriptions().get(name)
+        return self[name] if said is None else self._prepared(TyperCommand(name, help=said))
 
     def _prepared(self, command: Any) -> Any:
         if self.prepare is not None:
