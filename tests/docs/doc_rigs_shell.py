@@ -136,6 +136,13 @@ def workers(page: Page):
     assert "status      waiting" in told
 
 
+@rig("docs/how-to/scaling.md")
+def scaling(page: Page):
+    """Fewer partitions than a reader takes: each is made for every table and index."""
+    page.instead |= {"postgresql://roomlore@db/roomlore": page.fixture("postgres_url"), "64": "4"}
+    yield
+
+
 async def failed_work(database: str, own: str) -> None:
     async def fails(steps, arguments):
         raise roomlore.Unavailable("The disk is full.")
