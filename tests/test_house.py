@@ -31,7 +31,7 @@ _LONG = 60
 VAGUE = {"utils", "helpers", "manager", "base", "common", "misc"}
 SERVICES = (
     *("messages", "links", "context", "rooms", "keys", "imports", "tuning", "usage", "evaluation"),
-    *("index", "sessions", "models", "memories", "replies", "recall", "jobs", "privacy"),
+    *("index", "sessions", "models", "memories", "replies", "recall", "jobs", "privacy", "quotas", "archives"),
 )
 
 

@@ -1,6 +1,7 @@
 """Scores of facts: what counts, what does not, and what is the same every time."""
 
 import time
+from statistics import median
 
 import numpy as np
 import pytest
@@ -115,11 +116,18 @@ def test_a_text_says_as_much_in_either_language():
     assert amount("café Москва") == 2
 
 
-def test_a_hundred_facts_take_less_than_ten_milliseconds_of_a_processor():
+def test_a_hundred_facts_take_a_few_times_as_long_as_a_hundred_thousand_squares():
+    """Both are timed in turns, so that a busy processor slows both."""
     memories = [fact(n, f"On day {n} she spoke of tea, 说了第{n}次旅行 and of place {n % 7}") for n in range(100)]
-    took = []
+    recalls, squares = [], []
     for n in range(30):
-        started = time.process_time()
-        recall(FactSet(memories, count=count), [f"What did she say of place {n % 7}, 旅行？"])
-        took.append(time.process_time() - started)
-    assert sorted(took)[15] < 0.010
+        question = f"What did she say of place {n % 7}, 旅行？"
+        recalls.append(seconds(lambda: recall(FactSet(memories, count=count), [question])))  # noqa: B023 - called now
+        squares.append(seconds(lambda: sum(n * n for n in range(100_000))))
+    assert median(recalls) < 4 * median(squares)
+
+
+def seconds(does) -> float:
+    began = time.process_time()
+    does()
+    return time.process_time() - began

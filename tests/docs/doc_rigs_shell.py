@@ -1,14 +1,17 @@
 """Rigs of the pages that are followed in a shell."""
 
 import json
+from datetime import timedelta
 
 from doc_page import Page
 from doc_rigs import rig
 from doc_rooms import DEERFLOW, MEM0, TELEGRAM, evolved_once, said
 
 import roomlore
+from roomlore import Message
 from roomlore.adapters.dbos import open_dbos
 from roomlore.ports.durable import work_name
+from roomlore.ports.storage import Archive
 from roomlore.testing.embedding import EmbeddingServer, HashEmbedder
 from roomlore.testing.loopback import on_a_thread
 from roomlore.testing.model_server import Says, serve_models
@@ -70,6 +73,33 @@ def first_page(page: Page, group: str, instead: dict[str, str]):
 def database(page: Page):
     page.open()
     yield
+
+
+@rig("docs/how-to/quotas.md")
+def quotas(page: Page):
+    page.open()
+    yield
+    assert "50,000" in page.printed[-1]
+
+
+@rig("docs/how-to/retention.md")
+def retention(page: Page):
+    """Two rooms whose messages are two years old."""
+    folder = page.folder / "archives"
+    lore = page.open(archive_folder=str(folder))
+    for room in ("team", "tea"):
+        sent_at = lore.now() - timedelta(days=730)
+        message = Message(id="1", room_id=room, sender_id="anna", text=f"Hello {room}", sent_at=sent_at)
+        page.wait(lore.messages.add(message))
+    page.instead["/var/lib/roomlore/archives"] = str(folder)
+
+    def kept(room: str) -> Archive:
+        return page.wait(lore.archives.kept(room))[0]
+
+    page.instead |= {"ARCHIVE_ID": lambda: kept("tea").archive_id, "FILE": lambda: kept("team").file}
+    yield
+    assert page.wait(lore.archives.kept()) == []
+    assert "Hello team" in page.shell("roomlore --db old.db search team Hello")
 
 
 @rig("docs/how-to/facts.md")

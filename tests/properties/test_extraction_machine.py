@@ -98,7 +98,7 @@ class Summaries:
         self.went = "kept"
         self.asked = 0
 
-    async def of(self, conversation: str) -> Extracted:
+    async def of(self, conversation: str, tenant: str) -> Extracted:
         self.asked += 1
         if self.went == "fallback":
             return Extracted("对话摘要: 好", "fallback", raw_answer=conversation)

@@ -254,6 +254,10 @@ class QuotaService:
         self._clock = clock
         self._keeper = keeper
 
+    async def admit(self) -> None:
+        """Count a request of the tenant. Raise `QuotaExceeded` if it may send no more in this minute."""
+        await self._keeper.admit(self._tenant)
+
     async def standing(self, tenant: str | None = None) -> list[Standing]:
         """Return how much of each limit the tenant has used, by default this one."""
         return await self._keeper.standings(tenant or self._tenant)

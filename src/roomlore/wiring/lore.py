@@ -320,10 +320,6 @@ class Lore:
         """Return the same for another tenant, on the same connections."""
         return Lore(self._resources, tenant)
 
-    async def admit(self) -> None:
-        """Count a request of this tenant. Raise `QuotaExceeded` if it may send no more in this minute."""
-        await self._resources.quotas.admit(self.tenant)
-
     def now(self) -> datetime:
         """Return the current time by roomlore's clock (aware, UTC)."""
         return self._resources.clock.now()

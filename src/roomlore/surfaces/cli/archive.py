@@ -67,7 +67,7 @@ def _line(one: Archive) -> list[str]:
 def restore(
     ctx: typer.Context,
     archive_id: Annotated[
-        str | None, typer.Argument(metavar="ARCHIVE_ID", help="The id that `archive list` shows.")
+        str | None, typer.Argument(metavar="[ARCHIVE_ID]", help="The id that `archive list` shows.")
     ] = None,
     room: Annotated[str | None, typer.Option(help="All archives of this room.")] = None,
     as_json: AsJson = False,

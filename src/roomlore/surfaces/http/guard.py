@@ -125,7 +125,7 @@ class Guard:
         try:
             caller = scope["state"]["caller"] = await self._admitted.identify(lore, scope)
             if scope["path"] not in _UNCOUNTED:
-                await caller.lore.admit()
+                await caller.lore.quotas.admit()
         except problems.Refused as refused:
             if is_console(scope["path"]):
                 return to_sign_in(scope)
