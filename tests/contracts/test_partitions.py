@@ -4,7 +4,8 @@ import asyncio
 import itertools
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 import roomlore
 from forget_rig import ENGLISH, NOW, ROOM, fill
 from roomlore import Lore, Message, Settings
-from roomlore.adapters.sql import SqlStorage, connect, integrity, partitions, people
+from roomlore.adapters.sql import SqlStorage, archives, connect, integrity, partitions, people
 from roomlore.adapters.sql.connections import PostgresConnection
 from roomlore.adapters.sql.engine import Statement
 from roomlore.adapters.sql.partitions import Copied, abandon, partition
@@ -64,10 +65,11 @@ FROM pg_stat_xact_user_tables
 _ACROSS = {
     people._ROOMS_OF: "forgetting a person asks for each of their rooms if others speak there",
     people._SAID_BY_OTHERS: "forgetting a person compares their texts with those of others in all rooms",
+    archives._ROOMS_DUE: "archiving asks which rooms have old messages",
     **{people._page(table, after=False): "forgetting a person looks through every row" for table in _PARTITIONED},
     **dict.fromkeys(integrity._ORPHAN_ROWS.values(), "verify looks for rows without a message in all rooms"),
 }
-"""Statements that read several rooms by what they are asked for. All are of forgetting and of checks."""
+"""Statements that read several rooms by what they are asked for. All are of forgetting, archiving and checks."""
 
 
 class Reads:
@@ -124,15 +126,20 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
             await found.explain(self, statement, row)
         await many(self, statement, rows)
 
+    def one_by_one(_: PostgresConnection) -> AbstractAsyncContextManager[None]:
+        """In a pipeline, a statement is explained before those that it follows have run."""
+        return nullcontext()
+
     with monkeypatch.context() as patched:
         patched.setattr(PostgresConnection, "fetch", fetch_explained)
         patched.setattr(PostgresConnection, "many", many_explained)
+        patched.setattr(PostgresConnection, "together", one_by_one)
         yield found
 
 
 @pytest.fixture
-async def lore(partitioned_url: str) -> AsyncIterator[Lore]:
-    settings = Settings(durable_work="process", vectors="sql")
+async def lore(partitioned_url: str, tmp_path: Path) -> AsyncIterator[Lore]:
+    settings = Settings(durable_work="process", vectors="sql", archive_folder=str(tmp_path), quota_messages_kept=10_000)
     async with roomlore.open(partitioned_url, settings=settings, embedder=HashEmbedder(), background=False) as opened:
         yield opened
 
@@ -179,6 +186,8 @@ async def test_every_statement_of_one_room_reads_one_partition(lore, monkeypatch
         await lore.sessions.messages(ENGLISH.user_id)
         await lore.sessions.query_context(ENGLISH.user_id)
         await lore.recall.memory_prompt([f"group:{ROOM}"], [ConversationMessage("user", "who waters the garden?")])
+        assert (await lore.archives.run(days=0)).messages > 60
+        await lore.archives.restore(room_id=ROOM)
         await lore.privacy.verify()
         await lore.privacy.forget(ENGLISH.user_id)
     assert len(found.most) > 80, "the verbs above run this many statements on these tables"
