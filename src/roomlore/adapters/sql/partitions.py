@@ -2,7 +2,8 @@
 
 A new database gets them when it is made. An existing one is copied, room after room, while others read and write it:
 triggers repeat every change of a copied row in the copy. A short transaction that locks the tables then puts the copy
-in their place. A row of the table `partitioning` says how far the copy is, so it can be stopped and continued.
+in their place. Rows of the table `partitioning` say how far the copy of each room is, so it can be stopped and
+continued.
 """
 
 import asyncio
@@ -55,9 +56,12 @@ END $$
 
 _PROGRESS = """
 CREATE TABLE partitioning (
-    kind TEXT PRIMARY KEY, parts BIGINT NOT NULL, owner BIGINT NOT NULL, place BIGINT NOT NULL, last_copy XID8
+    kind TEXT, owner BIGINT, place BIGINT NOT NULL, parts BIGINT, last_copy XID8, PRIMARY KEY (kind, owner)
 )
 """
+# One row for each owner, a room or a scope, whose copy has begun: `place` is where it ends. The row of owner 0 has the
+# number of partitions, and in `place` the highest owner. Keys are given before a transaction commits, so that an owner
+# may appear below the highest one: a single mark would pass it by.
 # Writers hold this lock from their first change of a room to their commit, and the copy of a part of the room holds it
 # exclusively. So nothing of a room changes between the reading and the writing of a part.
 _LOCKS = {"room": 7266714, "scope": 7266715}
@@ -67,8 +71,8 @@ DECLARE its {table}%%ROWTYPE; copied partitioning%%ROWTYPE;
 BEGIN
     IF TG_OP = 'DELETE' THEN its := OLD; ELSE its := NEW; END IF;
     PERFORM pg_advisory_xact_lock_shared({lock}, hashint8(its.{owner}));
-    SELECT * INTO copied FROM partitioning WHERE kind = '{kind}';
-    IF (its.{owner}, {place}) > (copied.owner, copied.place) THEN RETURN NULL; END IF;
+    SELECT * INTO copied FROM partitioning WHERE kind = '{kind}' AND owner = its.{owner};
+    IF NOT FOUND OR {place} > copied.place THEN RETURN NULL; END IF;
     IF TG_OP = 'INSERT' THEN
         INSERT INTO {table}_in_parts ({columns}) VALUES ({new});
     ELSIF TG_OP = 'UPDATE' THEN
@@ -213,8 +217,8 @@ async def _soon(connection: "AsyncConnection", work: Callable[[Connection], None
 
 def _progress(connection: Connection) -> Copied:
     counted = (
-        "SELECT (SELECT count(*) FROM rooms WHERE room_key <= owner), (SELECT count(*) FROM rooms)"
-        " FROM partitioning WHERE kind = 'room'"
+        "SELECT (SELECT count(*) FROM rooms WHERE room_key IN (SELECT owner FROM partitioning WHERE kind = 'room')),"
+        " (SELECT count(*) FROM rooms)"
     )
     return Copied(*connection.exec_driver_sql(counted).one())
 
@@ -242,7 +246,7 @@ def _make_copies(connection: Connection, parts: int) -> None:
         return
     connection.exec_driver_sql(_PROGRESS)
     for kind in _LOCKS:
-        connection.exec_driver_sql("INSERT INTO partitioning VALUES (%s, %s, 0, 0, NULL)", (kind, parts))
+        connection.exec_driver_sql("INSERT INTO partitioning VALUES (%s, 0, 0, %s, NULL)", (kind, parts))
     for table in _TABLES:
         _make_copy(connection, table, parts)
 
@@ -389,13 +393,16 @@ def _copy_scope(connection: Connection) -> bool:
 
 def _next(connection: Connection, kind: str, owners: str) -> tuple[int | None, int]:
     """Return the owner to go on with, and the place where its copy ends; the row of progress is locked."""
-    key = _owner(kind)
-    here = "SELECT owner, place FROM partitioning WHERE kind = %s FOR UPDATE"
-    owner, place = connection.exec_driver_sql(here, (kind,)).one()
-    if owner and place != _DONE:
-        return owner, place
-    further = f"SELECT min({key}) FROM {owners} WHERE {key} > %s"  # noqa: S608
-    return connection.exec_driver_sql(further, (owner,)).scalar_one(), -1
+    key, run = _owner(kind), connection.exec_driver_sql
+    highest = run("SELECT place FROM partitioning WHERE kind = %s AND owner = 0 FOR UPDATE", (kind,)).scalar_one()
+    begun = "SELECT owner, place FROM partitioning WHERE kind = %s AND owner > 0 AND place < %s"
+    if (found := run(begun, (kind, _DONE)).one_or_none()) is not None:
+        return found[0], found[1]
+    further = run(f"SELECT min({key}) FROM {owners} WHERE {key} > %s", (highest,)).scalar_one()  # noqa: S608
+    if further is None:
+        passed = f"NOT EXISTS (SELECT FROM partitioning WHERE kind = %s AND owner = {key})"
+        further = run(f"SELECT min({key}) FROM {owners} WHERE {passed}", (kind,)).scalar_one()  # noqa: S608
+    return further, -1
 
 
 def _take(connection: Connection, kind: str, owner: int) -> None:
@@ -433,8 +440,13 @@ def _compare(connection: Connection, tables: tuple[str, ...], owner: int) -> Non
 
 
 def _note(connection: Connection, kind: str, owner: int, place: int) -> None:
-    noted = "UPDATE partitioning SET owner = %s, place = %s, last_copy = pg_current_xact_id() WHERE kind = %s"
-    connection.exec_driver_sql(noted, (owner, place, kind))
+    noted = (
+        "INSERT INTO partitioning VALUES (%s, %s, %s) ON CONFLICT (kind, owner) DO UPDATE SET place = excluded.place",
+        "UPDATE partitioning SET place = greatest(place, %s), last_copy = pg_current_xact_id()"
+        " WHERE kind = %s AND owner = 0",
+    )
+    connection.exec_driver_sql(noted[0], (kind, owner, place))
+    connection.exec_driver_sql(noted[1], (owner, kind))
 
 
 def _switch(connection: Connection) -> None:
