@@ -43,7 +43,7 @@ from roomlore.core.tuning import TuningReport
 from roomlore.core.visibility import SeenIn, Visibility
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
-from roomlore.ports.language import ChatClient, Embedder, Summarizer
+from roomlore.ports.language import ChatClient, Describer, Embedder, Summarizer
 from roomlore.ports.storage import Archive
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.archives import ArchiveReport
@@ -601,6 +601,7 @@ def connect_sync(
     chat: ChatClient | None = ...,
     cache: SessionCache | None = ...,
     strategies: Mapping[str, Strategy] | None = ...,
+    describer: Describer | None = ...,
 ) -> SyncLore: ...
 @contextmanager
 def open_sync(
@@ -616,4 +617,5 @@ def open_sync(
     chat: ChatClient | None = ...,
     cache: SessionCache | None = ...,
     strategies: Mapping[str, Strategy] | None = ...,
+    describer: Describer | None = ...,
 ) -> Iterator[SyncLore]: ...

@@ -204,7 +204,16 @@ def over_http(page: Page):
 @rig("docs/reference/importers.md", "docs/reference/importers.zh.md")
 def importers(page: Page):
     page.file("result.json", TELEGRAM)
+    (page.folder / "ChatExport" / "photos").mkdir(parents=True)
+    page.file("ChatExport/photos/photo_1.jpg", "a map")
+    with_picture = {**TELEGRAM["messages"][-1], "id": 9, "photo": "photos/photo_1.jpg"}
+    page.file("ChatExport/result.json", {**TELEGRAM, "messages": [*TELEGRAM["messages"], with_picture]})
+    page.names["what_it_shows"] = page.names["what_is_said"] = _read_out
     yield
+
+
+async def _read_out(content: bytes) -> str:
+    return content.decode()
 
 
 @rig("docs/reference/settings.md")

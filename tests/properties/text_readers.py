@@ -5,7 +5,7 @@ import inspect
 import json
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ import numpy as np
 import roomlore
 from roomlore.core import (
     analysis,
+    attachments,
     intake,
     json_values,
     mentions,
@@ -72,6 +73,12 @@ _FACTS = facts_of(FactRows(**{one.name: _NONE for one in fields(FactRows)}), rev
 _VAULT = "the vault opens with 7319"
 _TRACES = privacy.Traces("anna", [_VAULT, "saying something long enough"], ["Anna Lindt"])
 _TAKEN = privacy_messages.Taken(linked=True, called=True)
+
+
+def _holding(text: str) -> StoredMessage:
+    """Return a message without words that holds a picture of which everything is told at length."""
+    told = dict.fromkeys(("name", "caption", "file", "description"), text)
+    return replace(_message(""), metadata={"caption": f"{text} {text}", "attachments": [told] * 6})
 
 
 def _message(text: str, role: Role = Role.USER) -> StoredMessage:
@@ -249,6 +256,12 @@ READERS: dict[str, Reader] = {
     "core.recall.ranking:topic_of": lambda text: ranking.topic_of([ConversationMessage("user", text)], 3),
     "core.recall.ranking:Vocabulary.count": lambda text: ranking.Vocabulary().count(text),
     "core.recall.ranking:amount": ranking.amount,
+    "core.attachments:kind_of": attachments.kind_of,
+    "core.attachments:attachment": lambda text: attachments.attachment(_holding(text)),
+    "core.attachments:caption_of": lambda text: attachments.caption_of(_holding(text)),
+    "core.attachments:counted_text": lambda text: attachments.counted_text(_holding(text)),
+    "core.attachments:descriptions_of": lambda text: attachments.descriptions_of(_holding(text)),
+    "core.attachments:with_attachments": lambda text: attachments.with_attachments(_holding(text), "en"),
     "core.transcript:Speakers.line": _speaker,
     "core.transcript:Speakers.with_names": lambda text: transcript.Speakers({"a": "Anna"}, agents=()).with_names(
         _message(text), text

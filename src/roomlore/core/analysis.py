@@ -5,6 +5,7 @@ from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from roomlore.core.attachments import caption_of
 from roomlore.core.mentions import TAG, find_mentions, split_quote
 from roomlore.core.models import Message, MessageFeatures, MessageType, ReplyInfo, Role
 from roomlore.core.records import from_record, with_own_names
@@ -153,7 +154,7 @@ def analyse(message: Message, participants: Participants, partners: tuple[str, .
     Quoted lines count for the keywords only. If the message has no text, its `metadata.caption` is read. The sender's
     own name is not a mention.
     """
-    text = message.text if message.text.strip() else _caption(message)
+    text = message.text if message.text.strip() else caption_of(message)
     quotation, body = split_quote(text)
     quoted = quotation.author if quotation else None
     named = find_mentions(body, participants.names)
@@ -195,15 +196,10 @@ def _without(sender_id: str, people: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(person for person in people if person and person != sender_id))
 
 
-def _caption(message: Message) -> str:
-    caption = message.metadata.get("caption")
-    return caption if isinstance(caption, str) else ""
-
-
 def _topics(message: Message, named: tuple[str, ...], participants: Participants) -> tuple[str, ...]:
     """Return the keywords of text and caption without the names of people who are mentioned."""
     text, names = TAG.sub(" ", message.text) if "<" in message.text else message.text, participants.names
-    caption = _caption(message)
+    caption = caption_of(message)
     found = keywords(f"{text}\n{caption}" if caption else text)
     return tuple(keyword for keyword in found if keyword not in named and names.get(keyword) not in named)
 

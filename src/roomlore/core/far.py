@@ -12,6 +12,7 @@ from operator import mul
 
 import numpy as np
 
+from roomlore.core.attachments import caption_of
 from roomlore.core.linking.model import best_size
 from roomlore.core.mentions import utterances
 from roomlore.core.models import FAR_REASON, Entry, Link, LinkKind, MessageType, Role, StoredMessage, Target
@@ -216,8 +217,7 @@ def _pause(target: Target) -> float:
 
 
 def _words_of(message: StoredMessage) -> str:
-    caption = message.metadata.get("caption")
-    return message.text if message.text.strip() or not isinstance(caption, str) else caption
+    return message.text if message.text.strip() else caption_of(message) or message.text
 
 
 def _chance(weights: Sequence[float], values: Sequence[float]) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from json.encoder import encode_basestring_ascii
 
+from roomlore.core.attachments import as_submitted
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import check_metadata, parse_time
@@ -15,8 +16,9 @@ from roomlore.core.records import check_metadata, parse_time
 def content_hash(message: Message) -> str:
     """Return the SHA-256 (64 hex digits) of everything the caller gave.
 
-    Arrival, tokens and edits do not count, and an estimated `sent_at` counts as missing, so a stored message has the
-    same hash as the submitted one. A naive time counts as UTC. Raises `InvalidInput` if the metadata is not JSON.
+    Arrival, tokens, edits and descriptions of attachments do not count, and an estimated `sent_at` counts as missing,
+    so a stored message has the same hash as the submitted one. A naive time counts as UTC. Raises `InvalidInput` if the
+    metadata is not JSON.
     """
     try:
         canonical = _canonical(message)
@@ -38,7 +40,7 @@ def _canonical(message: Message) -> str:
         f"{'null' if reply_to is None else quoted(reply_to)},{'null' if root_id is None else quoted(root_id)},"
         f"[{','.join(map(quoted, mentions)) if mentions else ''}],{'true' if message.has_tool_calls else 'false'},"
         f"{'null' if turn_id is None else quoted(turn_id)},"
-        f"{_ENCODE(dict(message.metadata)) if message.metadata else '{}'}]"
+        f"{_ENCODE(dict(as_submitted(message.metadata))) if message.metadata else '{}'}]"
     )
 
 

@@ -63,7 +63,8 @@ class ImportReport:
     `undated`: messages with an estimated time. `repaired`: records whose broken bytes were replaced. `resumed`: True if
     the import continued an interrupted one. `time_zone`: the zone used for times without one, None if the format has
     none. `kinds`: the kinds of the rooms, as they are after the import. `members`: how many members of a room are known
-    to be there, for those rooms of which all are known. `exports`: how many exports were read.
+    to be there, for those rooms of which all are known. `exports`: how many exports were read. `described`:
+    attachments that the describer put into words. `undescribed`: those where it failed.
     """
 
     format: str
@@ -81,6 +82,8 @@ class ImportReport:
     kinds: Mapping[str, RoomKind | None] = field(default_factory=dict)
     members: Mapping[str, int] = field(default_factory=dict)
     exports: int = 1
+    described: int = 0
+    undescribed: int = 0
 
     @property
     def read(self) -> int:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Literal
 
+from roomlore.core.attachments import caption_of, with_attachments
 from roomlore.core.memory.reading import own_words
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Candidate, Message, Role, StoredMessage
@@ -23,38 +23,9 @@ _INDENT = "  "
 _PARENTHESES = re.compile("[()（）]")
 
 
-Attachment = Literal["sticker", "picture", "voice", "video", "file", ""]
-_ATTACHMENTS: Sequence[tuple[Attachment, re.Pattern[str]]] = (
-    ("sticker", re.compile(r"sticker|emoji|表情|贴纸|\.(tgs|webp)$", re.IGNORECASE)),
-    ("picture", re.compile(r"photo|image|picture|图片|照片|\.(jpe?g|png|gif|heic|bmp)$", re.IGNORECASE)),
-    ("voice", re.compile(r"voice|audio|语音|\.(ogg|opus|mp3|m4a|amr|wav)$", re.IGNORECASE)),
-    ("video", re.compile(r"video|animation|视频|\.(mp4|mov|webm|avi)$", re.IGNORECASE)),
-)
-_TELLING = ("media_type", "type", "mime_type", "photo", "file", "caption")
-_MOST_TOLD = 200
-
-
-def attachment(message: Message) -> tuple[Attachment, str]:
-    """Return what a message without words holds, as its export says: of what kind it is, and its caption or name; ('',
-    '') if nothing says so."""
-    about = message.metadata
-    listed = about.get("attachments")
-    first = listed[0] if isinstance(listed, list) and listed else None
-    named = first.get("name") if isinstance(first, dict) else first
-    told = [about.get(key) for key in _TELLING] + [named]
-    words = [one[:_MOST_TOLD] for one in told if isinstance(one, str) and one.strip()]
-    caption = about.get("caption") if isinstance(about.get("caption"), str) else named
-    shown = caption[:_MOST_TOLD].strip() if isinstance(caption, str) else ""
-    for kind, sign in _ATTACHMENTS:
-        if any(sign.search(one) for one in words):
-            return kind, shown
-    return ("file" if words else ""), shown
-
-
 def text_or_caption(message: Message) -> str:
-    """Return the text, else a picture's caption."""
-    caption = message.metadata.get("caption")
-    return message.text if message.text.strip() or not isinstance(caption, str) else caption
+    """Return the text, else the caption of a picture and what was said of it."""
+    return message.text if message.text.strip() else caption_of(message) or message.text
 
 
 def spoken_text(message: Message) -> str:
@@ -238,6 +209,7 @@ class Transcript:
         self._shown = shown
         self._speakers = speakers
         self._own = own
+        self._language = language
         self._phrases = _PHRASES[language]
         self._by_id = {one.message.id: one for one in shown}
         self._arrivals = sorted(one.message.arrival for one in shown if isinstance(one.message, StoredMessage))
@@ -304,7 +276,7 @@ class Transcript:
         return self._phrases.answer.format(f"{name}{day} {_clock(answered.at)}".rstrip())
 
     def _text(self, message: Message) -> str:
-        return text_or_caption(message).strip() or self._phrases.no_text
+        return with_attachments(message, self._language) or self._phrases.no_text
 
     def _bracketed(self, told: Iterable[str]) -> str:
         return f"[{self._phrases.between.join(told)}]"

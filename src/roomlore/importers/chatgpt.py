@@ -10,7 +10,7 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id, excerpt
 from roomlore.importers.json_stream import Event, JsonPath, Layout, Walker, place_of, walking
-from roomlore.importers.shapes import first_name, joined, kept, name, named, obj, objects, role, words
+from roomlore.importers.shapes import attached, first_name, joined, kept, name, named, obj, objects, role, words
 
 _HIDDEN = ("user_editable_context", "model_editable_context")
 _LAYOUT = Layout(
@@ -213,16 +213,24 @@ def _text(content: dict[str, Any]) -> tuple[str, str]:
     said = [one if isinstance(one, str) else words(obj(one).get("text")) for one in listed]
     thoughts = [words(one.get("content")) for one in objects(content.get("thoughts"))]
     text = joined((*said, words(content.get("text")), words(content.get("result")), *thoughts), "\n")
-    pointers = (first_name(one.get("name"), one.get("asset_pointer")) for one in objects(listed))
-    return text, joined(pointers)
+    return text, joined(map(_pointed, objects(listed)))
+
+
+def _pointed(part: dict[str, Any]) -> str:
+    """Return the name of a picture or file."""
+    return first_name(part.get("name"), part.get("asset_pointer"))
 
 
 def _metadata(said: dict[str, Any], kind: str, caption: str) -> dict[str, Any]:
     about = obj(said.get("metadata"))
-    files = [name(one.get("name")) for one in objects(about.get("attachments"))]
+    files = objects(about.get("attachments"))
+    shown = objects(obj(said.get("content")).get("parts"))
+    pictures = [attached(kind="image", name=_pointed(one)) for one in shown if _pointed(one)]
+    listed = [attached(kind="file", name=one.get("name"), mime_type=one.get("mime_type")) for one in files]
     return kept(
         {
-            "caption": joined((caption, *files)),
+            "caption": joined((caption, *(name(one.get("name")) for one in files))),
+            "attachments": [*pictures, *(one for one in listed if one.get("name"))],
             "content_type": "" if kind == "text" else kind,
             "model": about.get("model_slug"),
             "recipient": "" if said.get("recipient") == "all" else said.get("recipient"),

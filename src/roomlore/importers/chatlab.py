@@ -18,7 +18,7 @@ from roomlore.importers.json_stream import (
     read_json_lines,
     read_members,
 )
-from roomlore.importers.shapes import RECALL_NOTICE, first_name, id_at, kept, name, named, obj, words
+from roomlore.importers.shapes import RECALL_NOTICE, first_name, id_at, kept, labelled, name, named, obj, words
 
 _SYSTEM, _RECALL = 80, 81
 _LABELS = {
@@ -130,4 +130,4 @@ def _content(said: dict[str, Any], kind: object) -> tuple[str, Role, dict[str, A
     if kind in (_SYSTEM, _RECALL):
         return text, Role.SYSTEM, {}
     label = _LABELS.get(kind) if isinstance(kind, int) else None
-    return text or (f"[{label}]" if label else ""), Role.USER, {"type": label}
+    return text or (f"[{label}]" if label else ""), Role.USER, {"type": label, "attachments": labelled(label)}

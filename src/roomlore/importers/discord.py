@@ -9,7 +9,7 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import Event, Facts, Layout, Member, read_members
-from roomlore.importers.shapes import first_name, joined, kept, name, named, obj, objects, words
+from roomlore.importers.shapes import attached, first_name, joined, kept, name, named, obj, objects, words
 
 _SPOKEN = ("", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23")
 _KINDS = {
@@ -100,7 +100,13 @@ def _metadata(said: dict[str, Any]) -> dict[str, Any]:
     return kept(
         {
             "caption": joined((*names, *stickers, *embeds, forwarded.get("content")), "\n"),
-            "attachments": [kept({"name": one.get("fileName"), "url": one.get("url")}) for one in attachments],
+            "attachments": [
+                *(attached(kind="file", name=one.get("fileName"), url=one.get("url")) for one in attachments),
+                *(
+                    attached(kind="sticker", name=one.get("name"), url=one.get("sourceUrl"))
+                    for one in objects(said.get("stickers"))
+                ),
+            ],
             "reactions": _reactions(said),
             "kind": "" if kind in ("Default", "Reply") else kind,
             "pinned": said.get("isPinned") is True,

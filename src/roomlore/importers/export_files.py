@@ -111,6 +111,36 @@ class Source:
             pieces.append(piece[piece.find(b"\n") + 1 : piece.rfind(b"\n") + 1])
         return b"".join(pieces)
 
+    def beside(self, name: str, most_bytes: int) -> bytes | None:
+        """Return what is in a file that lies beside this one or below it, in the folder or zip of the export; None if
+        there is none, it has more than `most_bytes`, or it cannot be read."""
+        place = PurePosixPath(name.replace("\\", "/"))
+        if not place.name or place.is_absolute() or ".." in place.parts:
+            return None
+        try:
+            if self.member is not None:
+                return _inside(self.path, str(PurePosixPath(self.member).parent / place), most_bytes)
+            folder = (self.path if self.path.is_dir() else self.path.parent).resolve()
+            file = (folder / place).resolve()
+            if not file.is_relative_to(folder) or not file.is_file() or file.stat().st_size > most_bytes:
+                return None
+            return file.read_bytes()
+        except (*UNREADABLE, InvalidInput, ValueError):
+            return None
+
+
+def _inside(path: Path, member: str, most_bytes: int) -> bytes | None:
+    with open_zip(path) as archive:
+        try:
+            found = archive.getinfo(member)
+        except KeyError:
+            return None
+        if found.file_size > most_bytes:
+            return None
+        with archive.open(found) as file:
+            data = file.read(most_bytes + 1)
+        return data if len(data) <= most_bytes else None
+
 
 def _stem_inside(member: str | None) -> str:
     """Return the name of the file in a zip without its ending, or of the folder around it if programs give every chat

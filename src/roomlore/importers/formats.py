@@ -149,6 +149,11 @@ class Import:
         parts = (*file, self.source.total_bytes, path.stat().st_mtime_ns, self.format, astuple(self._options))
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
+    def attached(self, file: str, most_bytes: int) -> bytes | None:
+        """Return what is in a file of the export, as `metadata.attachments` names it; None if it is not there, cannot
+        be read or has more than `most_bytes`."""
+        return self.source.beside(file, most_bytes)
+
     def resume(self, position: Position) -> None:
         """Continue right after the item that came with `position`; only before the first item was taken."""
         self.close()

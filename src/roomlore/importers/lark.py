@@ -21,11 +21,12 @@ from roomlore.importers.json_stream import (
     read_members,
     spread,
 )
-from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
+from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
 
 _IDS = ("open_id", "user_id", "union_id", "app_id")
 _CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name")
 
+_HELD = {"image": "image", "file": "file", "folder": "file", "audio": "audio", "media": "video", "sticker": "sticker"}
 _KINDS = {"p2p": RoomKind.DIRECT, "group": RoomKind.PRIVATE, "topic_group": RoomKind.PRIVATE}
 _CAME = re.compile(r"\b(?:invited|added|joined)\b|邀请|加入|添加", re.I)
 _WENT = re.compile(r"\b(?:removed|left)\b|移出|移除|退出|离开", re.I)
@@ -254,6 +255,7 @@ def _metadata(said: dict[str, Any], content: Any) -> dict[str, Any]:
         {
             "caption": joined(facts.get(key) for key in _CAPTIONS),
             "type": "" if kind == "text" else kind,
+            "attachments": [attached(kind=_HELD[kind], name=facts.get("file_name"))] if kind in _HELD else [],
             "content": facts,
             "deleted": said.get("deleted"),
             "upper_message_id": said.get("upper_message_id"),

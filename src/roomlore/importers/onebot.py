@@ -20,7 +20,7 @@ from roomlore.importers.json_stream import (
     read_members,
     spread,
 )
-from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
+from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
 
 _CQ = re.compile(r"\[CQ:([a-zA-Z0-9_.-]+)((?:,[a-zA-Z0-9_.-]+=[^,\]]*)*),?\]")
 _SPOKEN = ("message", "message_sent")
@@ -287,7 +287,12 @@ def _metadata(
     event: dict[str, Any], sender: dict[str, Any], segments: list[tuple[str, dict[str, Any]]]
 ) -> dict[str, Any]:
     files = [
-        kept({"type": kind, "file": data.get("file"), "url": data.get("url")})
+        attached(
+            kind=kind,
+            name=first_name(data.get("name"), data.get("file")),
+            caption=words(data.get("summary")).strip("[]"),
+            url=data.get("url"),
+        )
         for kind, data in segments
         if kind in ("image", "record", "video", "file")
     ]

@@ -18,7 +18,7 @@ from roomlore.importers.json_stream import (
     sniff_objects,
     spread,
 )
-from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, role, words
+from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, role, words
 
 _HEAD_BYTES = 1 << 16
 _HAS_MESSAGES = re.compile(rb'"messages"\s*:\s*\[')
@@ -165,5 +165,17 @@ def _metadata(said: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, An
         {
             **rest, **own, "caption": joined(files), "tool_calls": said.get("tool_calls"), "content": content,
             "content_types": [part.get("type") for part in other], "role": unknown_role,
+            "attachments": [one for one in map(_attachment, other) if one],
         }
     )  # fmt: skip
+
+
+def _attachment(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a picture, a recording or a file; {} for another part, such as a call of a tool. A picture that is written
+    into its address is left out."""
+    kind = words(part.get("type"))
+    if kind not in ("image_url", "input_image", "input_audio", "file", "input_file", "image", "image_file"):
+        return {}
+    url = first_name(obj(part.get("image_url")).get("url"), part.get("image_url"))
+    name_of_file = first_name(obj(part.get("file")).get("filename"), part.get("filename"))
+    return attached(kind=kind, name=name_of_file, url=url if url.startswith(("http://", "https://")) else "")

@@ -33,6 +33,7 @@ from roomlore.importers.shapes import (
     RECALL_NOTICE,
     Passage,
     after_position,
+    attached,
     first_name,
     id_at,
     in_zone,
@@ -287,7 +288,12 @@ def _metadata(
     sender: dict[str, Any], raw: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]
 ) -> dict[str, Any]:
     files = [
-        kept({"type": kind, "name": data.get("filename"), "url": data.get("url")})
+        attached(
+            kind=kind,
+            name=data.get("filename"),
+            url=data.get("url"),
+            file=first_name(data.get("localPath"), data.get("relativePath")),
+        )
         for kind, data in elements
         if kind in ("image", "video", "audio", "file")
     ]

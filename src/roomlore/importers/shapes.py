@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
+from pathlib import PurePosixPath
 from typing import Any
 
+from roomlore.core.attachments import kind_of
 from roomlore.core.audience import NOTHING_TOLD, RoomFacts
 from roomlore.core.models import Role
 from roomlore.core.records import MAX_METADATA_DEPTH, Item, Position, parse_time
@@ -90,6 +92,26 @@ def joined(parts: Iterable[object], separator: str = " ") -> str:
 def kept(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata without empty values; values that a store cannot hold are written as text."""
     return {key: _storable(value, 2) for key, value in values.items() if value not in (None, "", [], {}, False)}
+
+
+def attached(*, kind: object = "", **told: object) -> dict[str, Any]:
+    """Return an attachment in the form that all importers give: `type`, `name`, `mime_type`, `caption`, `url`, and
+    `file`, its place in the export. `kind`: what the program calls it. {} if nothing is told."""
+    given = {key: " ".join(words(value).split()) if key == "caption" else words(value) for key, value in told.items()}
+    if given.get("url") and "://" not in given["url"]:
+        given["file"] = given.pop("url")  # a program that keeps copies puts the place of the copy here
+    found = kind_of(words(kind), *(given.get(key) for key in ("mime_type", "name", "file")))
+    name = given.get("name") or PurePosixPath(given.get("file", "").replace("\\", "/")).name
+    return kept({"type": found, **given, "name": name}) if found else {}
+
+
+_LABELS = ("图片", "语音", "视频", "文件", "表情", "动画表情")
+
+
+def labelled(label: object, **told: object) -> list[dict[str, Any]]:
+    """Return the attachments of a message that holds one thing, by its Chinese label; none for a label of anything
+    else, such as a link."""
+    return [attached(kind=label, **told)] if label in _LABELS else []
 
 
 def storable(value: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import UNREADABLE, Options, Source, derived_id, excerpt, open_zip, refuse_encrypted
 from roomlore.importers.json_stream import Layout, Walker, start_at
-from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
+from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
 
 _DAY_FILE = re.compile(r"(?:.*/)?([^/]+)/(\d{4}-\d\d-\d\d)\.json")
 _LAYOUT = Layout(
@@ -269,9 +269,15 @@ def _metadata(said: dict[str, Any], people: dict[str, str]) -> dict[str, Any]:
     return kept(
         {
             "caption": _plain(joined((*titles, *(previews if words(said.get("text")) else ())), "\n"), people),
-            "files": [kept({"name": one.get("name"), "type": one.get("mimetype")}) for one in files],
+            "attachments": [one for one in map(_file, files) if one],
             "subtype": said.get("subtype"),
             "reactions": reactions,
             "topic": said.get("topic"),
         }
     )
+
+
+def _file(told: dict[str, Any]) -> dict[str, Any]:
+    """Return a file. Its address is left out, since exports put a token of the workspace into it."""
+    title, called = words(told.get("title")), words(told.get("name"))
+    return attached(kind="file", name=called, mime_type=told.get("mimetype"), caption=title if title != called else "")

@@ -10,10 +10,10 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import Event, Facts, JsonPath, Layout, Member, read_members
-from roomlore.importers.shapes import first_name, joined, kept, local_time, name, named, obj, objects, words
+from roomlore.importers.shapes import attached, first_name, joined, kept, local_time, name, named, obj, objects, words
 
 _SERVICE_FACTS = ("title", "members", "inviter", "new_title", "message_id", "emoticon", "duration_seconds")
-_MEDIA_FACTS = ("media_type", "mime_type", "file", "photo", "forwarded_from", "saved_from", "via_bot", "author")
+_FACTS = ("forwarded_from", "saved_from", "via_bot", "author")
 _KINDS = {
     "saved_messages": RoomKind.DIRECT,
     "personal_chat": RoomKind.DIRECT,
@@ -170,8 +170,23 @@ def _metadata(said: dict[str, Any]) -> dict[str, Any]:
         said.get("sticker_emoji"), poll.get("question"), *answers, said.get("place_name"), said.get("address"),
         contact.get("first_name"), contact.get("last_name"),
     )  # fmt: skip
-    facts = _SERVICE_FACTS if said.get("type") == "service" else _MEDIA_FACTS
+    service = said.get("type") == "service"
     return kept(
         {"caption": joined(caption), "action": said.get("action"), "location": place}
-        | {key: said.get(key) for key in facts}
+        | {"attachments": [] if service else _attachments(said)}
+        | {key: said.get(key) for key in (_SERVICE_FACTS if service else _FACTS)}
     )
+
+
+def _attachments(said: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the picture or file. Where the export left it out, the place of the file is a sentence in brackets."""
+    kind = "photo" if "photo" in said else words(said.get("media_type"))
+    place = first_name(said.get("photo"), said.get("file"))
+    found = attached(
+        kind=kind or ("file" if place else ""),
+        name=said.get("file_name"),
+        mime_type=said.get("mime_type"),
+        caption=joined((said.get("title"), said.get("performer"), said.get("sticker_emoji"))),
+        file="" if place.startswith("(") else place,
+    )
+    return [found] if found else []

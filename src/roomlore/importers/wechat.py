@@ -27,6 +27,7 @@ from roomlore.importers.shapes import (
     id_at,
     joined,
     kept,
+    labelled,
     local_time,
     name,
     obj,
@@ -121,9 +122,16 @@ def _quoted_id(talker: str, quoted: dict[str, Any]) -> str | None:
     return derived_id(_second(moment), talker, sender) if sender and moment else None
 
 
+def _label_of(said: dict[str, Any]) -> str | None:
+    kind = said.get("type")
+    if not isinstance(kind, int):
+        return None
+    return _LABELS.get((kind, said.get("subType")) if kind == _SHARED else kind)
+
+
 def _label(said: dict[str, Any], contents: dict[str, Any]) -> str:
     kind, sub = said.get("type"), said.get("subType")
-    label = _LABELS.get((kind, sub)) if kind == _SHARED else _LABELS.get(kind)
+    label = _label_of(said)
     title = first_name(contents.get("title"), contents.get("label"))
     head = f"[{joined((label, title))}]" if label else title
     if kind == _SHARED and sub in _FORWARD:
@@ -151,6 +159,7 @@ def _metadata(said: dict[str, Any], contents: dict[str, Any]) -> dict[str, Any]:
             "room_name": said.get("talkerName"),
             "caption": "" if words(said.get("content")) == "" else words(contents.get("title")),
             "url": contents.get("url"),
+            "attachments": labelled(_label_of(said), name=contents.get("title")),
         }
     )
 
@@ -189,7 +198,7 @@ def _of_weflow(member: Member, source: Source, options: Options) -> Item:
         text=text or (f"[{label}]" if label else ""),
         sent_at=moment,
         reply_to=name(said.get("replyToMessageId")) or None,
-        metadata=kept({"type": label, "quoted": _quoted(said)}),
+        metadata=kept({"type": label, "quoted": _quoted(said), "attachments": labelled(label)}),
     )
     return Parsed(message, member.position, room=None if options.room_id else _weflow_facts(facts))
 
@@ -333,7 +342,7 @@ def _memotrace(row: Row, facts: dict[str, Any], source: Source, options: Options
         role=Role.SYSTEM if system else Role.USER,
         text=text,
         sent_at=moment,
-        metadata=kept({"type": label, "sent_by_owner": own}),
+        metadata=kept({"type": label, "sent_by_owner": own, "attachments": labelled(label)}),
     )
 
 
@@ -351,7 +360,7 @@ def _dump(row: Row, facts: dict[str, Any], source: Source, options: Options) -> 
         role=Role.SYSTEM if system else Role.USER,
         text=row["msg"] or (f"[{label}]" if label else ""),
         sent_at=moment,
-        metadata=kept({"type": label, "file": row["src"]}),
+        metadata=kept({"type": label, "attachments": labelled(label, file=row["src"])}),
     )
 
 

@@ -8,7 +8,7 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source
 from roomlore.importers.json_stream import Member, parse_object, read_json_lines
-from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
+from roomlore.importers.shapes import first_name, joined, kept, labelled, name, obj, objects, words
 
 _LABELS = {
     "image": "图片", "voice": "语音", "video": "视频", "file": "文件", "emotion": "表情", "card": "名片",
@@ -61,7 +61,9 @@ def _item(member: Member, options: Options) -> Item | None:
         role=Role.SYSTEM if recalled else Role.ASSISTANT if sender.startswith(_ROBOT) else Role.USER,
         text="撤回了一条消息" if recalled else _text(kind, obj(said.get(kind))),
         sent_at=parse_time(said.get("msgtime")),
-        metadata={} if recalled else kept({"type": _LABELS.get(kind, "")}),
+        metadata={}
+        if recalled
+        else kept({"type": _LABELS.get(kind, ""), "attachments": _attachments(kind, obj(said.get(kind)))}),
     )
     facts = RoomFacts(RoomKind.PRIVATE) if room else RoomFacts(RoomKind.DIRECT, tuple(people))
     return Parsed(message, member.position, room=None if options.room_id else facts, deletes=recalled or None)
@@ -82,6 +84,10 @@ def _text(kind: str, content: dict[str, Any]) -> str:
         return joined((f"[聊天记录] {words(content.get('title'))}".strip(), *lines), "\n")
     title = first_name(*(content.get(key) for key in _TITLES))
     return f"[{joined((_LABELS.get(kind, kind), title))}]"
+
+
+def _attachments(kind: str, content: dict[str, Any]) -> list[dict[str, Any]]:
+    return labelled(_LABELS.get(kind), name=content.get("filename"))
 
 
 def _line(item: dict[str, Any]) -> str:

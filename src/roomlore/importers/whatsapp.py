@@ -22,7 +22,7 @@ from roomlore.importers.export_files import (
     excerpt,
     read_lines,
 )
-from roomlore.importers.shapes import Passage, after_position, in_zone
+from roomlore.importers.shapes import Passage, after_position, attached, in_zone
 
 MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 _BLANKS = str.maketrans({"\u202f": " ", "\u00a0": " ", "\u2009": " ", **dict.fromkeys(MARKS)})
@@ -330,16 +330,21 @@ def _content(said: str) -> _Content:
     if _DELETED.fullmatch(text):
         return _Content("", metadata=metadata | {"deleted": True})
     if caption := _left_out(text, marked):
-        return _Content("", metadata=metadata | {"caption": caption})
+        return _Content("", metadata=metadata | {"caption": caption, "attachments": [attached(kind=caption)]})
     names = tuple(dict.fromkeys(name.strip("~\u202f\u00a0 ") for name in _MENTION.findall(text)))
     text = _MENTION.sub(r"@\1", text)
     if marked_file := _marked_file(said):
         rest, name = marked_file
-        return _Content(_MENTION.sub(r"@\1", rest), names, metadata | {"caption": name})
+        return _Content(_MENTION.sub(r"@\1", rest), names, metadata | _file(name))
     if file := _ATTACHED.search(text) or _FILE.match(text):
         rest = text[: file.start()] + text[file.end() :]
-        return _Content(rest.strip(), names, metadata | {"caption": file["name"].strip()})
+        return _Content(rest.strip(), names, metadata | _file(file["name"].strip()))
     return _Content(text, names, metadata)
+
+
+def _file(name: str) -> dict[str, Any]:
+    """Return the metadata of a file that lies beside the chat in its zip."""
+    return {"caption": name, "attachments": [attached(name=name, file=name)]}
 
 
 def _marked_file(said: str) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
+from roomlore.core.attachments import Attachment
 from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, Offer
 from roomlore.core.prompt import Prompt
 from roomlore.core.search.hits import EmbeddingModel, Vectors
@@ -58,6 +59,18 @@ class TenantSummarizer(Summarizer, Protocol):
 
     def for_tenant(self, tenant: str) -> Summarizer:
         """Return one whose tokens count for the quota of this tenant."""
+
+
+class Describer(Protocol):
+    """Puts into words what a message holds beside its text: what a picture shows, what is said in a voice message."""
+
+    async def describe(self, attachment: Attachment, content: bytes) -> str | None:
+        """Return the text that a model reads, or None if there is nothing to say, such as for a type of file that it
+        does not know. `content`: the bytes of the file.
+
+        Several calls run at a time. One that raises, or takes longer than two minutes, leaves the attachment without a
+        description; the message is stored all the same.
+        """
 
 
 class Prompts(Protocol):

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from roomlore.core.attachments import Attachment, attachments_of, with_descriptions
 from roomlore.core.audience import (
     BEGINNING,
     NOTHING_TOLD,
@@ -29,7 +30,8 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
 from roomlore.core.models import AddReport, Correction, Entry, Message
 from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
-from roomlore.ports.coordination import Clock
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.language import Describer
 from roomlore.ports.storage import Storage
 
 _BATCH = 1_000
@@ -40,6 +42,10 @@ _AHEAD = 3
 """Batches that are under way for each process."""
 _MOVES = "moves"
 _PAGE = 1_000
+_DESCRIBED_AT_ONCE = 8
+_DESCRIBED_SECONDS = 120
+_MOST_DESCRIBED = 32 << 20
+"""Bytes of a file that is described."""
 _FORGOTTEN = "somebody"
 """Who corrected a link in the store it comes from, if they were forgotten there."""
 """The key under which a saved position keeps who came and went so far."""
@@ -74,6 +80,10 @@ class Export(Protocol):
         """An identifier of this export, read with these options."""
 
     def __iter__(self) -> Iterator[Item]: ...
+
+    def attached(self, file: str, most_bytes: int) -> bytes | None:
+        """Return what is in a file of the export; None if it is not there, cannot be read or has more than
+        `most_bytes`."""
 
     def resume(self, position: Position) -> None:
         """Continue right after the item that came with `position`; only before the first item."""
@@ -159,6 +169,8 @@ class _Tally:
     added: int = 0
     duplicates: int = 0
     undated: int = 0
+    described: int = 0
+    undescribed: int = 0
     bad_count: int = 0
     conflicts: list[str] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
@@ -261,6 +273,46 @@ class _Line:
         self._ends.popleft()
 
 
+class _Describing:
+    """Puts the files of new messages into words."""
+
+    def __init__(self, describer: Describer, reading: _Reading, telemetry: Telemetry) -> None:
+        self._describer = describer
+        self._export = reading.export
+        self._tally = reading.tally
+        self._telemetry = telemetry
+        self._turn = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
+
+    async def of(self, batch: Sequence[Item], taken: Collection[tuple[str, str]]) -> list[Item]:
+        """Return the batch with descriptions. Messages that are `taken` stay as they are."""
+        return list(await asyncio.gather(*(self._item(item, taken) for item in batch)))
+
+    async def _item(self, item: Item, taken: Collection[tuple[str, str]]) -> Item:
+        if not isinstance(item, Parsed) or (item.message.room_id, item.message.id) in taken:
+            return item
+        held = {place: one for place, one in enumerate(attachments_of(item.message)) if one.file}
+        if not held:
+            return item
+        texts = await asyncio.gather(*map(self._described, held.values()))
+        told = {place: text for place, text in zip(held, texts, strict=True) if text}
+        self._tally.described += len(told)
+        return replace(item, message=with_descriptions(item.message, told)) if told else item
+
+    async def _described(self, attachment: Attachment) -> str:
+        async with self._turn:
+            content = await asyncio.to_thread(self._export.attached, attachment.file, _MOST_DESCRIBED)
+            if content is None:
+                return ""
+            try:
+                async with asyncio.timeout(_DESCRIBED_SECONDS):
+                    text = await self._describer.describe(attachment, content)
+            except Exception as error:  # noqa: BLE001 - the caller's own code; the message counts for more
+                self._tally.undescribed += 1
+                self._telemetry.unforeseen(error)
+                return ""
+            return text.strip() if isinstance(text, str) else ""
+
+
 class ImportService:
     """Imports exports for one tenant."""
 
@@ -277,6 +329,8 @@ class ImportService:
         open_export: OpenExport,
         time_zone: str,
         in_processes: InProcesses,
+        describer: Describer | None,
+        telemetry: Telemetry,
     ) -> None:
         self._tenant = tenant
         self._storage = storage
@@ -288,6 +342,8 @@ class ImportService:
         self._open = open_export
         self._time_zone = time_zone
         self._in_processes = in_processes
+        self._describer = describer
+        self._telemetry = telemetry
 
     async def run(
         self,
@@ -374,11 +430,27 @@ class ImportService:
         items = iter(reading.export)
         most = min(_BATCH, self._limits.batch_messages)
         while batch := await asyncio.to_thread(_next_batch, items, most):
+            if self._describer is not None:
+                batch = await _Describing(self._describer, reading, self._telemetry).of(batch, await self._taken(batch))
             messages = [message for item in batch if (message := self._message(item, reading.tally)) is not None]
             sent = _Sent(reading, batch, messages, line.add(messages), reading.export.source.bytes_read)
             await line.put(partial(self._store_rest, sent), sent.report)
             if any(isinstance(item, Parsed) and (item.deletes or item.corrected is not None) for item in batch):
                 await line.finish()  # What follows is linked with messages as they are now.
+
+    async def _taken(self, batch: Sequence[Item]) -> set[tuple[str, str]]:
+        """Return the room and id of those messages of the batch with attachments that are stored already."""
+        asked: dict[str, list[str]] = {}
+        for item in batch:
+            if isinstance(item, Parsed) and attachments_of(item.message):
+                asked.setdefault(item.message.room_id, []).append(item.message.id)
+        taken = set[tuple[str, str]]()
+        if asked:
+            async with self._storage.reading() as work:
+                for room_id, ids in asked.items():
+                    found = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
+                    taken.update((room_id, message_id) for message_id in found)
+        return taken
 
     async def _store_rest(self, sent: _Sent) -> None:
         """Wait until a batch is stored, and store what else it told and how far the export is read."""
@@ -514,6 +586,8 @@ def _sum(reports: Sequence[ImportReport]) -> ImportReport:
         kinds=kinds,
         members=members,
         exports=len(reports),
+        described=sum(report.described for report in reports),
+        undescribed=sum(report.undescribed for report in reports),
     )
 
 
@@ -531,6 +605,8 @@ def _report(export: Export, tally: _Tally, now: datetime, *, resumed: bool) -> I
         rooms=tuple(tally.rooms),
         resumed=resumed,
         time_zone=export.time_zone,
+        described=tally.described,
+        undescribed=tally.undescribed,
         kinds={room_id: found.kind for room_id, found in tally.found.items()},
         members={
             room_id: len(audience_of(replace(found, kind=RoomKind.PRIVATE), now) or ())

@@ -199,6 +199,8 @@ class Lore:
             open_export=open_import,
             time_zone=shared.settings.search.zone.key,
             in_processes=self._in_processes,
+            describer=shared.describer,
+            telemetry=shared.telemetry,
         )
 
     @cached_property

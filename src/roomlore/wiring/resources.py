@@ -21,7 +21,7 @@ from roomlore.core.intake import Limits
 from roomlore.core.linking.model import LinkModel
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
-from roomlore.ports.language import ChatClient, Embedder, Summarizer
+from roomlore.ports.language import ChatClient, Describer, Embedder, Summarizer
 from roomlore.ports.recall import Recall
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.archives import RETENTION, Archiver
@@ -125,6 +125,7 @@ class OwnBackends(TypedDict, total=False):
     `embedder`: turns texts into vectors. `vectors`: an index of them, used with an embedder. `durable`: keeps work that
     calls models. `chat`: calls models. `cache`: of sessions. `summarizer`: writes the summaries of sessions; without
     one sentences are chosen. `strategies`: further ways to choose a context, by the names that calls and rooms give.
+    `describer`: puts the pictures, voice messages and files of imports into words.
     """
 
     embedder: Embedder | None
@@ -134,6 +135,7 @@ class OwnBackends(TypedDict, total=False):
     chat: ChatClient | None
     cache: SessionCache | None
     strategies: Mapping[str, Strategy] | None
+    describer: Describer | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,7 @@ class Own:
     chat: ChatClient | None = None
     cache: SessionCache | None = None
     strategies: Mapping[str, Strategy] | None = None
+    describer: Describer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +162,7 @@ class Resources(Common):
     strategies: Mapping[str, Strategy]
     model: LinkModel
     rooms: RoomCache
+    describer: Describer | None
     recorder: UsageRecorder
     facts: FactsCache
     in_force: InForceCache
@@ -251,6 +255,7 @@ async def make_resources(
         strategies=strategies,
         model=model,
         rooms=RoomCache(size_bytes=settings.search.room_cache_mb * _MIB, telemetry=telemetry),
+        describer=own.describer,
         recorder=recorder,
         facts=FactsCache(size_bytes=settings.search.search_cache_mb * _MIB // 4),
         in_force=InForceCache(storage=storage),

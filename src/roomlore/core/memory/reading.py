@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 
+from roomlore.core.attachments import descriptions_of
 from roomlore.core.mentions import Quotation, named_author, split_quotes
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.prompt import neutral
@@ -26,11 +27,12 @@ _NAME_CHARACTERS = 64
 
 
 def own_words(message: Message) -> str:
-    """Return the text without blocks that roomlore injected: memory blocks, checkpoints, summaries given to a model. ''
-    if nothing is left."""
+    """Return the text without blocks that roomlore injected: memory blocks, checkpoints, summaries given to a model;
+    behind it what was said of its pictures and voice messages. '' if nothing is left."""
     if is_injected(message):
         return ""
-    return _without_blocks(message.text).strip()
+    told = descriptions_of(message)
+    return _without_blocks(f"{message.text} {told}" if told else message.text).strip()
 
 
 def as_conversation(

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core.attachments import caption_of
 from roomlore.core.dates import TimeSpan
 from roomlore.core.mentions import Utterance, sounds_like_agent, utterances
 from roomlore.core.models import Message, Role
@@ -175,19 +176,14 @@ WORDS_MODEL = EmbeddingModel(name="words-1", dimensions=0)
 rebuilt."""
 
 
-def _caption(message: Message) -> str:
-    caption = message.metadata.get("caption")
-    return caption if isinstance(caption, str) else ""
-
-
 def indexed_words(message: Message) -> list[str]:
     """Return the words of a message's index entry, repeats kept."""
-    return terms(message.sender_name or message.sender_id) + terms(message.text) + terms(_caption(message))
+    return terms(message.sender_name or message.sender_id) + terms(message.text) + terms(caption_of(message))
 
 
 def passage(message: Message) -> str:
     """Return the text to embed for the message; empty if there is none."""
-    said = " ".join(part for part in (message.text.strip(), _caption(message).strip()) if part)
+    said = " ".join(part for part in (message.text.strip(), caption_of(message).strip()) if part)
     return f"{message.sender_name or message.sender_id}: {said}" if said else ""
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from roomlore.core.attachments import caption_of
 from roomlore.core.errors import BudgetTooSmall, InvalidInput
 from roomlore.core.models import Role, StoredMessage
 from roomlore.core.prompt import is_label, neutral
@@ -50,13 +51,12 @@ class Turn:
 
 def shown(message: StoredMessage) -> SessionMessage:
     """Return the message as a session shows it; a picture's caption replaces a missing text."""
-    caption = message.metadata.get("caption", "")
     return SessionMessage(
         arrival=message.arrival,
         id=message.id,
         role=message.role,
         name=" ".join(message.sender_name.split()) if message.role is Role.USER else "",
-        text=message.text or (caption if isinstance(caption, str) else ""),
+        text=message.text or caption_of(message),
         turn_id=message.turn_id,
     )
 

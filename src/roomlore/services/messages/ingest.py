@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from roomlore.core.attachments import counted_text
 from roomlore.core.errors import Conflict
 from roomlore.core.intake import Intake, sort_out
 from roomlore.core.linking.calibration import Calibration
@@ -337,7 +338,7 @@ class Ingest:
     def _link(self, started: Sequence[_Started]) -> None:
         now = self._clock.now()
         for one in started:
-            counts = self._tokens.count([message.text for message in one.intake.fresh])
+            counts = self._tokens.count([counted_text(message) for message in one.intake.fresh])
             for message, tokens in zip(one.intake.fresh, counts, strict=True):
                 one.arrivals.absorb(message, tokens=tokens, now=now)
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 from roomlore.core.analysis import Participants, analyse
+from roomlore.core.attachments import counted_text
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import Limits, check, check_page
@@ -209,7 +210,7 @@ class MessageService:
         return changed.message
 
     def _read_anew(self, entry: Entry, message: StoredMessage, people: Mapping[str, str]) -> Entry:
-        message = replace(message, tokens=self._tokens.count([message.text])[0])
+        message = replace(message, tokens=self._tokens.count([counted_text(message)])[0])
         features = analyse(message, Participants.of(people), entry.features.partners)
         return replace(entry, message=message, features=features)
 

@@ -15,10 +15,10 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from roomlore.core.attachments import attachment
 from roomlore.core.context import Context
 from roomlore.core.models import Heading, Signals, StoredMessage, TalkState
 from roomlore.core.text import HAN, HANGUL, KANA, LETTER, terms, truncate
-from roomlore.core.transcript import attachment
 from roomlore.surfaces.cli.language import causes, interface_language, say
 
 MESSAGE_HELP = "The message's id, or the beginning or end of that."

@@ -20,10 +20,10 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
+from roomlore.core.attachments import attachment
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.core.models import Link, Room
-from roomlore.core.transcript import attachment
 from roomlore.wiring import Lore
 
 LANGUAGES = ("en", "zh")

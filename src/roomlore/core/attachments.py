@@ -1,0 +1,176 @@
+"""What a message holds beside its text: pictures, stickers, voice messages, videos and files, and how a model reads of
+them.
+
+`metadata.attachments` lists them, each an object with `type`, `name`, `mime_type`, `caption`, `url`, `file` and
+`description`, as far as these are known. `metadata.caption` has the words that search finds.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from roomlore.core.models import Message
+
+Kind = Literal["sticker", "picture", "voice", "video", "file", ""]
+_SIGNS: Sequence[tuple[Kind, re.Pattern[str]]] = (
+    ("sticker", re.compile(r"sticker|emoji|emotion|表情|贴纸|貼圖|\.(tgs|webp)$", re.IGNORECASE)),
+    (
+        "picture",
+        re.compile(r"photo|image|picture|foto|bild|图片|照片|圖片|写真|\.(jpe?g|png|gif|heic|bmp)$", re.IGNORECASE),
+    ),
+    ("voice", re.compile(r"voice|audio|record|语音|語音|\.(ogg|opus|mp3|m4a|amr|wav)$", re.IGNORECASE)),
+    ("video", re.compile(r"video|animation|视频|影片|動画|\.(mp4|mov|webm|avi)$", re.IGNORECASE)),
+)
+_KINDS = ("sticker", "picture", "voice", "video", "file")
+_TELLING = ("media_type", "type", "mime_type", "photo", "file", "caption")
+_FIELDS = ("name", "mime_type", "caption", "url", "file", "description")
+_MOST_TOLD = 200
+_MOST_READ = 20
+_MOST_SHOWN = 4
+LONGEST_DESCRIPTION = 8_000
+"""Characters of a description that are kept."""
+_LABELS = {
+    "en": {"sticker": "sticker", "picture": "picture", "voice": "voice message", "video": "video", "file": "file"},
+    "zh": {"sticker": "表情", "picture": "图片", "voice": "语音", "video": "视频", "file": "文件"},
+}
+_BRACKETED = {
+    kind: tuple(
+        f"[{label}"
+        for label in (*(words[kind] for words in _LABELS.values()), *(("动画表情",) if kind == "sticker" else ()))
+    )
+    for kind in _KINDS
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """One of the things that a message holds. `type`: "sticker", "picture", "voice", "video", "file", or '' if nothing
+    says so.
+
+    `caption`: what the sender or the program wrote about it. `file`: its place in the export. `description`: what a
+    `Describer` said of its content, such as what a picture shows or what is said in a voice message.
+    """
+
+    type: Kind = ""
+    name: str = ""
+    mime_type: str = ""
+    caption: str = ""
+    url: str = ""
+    file: str = ""
+    description: str = ""
+
+    @property
+    def words(self) -> str:
+        """What is told of it, on one line."""
+        return " ".join(f"{self.caption} {self.description}".split())
+
+
+def kind_of(*told: object) -> Kind:
+    """Return of what kind an attachment is, by the words of its program, its MIME type and the endings of its names;
+    "file" if these tell nothing else, '' if there are none."""
+    words = [one[-_MOST_TOLD:] for one in told if isinstance(one, str) and one.strip()]
+    return next((kind for kind, sign in _SIGNS if any(sign.search(one) for one in words)), "file" if words else "")
+
+
+def attachments_of(message: Message) -> tuple[Attachment, ...]:
+    """Return what the message holds, at most 20."""
+    listed = message.metadata.get("attachments")
+    return tuple(map(_read, listed[:_MOST_READ])) if isinstance(listed, list) else ()
+
+
+def _read(value: object) -> Attachment:
+    told: Mapping[str, Any] = value if isinstance(value, dict) else {"name": value}
+    given = {key: one for key in _FIELDS if isinstance(one := told.get(key), str)}
+    kind = kind_of(told.get("type"), *(given.get(key) for key in ("mime_type", "name", "file")))
+    return Attachment(type=kind, **given)
+
+
+def attachment(message: Message) -> tuple[Kind, str]:
+    """Return what a message without words holds, as its export says: of what kind it is, and its caption or name; ('',
+    '') if nothing says so."""
+    about = message.metadata
+    first = next(iter(attachments_of(message)), Attachment())
+    told = [about.get(key) for key in _TELLING]
+    words = [one[:_MOST_TOLD] for one in (*told, first.name) if isinstance(one, str) and one.strip()]
+    caption = about.get("caption") if isinstance(about.get("caption"), str) else first.name
+    shown = (caption[:_MOST_TOLD] if isinstance(caption, str) else "").strip() or first.description[:_MOST_TOLD]
+    return first.type if first.type not in ("", "file") else kind_of(*words), shown
+
+
+def caption_of(message: Message) -> str:
+    """Return the words beside the text: the caption, and what was said of the attachments."""
+    if not message.metadata:
+        return ""
+    caption = message.metadata.get("caption")
+    told = (one.description for one in attachments_of(message))
+    return "\n".join(one for one in (caption, *told) if isinstance(one, str) and one)
+
+
+def descriptions_of(message: Message) -> str:
+    """Return the attachments that were described, as a model reads them."""
+    return " ".join(_note(one, "en") for one in attachments_of(message) if one.description.strip())
+
+
+def with_attachments(message: Message, language: Literal["zh", "en"]) -> str:
+    """Return the text with what the message holds behind it: "look [picture map.jpg: the way to the hut]". '' if it
+    holds nothing."""
+    text, held = message.text.strip(), attachments_of(message)
+    shown = text or _rest(message, held)
+    silent = bool(shown) and not text  # the caption says what there is
+    notes = [
+        _note(one, language)
+        for one in held[:_MOST_SHOWN]
+        if not _is_told(one, shown) and not (silent and not (one.name or one.words))
+    ]
+    more = f"[+{len(held) - _MOST_SHOWN}]" if len(held) > _MOST_SHOWN else ""
+    return " ".join(part for part in (shown, *notes, more) if part)
+
+
+def _rest(message: Message, held: Sequence[Attachment]) -> str:
+    """Return the caption of a message without words, without what the notes on its attachments say."""
+    caption = message.metadata.get("caption")
+    rest = caption if isinstance(caption, str) else ""
+    for part in (part for one in held[:_MOST_SHOWN] for part in (one.name, one.caption) if part):
+        rest = rest.replace(part, "", 1)
+    return rest.strip()
+
+
+def _is_told(one: Attachment, text: str) -> bool:
+    """Return True if the text says as much of it."""
+    return not one.words and bool(
+        text and ((one.name and one.name in text) or any(label in text for label in _BRACKETED.get(one.type, ())))
+    )
+
+
+def _note(one: Attachment, language: Literal["zh", "en"]) -> str:
+    label, colon = _LABELS[language][one.type or "file"], "：" if language == "zh" else ": "
+    name = " ".join(one.name.split())
+    head, words = (f"{label} {name}", one.words) if name and one.words else (label, one.words or name)
+    return f"[{head}{colon}{words}]" if words else f"[{head}]"
+
+
+def with_descriptions(message: Message, told: Mapping[int, str]) -> Message:
+    """Return the message with these descriptions, by the places of the attachments in its metadata."""
+    listed = list(message.metadata.get("attachments", ()))
+    for place, text in told.items():
+        listed[place] = {**listed[place], "description": text[:LONGEST_DESCRIPTION]}
+    return replace(message, metadata={**message.metadata, "attachments": listed})
+
+
+def as_submitted(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata without descriptions, which may read otherwise each time they are made."""
+    listed = metadata.get("attachments")
+    if not isinstance(listed, list) or not any(isinstance(one, dict) and "description" in one for one in listed):
+        return metadata
+    left = [
+        {key: value for key, value in one.items() if key != "description"} if isinstance(one, dict) else one
+        for one in listed
+    ]
+    return {**metadata, "attachments": left}
+
+
+def counted_text(message: Message) -> str:
+    """Return the text whose tokens count for the message."""
+    caption = caption_of(message)
+    return f"{message.text}\n{caption}" if caption else message.text
