@@ -1,4 +1,5 @@
-"""A NoneBot2 bot as people write it, with the plugin: it answers with what it is told. Arguments: database, URLs."""
+"""A NoneBot2 bot as people write it, with the plugin: it answers with what it is told. Arguments: database, the
+longest wait for memory in seconds, URLs."""
 
 import sys
 from pathlib import Path
@@ -7,12 +8,13 @@ import nonebot
 from nonebot.adapters.onebot.v11 import Adapter
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "plugins" / "nonebot-plugin-roomlore"))
-database, *urls = sys.argv[1:]
+database, seconds, *urls = sys.argv[1:]
 nonebot.init(
     driver="~aiohttp",
     onebot_ws_urls=urls,
     roomlore_database_url=database,
     roomlore_rooms_left_out=["99"],
+    roomlore_timeout_seconds=float(seconds),
     log_level="WARNING",
 )
 nonebot.get_driver().register_adapter(Adapter)

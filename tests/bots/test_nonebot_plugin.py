@@ -1,6 +1,7 @@
 """The plugin in a real NoneBot2 with its OneBot v11 adapter, connected to a stand-in of QQ on a loopback socket."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -87,7 +88,7 @@ class Qq:
 
 
 @asynccontextmanager
-async def bot(database: str, others: Qq) -> AsyncIterator[Qq]:
+async def bot(database: str, others: Qq, *, waits_seconds: float = 30) -> AsyncIterator[Qq]:
     """A NoneBot process with two accounts. Yields that of `BOT`; `others` is the other."""
     qq, app = Qq(), web.Application()
     app.router.add_get("/one", qq.connect)
@@ -98,7 +99,7 @@ async def bot(database: str, others: Qq) -> AsyncIterator[Qq]:
     await site.start()
     url = f"ws://127.0.0.1:{runner.addresses[0][1]}"
     program = Path(__file__).with_name("nonebot_bot.py")
-    process = await ForkedProcess.start(program, database, f"{url}/one", f"{url}/other")
+    process = await ForkedProcess.start(program, database, str(waits_seconds), f"{url}/one", f"{url}/other")
     try:
         yield qq
     finally:
@@ -168,3 +169,22 @@ async def test_a_bot_with_groups_and_private_chats(database):
         }  # fmt: skip
         people = (await lore.rooms.people("7")).people
         assert set(people) == {str(one) for one in (ANN, BO, LI, 1004)}
+
+
+async def test_a_store_that_is_down_delays_an_answer_and_loses_nothing(database, tmp_path):
+    async with bot(database, Qq(self_id=10001), waits_seconds=3) as qq:
+        await qq.says(ANN, "周六爬山，早上八点南门集合", message_id=200)
+        assert "南门集合" in await qq.answer_to(ANN, "几点集合？", group=7)
+        locked = sqlite3.connect(tmp_path / "chat.db", isolation_level=None)
+        locked.execute("BEGIN IMMEDIATE")
+        await qq.says(BO, "改成九点", message_id=201)
+        asked_at = asyncio.get_running_loop().time()
+        assert await qq.answer_to(LI, "改到几点？") == "(nothing)"
+        assert asyncio.get_running_loop().time() - asked_at < 25
+        locked.execute("ROLLBACK")
+        locked.close()
+        answers = [await qq.answer_to(ANN, "改到几点集合？") for _ in range(8)]
+        assert "改成九点" in answers[-1]
+    async with roomlore.open(database, background=False) as lore:
+        texts = [one.text for one in await lore.messages.page("7") if one.role is roomlore.Role.USER]
+        assert texts[:4] == ["周六爬山，早上八点南门集合", "@10000 几点集合？", "改成九点", "@10000 改到几点？"]

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain, repeat
 from typing import Any
 
 import nonebot
@@ -17,7 +18,10 @@ from roomlore.importers import onebot_message, onebot_recall
 from .accounts import Heard
 from .settings import Settings
 
-_WAITS_SECONDS = (0.2, 1.0, 5.0, 15.0)
+_WAITS_SECONDS = (0.2, 1.0, 5.0)
+_LONGEST_WAIT_SECONDS = 15.0
+_KEPT = 10_000
+"""Events that wait while the store is down."""
 _ADDED, _REMOVED = "group_increase", "group_decrease"
 
 
@@ -36,7 +40,7 @@ class Recorder:
     def __init__(self, lore: roomlore.Lore, settings: Settings) -> None:
         self.lore = lore
         self._settings = settings
-        self._waiting: asyncio.Queue[tuple[Mapping[str, Any], Bot]] = asyncio.Queue()
+        self._waiting: asyncio.Queue[tuple[Mapping[str, Any], Bot]] = asyncio.Queue(_KEPT)
         self._heard = Heard()
         self._known: set[str] = set()
         self._asking: set[asyncio.Task[None]] = set()
@@ -44,9 +48,11 @@ class Recorder:
 
     async def close(self, seconds: float = 10.0) -> None:
         """Store what waits, then close the store."""
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(seconds):
                 await self._waiting.join()
+        except TimeoutError:
+            logger.error(f"roomlore: 数据库不可用，{self._waiting.qsize() + 1} 个事件没有记录")
         for task in (self._writing, *self._asking):
             task.cancel()
         await asyncio.gather(self._writing, *self._asking, return_exceptions=True)
@@ -61,6 +67,10 @@ class Recorder:
             return
         raw = self._heard.named(room, raw)
         if raw is not None:
+            if self._waiting.full():
+                self._waiting.get_nowait()
+                self._waiting.task_done()
+                logger.error(f"roomlore: 等待记录的事件超过 {_KEPT} 个，最早的一个没有记录")
             self._waiting.put_nowait((raw, bot))
 
     def _records(self, room: str, raw: Mapping[str, Any]) -> bool:
@@ -79,13 +89,13 @@ class Recorder:
                 self._waiting.task_done()
 
     async def _stored(self, raw: Mapping[str, Any], bot: Bot) -> None:
-        for wait in (*_WAITS_SECONDS, None):
+        """Store an event, however long the store is down: those after it wait, so that the order stays."""
+        for wait in chain(_WAITS_SECONDS, repeat(_LONGEST_WAIT_SECONDS)):
             try:
                 await self._store(raw, bot)
                 break
-            except roomlore.StorageUnavailable:
-                if wait is None:
-                    raise
+            except roomlore.StorageUnavailable as error:
+                logger.warning(f"roomlore: 暂时无法记录，{wait} 秒后重试：{error}")
                 await asyncio.sleep(wait)
 
     async def _store(self, raw: Mapping[str, Any], bot: Bot) -> None:
@@ -134,16 +144,23 @@ class Recorder:
     # What is shown.
 
     async def remember(self, raw: Mapping[str, Any]) -> Remembering:
-        """Return what matters for the answer to a message, as far as its room may know it."""
-        nothing = Remembering("", None, None)
-        room = _room(raw)
+        """Return what matters for the answer to a message, as far as its room may know it. Nothing if the store does
+        not say so in time: an answer without memory is better than none."""
+        nothing, room = Remembering("", None, None), _room(raw)
         if not self._records(room, raw):
             return nothing
-        await self._waiting.join()
         try:
-            trigger = (await self.lore.messages.get(room, self._heard.id_of(raw, raw["message_id"]))).message
-        except roomlore.NotFound:  # it was recalled, or the store was down
+            async with asyncio.timeout(self._settings.roomlore_timeout_seconds):
+                await self._waiting.join()
+                return await self._remembered(room, raw)
+        except roomlore.NotFound:  # it was recalled
             return nothing
+        except (TimeoutError, roomlore.Unavailable) as error:
+            logger.warning(f"roomlore: 这次回答没有记忆可用：{error!r}")
+            return nothing
+
+    async def _remembered(self, room: str, raw: Mapping[str, Any]) -> Remembering:
+        trigger = (await self.lore.messages.get(room, self._heard.id_of(raw, raw["message_id"]))).message
         context = await self.lore.context.build(room, trigger.id, max_tokens=self._settings.roomlore_context_tokens)
         said = [*(one.message for one in context.messages), trigger]
         people = dict.fromkeys(one.sender_id for one in reversed(said) if one.role is roomlore.Role.USER)

@@ -115,14 +115,15 @@ export class Queue {
     if (conflicts.length > 0) await this.#client.edit(heard.message.room_id, heard.message.id, heard.message.text);
   }
 
-  /** Tell roomlore who can see a room, once: what the settings say, else what its messages show. */
+  /** Tell roomlore who can see a room, once: what the settings say, else what its messages show, which may be a later
+   * one than the first. */
   async #tell(heard: Heard): Promise<void> {
     const room = heard.message.room_id;
-    if (this.#told.has(room)) return;
     const set = this.#rooms[room];
+    if (this.#told.has(room) || (set === undefined && !heard.kind)) return;
     try {
       if (set !== undefined) await this.#client.tellAudience(room, set);
-      else if (heard.kind && !(await this.#client.kind(room))) await this.#client.tellAudience(room, { kind: heard.kind });
+      else if (!(await this.#client.kind(room))) await this.#client.tellAudience(room, { kind: heard.kind });
     } catch (error) {
       if (error instanceof RoomloreError && error.passes) throw error;
       // Without the scope `admin`. The room then counts as private, with people in it whom nobody knows.

@@ -108,6 +108,9 @@ test("an unnamed group counts as private, not as one person's chat", async () =>
   const said = { ...inGroup(host, "31", "Where is the safe?"), ...opaque };
   assert.doesNotMatch(await host.turn(said), /picture/);
   assert.equal((await ask("GET", `/rooms/${encodeURIComponent(host.room(opaque.conversation))}`)).kind, null);
+  // A later message shows what it is.
+  await host.turn({ ...said, text: "Is it locked?", metadata: { guildId: "9" } });
+  assert.equal((await ask("GET", `/rooms/${encodeURIComponent(host.room(opaque.conversation))}`)).kind, "private");
 });
 
 test("people who share one session of direct chats are told apart (openclaw 85240)", async () => {
