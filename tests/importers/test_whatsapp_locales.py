@@ -14,6 +14,7 @@ def test_a_zip_is_read_whole(locale, system, tmp_path):
     with roomlore.open_sync("sqlite://", background=False) as lore:
         report = lore.imports.run(tmp_path / name, timezone="UTC")
         assert (report.format, report.bad_count, report.undated, len(report.rooms)) == ("whatsapp", 0, 0, 1)
+        assert report.rooms == ("Tea",)
         found = lore.messages.page(report.rooms[0])
         read = [
             (one.sent_at.replace(tzinfo=None), one.sender_name, one.text, one.metadata.get("caption", ""))

@@ -87,6 +87,13 @@ def test_help_and_errors_are_in_chinese(tmp_path):
     assert "Import chat exports" in run("import", "--help", LANG="en_US.UTF-8").stdout
 
 
+def test_a_switch_is_shown_without_a_type():
+    told = run("import", "--help", LANG="en_US.UTF-8").stdout
+    assert "<int>" in told
+    assert "--no-resume" in told
+    assert "bool" not in told.lower()
+
+
 def test_an_error_that_says_where_it_looked_is_translated_whole():
     error = "Room '茶' has no message 'm9'; add the message first, then ask for its context. Looked for in chat.db."
     assert into_chinese(error) == "群 '茶' 里没有消息 'm9'；请先添加这条消息，再查询它的上下文。查找范围：chat.db。"

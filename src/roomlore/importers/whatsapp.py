@@ -199,7 +199,11 @@ _SYSTEM = re.compile(
 )
 _SENDER = re.compile(r"(?P<name>[^\n:]{1,100}): ?(?P<text>.*)", re.DOTALL)
 _ROOM = re.compile(
-    r"WhatsApp[ -]?Chat(?:verlauf)? (?:with|mit|-) (?P<en>.+)|(?:Chat|Conversación) de WhatsApp con (?P<es>.+)"
+    r"WhatsApp[ -]?[Cc]hatt?(?:verlauf)? (?:with|mit|met|med|-) (?P<en>.+)"
+    r"|(?:Chat|Conversación) de WhatsApp con (?P<es>.+)|Discussion WhatsApp avec (?P<fr>.+)"
+    r"|Chat WhatsApp (?:con|dengan) (?P<it>.+)|Conversa do WhatsApp com (?P<pt>.+)"
+    r"|Чат WhatsApp с (?:контактом )?(?P<ru>.+)|Cza[td] WhatsApp z (?P<pl>.+)"
+    r"|(?P<tr>.+) ile WhatsApp [Ss]ohbeti|(?P<ja>.+?)とのトーク|(?P<ko>.+?) ?님과의 ?WhatsApp ?대화"
     r"|(?:与|與)\s?(?P<zh>.+?)\s?的\s?WhatsApp\s?(?:聊天|對話|对话).*"
 )
 STEM = re.compile(rf"_chat|{_ROOM.pattern}")

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from roomlore.core import DEFAULT_TENANT
 from roomlore.surfaces.cli.frame import Frame, Group
-from roomlore.surfaces.cli.language import translate_help
+from roomlore.surfaces.cli.language import all_commands, translate_help
 
 PLACES = {
     "import": "data:import_",
@@ -165,6 +165,23 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     program = typer.main.get_command(app)
     assert isinstance(program, Program)
-    program.commands.prepare = translate_help
-    translate_help(program)
+    program.commands.prepare = _prepare
+    _prepare(program)
     program()
+
+
+def _prepare(command: Any) -> None:
+    """Put the help of a command, and of those below it, into the user's language, and show switches without a type."""
+    translate_help(command)
+    for one in all_commands(command):
+        for parameter in one.params:
+            _without_type(parameter)
+        own = one.get_help_option
+        one.get_help_option = lambda context, own=own: _without_type(own(context))
+
+
+def _without_type(option: Any) -> Any:
+    """Return the option. If it is a switch, its help shows no `<bool>`, after which nothing can be typed."""
+    if getattr(option, "is_flag", False):
+        option.display_type_rich = lambda **_: None
+    return option

@@ -70,7 +70,7 @@ def translate_help(command: Any) -> None:
         return
     _translate_typer()
     known = _words("help")
-    for one in _all(command):
+    for one in all_commands(command):
         one.help = known.get(one.help or "", one.help)
         for parameter in one.params:
             if (said := getattr(parameter, "help", None)) is not None:
@@ -145,12 +145,12 @@ def into_chinese(error: str) -> str:
     return error
 
 
-def _all(command: Any) -> Iterator[Any]:
+def all_commands(command: Any) -> Iterator[Any]:
     """Yield the command and those below it that are built. The program's own are translated when they are."""
     yield command
     below = getattr(command, "commands", {})
     for one in below.values() if isinstance(below, dict) else ():
-        yield from _all(one)
+        yield from all_commands(one)
 
 
 def _with_help(option: Any) -> Any:
