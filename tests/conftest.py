@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import make_url
 
 import open_connections
+import pgbouncer_server
 from pgbouncer_server import PgBouncer
 from redis_server import RedisServer
 from roomlore.adapters.dbos import open_dbos
@@ -47,6 +48,10 @@ open_connections.watch()
 @pytest.hookimpl(trylast=True)
 def pytest_configure() -> None:
     open_connections.name_makers()
+    programs = {"chromium": shutil.which("chromium"), "pgbouncer": pgbouncer_server.BINARY}
+    missing = [name for name, path in programs.items() if path is None]
+    if missing and os.environ.get("ROOMLORE_TEST_PROGRAMS") == "all":
+        raise pytest.UsageError(f"Tests would be skipped without {', '.join(missing)}: run `make system-packages`.")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -218,14 +223,18 @@ def postgres_copies(postgres_server: str) -> Iterator[_Copies]:
 
 
 @pytest.fixture(scope="session")
-def postgres_front(postgres_server: str) -> Iterator[str]:
-    """The address at which tests reach PostgreSQL: its own, or that of a PgBouncer if the environment asks for one."""
-    if os.environ.get("ROOMLORE_TEST_POOLER") != "pgbouncer":
-        yield postgres_server
-        return
+def pgbouncer(postgres_server: str) -> Iterator[str]:
+    """The address of a PgBouncer in transaction mode before PostgreSQL."""
     pooler = PgBouncer(postgres_server)
     yield pooler.url
     pooler.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_front(request: pytest.FixtureRequest) -> str:
+    """The address at which tests reach PostgreSQL: its own, or that of a PgBouncer if the environment asks for one."""
+    pooled = os.environ.get("ROOMLORE_TEST_POOLER") == "pgbouncer"
+    return str(request.getfixturevalue("pgbouncer" if pooled else "postgres_server"))
 
 
 @pytest.fixture
@@ -233,6 +242,14 @@ def postgres_url(postgres_front: str, postgres_copies: _Copies) -> Iterator[str]
     """The address of a migrated database without a row, with the tables of durable work."""
     name = postgres_copies.take()
     yield _database(postgres_front, name)
+    postgres_copies.give_back(name)
+
+
+@pytest.fixture
+def pooled_url(pgbouncer: str, postgres_copies: _Copies) -> Iterator[str]:
+    """The address of the same behind PgBouncer."""
+    name = postgres_copies.take()
+    yield _database(pgbouncer, name)
     postgres_copies.give_back(name)
 
 

@@ -6,8 +6,10 @@ from datetime import timedelta
 from doc_page import Page
 from doc_rigs import rig
 from doc_rooms import DEERFLOW, MEM0, TELEGRAM, evolved_once, said
+from sqlalchemy import make_url
 
 import roomlore
+from pgbouncer_server import BINARY
 from roomlore import Message
 from roomlore.adapters.dbos import open_dbos
 from roomlore.ports.durable import work_name
@@ -169,7 +171,13 @@ def workers(page: Page):
 @rig("docs/how-to/scaling.md")
 def scaling(page: Page):
     """Fewer partitions than a reader takes: each is made for every table and index."""
-    page.instead |= {"postgresql://roomlore@db/roomlore": page.fixture("postgres_url"), "64": "4"}
+    database = page.fixture("postgres_url")
+    pooled = make_url(page.fixture("pgbouncer") if BINARY else database).set(database=make_url(database).database)
+    page.instead |= {
+        "postgresql://roomlore@db/roomlore": database,
+        "postgresql://roomlore@pooler:6432/roomlore": pooled.render_as_string(hide_password=False),
+        "64": "4",
+    }
     yield
 
 
