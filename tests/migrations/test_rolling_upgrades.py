@@ -1,0 +1,123 @@
+"""Servers of the version before go on while the first server of a new one migrates their database.
+
+So a migration may only add: tables, columns that may be left out, indexes that refuse nothing. What the statements of
+the version before name must stay as it is.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, inspect, text
+
+from roomlore.adapters.sql import migrations
+
+_SCRIPTS = Path(migrations.__file__).parent
+_SINCE = "0013"
+"""The last migration that older servers could not go on with: it renamed a column."""
+
+
+@dataclass
+class _Schema:
+    """What statements can rely on. `columns`: of tables and views; type and whether it may be NULL. `needed`: the
+    columns that an INSERT has to name. `refusals`: what makes a row impossible: keys, unique indexes, checks."""
+
+    columns: dict[tuple[str, str], tuple[str, bool]] = field(default_factory=dict)
+    needed: set[tuple[str, str]] = field(default_factory=set)
+    refusals: set[tuple[str, str]] = field(default_factory=set)
+    tables: set[str] = field(default_factory=set)
+
+
+def _look(connection: Connection) -> _Schema:
+    looked, found = inspect(connection), _Schema()
+    found.tables = {name for name in looked.get_table_names() if not name.startswith("message_index")}
+    for name in (*found.tables, *looked.get_view_names()):
+        for column in looked.get_columns(name):
+            place = (name, column["name"])
+            found.columns[place] = (str(column["type"]), column["nullable"])
+            if not column["nullable"] and column["default"] is None and column.get("autoincrement") is not True:
+                found.needed.add(place)
+    for name in found.tables:
+        for refusal in _refusals(looked, name):
+            found.refusals.add((name, refusal))
+    return found
+
+
+def _refusals(looked: Any, table: str) -> list[str]:
+    keys = [f"key to {key['referred_table']} {key['constrained_columns']}" for key in looked.get_foreign_keys(table)]
+    unique = [f"unique {one['column_names']}" for one in looked.get_indexes(table) if one["unique"]]
+    unique += [f"unique {one['column_names']}" for one in looked.get_unique_constraints(table)]
+    checks = [f"check {one['sqltext']}" for one in looked.get_check_constraints(table)]
+    return [*keys, *unique, *checks, f"primary key {looked.get_pk_constraint(table)['constrained_columns']}"]
+
+
+def _breaks(before: _Schema, after: _Schema) -> set[str]:
+    """Return what a server of the version before could not go on with."""
+    gone = {f"{place} is gone or another" for place, its in before.columns.items() if after.columns.get(place) != its}
+    needed = {f"{place} has to be named" for place in after.needed - before.needed if place[0] in before.tables}
+    refused = {f"{place} is refused" for place in after.refusals - before.refusals if place[0] in before.tables}
+    return gone | needed | refused
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest) -> str:
+    if request.param == "sqlite":
+        return "sqlite://"
+    return str(request.getfixturevalue("empty_postgres")).replace("postgresql://", "postgresql+psycopg://")
+
+
+def test_servers_of_the_version_before_can_go_on_after_a_migration(empty_url):
+    engine = create_engine(empty_url)
+    with engine.connect() as connection:
+        config = Config(attributes={"connection": connection})
+        config.set_main_option("script_location", str(_SCRIPTS))
+        command.upgrade(config, _SINCE)
+        scripts = ScriptDirectory(str(_SCRIPTS)).iterate_revisions("head", _SINCE)
+        revisions = sorted(script.revision for script in scripts if script.revision > _SINCE)
+        assert revisions[-1] == migrations.HEAD
+        before = _look(connection)
+        for revision in revisions:
+            command.upgrade(config, revision)
+            after = _look(connection)
+            assert _breaks(before, after) == set(), f"migration {revision}"
+            before = after
+        connection.rollback()
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("statement", "breaks"),
+    [
+        ("CREATE TABLE others (name TEXT NOT NULL UNIQUE)", set()),
+        ("CREATE INDEX by_text ON things (text)", set()),
+        ("ALTER TABLE things ADD COLUMN more TEXT", set()),
+        ("ALTER TABLE things ADD COLUMN more TEXT NOT NULL DEFAULT ''", set()),
+        ("ALTER TABLE things RENAME COLUMN text TO said", {"('things', 'text') is gone or another"}),
+        ("ALTER TABLE things DROP COLUMN text", {"('things', 'text') is gone or another"}),
+        ("CREATE UNIQUE INDEX one_text ON things (text)", {"('things', \"unique ['text']\") is refused"}),
+    ],
+)
+def test_what_only_adds_breaks_nothing(statement, breaks):
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        connection.execute(text("CREATE TABLE things (number INTEGER PRIMARY KEY, text TEXT)"))
+        before = _look(connection)
+        connection.execute(text(statement))
+        found = _breaks(before, _look(connection))
+    engine.dispose()
+    assert breaks <= found
+    assert bool(found) == bool(breaks)
+
+
+def test_a_column_that_has_to_be_named_breaks_the_version_before(empty_postgres):
+    engine = create_engine(empty_postgres.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.connect() as connection:
+        connection.execute(text("CREATE TABLE things (number BIGINT PRIMARY KEY)"))
+        before = _look(connection)
+        connection.execute(text("ALTER TABLE things ADD COLUMN more TEXT NOT NULL"))
+        assert _breaks(before, _look(connection)) == {"('things', 'more') has to be named"}
+    engine.dispose()
