@@ -51,7 +51,7 @@ elif place == "part":
     import roomlore.adapters.archive_files as files
     before(files.os, "fsync", 1)
 elif place == "file":
-    before(SqlArchives, "put", 2)
+    before(SqlArchives, "turn", 1)
 elif place == "erased":
     before(FolderOfArchives, "delete", 1)
 
@@ -242,6 +242,92 @@ async def test_forgetting_a_person_reaches_the_archives(lore, tmp_path):
     assert b"maria-7f3a9c" not in gzip.decompress(file.read_bytes())
     assert secret.encode() not in gzip.decompress(file.read_bytes())
     await assert_sound(lore)
+
+
+async def test_forgetting_a_person_reaches_quotations_in_archives_of_other_rooms(lore, tmp_path):
+    secret = "my salary is ninety three thousand five hundred at Initech since last April"
+    await lore.messages.add([said(1, "maria-7f3a9c", text=secret, room="lunch"), said(2, "ben", room="lunch")])
+    await lore.messages.add(
+        [said(9, "ben", text=f'I read: "{secret}"', room="gossip"), said(10, "cleo", room="gossip")]
+    )
+    await lore.archives.run(days=30, room_id="gossip")
+    await lore.privacy.forget("maria-7f3a9c")
+    assert next(one.text for one in await lore.messages.page("gossip")) == 'I read: "[forgotten]"'
+    assert files(tmp_path) == []
+    await assert_sound(lore)
+
+
+async def test_forgetting_a_person_reaches_what_is_archived_meanwhile(lore, tmp_path, monkeypatch):
+    await filled(lore)
+    whole, runs = type(lore._resources.forgetter)._drop_cached, []
+
+    async def archived_meanwhile(forgetter, person, tally):
+        if not runs:
+            runs.append(await lore.archives.run(days=30))
+        await whole(forgetter, person, tally)
+
+    monkeypatch.setattr(type(lore._resources.forgetter), "_drop_cached", archived_meanwhile)
+    await lore.privacy.forget("ann")
+    assert runs[0].messages == 12
+    assert files(tmp_path) == []
+    assert {one.sender_id for one in await lore.messages.page("team", limit=1000)} == {"ben", "cleo"}
+    await assert_sound(lore)
+
+
+async def test_an_archived_message_can_be_deleted_and_edited(lore, tmp_path):
+    await filled(lore)
+    await lore.archives.run(days=30)
+    assert await lore.messages.delete("team", ["m3", "m13", "m99"]) == 2
+    assert files(tmp_path) == [], "no file has the deleted text; the next run archives the rest"
+    await lore.archives.run(days=30)
+    assert (await lore.messages.edit("team", "m4", text="The deploy failed.")).text == "The deploy failed."
+    await lore.archives.run(days=30)
+    await lore.archives.restore(room_id="team")
+    texts = {one.id: one.text for one in await lore.messages.page("team", limit=1000)}
+    assert texts["m4"] == "The deploy failed."
+    assert not texts.keys() & {"m3", "m13"}
+    with pytest.raises(roomlore.NotFound):
+        await lore.messages.edit("team", "m3", text="again")
+    await assert_sound(lore)
+
+
+async def test_a_run_that_lost_its_lease_erases_nothing_of_which_the_file_is_gone(lore, tmp_path, monkeypatch):
+    before = await filled(lore)
+    archiver, stalled = lore._resources.archiver, []
+    whole = type(archiver)._erase
+
+    async def late(self, tenant, *given):
+        if not stalled:
+            stalled.append(1)
+            await self._tidy(tenant)  # as the run of another process begins, once the lease is over
+        return await whole(self, tenant, *given)
+
+    monkeypatch.setattr(type(archiver), "_erase", late)
+    assert (await lore.archives.run(days=30)).messages == 12
+    await assert_sound(lore)
+    await lore.archives.restore(room_id="team")
+    assert await lore.messages.page("team", limit=1000) == before
+
+
+async def test_who_spoke_long_ago_still_hears_what_was_said_then(lore):
+    await filled(lore, new=0)
+    await lore.messages.add(said(20, "dora", at=lore.now()))
+    await lore.memories.add("group:team", "The deploy is done.", sources=[Source("team", "m3")])
+
+    async def seen():
+        viewers = ("user:ann", "user:ben", "user:dora")
+        return [len(await lore.memories.page("group:team", viewer=viewer)) for viewer in viewers]
+
+    before = await seen()
+    assert before == [1, 1, 0]
+    await lore.archives.run(days=30)
+    assert await seen() == before
+    await lore.messages.delete("team", "m20")
+    assert await seen() == before
+    await assert_sound(lore)
+    await lore.archives.restore(room_id="team")
+    assert await seen() == before
+    assert len((await lore.rooms.people("team")).people) == 3, "nobody is kept of whom there is no message"
 
 
 async def test_the_schedule_archives_as_durable_work(url, tmp_path):

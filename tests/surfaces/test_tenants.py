@@ -102,3 +102,8 @@ def test_the_command_line_shows_and_sets_limits(tmp_path):
     assert "100 *" in run("tenants")
     assert json.loads(run("tenants", "limit", "--messages-a-day", "usual", "--json")) == {"requests_a_minute": None}
     assert "whole number, `none` or `usual`" in run("tenants", "limit", "--messages-a-day", "many")
+
+
+@pytest.mark.parametrize("settings", [Settings(max_connections=1)])
+async def test_a_server_of_one_connection_answers(http):
+    assert (await http.get("/rooms")).status_code == 200

@@ -1,5 +1,6 @@
-"""Where archived messages are kept, and bringing back those of a person who is to be forgotten."""
+"""Where archived messages are kept, and bringing back those that are to be changed or forgotten."""
 
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 
@@ -24,6 +25,15 @@ class ArchivedPeople(Protocol):
     async def messages_of(self, *, tenant: str, user_id: str) -> int:
         """Return how many messages of the person are in archives."""
 
-    async def bring_back(self, *, tenant: str, user_id: str) -> int:
+    async def bring_back(
+        self, *, tenant: str, user_id: str, names: Collection[str], tells: Callable[[str], bool]
+    ) -> int:
         """Bring back every archive that may hold something of the person, or about them, and delete its file. Return
-        how many messages came back."""
+        how many archives came back. `names`, `tells`: the names that are known, and a test for texts."""
+
+
+class ArchivedMessages(Protocol):
+    """Messages in archives, for changing them."""
+
+    async def bring_back_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> int:
+        """Bring back the archives that hold these messages. Return how many there were."""

@@ -521,6 +521,9 @@ class Tenants(Protocol):
         """Return every tenant with rooms, API keys or limits, by name."""
 
 
+ArchivePhase = Literal["writing", "kept", "gone"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
     """A file of messages of a room. `phase`: 'writing' until its messages are erased here, 'kept' then, 'gone' once
@@ -529,7 +532,7 @@ class Archive:
 
     archive_id: str
     room_id: str
-    phase: Literal["writing", "kept", "gone"]
+    phase: ArchivePhase
     file: str
     first_arrival: int
     last_arrival: int
@@ -542,8 +545,12 @@ class Archive:
 class Archives(Protocol):
     """The archives of messages that are kept in files."""
 
-    async def put(self, *, tenant: str, archive: Archive) -> None:
-        """Store the archive, in place of an earlier state of it. Only while writing."""
+    async def add(self, *, tenant: str, archive: Archive) -> None:
+        """Store a new archive. Only while writing."""
+
+    async def turn(self, *, tenant: str, archive_id: str, phase: ArchivePhase, was: ArchivePhase) -> bool:
+        """Move the archive from one phase to another. Return False, without a change, if it is not in phase `was`: what
+        another process did meanwhile. Only while writing."""
 
     async def drop(self, *, tenant: str, archive_id: str) -> None:
         """Remove the archive, not its file. Only while writing."""

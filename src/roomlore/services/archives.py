@@ -2,14 +2,15 @@
 
 An archive is one file of JSON lines, packed with gzip, as `roomlore export` writes them. Its row is stored before the
 file is written, and the messages are erased after the file is durable, in the transaction that marks the row as kept.
-So a kill at any instant loses nothing: what is left over is known by its row, and removed by the next run.
+So a kill at any instant loses nothing: what is left over is known by its row, and removed by the next run. A run whose
+lease was lost finds its row in another phase, and erases nothing.
 """
 
 import asyncio
 import gzip
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -132,26 +133,43 @@ class Archiver:
             count += sum(one.message.sender_id == user_id for one in records)
         return count
 
-    async def bring_back(self, *, tenant: str, user_id: str) -> int:
-        """Bring back every archive of a room in which the person spoke, and every other one that has their id or a name
-        of theirs."""
-        about = await self._about(tenant, user_id)
-        return (await self.restore(tenant=tenant, archives=about)).messages if about else 0
+    async def bring_back(
+        self, *, tenant: str, user_id: str, names: Collection[str], tells: Callable[[str], bool]
+    ) -> int:
+        """Bring back every archive of a room in which the person spoke, and every other one that has their id, a name
+        of theirs, or a text that tells of them."""
+        about = await self._about(tenant, user_id, names, tells)
+        return (await self.restore(tenant=tenant, archives=about)).archives if about else 0
 
-    async def _about(self, tenant: str, user_id: str) -> list[Archive]:
+    async def bring_back_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> int:
+        """Bring back the archives that hold these messages."""
+        async with self._storage.reading() as work:
+            holding = await work.archives.of_messages(tenant=tenant, room_id=room_id, message_ids=message_ids)
+        if not holding:
+            return 0
+        archives = [one for one in await self.kept(tenant, room_id) if one.archive_id in holding.values()]
+        return (await self.restore(tenant=tenant, archives=archives)).archives
+
+    async def _about(
+        self, tenant: str, user_id: str, known: Collection[str], tells: Callable[[str], bool]
+    ) -> list[Archive]:
         archives = await self.kept(tenant)
         if not archives:
             return []
         async with self._storage.reading() as work:
             rooms = {one.room_id for one in await work.maintenance.rooms_of(tenant=tenant, user_id=user_id)}
-        names = {user_id}
+        names = {user_id, *known}
         for archive in archives:
             for one in await asyncio.to_thread(_read, await self.lines(archive)):
                 if one.message.sender_id == user_id:
                     rooms.add(archive.room_id)
                     names.add(one.message.sender_name)
         names.discard("")
-        return [one for one in archives if one.room_id in rooms or _has(await self.lines(one), names)]
+        return [
+            one
+            for one in archives
+            if one.room_id in rooms or await asyncio.to_thread(_has, await self.lines(one), names, tells)
+        ]
 
     async def _rooms_due(self, tenant: str, before: datetime, room_id: str | None) -> AsyncIterator[str]:
         if room_id is not None:
@@ -189,7 +207,7 @@ class Archiver:
             archived_at=self._clock.now(),
         )
         async with self._storage.writing() as work:
-            await work.archives.put(tenant=tenant, archive=archive)
+            await work.archives.add(tenant=tenant, archive=archive)
         await asyncio.to_thread(self._files.write, archive.file, content)
         if await self._erase(tenant, archive, messages, before):
             return len(messages)
@@ -197,17 +215,18 @@ class Archiver:
         return await self._archive_some(tenant, room_id, before)
 
     async def _erase(self, tenant: str, archive: Archive, messages: Sequence[StoredMessage], before: datetime) -> bool:
-        """Erase the messages that the file has, unless one of them was changed meanwhile."""
-        here = {"tenant": tenant, "room_id": archive.room_id}
+        """Erase the messages that the file has, unless one of them was changed or the file was removed meanwhile."""
+        here, its = {"tenant": tenant, "room_id": archive.room_id}, archive.archive_id
         async with self._storage.writing() as work:
             await work.rooms.lock(**here, now=self._clock.now())
             if await work.archives.due(**here, before=before, limit=_MESSAGES) != list(messages):
+                return False
+            if not await work.archives.turn(tenant=tenant, archive_id=its, phase="kept", was="writing"):
                 return False
             arrivals = [one.arrival for one in messages]
             entries = await work.messages.by_id(**here, message_ids=[one.id for one in messages])
             await work.messages.erase(**here, arrivals=arrivals, now=archive.archived_at)
             await self._due.note(work, tenant, archive.room_id, entries)
-            await work.archives.put(tenant=tenant, archive=replace(archive, phase="kept"))
         self._due.announce()
         return True
 
@@ -216,11 +235,12 @@ class Archiver:
         here = {"tenant": tenant, "room_id": archive.room_id}
         async with self._storage.writing() as work:
             await work.rooms.lock(**here, now=self._clock.now())
+            if not await work.archives.turn(tenant=tenant, archive_id=archive.archive_id, phase="gone", was="kept"):
+                return 0  # another process was faster
             erased = await work.archives.erased(**here, archive=archive)
             entries = await asyncio.to_thread(self._entries, records, erased)
             await work.messages.restore(**here, entries=entries)
             await self._due.note(work, tenant, archive.room_id, entries)
-            await work.archives.put(tenant=tenant, archive=replace(archive, phase="gone"))
         self._due.announce()
         await self._tidy(tenant)
         return len(entries)
@@ -250,13 +270,20 @@ class Archiver:
             async with self._storage.reading() as work:
                 page = await work.archives.page(tenant=tenant, room_id=None, after=after, limit=_PAGE)
             for archive in page:
-                if archive.phase != "kept":
+                if archive.phase != "kept" and await self._given_up(tenant, archive):
                     await asyncio.to_thread(self._files.delete, archive.file)
                     async with self._storage.writing() as work:
                         await work.archives.drop(tenant=tenant, archive_id=archive.archive_id)
             if len(page) < _PAGE:
                 return
             after = page[-1].archive_id
+
+    async def _given_up(self, tenant: str, archive: Archive) -> bool:
+        """Return True if the file can be deleted: nobody may erase its messages from now on."""
+        if archive.phase == "gone":
+            return True
+        async with self._storage.writing() as work:
+            return await work.archives.turn(tenant=tenant, archive_id=archive.archive_id, phase="gone", was="writing")
 
     @asynccontextmanager
     async def _alone(self, tenant: str) -> AsyncIterator[str]:
@@ -405,6 +432,7 @@ def _read(lines: Iterable[bytes]) -> list[Record]:
     return [from_record(json.loads(line)) for line in lines]
 
 
-def _has(lines: Iterable[bytes], names: set[str]) -> bool:
-    """Return True if a text in these lines has one of the names."""
-    return any(name in text for line in lines for text in texts_in(json.loads(line)) for name in names)
+def _has(lines: Iterable[bytes], names: set[str], tells: Callable[[str], bool]) -> bool:
+    """Return True if a text in these lines has one of the names, or tells of the person."""
+    texts = (text for line in lines for text in texts_in(json.loads(line)))
+    return any(tells(text) or any(name in text for name in names) for text in texts)

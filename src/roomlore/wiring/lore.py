@@ -285,6 +285,7 @@ class Lore:
             search=self._search,
             search_rooms=self._searching(RoomsSearch),
             model=shared.model,
+            archives=shared.archiver,
         )
 
     @cached_property

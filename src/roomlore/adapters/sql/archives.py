@@ -4,24 +4,22 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, exists, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import and_, bindparam, delete, exists, insert, select, update
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Row, Statement, among, in_room
 from roomlore.adapters.sql.rows import escape, from_micros, names_text, to_micros, unescape
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, MESSAGE
 from roomlore.core.models import StoredMessage
-from roomlore.ports.storage import Archive
+from roomlore.ports.storage import Archive, ArchivePhase
 
 _a, _m, _r = schema.archives, schema.messages, schema.rooms
 _of_tenant = _a.c.tenant == bindparam("tenant")
 
 
-def _put() -> Any:
-    given = insert(_a).values({column.name: bindparam(column.name) for column in _a.c})
-    new = {column.name: given.excluded[column.name] for column in _a.c if not column.primary_key}
-    return given.on_conflict_do_update(index_elements=[_a.c.tenant, _a.c.archive_id], set_=new)
+def _turn() -> Any:
+    its = (_of_tenant, _a.c.archive_id == bindparam("own_id"), _a.c.phase == bindparam("was"))
+    return update(_a).where(*its).values(phase=bindparam("new_phase")).returning(_a.c.archive_id)
 
 
 def _page(*more: Any) -> Any:
@@ -56,7 +54,8 @@ def _of_messages() -> Any:
     return select(_m.c.message_id, _a.c.archive_id).select_from(_m.join(_a, taken)).where(in_room(_m))
 
 
-_PUT = Statement(_put)
+_ADD = Statement(lambda: insert(_a).values({column.name: bindparam(column.name) for column in _a.c}))
+_TURN = Statement(_turn)
 _DROP = Statement(lambda: delete(_a).where(_of_tenant, _a.c.archive_id == bindparam("own_id")))
 _ALL = Statement(_page)
 _OF_ROOM = Statement(lambda: _page(_a.c.room_id == bindparam("room_id")))
@@ -76,10 +75,10 @@ _OF_MESSAGES = Statement(lambda: _of_messages().where(among(_m.c.message_id, "me
 class SqlArchives(Repository):
     """The port `Archives`."""
 
-    async def put(self, *, tenant: str, archive: Archive) -> None:
+    async def add(self, *, tenant: str, archive: Archive) -> None:
         self._locks.check_writing()
         await self._sql.fetch(
-            _PUT,
+            _ADD,
             tenant=escape(tenant),
             archive_id=escape(archive.archive_id),
             room_id=escape(archive.room_id),
@@ -92,6 +91,11 @@ class SqlArchives(Repository):
             checksum=archive.checksum,
             archived_at=to_micros(archive.archived_at),
         )
+
+    async def turn(self, *, tenant: str, archive_id: str, phase: ArchivePhase, was: ArchivePhase) -> bool:
+        self._locks.check_writing()
+        named = {"tenant": escape(tenant), "own_id": escape(archive_id)}
+        return bool(await self._sql.fetch(_TURN, **named, new_phase=phase, was=was))
 
     async def drop(self, *, tenant: str, archive_id: str) -> None:
         self._locks.check_writing()

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Table, bindparam, case, delete, func, insert, literal_column, null, or_, select, update
+from sqlalchemy import Table, bindparam, case, delete, exists, func, insert, literal_column, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
@@ -23,7 +23,7 @@ from roomlore.core.models import Entry, Link, LinkKind, Role, Room
 
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
 _people, _words, _w = schema.participants, schema.keyword_counts, schema.message_words
-_c = schema.link_corrections
+_c, _a = schema.link_corrections, schema.archives
 _IN_THIS_THREAD_FROM, _IN_THIS_THREAD_CHARACTERS = 64, 20_000
 """Batches from this size on are converted to rows on another thread, so that the event loop is not blocked."""
 
@@ -102,8 +102,20 @@ def _words_upsert() -> Any:
     )
 
 
-def _none_left(table: Table) -> Any:
-    return delete(table).where(in_locked_room(table), table.c.messages <= 0)
+def _none_left(table: Table, *also: Any) -> Any:
+    return delete(table).where(in_locked_room(table), table.c.messages <= 0, *also)
+
+
+def _no_people_left() -> Any:
+    """Delete those of whom no message is left. In a room with archives they stay known: what was said there was heard
+    by them, too."""
+    room = (
+        _rooms.c.room_key == bindparam("room_key"),
+        _a.c.tenant == _rooms.c.tenant,
+        _a.c.room_id == _rooms.c.room_id,
+    )
+    archived = exists().where(*room, _a.c.phase != literal_column("'gone'"))
+    return _none_left(_people, ~archived)
 
 
 def _move() -> Any:
@@ -125,7 +137,7 @@ _ADD_MESSAGES = Statement(lambda: insert(_m))
 _ADD_FEATURES = Statement(lambda: insert(_f))
 _COUNT_PEOPLE = Statement(_people_upsert)
 _COUNT_WORDS = Statement(_words_upsert)
-_NO_PEOPLE_LEFT = Statement(lambda: _none_left(_people))
+_NO_PEOPLE_LEFT = Statement(_no_people_left)
 _NO_WORDS_LEFT = Statement(lambda: _none_left(_words))
 _STEP = Statement(
     lambda: (
@@ -270,6 +282,7 @@ class MessageWriting(WithWords):
         await self._put_all(_REPLACE_FEATURES, room, [_named(_f, row) for row in feature_rows])
         await self._spoil_titles(room, {entry.link.thread for entry in entries})
         await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
+        await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
         await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
         stored = await self._step(room, None, more=len(entries), words=sum(one.length for one in spelled))
         await self._index.put(room, spelled, revision=stored.revision)

@@ -16,6 +16,7 @@ from roomlore.core.linking.room import WINDOW, linked_alone
 from roomlore.core.models import AddReport, Entry, Message, StoredMessage
 from roomlore.core.search.facts import Part, is_whole
 from roomlore.core.search.hits import SearchAnswer, SearchMode
+from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
@@ -49,7 +50,9 @@ class MessageService:
         search: MessageSearch,
         search_rooms: RoomsSearch,
         model: LinkModel,
+        archives: ArchivedMessages,
     ) -> None:
+        self._archives = archives
         self._tenant = tenant
         self._storage = storage
         self._ingest = ingest
@@ -185,11 +188,27 @@ class MessageService:
         metadata: Mapping[str, Any] | None = None,
         mentions: Sequence[str] | None = None,
     ) -> StoredMessage:
-        """Change the given fields and analyse the message again; its position, time and links stay."""
+        """Change the given fields and analyse the message again; its position, time and links stay. The archive of an
+        archived message is brought back."""
         if text is None and metadata is None and mentions is None:
             raise InvalidInput("Give what to change: text, metadata or mentions.")
         if not isinstance(mentions, list | tuple | None):
             raise InvalidInput(f"mentions is {mentions!r:.60}; it must be a list of sender ids.")
+        try:
+            return await self._edit(room_id, message_id, text, metadata, mentions)
+        except NotFound:
+            if not await self._bring_back(room_id, [message_id]):
+                raise
+        return await self._edit(room_id, message_id, text, metadata, mentions)
+
+    async def _edit(
+        self,
+        room_id: str,
+        message_id: str,
+        text: str | None,
+        metadata: Mapping[str, Any] | None,
+        mentions: Sequence[str] | None,
+    ) -> StoredMessage:
         async with self._storage.writing() as work:
             await self._lock(work, room_id)
             entry = await self._entry(work, room_id, message_id)
@@ -215,8 +234,19 @@ class MessageService:
         return replace(entry, message=message, features=features)
 
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int:
-        """Empty and hide these messages; return how many existed. Their ids stay taken."""
+        """Empty and hide these messages; return how many existed. Their ids stay taken. The archives of those that are
+        archived are brought back, so that nothing of them stays in a file."""
         ids = [message_ids] if isinstance(message_ids, str) else list(message_ids)
+        gone = await self._delete(room_id, ids)
+        left = [one for one in ids if one not in gone]
+        if left and await self._bring_back(room_id, left):
+            gone |= await self._delete(room_id, left)
+        return len(gone)
+
+    async def _bring_back(self, room_id: str, message_ids: Sequence[str]) -> int:
+        return await self._archives.bring_back_messages(tenant=self._tenant, room_id=room_id, message_ids=message_ids)
+
+    async def _delete(self, room_id: str, ids: Sequence[str]) -> set[str]:
         async with self._storage.writing() as work:
             await self._lock(work, room_id)
             found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=ids)
@@ -229,7 +259,7 @@ class MessageService:
                 )
                 await self._due.note(work, self._tenant, room_id, found)
         self._due.announce()
-        return len(found)
+        return {entry.message.id for entry in found}
 
     async def export(self, room_id: str | None = None) -> AsyncIterator[StoredMessage]:
         """Yield every message of the room, or of all rooms by room id, in order of arrival."""

@@ -76,14 +76,25 @@ class Forgetter:
             if dry_run:
                 archived = await self._archives.messages_of(tenant=tenant, user_id=user_id)
                 tally.places.update({"archived messages": archived} if archived else {})
-            else:
-                await self._archives.bring_back(tenant=tenant, user_id=user_id)
             person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
+            while not dry_run and await self._bring_back(person):
+                person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
             checked = await (self._count(person, tally) if dry_run else self._forget(person, tally))
             report = self._report(person, tally, checked, begun)
         if not dry_run:
             _log_report(tenant, report)
         return report
+
+    async def _bring_back(self, person: Person) -> int:
+        """Bring back the archives that may tell of the person, as far as the person is known by now."""
+        traces = person.traces
+
+        def tells(text: str) -> bool:
+            return traces.repeated(text) or traces.names_them(text)
+
+        return await self._archives.bring_back(
+            tenant=person.tenant, user_id=person.user_id, names=traces.names, tells=tells
+        )
 
     async def _count(self, person: Person, tally: Tally) -> dict[str, int]:
         await self._memories.rewrite(person, tally)
@@ -110,9 +121,10 @@ class Forgetter:
         await self._messages.rewrite_others(person, tally)
 
     async def _forget_new(self, person: Person, tally: Tally) -> Person:
-        """Handle what the person wrote meanwhile, and what others derived from the messages before they were erased.
-        After the erasure nothing more can be derived from them."""
+        """Handle what the person wrote meanwhile, what others derived from the messages before they were erased, and
+        what was archived meanwhile. After the erasure nothing more can be derived from them."""
         for _ in range(_ROUNDS):
+            await self._bring_back(person)
             more = await gather(self._storage, tenant=person.tenant, user_id=person.user_id)
             person = person.and_also(more)
             await self._rewrite(person, tally)

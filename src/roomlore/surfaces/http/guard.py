@@ -114,7 +114,7 @@ class Guard:
             await refusal(scope, receive, send)
             return
         lore: Lore = scope["state"]["caller"].lore
-        if self._turns.waiting(lore.tenant) >= lore.settings.server.max_connections * 3 // 4:
+        if self._turns.waiting(lore.tenant) >= max(lore.settings.server.max_connections * 3 // 4, 1):
             await problems.respond(scope, 429, _CROWDED, {"Retry-After": "1"})(scope, receive, send)
             return
         async with self._turns.turn(lore.tenant):
