@@ -7,11 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 import roomlore
-from reply_rig import asks, replying
+from reply_rig import asks, gathered, replying
 from roomlore.core.errors import TokensExceeded
 from roomlore.settings import Settings
 from roomlore.surfaces.cli.app import app as program
 from roomlore.testing import FrozenClock
+from roomlore.testing.model_server import Says
 
 NOON = datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
 MESSAGE = {"id": "a", "room_id": "team", "sender_id": "ann", "text": "The deploy is done."}
@@ -87,6 +88,22 @@ async def test_a_reply_that_was_paid_for_is_stored():
         assert [one.text for one in await lore.messages.page("r")] == [asks().text, reply.text]
         with pytest.raises(roomlore.QuotaExceeded):
             await lore.replies.reply(asks(message_id="again"))
+
+
+async def test_a_reply_that_has_begun_is_given_again_and_goes_on():
+    look = roomlore.Tool("look", "Looks something up.", {"type": "object"})
+    wants = Says(text="", tool_calls=(roomlore.ToolCall("c1", "look", "{}"),))
+    async with replying([wants, "It is green."], quota_messages_a_day=1) as (lore, server):
+        (*_, waits) = await gathered(lore, asks(), tools=[look])
+        assert waits.finish_reason == "tool_calls"
+        results = [roomlore.ToolResult("c1", "green")]
+        reply = await lore.replies.reply(asks(), tools=[look], tool_results=results)
+        assert reply.text == "It is green."
+        assert (await lore.replies.reply(asks())).text == reply.text
+        assert len(server.requests) == 2
+        with pytest.raises(roomlore.QuotaExceeded):
+            await lore.replies.reply(asks(message_id="again"), tools=[look], tool_results=results)
+        assert "again" not in [one.id for one in await lore.messages.page("r")]
 
 
 def test_the_command_line_shows_and_sets_limits(tmp_path):

@@ -119,6 +119,11 @@ class ReplyStore:
         found = self._later.of_room(self._tenant, place.message.room_id)
         return [one for one in found if one.arrival < place.message.arrival]
 
+    async def begun(self, message: Message, *, agent_id: str) -> bool:
+        """Return True if the reply to the message is stored, or has called tools."""
+        place = await self._place(message, agent_id, "")
+        return place is not None and (place.reply is not None or bool(place.rounds))
+
     async def _begin(self, message: Message, agent_id: str, agent_name: str) -> Place:
         place = await self._place(message, agent_id, agent_name)
         if place is None:

@@ -17,6 +17,7 @@ from roomlore.core.errors import (
     Conflict,
     InvalidInput,
     NotFound,
+    QuotaExceeded,
     RoomloreError,
     StorageUnavailable,
     describe,
@@ -458,7 +459,7 @@ class ReplyService:
     async def _events(self, request: ReplyRequest) -> AsyncGenerator[ReplyEvent, None]:
         message, begun = request.message, self._parts.clock.monotonic()
         asked = await self._asking.checked(request)
-        await self._parts.quotas.check(self._tenant)
+        await self._check_quotas(request)
         draft = Draft()
         try:
             with self._parts.background.alone((self._tenant, message.room_id, message.id, request.agent_id)):
@@ -473,6 +474,14 @@ class ReplyService:
             raise
         finally:
             self._measure(draft, begun)
+
+    async def _check_quotas(self, request: ReplyRequest) -> None:
+        """Raise `QuotaExceeded`, unless the reply has begun before: then it is given again, or goes on."""
+        try:
+            await self._parts.quotas.check(self._tenant)
+        except QuotaExceeded:
+            if not await self._store.begun(request.message, agent_id=request.agent_id):
+                raise
 
     def _talk(self, asked: Asked, draft: Draft) -> Talk:
         return Talk(
