@@ -27,6 +27,7 @@ from roomlore.testing.contracts.sessions import (
     SessionsContract,
     SessionTextsContract,
 )
+from roomlore.testing.contracts.tenants import ArchivesContract, TenantLimitsContract
 from roomlore.testing.contracts.texts import TextsContract
 from roomlore.testing.contracts.threads import CorrectionsContract, ThreadsContract, TitlesContract
 from roomlore.testing.contracts.transactions import TenantsContract, TransactionsContract
@@ -34,6 +35,7 @@ from roomlore.testing.contracts.vectors import EmbedderContract, VectorsContract
 from roomlore.testing.contracts.words import FactsContract, IndexStatesContract, LexicalContract
 
 __all__ = [
+    "ArchivesContract",
     "CorrectionsContract",
     "DurableWorkContract",
     "EmbedderContract",
@@ -62,6 +64,7 @@ __all__ = [
     "SessionHistoryContract",
     "SessionTextsContract",
     "SessionsContract",
+    "TenantLimitsContract",
     "TenantsContract",
     "TextsContract",
     "ThreadsContract",
