@@ -1,4 +1,6 @@
-"""In the place of python where a page starts its bot: leads it to a stand-in, and ends it when that is over."""
+"""In the place of python where a page starts its bot: leads it to a stand-in, and ends it when that is over.
+
+`doc_command` runs it, in a process that has roomlore imported."""
 
 import contextlib
 import os
@@ -35,7 +37,7 @@ def lead_to_stand_in() -> None:
     discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(os.environ["STAND_IN"]).with_path("/gateway")
 
 
-if __name__ == "__main__":
+def main() -> None:
     if DISCORD:
         lead_to_stand_in()
     if TERMINATED:

@@ -1,9 +1,11 @@
 """The command `roomlore` for shells of a test: each call is a process of its own, forked from one that has imported it.
 
-Importing takes longer than most commands, and the documentation has hundreds of them.
+Importing takes longer than most commands, and the documentation has hundreds of them. Called by another name, the
+program runs `main` of the module of that name, which lies beside this one.
 """
 
 import gc
+import importlib
 import json
 import os
 import select
@@ -37,7 +39,8 @@ streams = [0, 1, 2]
 if stays:
     out = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     streams = [os.open(os.devnull, os.O_RDONLY), out, out]
-body = json.dumps({{"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}}).encode()
+asked = {{"program": os.path.basename(sys.argv[0]), "words": words}}
+body = json.dumps({{**asked, "folder": os.getcwd(), "environment": dict(os.environ)}}).encode()
 with socket.socket(socket.AF_UNIX) as connection:
     connection.connect({socket!r})
     socket.send_fds(connection, [len(body).to_bytes(4, "big")], streams)
@@ -141,7 +144,9 @@ def _run(told: dict[str, Any], streams: list[int], main: Any) -> None:
     os.chdir(told["folder"])
     os.environ.clear()
     os.environ.update(told["environment"])
-    sys.argv = ["roomlore", *told["words"]]
+    sys.argv = [told["program"], *told["words"]]
+    if told["program"] != "roomlore":
+        main = importlib.import_module(told["program"]).main
     main()
     sys.exit()
 

@@ -46,7 +46,8 @@ class Page:
     `printed`: what the blocks that ran printed. `prints`: what is printed elsewhere, by how the block begins that shows
     it; `before`: what happens before a block, by how it begins. `instead`: texts of the page in whose place others
     stand when blocks run, values as they are then; the ports 8765 and 8766 are always others. `folder`: where blocks
-    run. `rest`: what is to be closed at the end.
+    run. `forked`: a program to be written under the name of what it runs (`doc_command`).
+    `rest`: what is to be closed at the end.
     """
 
     def __init__(self, path: str, place: Path, commands: Commands, fixture: Callable[[str], Any]) -> None:
@@ -63,7 +64,8 @@ class Page:
         self.rest = contextlib.ExitStack()
         self._runner = self.rest.enter_context(asyncio.Runner())
         os.chdir(self.folder)
-        self.program("roomlore", commands.program(self._kept))
+        self.forked = commands.program(self._kept)
+        self.program("roomlore", self.forked)
         for name, program in (("pip", "doc_pip"), ("make", "doc_make"), ("python3", "doc_python")):
             self._stand_in(name, program)
         if shutil.which("sqlite3") is None:

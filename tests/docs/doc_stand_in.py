@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -86,8 +85,8 @@ def beside(stand_in: StandIn) -> Iterator[None]:
 
 def start_bots(page: Page, stand_ins: Mapping[str, StandIn]) -> None:
     """`python PROGRAM` in the page starts each as it stands, and ends it with a signal once all has happened."""
-    runner = f"{sys.executable} {Path(__file__).with_name('doc_bot.py')}"
+    page.program("doc_bot", page.forked)
     programs = "\n".join(
-        f'{program}) STAND_IN={stand_in.url} exec {runner} "$@" ;;' for program, stand_in in stand_ins.items()
+        f'{program}) STAND_IN={stand_in.url} exec doc_bot "$@" ;;' for program, stand_in in stand_ins.items()
     )
     page.program("python", _BOT.format(programs=programs, python=sys.executable))
