@@ -9,11 +9,13 @@ import os
 import runpy
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping
 from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Self
 
 import pytest
@@ -38,7 +40,7 @@ class ForkedProcess:
         made = asyncio.to_thread(_started, [str(program), *arguments], environment, folder, 2)
         self._process, ours_in, ours_out = await made
         loop = asyncio.get_running_loop()
-        self.stdout = asyncio.StreamReader()
+        self.stdout = asyncio.StreamReader(limit=1 << 20)
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self.stdout), _file(ours_out, "rb"))
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, _file(ours_in, "wb"))
         self.stdin = asyncio.StreamWriter(transport, protocol, None, loop)
@@ -74,13 +76,13 @@ class ForkedProcess:
 
 
 class ForkedProgram:
-    """A process for a test that has no loop. Its standard output is a pipe; `error` is the number of the file to which
-    its standard error goes."""
+    """A process for a test that has no loop. Its standard input and output are pipes; `error` is the number of the file
+    to which its standard error goes."""
 
     def __init__(self, program: Path | str, *arguments: str, error: int = 2) -> None:
         words = [str(program), *arguments]
-        self._process, self._stdin, stdout = _started(words, os.environ, ".", error)
-        self.stdout = _file(stdout, "rb")
+        self._process, stdin, stdout = _started(words, os.environ, ".", error)
+        self.stdin, self.stdout = _file(stdin, "wb"), _file(stdout, "rb")
         self.pid = self._process.pid
 
     def send_signal(self, number: int) -> None:
@@ -95,8 +97,27 @@ class ForkedProgram:
     def close(self) -> None:
         self.send_signal(signal.SIGKILL)
         self._process.join()
-        self._stdin.close()
+        self.stdin.close()
         self.stdout.close()
+
+
+def run_forked(
+    program: Path | str, *arguments: str, environment: Mapping[str, str] | None = None
+) -> CompletedProcess[str]:
+    """Run the program to its end, with nothing on its standard input. Return its status and what it printed."""
+    words = [str(program), *arguments]
+    with tempfile.TemporaryFile() as error:
+        process, stdin, stdout = _started(
+            words, os.environ if environment is None else environment, ".", error.fileno()
+        )
+        stdin.close()
+        with _file(stdout, "rb") as printed:
+            told = printed.read()
+        process.join()
+        status = process.exitcode
+        process.close()
+        error.seek(0)
+        return CompletedProcess(words, status, told.decode(), error.read().decode())
 
 
 def _started(

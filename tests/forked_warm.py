@@ -11,6 +11,7 @@ import roomlore.adapters.chat.client
 import roomlore.adapters.dbos.client
 import roomlore.surfaces.cli
 import roomlore.surfaces.http
+import roomlore.surfaces.mcp
 import roomlore.testing.embedding
 
 

@@ -5,8 +5,6 @@ import json
 import os
 import re
 import string
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
+from forked_process import run_forked
 from roomlore.samples import DEMO_ROOM, demo_path
 from roomlore.surfaces import cli
 from roomlore.surfaces.cli.app import app
@@ -252,8 +251,7 @@ def test_json_is_the_same_in_every_language(monkeypatch):
 )
 def test_errors_of_options_are_in_chinese(arguments, told):
     environment = {**os.environ, "MEMORY_LANGUAGE": "zh", "COLUMNS": "80", "PYTHONUTF8": "1"}
-    program = [sys.executable, "-m", "roomlore", *arguments]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    done = run_forked("roomlore", *arguments, environment=environment)
     assert done.returncode == 2
     assert told in done.stderr
     assert "用法：" in done.stderr or arguments == ["serve", "--port"]

@@ -2,23 +2,22 @@
 
 import os
 import re
-import subprocess
-import sys
+from subprocess import CompletedProcess
 
 import pytest
 import typer
 
+from forked_process import run_forked
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.language import _patterns, _words, interface_language, into_chinese
 
 HAN = re.compile("[\u4e00-\u9fff]")
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+def run(*arguments: str, **environment: str) -> CompletedProcess[str]:
     plain = {name: value for name, value in os.environ.items() if name not in ("LC_ALL", "LC_MESSAGES", "LANG")}
     given = {**plain, "PYTHONUTF8": "1", "COLUMNS": "100", **environment}
-    program = [sys.executable, "-m", "roomlore", *arguments]
-    return subprocess.run(program, env=given, capture_output=True, text=True, check=False)
+    return run_forked("roomlore", *arguments, environment=given)
 
 
 def texts(command) -> set[str]:

@@ -1,12 +1,11 @@
 """`roomlore new bot`. The bots themselves run in tests/docs, on the page docs/how-to/small-bots.md."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
 
+from forked_process import run_forked
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.first_steps import Platform
 
@@ -47,9 +46,7 @@ def test_a_bot_without_its_token_says_what_to_set(platform, tmp_path):
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("SLACK", "TELEGRAM", "LARK"))}
     program = tmp_path / f"{platform}_bot.py"
     assert sum(map(bool, program.read_text(encoding="utf-8").split("\n"))) <= 40
-    ended = subprocess.run(
-        [sys.executable, program], env=plain, capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = run_forked(program, environment=plain)
     assert ended.returncode == 1
     assert ended.stderr.startswith("Set ")
     assert "Traceback" not in ended.stderr
@@ -61,12 +58,5 @@ def test_an_empty_variable_is_none(platform, tmp_path):
     program = tmp_path / f"{platform}_bot.py"
     read = [one.split('"')[0] for one in program.read_text(encoding="utf-8").split('os.environ["')[1:]]
     read += ["SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"]
-    ended = subprocess.run(
-        [sys.executable, program],
-        env={**os.environ, **dict.fromkeys(read, "")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ended = run_forked(program, environment={**os.environ, **dict.fromkeys(read, "")})
     assert (ended.returncode, ended.stderr[:4]) == (1, "Set ")

@@ -4,22 +4,30 @@ import asyncio
 import json
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from mcp_rig import ANNA, DATABASE, ask, command, fill, on_standard_streams
 
 import roomlore
+from forked_process import ForkedProgram, run_forked
 
 
-def started(*arguments: str) -> subprocess.Popen:
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen(command(*arguments), **pipes)
+@contextmanager
+def started(*arguments: str) -> Iterator[ForkedProgram]:
+    """A process whose log is in mcp.log."""
+    with Path("mcp.log").open("wb") as log:
+        process = ForkedProgram("roomlore", "--db", DATABASE, "mcp", *arguments, error=log.fileno())
+        try:
+            yield process
+        finally:
+            process.close()
 
 
-def say(process: subprocess.Popen, *lines: dict) -> None:
+def say(process: ForkedProgram, *lines: dict) -> None:
     process.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines).encode())
-    process.stdin.flush()
 
 
 async def test_two_processes_at_once_on_one_database():
@@ -35,20 +43,21 @@ async def test_two_processes_at_once_on_one_database():
 
 def test_standard_output_is_protocol_alone():
     begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-    process = started("--scope", ANNA)
-    process.stdin.write("not json 茶\n".encode())
-    say(
-        process,
-        {"id": 1, "method": "initialize", "params": begin},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": {"name": "get_memories", "arguments": {}}},
-    )
-    said = []
-    while not any(line.get("id") == 2 for line in said):
-        said.append(json.loads(process.stdout.readline()))
-    rest, log = process.communicate(timeout=500)
-    said += [json.loads(line) for line in rest.splitlines()]
-    assert process.returncode == 0
+    with started("--scope", ANNA) as process:
+        process.stdin.write("not json 茶\n".encode())
+        say(
+            process,
+            {"id": 1, "method": "initialize", "params": begin},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": {"name": "get_memories", "arguments": {}}},
+        )
+        said = []
+        while not any(line.get("id") == 2 for line in said):
+            said.append(json.loads(process.stdout.readline()))
+        process.stdin.close()
+        said += [json.loads(line) for line in process.stdout]
+        assert process.wait(120) == 0
+    log = Path("mcp.log").read_bytes()
     assert all(line["jsonrpc"] == "2.0" for line in said)
     assert next(line for line in said if line.get("id") == 1)["result"]["serverInfo"]["name"] == "roomlore"
     assert b"get_memories" in log
@@ -56,9 +65,9 @@ def test_standard_output_is_protocol_alone():
 
 
 def test_a_bad_scope_and_a_missing_extra_are_a_sentence():
-    bad = subprocess.run(command("--scope", "anna"), capture_output=True, timeout=500, check=False)
-    assert (bad.returncode, bad.stdout) == (1, b"")
-    assert bad.stderr == b"roomlore: A scope is group:<id>, user:<id> or agent:<id>, not 'anna'.\n"
+    bad = run_forked("roomlore", "--db", DATABASE, "mcp", "--scope", "anna")
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert bad.stderr == "roomlore: A scope is group:<id>, user:<id> or agent:<id>, not 'anna'.\n"
     program, flag, code, *rest = command()
     without = [program, flag, f"import sys; sys.modules['mcp'] = None; {code}", *rest]
     bare = subprocess.run(without, capture_output=True, timeout=500, check=False)
@@ -69,21 +78,19 @@ def test_a_bad_scope_and_a_missing_extra_are_a_sentence():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_process_that_is_told_to_stop_ends_in_good_order(number):
-    process = started("--scope", ANNA)
     call = {"name": "add_memory", "arguments": {"statement": "安娜 likes tea"}}
     begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-    say(
-        process,
-        {"id": 1, "method": "initialize", "params": begin},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": call},
-    )
-    while json.loads(process.stdout.readline()).get("id") != 2:
-        pass
-    process.send_signal(number)
-    assert process.wait(120) == 0
-    told = process.stderr.read()
-    process.communicate()
-    assert b"Traceback" not in told
+    with started("--scope", ANNA) as process:
+        say(
+            process,
+            {"id": 1, "method": "initialize", "params": begin},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": call},
+        )
+        while json.loads(process.stdout.readline()).get("id") != 2:
+            pass
+        process.send_signal(number)
+        assert process.wait(120) == 0
+    assert b"Traceback" not in Path("mcp.log").read_bytes()
     with roomlore.open_sync(DATABASE) as lore:
         assert [one.statement for one in lore.memories.page(ANNA)] == ["安娜 likes tea"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from forked_process import run_forked
 from roomlore.surfaces.http.processes import merged
 
 SECONDS = 120
@@ -97,8 +98,7 @@ def test_no_process_is_left_behind(tmp_path):
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path):
-    program = [sys.executable, "-m", "roomlore", "--db", f"{tmp_path}/chat.db", "serve", "--workers", "2"]
-    done = subprocess.run([*program, "--host", "0.0.0.0"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    done = run_forked("roomlore", "--db", f"{tmp_path}/chat.db", "serve", "--workers", "2", "--host", "0.0.0.0")
     assert (done.returncode, done.stdout) == (1, "")
     assert "no API key exists" in done.stderr
 

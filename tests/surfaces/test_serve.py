@@ -5,8 +5,6 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,10 +12,10 @@ import httpx
 import pytest
 
 import roomlore
-from forked_process import ForkedProgram
+from forked_process import ForkedProgram, run_forked
 from roomlore.surfaces.http.server import bind
 
-PROGRAM = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db"]
+PROGRAM = ("roomlore", "--db", "chat.db")
 SECRET_WORDS = "the vault opens with 7319"
 
 
@@ -25,9 +23,7 @@ SECRET_WORDS = "the vault opens with 7319"
 def serving(*arguments: str, before: tuple[str, ...] = ()):
     """Yields (process, URL); the log is in serve.log. `before`: global options."""
     with Path("serve.log").open("wb") as log:
-        process = ForkedProgram(
-            "roomlore", "--db", "chat.db", *before, "serve", "--port", "0", *arguments, error=log.fileno()
-        )
+        process = ForkedProgram(*PROGRAM, *before, "serve", "--port", "0", *arguments, error=log.fileno())
         try:
             line = process.stdout.readline().decode()
             yield process, re.search(r"http://\S+", line).group()
@@ -90,17 +86,16 @@ def test_a_server_serves_the_tenant_it_was_started_for():
 def test_a_taken_port_is_one_sentence():
     with serving() as (_, url):
         port = url.rpartition(":")[2]
-        second = subprocess.run([*PROGRAM, "serve", "--port", port], capture_output=True, timeout=500, check=False)
+        second = run_forked(*PROGRAM, "serve", "--port", port)
     assert second.returncode == 1
-    assert second.stderr.startswith(f"roomlore: Port {port} of '127.0.0.1' cannot be had".encode())
-    assert second.stderr.count(b"\n") == 1
+    assert second.stderr.startswith(f"roomlore: Port {port} of '127.0.0.1' cannot be had")
+    assert second.stderr.count("\n") == 1
 
 
 def test_a_public_address_is_served_once_there_is_a_key():
-    made = subprocess.run(
-        [*PROGRAM, "keys", "create", "bot", "--scope", "admin"], capture_output=True, timeout=500, check=True
-    )
-    secret = made.stdout.decode().strip()
+    made = run_forked(*PROGRAM, "keys", "create", "bot", "--scope", "admin")
+    assert made.returncode == 0, made.stderr
+    secret = made.stdout.strip()
     with serving("--host", "0.0.0.0") as (_, url):
         port = url.rpartition(":")[2]
         assert httpx.get(f"http://127.0.0.1:{port}/rooms").status_code == 401
