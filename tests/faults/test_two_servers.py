@@ -1,8 +1,6 @@
 """Two processes on one database, as two servers are: what one writes, the other tells at once, whatever is cached."""
 
-import asyncio
 import json
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -12,6 +10,7 @@ import pytest
 from other_server import SETTINGS, do, told
 
 import roomlore
+from forked_process import ForkedProcess
 from roomlore import Settings
 
 _OTHER = Path(__file__).with_name("other_server.py")
@@ -21,28 +20,24 @@ _START = datetime(2026, 1, 5, tzinfo=UTC)
 class Other:
     """A server in a process of its own."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: ForkedProcess) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, url: str) -> "Other":
-        pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
-        other = cls(await asyncio.create_subprocess_exec(sys.executable, str(_OTHER), url, limit=1 << 20, **pipes))
+        other = cls(await ForkedProcess.start(_OTHER, url))
         await other._answer()
         return other
 
     async def do(self, verb: str, given: dict[str, str]) -> Any:
-        assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([verb, given]).encode() + b"\n")
         await self._process.stdin.drain()
         return await self._answer()
 
     async def _answer(self) -> Any:
-        assert self._process.stdout is not None
         return json.loads(await self._process.stdout.readline())
 
     async def close(self) -> None:
-        assert self._process.stdin is not None
         self._process.stdin.close()
         assert await self._process.wait() == 0
 
