@@ -11,7 +11,7 @@ from sqlalchemy import make_url
 
 import roomlore
 from roomlore import Message, Settings
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, Unavailable
 from roomlore.wiring import restore_backup, write_backup
 
 
@@ -94,6 +94,25 @@ async def test_nothing_is_overwritten(tmp_path):
     with pytest.raises(NotFound):
         restore_backup(settings, tmp_path / "nothing")
     assert not list(tmp_path.glob("*.part"))
+
+
+async def test_a_restore_that_fails_can_be_repeated(tmp_path):
+    settings = settings_of(f"sqlite:///{tmp_path}/a.db", tmp_path / "archives")
+    async with roomlore.open(settings=settings, background=False) as lore:
+        await lore.messages.add(said("old"))
+        await lore.archives.run(days=0)
+    copy = write_backup(settings, tmp_path / "backup") / "roomlore.db"
+    whole = copy.read_bytes()
+    (tmp_path / "new").mkdir()
+    new = settings_of(f"sqlite:///{tmp_path}/new/b.db", tmp_path / "new" / "archives")
+    copy.write_bytes(b"no database" * 100)
+    with pytest.raises(StorageUnavailable):
+        restore_backup(new, tmp_path / "backup")
+    assert list((tmp_path / "new").iterdir()) == []
+    copy.write_bytes(whole)
+    restore_backup(new, tmp_path / "backup")
+    async with roomlore.open(settings=new, background=False) as lore:
+        assert (await lore.archives.restore(room_id="team")).messages == 1
 
 
 def test_what_cannot_be_backed_up_is_said(tmp_path, monkeypatch):

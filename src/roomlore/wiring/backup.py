@@ -1,6 +1,7 @@
 """Backups: the database, the durable work beside it, and the archives, in one folder."""
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 from roomlore.adapters.dbos.locations import location_of
@@ -42,8 +43,8 @@ def write_backup(settings: Settings, folder: Path) -> Path:
 
 def restore_backup(settings: Settings, folder: Path) -> None:
     """Fill a new database, the durable work beside it and the folder of archives from a backup. No roomlore may use
-    them meanwhile. Raise `NotFound` without a backup, `Conflict` if something is there already, `Unavailable`,
-    `StorageUnavailable`."""
+    them meanwhile. If it fails, what it wrote is removed, so that it can be called again. Raise `NotFound` without a
+    backup, `Conflict` if something is there already, `Unavailable`, `StorageUnavailable`."""
     if not folder.is_dir():
         raise NotFound(f"There is no backup {folder}.")
     archives, work = Path(settings.retention.archive_folder), _work_of(settings)
@@ -51,13 +52,23 @@ def restore_backup(settings: Settings, folder: Path) -> None:
         raise Conflict(f"{archives} exists already; move it away, or set archive_folder to another folder.")
     if work is not None:
         check_absent(work)
-    try:
-        restore(settings.database.database_url, folder)
-        if work is not None and (folder / _WORK).exists():
-            copy_file(folder / _WORK, work)
-        _copy_archives(folder / _ARCHIVES, archives)
-    except OSError as error:
-        raise StorageUnavailable(f"The backup {folder} cannot be restored: {error.strerror}.") from error
+    target = file_to_copy(settings.database.database_url)
+    if target is not None:
+        check_absent(target)
+    with ExitStack() as undone:
+        try:
+            if (folder / _ARCHIVES).exists():
+                undone.callback(shutil.rmtree, archives, ignore_errors=True)
+                _copy_archives(folder / _ARCHIVES, archives)
+            if work is not None and (folder / _WORK).exists():
+                undone.callback(work.unlink, missing_ok=True)
+                copy_file(folder / _WORK, work)
+            if target is not None:
+                undone.callback(target.unlink, missing_ok=True)
+            restore(settings.database.database_url, folder)
+        except OSError as error:
+            raise StorageUnavailable(f"The backup {folder} cannot be restored: {error.strerror}.") from error
+        undone.pop_all()
 
 
 def _work_of(settings: Settings) -> Path | None:
