@@ -1,7 +1,7 @@
 """The past of memories: in force at a time, changes between two times, restoring, and reverting an evolution."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roomlore.core.errors import Conflict
-from roomlore.core.memory.log import Touch, Walk, active, at_time, diff, makers, origins, replay, reverted, touched
+from roomlore.core.memory.log import Touch, Walk, active, diff, makers, origins, replay, reverted, touched
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
 from roomlore.testing import START, change, memory
 from roomlore.testing.contracts.memories import Story
@@ -49,6 +49,13 @@ def story(seed: int, length: int) -> Evolving:
 
 def by_id(memories) -> dict[str, Memory]:
     return {one.memory_id: one for one in memories}
+
+
+def at_time(changes: list[Change], at: datetime) -> list[Memory]:
+    """The memories in force at a time, read all at once."""
+    walk = Walk(at)
+    walk.take([Touch.of(one) for one in changes])
+    return walk.chosen(changes)
 
 
 def walked(changes: list[Change], walk: Walk, size: int) -> list[Change]:

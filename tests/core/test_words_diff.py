@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roomlore.core.memory.log import Piece, new_text, old_text, words_diff
+from roomlore.core.memory.log import Piece, words_diff
 
 _MARKS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}
 WORDS = st.sampled_from(
@@ -33,6 +33,14 @@ WORDS = st.sampled_from(
     ]
 )
 TEXTS = st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=30).map("".join))
+
+
+def old_text(pieces) -> str:
+    return "".join(piece.text for piece in pieces if piece.became != "new")
+
+
+def new_text(pieces) -> str:
+    return "".join(piece.text for piece in pieces if piece.became != "gone")
 
 
 def shown(old: str, new: str) -> str:

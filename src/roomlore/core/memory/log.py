@@ -103,13 +103,6 @@ class Walk:
             self.in_force[touch.memory_id] = touch.number
 
 
-def at_time(changes: Sequence[Change], at: datetime) -> list[Memory]:
-    """Return the memories in force at a time, the oldest lineage first; `changes`: the whole log."""
-    walk = Walk(at)
-    walk.take([Touch.of(change) for change in changes])
-    return walk.chosen(changes)
-
-
 def diff(
     scope: str,
     start: datetime,
@@ -329,16 +322,6 @@ def words_diff(old: str, new: str) -> tuple[Piece, ...]:
     pieces = [("same", before[:head], before[:head]), *middle]
     pieces.append(("same", before[len(before) - tail :], before[len(before) - tail :]))
     return tuple(_joined(_without_small_gaps(pieces)))
-
-
-def old_text(pieces: Iterable[Piece]) -> str:
-    """Return the first text."""
-    return "".join(piece.text for piece in pieces if piece.became != "new")
-
-
-def new_text(pieces: Iterable[Piece]) -> str:
-    """Return the second text."""
-    return "".join(piece.text for piece in pieces if piece.became != "gone")
 
 
 _Stretch = tuple[str, list[str], list[str]]
