@@ -1,13 +1,19 @@
 """The command line in Chinese."""
 
+import ast
 import os
 import re
+from pathlib import Path
 from subprocess import CompletedProcess
+from typing import get_args
 
 import pytest
 import typer
 
 from forked_process import run_forked
+from roomlore.core import integrity
+from roomlore.services.privacy import verify
+from roomlore.surfaces.cli import language, privacy
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.language import _patterns, _words, interface_language, into_chinese
 
@@ -120,3 +126,45 @@ def test_an_error_that_is_not_translated_stays_as_it_is():
 @pytest.mark.parametrize("hostile", ["There is no memory " * 3000, "{" * 5000, "no format is called " + "a: " * 20000])
 def test_reading_an_error_takes_no_long(hostile):
     assert isinstance(into_chinese(hostile), str)
+
+
+def sentences(path):
+    """Return the texts of a module, without docstrings, with a word in place of each field."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inner = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    inner |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "x1" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inner:
+            yield node.value
+
+
+IMPORTERS = Path(language.__file__).parents[2] / "importers"
+REASON = re.compile(
+    "neither .{5,}|no (?:date|time|talker|such time).{5,}|the (?:row|line|document) .{5,}"
+    "|not (?:a message|JSON|readable|CSV|a JSON).*|message x1 has .*"
+)
+SENTENCE = re.compile("(?:Its?|The|They|What|No|There|Room|Row|Record|Evolution|x1) .{8,}[.]")
+
+
+def test_reasons_for_skipping_a_record_are_in_chinese():
+    found = {text for path in IMPORTERS.glob("*.py") for text in sentences(path) if REASON.fullmatch(text)}
+    assert len(found) > 15
+    assert {text for text in found if into_chinese(text) == text} == set()
+
+
+def test_what_verify_finds_is_in_chinese():
+    texts = {text for module in (integrity, verify) for text in sentences(Path(module.__file__))}
+    found = {text.replace("x1 x1 ", "The room's row says x1 ") for text in texts if SENTENCE.fullmatch(text)}
+    found -= {text for text in found if "cannot both be right" in text or "x1 run" in text}  # parts of MENDS
+    assert len(found) > 30
+    assert {text for text in found if into_chinese(text) == text} == set()
+    labels = {*get_args(integrity.Check), *integrity.MENDS.values()}
+    assert {text for text in labels if into_chinese(text) == text} == set()
+
+
+def test_where_verify_finds_a_fault_is_in_chinese(monkeypatch):
+    assert privacy._placed("scope group:tea, memory m1") == "scope group:tea, memory m1"
+    monkeypatch.setenv("MEMORY_LANGUAGE", "zh")
+    assert re.fullmatch("范围 group:tea[，、]记忆 m1", privacy._placed("scope group:tea, memory m1"))

@@ -141,3 +141,71 @@ async def test_the_likelier_a_link_the_thicker_its_line(http, make_message):
     assert 'class="lane last c1 w4"' in text
     assert 'class="lane middle c1 w4"' in text
     assert text.count('data-width="4"') == 2
+
+
+def test_every_command_takes_the_name_of_a_room(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with roomlore.open_sync("sqlite:///chat.db", background=False) as lore:
+        lore.messages.add(Message(id="1", room_id="42", sender_id="ann", text="hello"))
+        lore.rooms.rename("42", "茶友群 Tea")
+
+    def told(*words: str) -> str:
+        done = CliRunner().invoke(program, ["--db", "chat.db", *words])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    assert '"room_id": "42"' in told("export", "--room", "茶友群 tea")
+    assert "weighted" in told("settings", "茶友群 Tea", "--set", "strategy=weighted")
+    assert "group:42" in told("facts", "add", "group:茶友群 Tea", "Biscuits at four", "--json")
+    assert "Biscuits" in told("facts", "list", "group:茶友群 Tea")
+    assert "Biscuits" in told("memory", "list", "茶友群 Tea")
+    assert "Biscuits" in told("memory", "log", "茶友群 Tea")
+    assert "Biscuits" in told("memory", "search", "茶友群 Tea", "biscuits", "--threshold", "0")
+    assert "Biscuits" in told("memory", "as-of", "茶友群 Tea", "now")
+    assert told("rename", "茶友群 Tea", "Tea").startswith("42: Tea")
+
+
+async def test_http_takes_the_name_of_a_room_that_its_viewer_may_see(lore, http):
+    await lore.messages.add([Message(id="1", room_id=one, sender_id="ann", text="hello") for one in ("42", "43", "44")])
+    await lore.rooms.rename("42", "Tea")
+    await lore.rooms.rename("43", "Tea")
+    for one in ("42", "44"):
+        await lore.rooms.set_kind(one, "public")
+    await lore.rooms.rename("44", "Cake")
+    assert (await http.get("/rooms/cake")).json()["room_id"] == "44"
+    assert (await http.get("/rooms/Tea")).status_code == 422
+    seen = await http.get("/rooms/Tea", params={"viewer": "user:bob"})
+    assert (seen.status_code, seen.json()["room_id"]) == (200, "42"), "the other one is hidden from bob"
+    assert (await http.patch("/rooms/Cake", json={"name": "Pie"})).json()["room_id"] == "44"
+    assert (await http.get("/rooms/Bread")).status_code == 404
+    # What is stored under an id is never taken for a name.
+    await http.post("/messages", json={"messages": [{"id": "9", "room_id": "Pie", "sender_id": "bo", "text": "hi"}]})
+    assert (await http.get("/rooms/Pie")).json()["room_id"] == "Pie"
+
+
+def test_forget_takes_an_id_that_is_a_name_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with roomlore.open_sync("sqlite:///chat.db", background=False) as lore:
+        lore.messages.add(Message(id="1", room_id="tea", sender_id="7", sender_name="ann", text="hello"))
+    asked = ["--db", "chat.db", "forget", "ann", "--dry-run"]
+    refused = CliRunner().invoke(program, asked)
+    assert refused.exit_code == 1
+    assert "it is the name of 7. Type `roomlore forget 7`, or add --id to mean the id." in refused.stderr
+    assert CliRunner().invoke(program, [*asked, "--id"]).exit_code == 0
+    with roomlore.open_sync("sqlite:///chat.db", background=False) as lore:
+        lore.rooms.add_members("tea", ["ann"])
+    assert CliRunner().invoke(program, asked).exit_code == 0, "a member who wrote nothing"
+
+
+def test_threads_lists_no_notices_of_the_platform(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with roomlore.open_sync("sqlite:///chat.db", background=False) as lore:
+        said = [
+            ("1", "ann", roomlore.Role.USER, "Who brings the biscuits?"),
+            ("2", "7", roomlore.Role.SYSTEM, "7 joined"),
+        ]
+        for message_id, sender, role, text in said:
+            lore.messages.add(Message(id=message_id, room_id="tea", sender_id=sender, role=role, text=text))
+    shown = CliRunner().invoke(program, ["--db", "chat.db", "threads", "tea"]).stdout
+    assert "biscuits" in shown
+    assert "joined" not in shown

@@ -26,7 +26,7 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
-from roomlore.ports.audience import check_sees_all_of, sees_all_of, view_for
+from roomlore.ports.audience import check_sees_all_of, rooms_shown, sees_all_of, view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import headings_of
@@ -60,17 +60,25 @@ class RoomService:
         async with self._storage.reading() as work:
             return await self._find(work, room_id)
 
-    async def named(self, name: str) -> str:
+    async def named(self, name: str, *, viewer: str | None = None) -> str:
         """Return the id of the room with this id, or else of the only room with this name, whatever its case in ASCII.
 
-        Raise `NotFound` if there is none, `InvalidInput` that lists some ids if several rooms have the name.
+        `viewer`: among the rooms that 'room:team' or 'user:anna' may see all of, of which a name finds the 200 used
+        last. Raise `NotFound` if there is none, `InvalidInput` that lists some ids if several rooms have the name.
         """
         if not isinstance(name, str) or not name:
             raise InvalidInput(f"The room is {name!r:.60}; give its id or its name.")
+        now, whom = self._clock.now(), None if viewer is None else check_viewer(viewer)
         async with self._storage.reading() as work:
-            if await work.rooms.find(tenant=self._tenant, room_id=name) is not None:
+            if whom is not None:
+                if await sees_all_of(work, tenant=self._tenant, viewer=viewer, room_id=name, now=now):
+                    return name
+                seen = await rooms_shown(work, tenant=self._tenant, viewer=whom, now=now, most=_ROOMS_AT_ONCE)
+                like = [room for room, windows in seen.rooms if windows == ALWAYS]
+            elif await work.rooms.find(tenant=self._tenant, room_id=name) is not None:
                 return name
-            like = await work.rooms.named_like(tenant=self._tenant, part=name, limit=_ROOMS_AT_ONCE, whole=True)
+            else:
+                like = await work.rooms.named_like(tenant=self._tenant, part=name, limit=_ROOMS_AT_ONCE, whole=True)
         found = [room.room_id for room in like if room.name.casefold() == name.casefold()]
         if not found:
             raise unknown_room(name)

@@ -387,10 +387,9 @@ def export(
     """Write messages as JSON lines that `import` reads back without loss."""
 
     async def work(lore: Lore) -> int:
-        if room is not None:
-            await lore.rooms.get(room)
+        here = None if room is None else await lore.rooms.named(room)
         with sink_of(output) as sink:
-            return await _write(lore, room, sink)
+            return await _write(lore, here, sink)
 
     count = frame_of(ctx).run(work)
     typer.echo(say("wrote {count} messages", count=count), err=True)

@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import Group, frame_of, scope_named
 from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -43,7 +43,7 @@ _Reason = Annotated[str, typer.Option(help="Why, for the history.")]
 @app.command()
 def add(
     ctx: typer.Context,
-    scope: Annotated[str, typer.Argument(help="Whom it is about: user:<id>, agent:<id> or group:<id>.")],
+    scope: Annotated[str, typer.Argument(help="Whom it is about: user:<id>, agent:<id> or group:<id or name>.")],
     text: Annotated[str, typer.Argument(help="What is to be remembered.")],
     confidence: Annotated[
         float | None, typer.Option(help="How sure it is, from 0 to 1. Left out, nobody said.")
@@ -68,7 +68,7 @@ def add(
     async def work(lore: Lore) -> tuple[Remembered, ZoneInfo, bool]:
         begins, ends = _span(lore, valid_from, valid_until)
         new = NewMemory(
-            scope=scope,
+            scope=await scope_named(lore, scope),
             statement=text,
             confidence=confidence,
             category=category,
@@ -98,7 +98,7 @@ def add(
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    scope: Annotated[str, typer.Argument(help="Whom they are about: user:<id>, agent:<id> or group:<id>.")],
+    scope: Annotated[str, typer.Argument(help="Whom they are about: user:<id>, agent:<id> or group:<id or name>.")],
     status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
     limit: Annotated[int, typer.Option(min=1, help="Most facts.")] = 50,
     as_json: _Json = False,
@@ -107,7 +107,7 @@ def list_(
     kinds = (MemoryKind.FACT,)
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
-        page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
+        page = await lore.memories.page(await scope_named(lore, scope), kinds=kinds, status=status, limit=limit)
         return page, lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)

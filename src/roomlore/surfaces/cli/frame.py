@@ -151,6 +151,18 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
         return given, room
 
 
+async def scope_named(lore: Lore, given: str) -> str:
+    """Return a scope such as group:Crew with the room's id in place of its name; any other text stays as it is. Raise
+    `InvalidInput` if several rooms have the name."""
+    kind, _, room = given.partition(":")
+    if kind != "group" or not room:
+        return given
+    try:
+        return f"group:{await lore.rooms.named(room)}"
+    except NotFound:
+        return given
+
+
 async def viewer_of(lore: Lore, given: str | None) -> str | None:
     """Return a viewer with the room's id in place of its name."""
     return None if given is None else (await with_id(lore, given))[0]

@@ -19,7 +19,7 @@ from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, ch
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import Group, frame_of, scope_named
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
@@ -38,7 +38,9 @@ _COUNTS = {
 
 def evolve(
     ctx: typer.Context,
-    group: Annotated[str, typer.Argument(help="The group's id; or user:<id>, for facts of what a person said.")],
+    group: Annotated[
+        str, typer.Argument(help="The group's id or name; or user:<id>, for facts of what a person said.")
+    ],
     days: Annotated[float, typer.Option(help="How far back a group's first evolution reads.")] = 1.0,
     mode: Annotated[
         Mode,
@@ -60,9 +62,10 @@ def evolve(
     out = show.console()
 
     async def work(lore: Lore) -> bool:
+        scope = await scope_named(lore, scope_of(group))
         while True:
-            with _waiting(scope_of(group)):
-                done.append(await lore.memories.evolve(group, days=days, mode=mode))
+            with _waiting(scope):
+                done.append(await lore.memories.evolve(scope, days=days, mode=mode))
             if not as_json:
                 _tell(done[-1], out, all_=all_)
             if done[-1].failed or not all_ or not done[-1].remaining:
@@ -125,7 +128,9 @@ def _rejected(one: Rejected) -> Text:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
-GroupName = Annotated[str, typer.Argument(help="The group's id, or a scope: group:<id>, user:<id> or agent:<id>.")]
+GroupName = Annotated[
+    str, typer.Argument(help="The group's id or name, or a scope: group:<id>, user:<id> or agent:<id>.")
+]
 MemoryName = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
 Reason = Annotated[str, typer.Option(help="Why, for the history.")]
 
@@ -226,11 +231,10 @@ def log(
     as_json: AsJson = False,
 ) -> None:
     """Show the changes of a group's memories, the newest first: what, when, by whom and why."""
-    scope = scope_of(group)
 
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
-        found = await lore.memories.latest_changes(scope, limit=limit, since=since)
+        found = await lore.memories.latest_changes(await scope_named(lore, scope_of(group)), limit=limit, since=since)
         return found, await _records(lore, found), lore.settings.search.zone
 
     found, records, zone = frame_of(ctx).run(work)
@@ -239,7 +243,7 @@ def log(
     elif found:
         show_memories.log(found, records, show.console(), zone)
     else:
-        typer.echo(say("Nothing has changed in what is remembered of {scope}.", scope=show.inert(scope)))
+        typer.echo(say("Nothing has changed in what is remembered of {scope}.", scope=show.inert(scope_of(group))))
 
 
 async def _records(lore: Lore, found: Iterable[Change]) -> dict[str, Evolution]:
@@ -263,7 +267,9 @@ def diff(
 
     async def work(lore: Lore) -> tuple[MemoryDiff, ZoneInfo]:
         begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
-        return await lore.memories.diff(scope_of(group), begun, ended), lore.settings.search.zone
+        return await lore.memories.diff(
+            await scope_named(lore, scope_of(group)), begun, ended
+        ), lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -284,7 +290,7 @@ def as_of(
 
     async def work(lore: Lore) -> tuple[list[Memory], datetime, ZoneInfo]:
         at = _moment(lore, "WHEN", " ".join(when), "end")
-        return await lore.memories.as_of(scope_of(group), at), at, lore.settings.search.zone
+        return await lore.memories.as_of(await scope_named(lore, scope_of(group)), at), at, lore.settings.search.zone
 
     found, at, zone = frame_of(ctx).run(work)
     if as_json:
@@ -347,10 +353,12 @@ def list_(
     ] = False,
 ) -> None:
     """List the memories of a group, a person or an agent, the last changed first."""
-    scope, kinds = scope_of(group), tuple(kind or MemoryKind)
+    kinds = tuple(kind or MemoryKind)
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
-        found = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
+        found = await lore.memories.page(
+            await scope_named(lore, scope_of(group)), kinds=kinds, status=status, limit=limit
+        )
         return found, lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
@@ -359,7 +367,7 @@ def list_(
     elif found:
         _tell_list(found, show.console(), zone)
     else:
-        typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(scope)))
+        typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(scope_of(group))))
 
 
 @app.command()
@@ -412,7 +420,8 @@ def search(
 
     async def work(lore: Lore) -> tuple[MemoryAnswer, ZoneInfo]:
         words = " ".join(query)
-        found = await lore.memories.search(group, words, limit=limit, threshold=threshold, include_ended=ended)
+        scope = await scope_named(lore, scope_of(group))
+        found = await lore.memories.search(scope, words, limit=limit, threshold=threshold, include_ended=ended)
         return found, lore.settings.search.zone
 
     answer, zone = frame_of(ctx).run(work)

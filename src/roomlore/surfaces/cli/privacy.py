@@ -251,12 +251,16 @@ def forget(
             "--same-words", help="Also take out what others said later in the same words, in rooms that both spoke in."
         ),
     ] = False,
+    is_id: Annotated[
+        bool, typer.Option("--id", help="It is an id, even if nothing was written by it and people have it as a name.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
     """Remove everything that a person said and that was derived from it, after asking. It cannot be undone."""
     frame = frame_of(ctx)
-    frame.run(lambda lore: _check_id(lore, user))
+    if not is_id:
+        frame.run(lambda lore: _check_id(lore, user))
     if dry_run or not yes:
         would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True, same_words=same_words))
         if dry_run:
@@ -271,7 +275,8 @@ def forget(
 
 
 async def _check_id(lore: Lore, user: str) -> None:
-    """Raise `NotFound` for the name of people instead of an id, with their ids. Whoever has a scope is known by it."""
+    """Raise `NotFound` for the name of people instead of an id, with their ids. Whoever has a scope or is a member of a
+    room is known by it."""
     ids: set[str] = set()
     after: str | None = None
     while page := await lore.rooms.page(after=after, limit=_PAGE):
@@ -282,10 +287,15 @@ async def _check_id(lore: Lore, user: str) -> None:
             if user in people:
                 return
             ids.update(sender for sender, name in people.items() if name == user)
-    if ids and not await lore.memories.count(f"user:{user}", status="all"):
+    async with lore.storage.reading() as unit:
+        belongs = ids and await unit.rooms.of_person(tenant=lore.tenant, person_id=user)
+    if ids and not belongs and not await lore.memories.count(f"user:{user}", status="all"):
         known = ", ".join(sorted(ids))
         command = f"roomlore forget {shlex.quote(min(ids))}"
-        raise NotFound(f"No message is by the id {user!r:.80}; it is the name of {known:.400}. Type `{command}`.")
+        raise NotFound(
+            f"No message is by the id {user!r:.80}; it is the name of {known:.400}. Type `{command}`, or add --id to"
+            " mean the id."
+        )
 
 
 def _tell(done: ForgetReport, *, as_json: bool) -> None:
@@ -363,15 +373,27 @@ def verify(
 def _findings(found: VerifyReport, out: Console) -> None:
     """Print the faults with what to do, the notes, and what was checked."""
     for fault in found.faults:
-        out.print(Text.assemble((f"{fault.check}  ", "bold red"), f"{show.inert(fault.where)}: {_found(fault.found)}"))
+        check = (f"{translated(fault.check)}  ", "bold red")
+        out.print(Text.assemble(check, f"{_placed(fault.where)}: {_found(fault.found)}"))
         out.print(Text(f"  {translated(fault.mend)}", "dim"))
     for note in found.notes:
-        out.print(Text(f"{say('note')}  {show.inert(note.where)}: {_found(note.found)}", "yellow"))
+        out.print(Text(f"{say('note')}  {_placed(note.where)}: {_found(note.found)}", "yellow"))
     listed = say(", ").join(f"{count} {translated(what)}" for what, count in found.checked.items())
     checked = say("Looked at {what}.", what=listed or say("nothing: nothing is remembered"))
     count = sum(found.counts.values())
     verdict = say("All of it holds together.") if found.sound else several(count, "{count} fault.", "{count} faults.")
     out.print(f"{checked} {verdict}")
+
+
+def _placed(text: str) -> str:
+    """Return a place such as "scope group:tea, memory m1" with its words in the user's language."""
+    parts = (part.partition(" ") for part in show.inert(text).split(", "))
+    return say(", ").join(
+        f"{say(kind)} {rest}" if kind in _PLACES else f"{kind} {rest}".strip() for kind, _, rest in parts
+    )
+
+
+_PLACES = ("scope", "memory", "change", "lineage", "room", "message", "mark", "table")
 
 
 def _found(text: str) -> str:

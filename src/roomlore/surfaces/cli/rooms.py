@@ -17,6 +17,7 @@ from roomlore.core.attachments import caption_of
 from roomlore.core.dates import FAR_PAST, TimeSpan, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
+from roomlore.core.models import Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of, viewer_of
@@ -62,13 +63,13 @@ def _room_line(room: Room, *, named: bool) -> list[str]:
 
 def rename(
     ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id.")],
+    room: Annotated[str, typer.Argument(help="The room's id or name.")],
     name: Annotated[str, typer.Argument(help="What it is called from now on; '' for no name.")],
 ) -> None:
     """Name a room; its id stays. Imports name rooms that have no name."""
 
     async def work(lore: Lore) -> Room:
-        return await lore.rooms.rename(room, name)
+        return await lore.rooms.rename(await lore.rooms.named(room), name)
 
     renamed = frame_of(ctx).run(work)
     typer.echo(f"{show.inert(renamed.room_id)}: {show.inert(renamed.name) or say('(no name)')}")
@@ -100,8 +101,10 @@ def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bo
     async def work(lore: Lore) -> tuple[list[tuple[int, Thread]], dict[str, str]]:
         here = await lore.rooms.named(room)
         found: list[tuple[int, Thread]] = []
-        while page := await lore.rooms.threads(here, after=found[-1][0] if found else 0, limit=_PAGE):
-            found = (found + page)[-limit:]
+        after = 0
+        while page := await lore.rooms.threads(here, after=after, limit=_PAGE):
+            after, notices = page[-1][0], await _notices(lore, here, page)
+            found = [*found, *(pair for pair in page if pair[1].thread_id not in notices)][-limit:]
         async with lore.storage.reading() as unit:
             return found, await unit.rooms.participants(tenant=lore.tenant, room_id=here)
 
@@ -123,6 +126,14 @@ def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bo
         title = show.inert(one.title or one.first_text, 160) or say("(no text)")
         shape.add_row(title, str(one.messages), who, show.clock(one.last_sent_at)[5:], show.inert(one.thread_id))
     out.print(shape)
+
+
+async def _notices(lore: Lore, room: str, page: Sequence[tuple[int, Thread]]) -> set[str]:
+    """Return those of the threads that are only a notice of the platform, such as that somebody joined."""
+    alone = [one.thread_id for _, one in page if one.messages == 1]
+    async with lore.storage.reading() as unit:
+        entries = await unit.messages.by_id(tenant=lore.tenant, room_id=room, message_ids=alone) if alone else []
+    return {entry.message.id for entry in entries if entry.message.role is Role.SYSTEM}
 
 
 def _show_thread(frame: Frame, room: str, message: str, limit: int, *, ids: bool, as_json: bool) -> None:
@@ -185,9 +196,10 @@ def _room_settings(frame: Frame, room: str, changes: dict[str, Any]) -> list[Row
     from roomlore.settings import row
 
     async def work(lore: Lore) -> list[Row]:
+        here = await lore.rooms.named(room)
         if changes:
-            await lore.rooms.configure(room, changes)
-        found = await lore.rooms.settings(room)
+            await lore.rooms.configure(here, changes)
+        found = await lore.rooms.settings(here)
         return [row(name, value, _source(lore.settings, name, source)) for name, (value, source) in found.items()]
 
     return frame.run(work)

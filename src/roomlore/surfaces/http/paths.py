@@ -6,6 +6,7 @@ each id is decoded. But clients and proxies change some paths: they resolve `..`
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -14,7 +15,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON
 from roomlore.surfaces.http.bodies import one_room
@@ -74,7 +75,7 @@ def addressed(name: str, about: str, *, most: int | None = None) -> Callable[...
     return read
 
 
-RoomId = Annotated[str, Depends(addressed("room_id", "The room's id"))]
+RoomId = Annotated[str, Depends(addressed("room_id", "The room's id, or its name if no other room has it"))]
 MessageId = Annotated[str, Depends(addressed("message_id", "The message's id"))]
 After = Annotated[int, Query(ge=0, le=MOST, description="The `next` of the page before; 0 begins.")]
 Limit = Annotated[
@@ -132,18 +133,22 @@ AnyRoom = Annotated[str | None, Depends(_query_of_room(_SAME))]
 PageLimit = Annotated[int, Depends(page_limit)]
 
 
-def shown(room_of: Any) -> Callable[..., Awaitable[str]]:
-    """Return a dependency that gives the id of a room, if the viewer may see all that was said there."""
+def shown(room_of: Any, *, by_name: bool = False) -> Callable[..., Awaitable[str]]:
+    """Return a dependency that gives the id of a room, if the viewer may see all that was said there. `by_name`: the
+    path may have the name of a room in place of its id."""
 
     async def check(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room_id: room_of) -> str:
         found: str = room_id
+        if by_name:
+            with suppress(NotFound):  # then it is what the path says
+                found = await caller.lore.rooms.named(found, viewer=viewer)
         await caller.lore.rooms.check_shown(found, viewer)
         return found
 
     return check
 
 
-ShownRoom = Annotated[str, Depends(shown(RoomId))]
+ShownRoom = Annotated[str, Depends(shown(RoomId, by_name=True))]
 QueriedRoom = Annotated[str, Depends(queried_room)]
 
 
