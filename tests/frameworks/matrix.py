@@ -69,6 +69,7 @@ FRAMEWORKS = (
     Framework("pydantic-ai", "Pydantic AI", "pydantic-ai-slim"),
     Framework("autogen", "AutoGen", "autogen-agentchat"),
     Framework("crewai", "CrewAI", "crewai"),
+    Framework("openai-protocol", "LiteLLM", "litellm"),
 )
 
 
