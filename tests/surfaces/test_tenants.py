@@ -121,6 +121,15 @@ def test_the_command_line_shows_and_sets_limits(tmp_path):
     assert "whole number, `none` or `usual`" in run("tenants", "limit", "--messages-a-day", "many")
 
 
+def test_the_command_line_changes_nothing_if_one_limit_is_wrong(tmp_path):
+    def run(*words):
+        return CliRunner().invoke(program, ["--db", f"{tmp_path}/a.db", "--tenant", "acme", "tenants", "limit", *words])
+
+    run("--messages-a-day", "100")
+    assert run("--messages-a-day", "usual", "--requests-a-minute=-5").exit_code == 1
+    assert "messages_a_day 100." in run().output
+
+
 @pytest.mark.parametrize("settings", [Settings(max_connections=1)])
 async def test_a_server_of_one_connection_answers(http):
     assert (await http.get("/rooms")).status_code == 200

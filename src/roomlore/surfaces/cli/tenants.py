@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.quotas import LIMITS
+from roomlore.core.quotas import LIMITS, check_limits
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import say
@@ -87,6 +87,7 @@ def limit(
     chosen = {name: value for name, value in zip(LIMITS, given, strict=True) if value is not None}
     usual = [name for name, value in chosen.items() if value == _USUAL]
     own: Any = {name: _number(name, value) for name, value in chosen.items() if value != _USUAL}
+    check_limits(own)  # before anything is changed
 
     async def work(lore: Lore) -> Mapping[str, int | None]:
         if usual:
