@@ -318,6 +318,7 @@ async def test_an_administrator_shares_and_sees_who_is_shown_what(lore, http):
     assert (await http.get(paths[0])).json()["everyone"] is True
     assert (await http.get("/rooms/team/visible")).json()["memories"][0]["reasons"][0]["kind"] == "shared"
     assert (await http.get("/rooms/nowhere/visible")).status_code == 404
+    assert (await http.get("/rooms/team/visible", params={"scope": ""})).status_code == 422
 
 
 async def test_an_administrator_tells_who_can_see_a_room(lore):

@@ -443,7 +443,9 @@ class MemoryService:
         """
         whom = check_viewer(viewer)
         async with self._storage.reading() as work:
-            scopes = [check_scope(scope)] if scope else await scopes_of(work, tenant=self._tenant, viewer=whom)
+            scopes = (
+                [check_scope(scope)] if scope is not None else await scopes_of(work, tenant=self._tenant, viewer=whom)
+            )
             return await visible_to(work, tenant=self._tenant, viewer=whom, scopes=scopes, now=self._clock.now())
 
     async def seen_in(self, memory_id: str) -> SeenIn:

@@ -209,9 +209,7 @@ async def list_visible(
 ) -> VisibleMemories:
     """Return every active memory that concerns a room, with the reasons why it is shown there or withheld."""
     await lore.rooms.get(room_id)
-    return VisibleMemories(
-        room_id=room_id, memories=await lore.memories.visible(f"room:{room_id}", scope=scope or None)
-    )
+    return VisibleMemories(room_id=room_id, memories=await lore.memories.visible(f"room:{room_id}", scope=scope))
 
 
 @audience.get("/memory/{memory_id:id}/visible")
