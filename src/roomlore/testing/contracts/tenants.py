@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -106,16 +107,21 @@ _ARCHIVE = Archive(
 )
 
 
-async def _put(storage: Storage, *archives: Archive, tenant: str = TENANT) -> None:
+async def _add(storage: Storage, *archives: Archive, tenant: str = TENANT) -> None:
     async with storage.writing() as work:
         for archive in archives:
-            await work.archives.put(tenant=tenant, archive=archive)
+            await work.archives.add(tenant=tenant, archive=archive)
 
 
 class ArchivesContract:
-    async def test_an_archive_is_told_as_it_was_put_last(self, storage: Storage) -> None:
-        await _put(storage, replace(_ARCHIVE, phase="writing"))
-        await _put(storage, _ARCHIVE)
+    async def test_an_archive_takes_a_phase_only_from_the_one_before(self, storage: Storage) -> None:
+        await _add(storage, replace(_ARCHIVE, phase="writing"))
+        async with storage.writing() as work:
+            turn = work.archives.turn
+            assert not await turn(tenant=TENANT, archive_id="a1", phase="gone", was="kept")
+            assert not await turn(tenant="other", archive_id="a1", phase="kept", was="writing")
+            assert await turn(tenant=TENANT, archive_id="a1", phase="kept", was="writing")
+            assert not await turn(tenant=TENANT, archive_id="a1", phase="kept", was="writing")
         async with storage.reading() as work:
             assert await work.archives.page(tenant=TENANT, room_id=None, after="", limit=9) == [_ARCHIVE]
             assert await work.archives.page(tenant="other", room_id=None, after="", limit=9) == []
@@ -124,14 +130,14 @@ class ArchivesContract:
         archives = [
             replace(_ARCHIVE, archive_id=f"a{number}", room_id=_ODD if number % 2 else ROOM) for number in range(5)
         ]
-        await _put(storage, *reversed(archives))
+        await _add(storage, *reversed(archives))
         async with storage.reading() as work:
             assert await work.archives.page(tenant=TENANT, room_id=None, after="a1", limit=2) == archives[2:4]
             assert await work.archives.page(tenant=TENANT, room_id=_ODD, after="", limit=9) == archives[1::2]
 
     async def test_a_dropped_archive_is_gone(self, storage: Storage) -> None:
-        await _put(storage, _ARCHIVE)
-        await _put(storage, _ARCHIVE, tenant="other")
+        await _add(storage, _ARCHIVE)
+        await _add(storage, _ARCHIVE, tenant="other")
         async with storage.writing() as work:
             await work.archives.drop(tenant=TENANT, archive_id="a1")
             await work.archives.drop(tenant=TENANT, archive_id="unknown")
@@ -145,7 +151,7 @@ class ArchivesContract:
         await fill(storage, [entry(1, sent_at=START - _DAY)])
         await fill(storage, [entry(1, sent_at=START - _DAY)], tenant="other", room_id="e")
         await erase(storage, 1)
-        asked = {"tenant": TENANT, "before": START}
+        asked: dict[str, Any] = {"tenant": TENANT, "before": START}
         async with storage.reading() as work:
             assert await work.archives.rooms_due(**asked, after="", limit=9) == ["a", "c", "d"]
             assert await work.archives.rooms_due(**asked, after="a", limit=1) == ["c"]
@@ -155,7 +161,7 @@ class ArchivesContract:
         entries = [entry(number, sent_at=START - age * _DAY) for number, age in enumerate(ages, start=1)]
         await fill(storage, entries)
         await fill(storage, [entry(1, sent_at=START - 9 * _DAY)], tenant="other")
-        asked = {"tenant": TENANT, "room_id": ROOM, "before": START}
+        asked: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "before": START}
         async with storage.reading() as work:
             due = await work.archives.due(**asked, limit=3)
             assert due == [entries[1].message, entries[3].message, entries[4].message]
@@ -170,7 +176,7 @@ class ArchivesContract:
         await self._erase(storage, 2, at=START + _DAY)
         await self._erase(storage, 1, 3, 5, at=START)
         archive = replace(_ARCHIVE, last_arrival=4)
-        await _put(storage, archive)
+        await _add(storage, archive)
         names = [f"m{number}" for number in range(1, 6)]
         asked = {"tenant": TENANT, "room_id": ROOM}
         async with storage.reading() as work:
@@ -183,7 +189,7 @@ class ArchivesContract:
     async def test_writing_while_reading_is_refused(self, storage: Storage) -> None:
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):
-                await work.archives.put(tenant=TENANT, archive=_ARCHIVE)
+                await work.archives.add(tenant=TENANT, archive=_ARCHIVE)
             with pytest.raises(InvalidInput):
                 await work.archives.drop(tenant=TENANT, archive_id="a1")
 
