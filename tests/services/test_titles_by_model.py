@@ -314,3 +314,17 @@ async def test_what_is_stored_of_the_work_holds_no_words_of_the_room(monkeypatch
         await lore.jobs.catch_up()
         dropped = await lore._resources.durable.drop(prefix="", tells=lambda text: "Postgres" in text or "野餐" in text)
         assert dropped.count == 0
+
+
+async def test_rooms_whose_titles_are_never_made_leave_room_for_others(monkeypatch):
+    async with opened(naming(*GOOD), monkeypatch) as (lore, _, _):
+        for room_id in ("a", "b"):
+            await lore.messages.add(talk(DATABASE, "d", room_id=room_id))
+        await lore.jobs.catch_up(seconds=20)
+        for room_id in ("a", "b", "team"):
+            await lore.messages.edit(room_id, "d1", text="postgres, for its transactions")
+        await lore.messages.add(talk(DATABASE, "d", room_id="new"))
+        monkeypatch.setattr("roomlore.services.digest.titles._ROOMS", 2)
+        sweep = lore._resources.sweeps[TITLES]
+        swept = [len(await sweep()) for _ in range(4)]
+        assert swept == [2, 1, 1, 0], "one of the three rooms at a time, and the new one beside the first"

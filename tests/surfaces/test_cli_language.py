@@ -168,3 +168,10 @@ def test_where_verify_finds_a_fault_is_in_chinese(monkeypatch):
     assert privacy._placed("scope group:tea, memory m1") == "scope group:tea, memory m1"
     monkeypatch.setenv("MEMORY_LANGUAGE", "zh")
     assert re.fullmatch("范围 group:tea[，、]记忆 m1", privacy._placed("scope group:tea, memory m1"))
+    assert privacy._placed("vectors of messages") == "消息的向量"
+
+
+@pytest.mark.parametrize("last", ["day", "3 days"])
+def test_an_evolution_that_reads_too_little_says_so_in_chinese(last):
+    told = into_chinese(f"There are no messages of the last {last}. Older ones are there: ask for more days.")
+    assert told.endswith("天没有消息，更早的有：请用 --days 指定更多天。")

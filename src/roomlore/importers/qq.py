@@ -41,6 +41,7 @@ from roomlore.importers.shapes import (
     kept,
     local_time,
     name,
+    named,
     obj,
     objects,
     words,
@@ -201,7 +202,8 @@ class _Export:
             mentions=() if recalled else self._mentions(content, elements),
             metadata={"deleted": True} if recalled else _metadata(sender, raw, elements),
         )
-        return Parsed(message, member.position, room=None if self._options.room_id else _room_facts(facts))
+        told = None if self._options.room_id else named(_room_facts(facts), facts.get("name", ""), message.room_id)
+        return Parsed(message, member.position, room=told)
 
     def _room(self, facts: Facts) -> str:
         of_two = _KINDS.get(facts.get("type", "")) is RoomKind.DIRECT

@@ -30,6 +30,7 @@ from roomlore.importers.shapes import (
     labelled,
     local_time,
     name,
+    named,
     obj,
     objects,
     words,
@@ -109,7 +110,8 @@ def _of_chatlog(member: Member, options: Options) -> Item:
         metadata=_metadata(said, contents),
     )
     kind = RoomKind.PRIVATE if talker.endswith(ROOM_MARK) or said.get("isChatRoom") is True else RoomKind.DIRECT
-    return Parsed(message, member.position, room=None if options.room_id else RoomFacts(kind))
+    told = None if options.room_id else named(RoomFacts(kind), name(said.get("talkerName")), talker)
+    return Parsed(message, member.position, room=told)
 
 
 def _second(moment: datetime | None) -> str:
@@ -200,17 +202,17 @@ def _of_weflow(member: Member, source: Source, options: Options) -> Item:
         reply_to=name(said.get("replyToMessageId")) or None,
         metadata=kept({"type": label, "quoted": _quoted(said), "attachments": labelled(label)}),
     )
-    return Parsed(message, member.position, room=None if options.room_id else _weflow_facts(facts))
+    return Parsed(message, member.position, room=None if options.room_id else _weflow_facts(facts, room))
 
 
 def _quoted(said: dict[str, Any]) -> dict[str, Any]:
     return kept({"sender": said.get("quotedSender"), "text": said.get("quotedContent")})
 
 
-def _weflow_facts(facts: Facts) -> RoomFacts | None:
-    room = facts.get("wxid") or facts.get("accountId") or ""
+def _weflow_facts(facts: Facts, room: str) -> RoomFacts | None:
     kind = _WEFLOW_KINDS.get(facts.get("type", "")) or (RoomKind.PRIVATE if room.endswith(ROOM_MARK) else None)
-    return RoomFacts(kind) if kind else None
+    called = facts.get("displayName") or facts.get("nickname") or ""
+    return named(RoomFacts(kind) if kind else None, called, room)
 
 
 Row = dict[str, str]
@@ -248,7 +250,8 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
         position = {"offset": record.end, "line": record.last, "facts": facts}
         message = table.message(row, facts, source, options) if table.columns <= row.keys() else None
         if message is not None:
-            facts_of_room = None if options.room_id else _room_facts(message.room_id)
+            called = row.get("TalkerName", "")
+            facts_of_room = None if options.room_id else named(_room_facts(message.room_id), called, message.room_id)
             yield Parsed(message, position, room=facts_of_room)
         elif record.reason or any(record.cells):
             reason = record.reason or "the row lacks a sender, a time or columns"

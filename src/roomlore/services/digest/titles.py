@@ -95,8 +95,13 @@ class ThreadTitler:
         if not await self._models.has_provider(self._options.model):
             return []
         async with self._storage.reading() as work:
-            stale = await work.titles.stale_rooms(limit=_ROOMS)
-        enqueued = [work_id for room in stale if (work_id := await self._enqueue(*room))]
+            stale = await work.titles.stale_rooms(limit=4 * _ROOMS)
+        enqueued: list[str] = []
+        for tenant, room_id in stale:
+            if len(enqueued) >= _ROOMS // 2:  # rooms whose titles always fail stay among these
+                break
+            if work_id := await self._enqueue(tenant, room_id):
+                enqueued.append(work_id)
         async for room in rooms_behind(self._storage, TITLES, _FEWEST):
             if len(enqueued) >= _ROOMS:
                 break

@@ -387,6 +387,8 @@ def _findings(found: VerifyReport, out: Console) -> None:
 
 def _placed(text: str) -> str:
     """Return a place such as "scope group:tea, memory m1" with its words in the user's language."""
+    if (whole := translated(text)) != text:
+        return show.inert(whole)
     parts = (part.partition(" ") for part in show.inert(text).split(", "))
     return say(", ").join(
         f"{say(kind)} {rest}" if kind in _PLACES else f"{kind} {rest}".strip() for kind, _, rest in parts
