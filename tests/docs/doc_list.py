@@ -46,6 +46,7 @@ SHOWN = [
     Listed("docs/explanation/soft-threads.md", "P(t answers q)", FORMULA),
     Listed("docs/explanation/soft-threads.md", "P(t and c in one thread)", FORMULA),
     Listed("docs/explanation/soft-threads.md", "2 * (sum of p", FORMULA),
+    Listed("docs/how-to/scaling.md", "month = ", FORMULA),
     Listed("docs/reference/cli.md", "roomlore [--db URL]", SYNTAX),
     Listed("docs/reference/python.md", "", SIGNATURE),
 ]

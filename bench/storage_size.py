@@ -1,0 +1,70 @@
+"""Measures how many bytes a message takes in each table of PostgreSQL, with its indexes, and what adding it costs.
+
+Messages are made up and about as long as those of busy channels; their vectors have the given number of dimensions.
+Sizes are taken after VACUUM. Processor times are those of this process, which links, and of PostgreSQL.
+"""
+
+import argparse
+import time
+from contextlib import ExitStack
+
+import psycopg
+
+import roomlore
+from bench import databases
+from bench.chatter import chat
+from bench.many_processes import family_ms, postmaster_of
+from roomlore import Settings
+from roomlore.testing.embedding import HashEmbedder
+
+_SIZES = """
+SELECT relname, pg_total_relation_size(oid), pg_indexes_size(oid) FROM pg_class
+WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 2 DESC
+"""
+_BATCH = 200
+_SHOWN = 10.0
+"""Bytes a message from which a table is shown: an empty index has a page or two."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rooms", type=int, default=10)
+    parser.add_argument("--messages", type=int, default=2_000, help="messages of each room")
+    parser.add_argument("--dimensions", type=int, default=384, help="of the vectors; 0 for none")
+    databases.add_argument(parser)
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    count, dimensions = arguments.rooms * arguments.messages, arguments.dimensions
+    settings = Settings(durable_work="process", vectors="sql")
+    with ExitStack() as closing:
+        url = closing.enter_context(databases.database(arguments.database or databases.EMBEDDED))
+        embedder = HashEmbedder(dimensions=dimensions) if dimensions else None
+        async with roomlore.open(url, settings=settings, embedder=embedder, background=False) as lore:
+            length = 0
+            spent, stored = time.process_time(), _spent(url)
+            for number in range(arguments.rooms):
+                said = list(chat(f"room-{number}", arguments.messages, seed=number, words=7))
+                length += sum(len(one.text.encode()) for one in said)
+                for start in range(0, len(said), _BATCH):
+                    await lore.messages.add(said[start : start + _BATCH])
+            adding, storing = time.process_time() - spent, _spent(url) - stored
+            async for _ in lore.index.drain():
+                pass
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("VACUUM FULL ANALYZE")
+            sizes = connection.execute(_SIZES).fetchall()
+    print(f"{count:,} messages of {length / count:.0f} bytes of text in {arguments.rooms} rooms;", end=" ")
+    print(f"{dimensions} dimensions\n")
+    print("| table | bytes a message | of them indexes |")
+    print("|---|---:|---:|")
+    for name, size, indexes in sizes:
+        if size / count >= _SHOWN:
+            print(f"| `{name}` | {size / count:,.0f} | {indexes / count:,.0f} |")
+    print(f"| all | {sum(size for _, size, _ in sizes) / count:,.0f} | {sum(row[2] for row in sizes) / count:,.0f} |")
+    print(f"\nadding, {_BATCH} at a time: {1000 * adding / count:.2f} ms of processor time a message here,", end=" ")
+    print(f"{storing / count:.2f} ms in PostgreSQL")
+
+
+def _spent(url: str) -> float:
+    """Return the processor time so far of a PostgreSQL of the bench's own, in ms."""
+    return sum(family_ms(postmaster_of(url)).values())

@@ -1,0 +1,44 @@
+"""The benches of the page on scaling, small."""
+
+import asyncio
+import os
+import sys
+
+from bench.many_processes import Turn, family_ms, medians
+
+from bench_command import bench
+
+
+def _rows(database: str, *words: str) -> list[list[str]]:
+    """Return the rows of the table that a bench prints, without its head."""
+    printed = bench(*words, "--database", database)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()]
+    return [row for row in rows if row and "-" not in row[-1]][1:]
+
+
+def test_each_route_is_timed_with_one_process_and_with_two(postgres_url):
+    rows = _rows(postgres_url, "processes", "--messages", "10", "--requests", "20", "--turns", "1")
+    routes = ["add a message", "context", "search", "add a message, a connection for each room"]
+    assert [row[:2] for row in rows] == [[route, processes] for route in routes for processes in "12"]
+    assert all(float(row[2].replace(",", "")) > 0 for row in rows)
+
+
+def test_the_bytes_of_a_message_are_those_of_its_tables(postgres_url):
+    rows = _rows(postgres_url, "storage-size", "--rooms", "2", "--messages", "100", "--dimensions", "16")
+    sizes = {name: float(size.replace(",", "")) for name, size, _ in rows}
+    assert {"`messages`", "`message_features`", "`message_words`", "`vectors`"} <= sizes.keys()
+    assert sizes["`messages`"] > 100
+    assert sizes["all"] >= sum(sizes.values()) - sizes["all"] - len(sizes)
+
+
+async def test_a_family_has_the_processes_that_a_process_started():
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
+    try:
+        assert {os.getpid(), child.pid} <= family_ms(os.getpid()).keys()
+        assert family_ms(None) == {}
+    finally:
+        await child.communicate(b"\n")
+
+
+def test_medians_are_of_each_figure_by_itself():
+    assert medians([Turn(1, 9, 5, 0), Turn(2, 8, 6, 0), Turn(3, 7, 1, 0)]) == Turn(2, 8, 5, 0)
