@@ -110,7 +110,6 @@ async def _pages(lore: roomlore.Lore) -> Mapping[str, str]:
         "room": _at("/room", id=_ROOM_ID),
         "room, from the middle": _at("/room", id=_ROOM_ID, before=middle),
         "room, 500 messages": _at("/room", id=_ROOM_ID, limit=500),
-        "room, since": _at("/room/since", id=_ROOM_ID, after=room.next_arrival - 10),
         "people": _at("/people"),
         "person": _at("/person", id=spoke),
         "search": _at("/search", q="周五 meet"),

@@ -4,16 +4,17 @@ A server of its own serves a store of a million messages, made by `bench.copied_
 process, as by another process of the application, one call each. A message counts from just before the call that adds
 it, which is before its commit, until the frame that shows it. One machine cannot draw twenty pages as twenty visitors'
 machines do: `--drawn` of the open pages are drawn by Chromium, and the others ask the server for all that a page asks
-for. Needs playwright and Chromium.
+for. Beside times by the clock stands what the server's process and the tab's main thread used of a processor: that
+holds on a busy machine too. Needs Linux, playwright and Chromium.
 """
 
 import argparse
 import asyncio
-import re
+import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -27,8 +28,6 @@ from bench.pictures.live import served
 
 _LIVE = "live"
 _BIG = "room-0"
-_ROW = re.compile(rb'<li id="m(\d+)"')
-_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _WORDS = ("see you at the pier", "周五晚上见", "the build is green again", "好的，我带茶", "who has the key?")
 _WATCHING = """
 addEventListener('DOMContentLoaded', () => {
@@ -43,12 +42,11 @@ addEventListener('DOMContentLoaded', () => {
       channel.port1.onmessage = () => { const now = Date.now(); for (const one of numbers) seen.push([one, now]); };
       channel.port2.postMessage(0);
     });
-  }).observe(flow, { childList: true });
+  }).observe(flow, { childList: true, subtree: true });
 });
 window.pressed = [];
 addEventListener('keydown', (event) => {
   const at = event.timeStamp;
-  sessionStorage.setItem('pressed', performance.timeOrigin + at);
   requestAnimationFrame(() => {
     const channel = new MessageChannel();
     channel.port1.onmessage = () => pressed.push(performance.now() - at);
@@ -133,14 +131,20 @@ async def _first_paints(browser: Any, address: str, turns: int) -> None:
         "health": "/health?still=yes",
     }
     print("First contentful paint of a visitor without a cache, ms\n")
-    print("| page | first | median | worst after the first |\n|---|---:|---:|---:|")
+    print("| page | first | median | worst after the first | server, processor: first | median |")
+    print("|---|---:|---:|---:|---:|---:|")
     for name, path in pages.items():
-        took = []
+        took, worked = [], []
         for _ in range(turns + 1):
             async with _page(browser) as page:
+                before = _server_ms()
                 await page.goto(f"{address}/console{path}")
                 took.append(float(await page.evaluate(_FIRST_PAINT)))
-        print(f"| {name} | {took[0]:.0f} | {_rank(took[1:], 0.5):.0f} | {max(took[1:]):.0f} |")
+                worked.append(_server_ms() - before)
+        print(
+            f"| {name} | {took[0]:.0f} | {_rank(took[1:], 0.5):.0f} | {max(took[1:]):.0f} | {worked[0]:.0f} "
+            f"| {_rank(worked[1:], 0.5):.0f} |"
+        )
 
 
 async def _keys(browser: Any, address: str, arguments: argparse.Namespace) -> None:
@@ -150,29 +154,56 @@ async def _keys(browser: Any, address: str, arguments: argparse.Namespace) -> No
         await page.goto(f"{address}/console/room?id={_BIG}&limit={arguments.loaded}")
         loaded, rows = time.perf_counter() - begun, await page.locator("#flow .row").count()
         print(f"\nFrom a key to the next frame with {rows:,} messages loaded ({loaded:.1f} s), ms\n")
-        print("| key | median | worst |\n|---|---:|---:|")
-        for key in ("k", "j"):
+        print("| key | median | worst | tab, processor: mean |\n|---|---:|---:|---:|")
+        tab = await _watched(page)
+        for key, shows, back in _KEYS:
             await page.evaluate("pressed.length = 0")
-            for _ in range(3 * arguments.turns):
+            took, before = [], await _tab_ms(tab)
+            presses = arguments.turns if shows else 3 * arguments.turns
+            for _ in range(presses):
                 await page.keyboard.press(key)
+                if shows:
+                    await page.locator(shows).first.wait_for()
                 await page.wait_for_timeout(60)
-            took = await page.evaluate("pressed")
-            print(f"| {key} | {_rank(took, 0.5):.0f} | {max(took):.0f} |")
-        took = []
-        for _ in range(arguments.turns):
-            await page.keyboard.press("t")
-            await page.wait_for_url("**/thread?**")
-            painted = await page.evaluate(_FIRST_PAINT)
-            took.append(
-                float(
-                    await page.evaluate(
-                        "(at) => performance.timeOrigin + at - sessionStorage.getItem('pressed')", painted
-                    )
-                )
-            )
-            await page.go_back()
-            await page.locator("#flow .row").last.wait_for()
-        print(f"| t, until the thread is painted | {_rank(took, 0.5):.0f} | {max(took):.0f} |")
+                took.append((await page.evaluate("pressed"))[-1])
+                if back:
+                    await page.keyboard.press(back)
+                    await page.wait_for_timeout(60)
+            worked = (await _tab_ms(tab) - before) / presses
+            print(f"| {key} | {_rank(took, 0.5):.0f} | {max(took):.0f} | {worked:.0f} |")
+
+
+_KEYS = (
+    ("k", "", ""),
+    ("j", "", ""),
+    ("t", "#alone .row", "Escape"),
+    ("c", "#beside-room #inspector", "Escape"),
+    ("?", "dialog[open]", "Escape"),
+    ("/", "", ""),
+)
+"""Keys, what each shows, and the key that takes it away. The last one leaves the messages."""
+
+
+def _server_ms() -> float:
+    """Return the processor time that the server, a child of this process, has used."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            told = stat.read_text().rpartition(")")[2].split()
+            if int(told[1]) == os.getpid() and b"serve" in (stat.parent / "cmdline").read_bytes().split(b"\0"):
+                return 1000 * (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    raise RuntimeError("the server does not run")
+
+
+async def _watched(page: Any) -> Any:
+    tab = await page.context.new_cdp_session(page)
+    await tab.send("Performance.enable", {"timeDomain": "threadTicks"})
+    return tab
+
+
+async def _tab_ms(tab: Any) -> float:
+    """Return the processor time that the tab's main thread has used."""
+    told = (await tab.send("Performance.getMetrics"))["metrics"]
+    return next(1000 * float(one["value"]) for one in told if one["name"] == "TaskDuration")
 
 
 async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argparse.Namespace) -> None:
@@ -182,8 +213,11 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
             await page.goto(f"{address}/console/room?id={_LIVE}")
         others = [asyncio.create_task(_read_along(address)) for _ in range(arguments.pages - arguments.drawn)]
         await asyncio.sleep(1)
+        tabs = [await _watched(page) for page in pages]
+        worked, drew = _server_ms(), [await _tab_ms(tab) for tab in tabs]
         sent = await _send(lore, arguments.rate, arguments.seconds)
         await asyncio.sleep(2)
+        worked, drew = _server_ms() - worked, [await _tab_ms(tab) - was for tab, was in zip(tabs, drew, strict=True)]
         seen = [{int(number): at for number, at in await page.evaluate("seen")} for page in pages]
         for one in others:
             one.cancel()
@@ -198,35 +232,31 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
         f"On the screen after {_rank(took, 0.5):.0f} ms (p50), {_rank(took, 0.95):.0f} ms (p95), {max(took):.0f} ms at "
         f"most; not shown: {missing}"
     )
+    print(
+        f"Processor time for a message: server {worked / len(sent):.1f} ms for all pages, a tab "
+        f"{sum(drew) / len(drew) / len(sent):.1f} ms"
+    )
 
 
 async def _read_along(address: str) -> None:
     """Ask for what an open page asks for, for ever; without a client library, whose work would be counted."""
     host, _, port = address.removeprefix("http://").partition(":")
-    stream, asks = await asyncio.open_connection(host, int(port))
-    pieces, asks_more = await asyncio.open_connection(host, int(port))
-    last = 1
+    stream, asks = await asyncio.open_connection(host, int(port), limit=2**24)
     try:
-        asks.write(_request(f"/console/room/live?id={_LIVE}&after={last}", address))
-        while line := await stream.readline():
-            if line.startswith(b"data: ") and int(line[6:]) > last:
-                asks_more.write(_request(f"/console/room/since?id={_LIVE}&after={last}", address))
-                last = max([last, *map(int, _ROW.findall(await _body(pieces)))])
+        asks.write(_request(f"/console/room/live?id={_LIVE}&after=1", address))
+        head = await stream.readuntil(b"\r\n\r\n")
+        if b" 200 " not in head.partition(b"\r\n")[0]:
+            raise RuntimeError(f"the server answered {head[:80]!r}")
+        while await stream.read(2**16):
+            pass
+        raise RuntimeError("the stream ended")
     finally:
         asks.close()
-        asks_more.close()
 
 
 def _request(path: str, address: str) -> bytes:
     host = address.removeprefix("http://")
     return f"GET {path} HTTP/1.1\r\nHost: {host}\r\nHX-Request: true\r\n\r\n".encode()
-
-
-async def _body(answer: asyncio.StreamReader) -> bytes:
-    head = await answer.readuntil(b"\r\n\r\n")
-    if b" 200 " not in head.partition(b"\r\n")[0]:
-        raise RuntimeError(f"the server answered {head[:80]!r}")
-    return await answer.readexactly(int(_LENGTH.search(head)[1]))  # type: ignore[index]
 
 
 async def _send(lore: roomlore.Lore, rate: float, seconds: float) -> dict[int, float]:

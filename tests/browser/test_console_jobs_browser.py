@@ -140,11 +140,17 @@ async def test_a_thread_is_followed_alone_in_one_click_from_the_room():
         hand = Hand(page)
         await hand.click("Does the build fail", inside="#rail")
         await page.get_by_role("heading", name="Does the build fail").wait_for()
-        assert await page.locator(ROWS).count() == 3
+        rows = page.locator("#alone .row")
+        assert await rows.count() == 3
         assert hand.clicks == 1
-        look = await page.locator("#flow .lane b").first.evaluate(
+        await page.get_by_text("3 messages.").wait_for()
+        assert await rows.count() == 3, "what the server says of the thread replaces what was loaded"
+        look = await page.locator("#alone .lane:not(.pass):not(.none) b").first.evaluate(
             "one => one.textContent + getComputedStyle(one).color"
         )
+        assert "/thread?" in page.url
+        await page.reload()
+        assert await page.locator(ROWS).count() == 3, "its address leads to it"
         await page.goto(f"{address}/console/room?id=tea")
         row = page.locator("#m2 .lane:not(.pass):not(.none) b")
         assert await row.evaluate("one => one.textContent + getComputedStyle(one).color") == look
@@ -170,7 +176,7 @@ async def test_a_context_is_beside_the_room_in_one_click_and_goes_away_by_a_key(
 async def test_a_link_is_corrected_in_two_clicks_and_the_room_follows(scripted, language):
     names = {
         "en-GB": ("Its context", "It answers this", "corrected", "Undo the correction", "It answers none of these"),
-        "zh-CN": ("上下文", "回复的是这条", "已更正", "撤销更正", "没有回复其中任何一条"),
+        "zh-CN": ("上下文", "更正为回复这条", "已更正", "撤销更正", "更正为没有回复任何一条"),
     }
     context, this, corrected, undo, nothing = names[language]
     async with (
@@ -304,9 +310,17 @@ async def test_keys_move_and_open():
         await page.keyboard.press("Control+k")
         assert await page.evaluate("document.activeElement.id") == "find"
         await page.evaluate("document.activeElement.blur()")
+        await page.keyboard.press("Escape")
         await page.locator("#m7 article").focus()
         await page.keyboard.press("t")
         await page.wait_for_url("**/thread?**")
+        assert await page.evaluate("document.activeElement.closest('#alone .row').id") == "tm7"
+        await page.keyboard.press("k")
+        assert await page.evaluate("document.activeElement.closest('#alone .row').id") == "tm4"
+        await page.keyboard.press("Escape")
+        await page.wait_for_url("**/room?**")
+        assert await page.locator("#alone").is_hidden()
+        assert await page.evaluate("document.activeElement.closest('.row').id") == "m7"
 
 
 async def test_times_are_in_the_zone_of_the_reader():
@@ -326,3 +340,37 @@ async def test_a_phone_has_one_pane_and_a_bar_below(width):
         assert (bar["y"] > 700) is (width == 390)
         assert await page.get_by_role("link", name="More").is_visible() is (width == 390)
         assert await page.get_by_role("navigation", name="Rooms by last activity").is_visible() is (width == 1440)
+
+
+async def test_a_followed_thread_grows_and_the_way_back_leads_to_the_same_place():
+    async with serving() as (address, lore), browsing() as browser, looking(browser, width=1440) as page:
+        await page.goto(f"{address}/console/room?id=tea")
+        await page.locator("#m1").hover()
+        await page.locator("#m1").get_by_role("link", name="thread").click()
+        await page.locator("#alone .row").nth(2).wait_for()
+        await lore.messages.add([Message(id="more", room_id="tea", sender_id="dan", text="带上伞", reply_to="m4")])
+        await page.locator("#alone").get_by_text("带上伞").wait_for()
+        await page.go_back()
+        await page.locator("#flow").get_by_text("带上伞").wait_for()
+        assert await page.locator("#alone").is_hidden()
+        await page.go_forward()
+        await page.locator("#alone").get_by_text("带上伞").wait_for()
+        await page.locator("#alone .trail a").click()
+        await page.locator("#m1").wait_for()
+        assert "/room?" in page.url
+
+
+async def test_a_tab_that_stays_open_holds_a_bounded_number_of_rows_wherever_its_reader_is():
+    async with serving() as (address, lore), browsing() as browser, looking(browser, width=1440) as page:
+        await told(lore, *[f"line {n}" for n in range(50)], begin=1000)
+        await told(lore, *[f"line {n}" for n in range(50)], begin=1050)
+        await page.goto(f"{address}/console/room?id=tea")
+        await page.locator("#scroll").evaluate("one => { one.scrollTop = -300; }")
+        await page.wait_for_timeout(SOON_MS)
+        for begin in range(2000, 3200, 50):
+            await told(lore, *[f"busy {n}" for n in range(begin, begin + 50)], begin=begin)
+            await page.wait_for_timeout(50)
+        await page.get_by_role("button", name="1,200 new").or_(page.get_by_role("button", name="1200 new")).wait_for()
+        assert await page.locator(ROWS).count() < 1_000
+        await page.locator("#arrived").click()
+        await page.get_by_text("busy 3199").wait_for()

@@ -19,7 +19,7 @@ PAGES = {
     "rooms later": "/console?offset=50",
     "room": "/console/room?id=tea",
     "room earlier": "/console/room?id=tea&before=150",
-    "since": "/console/room/since?id=tea&after=1",
+    "live": "/console/room/live?id=tea&after=1",
     "thread": "/console/thread?id=tea&message=0",
     "people": "/console/people",
     "person": "/console/person?id=u1",

@@ -94,7 +94,7 @@ async def test_memories_are_chosen_by_kind_and_status(http, lore, language):
     ):
         shown = await page(http, f"/console/memory?id=user:anna{query}", language=language)
         assert listed(shown) == found
-        assert (says(language, "memory.total", shown=len(found), total=len(found)) in shown) == bool(found)
+        assert (says(language, "memory.all", count=len(found), total=len(found)) in shown) == bool(found)
     assert says(language, "memory.none.next") in shown
     for query in ("kind=odd", "status=odd", "offset=x"):
         await page(http, f"/console/memory?id=user:anna&{query}", 422)

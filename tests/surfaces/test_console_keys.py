@@ -26,7 +26,6 @@ MARKS = {"en": "hidden-regatta", "zh": "机密茶会"}
 SHOWS = [
     "",
     "/room?id=tea",
-    "/room/since?id=tea",
     "/room/live?id=tea",
     "/side",
     "/search?q=anna",
@@ -70,7 +69,7 @@ SHOWS = [
 ]
 TELL_TEXT = {
     "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
-    "/memory/write", "/visible", "/recall", "/room/since", "/people", "/person", "/forget", "/search", "/digest",
+    "/memory/write", "/visible", "/recall", "/room/live", "/people", "/person", "/forget", "/search", "/digest",
     "/memory/compare",
 }  # fmt: skip
 """Pages on which a key that may read sees what is stored."""

@@ -16,8 +16,10 @@ _HOUR = 3_600_000_000
 
 def around(rows: Ints, size: int) -> Ints:
     """Return these rows and those up to `REACH` away, ascending, of a room of `size` messages."""
-    reach = np.arange(-REACH, REACH + 1)
-    return np.unique(np.clip(rows[:, None] + reach, 0, size - 1))
+    near = np.zeros(size, dtype=np.bool_)
+    for distance in range(-REACH, REACH + 1):
+        near[np.clip(rows + distance, 0, size - 1)] = True
+    return np.flatnonzero(near)
 
 
 def gained(table: Floats, worth: Floats, rows: Ints, facts: RoomFacts, weights: SearchWeights) -> Floats:

@@ -4,5 +4,6 @@ from roomlore.surfaces.console.frame import KEY_COOKIE, Visitor
 from roomlore.surfaces.console.health import Watch
 from roomlore.surfaces.console.live import Live
 from roomlore.surfaces.console.routes import SIGN_IN, console_routes, is_console, is_open
+from roomlore.surfaces.console.shell import prepare
 
-__all__ = ["KEY_COOKIE", "SIGN_IN", "Live", "Visitor", "Watch", "console_routes", "is_console", "is_open"]
+__all__ = ["KEY_COOKIE", "SIGN_IN", "Live", "Visitor", "Watch", "console_routes", "is_console", "is_open", "prepare"]

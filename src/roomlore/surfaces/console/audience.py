@@ -9,6 +9,7 @@ from roomlore.core.audience import public_windows
 from roomlore.core.memory.memory import Memory
 from roomlore.core.visibility import Visibility, is_for_all
 from roomlore.surfaces.console.frame import Page
+from roomlore.surfaces.console.shell import name_scopes
 from roomlore.wiring import Lore
 
 _SHOWN = 200
@@ -45,6 +46,7 @@ async def visible(page: Page) -> Response:
     offset = page.number("offset") or 0
     chosen = [one for one in every if one.shown is not withheld]
     hidden = len(chosen) if withheld else len(every) - len(chosen)
+    await name_scopes(page, [one.memory.scope for one in chosen[offset : offset + _SHOWN]])
     return page.show(
         "visible.html",
         room=room,

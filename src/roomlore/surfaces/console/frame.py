@@ -1,16 +1,17 @@
 """The frame of all pages: languages, safe texts, visitors, requests for pages, addresses and forms."""
 
+import asyncio
 import hmac
 import json
 import secrets
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -27,6 +28,7 @@ from roomlore.core.models import Link, Room
 from roomlore.wiring import Lore
 
 LANGUAGES = ("en", "zh")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,17 @@ def clipped(text: str, longest: int = LONGEST) -> str:
     return visible(text) if len(text) <= longest else f"{visible(text[:longest])}…"
 
 
+def marked(text: str, words: Sequence[str], longest: int = LONGEST) -> Markup:
+    """Return a clipped text in which these words, whatever their case, are marked."""
+    shown = clipped(text, longest)
+    if not words:
+        return escape(shown)
+    parts = regex.split(f"({'|'.join(map(regex.escape, words))})", shown, flags=regex.IGNORECASE)
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
+    )
+
+
 def _written(found: "regex.Match[str]") -> str:
     one, count = str(found["one"]), len(found[0])
     if one in _JOINERS and count == 1 and _joins(found.string, found.start()):
@@ -113,6 +126,8 @@ VIEWER_COOKIE = "roomlore_viewer"
 ZONE_COOKIE = "roomlore_zone"
 _MAX_FORM_BYTES = 65_536
 _PARTS_AT_ONCE = 2_000
+_FLUSH = Markup("\x00")
+"""Texts cannot contain it: control characters are written out."""
 _MINUTE = 60
 _WEEK = 7 * 86_400
 _DAY_CHARS = len("2026-01-05")
@@ -151,6 +166,8 @@ class Page:
     visitor: Visitor | None
     form: Mapping[str, str] = field(default_factory=dict)
     rooms_beside: Sequence[Room] = ()
+    names: dict[str, str] = field(default_factory=dict)
+    """Names of rooms and people by the scope of their memories, as far as they were looked up."""
 
     @property
     def lore(self) -> Lore:
@@ -188,6 +205,16 @@ class Page:
 
     def keep_viewer(self, answer: Response, viewer: str) -> None:
         self.keep(answer, VIEWER_COOKIE, quote(viewer, safe=""))
+
+    async def check_key(self) -> None:
+        """Raise `Forbidden` if the key of the request was revoked since it came, or if a key is needed by now."""
+        keys = self.request.app.state.lore.keys
+        given = self.request.headers.get("authorization", "").partition(" ")[2].strip()
+        secret = given or self.request.cookies.get(KEY_COOKIE, "")
+        if secret:
+            await keys.authenticate(secret)
+        elif await keys.any():
+            raise Forbidden("A key is needed by now; load the page again.")
 
     async def room(self, name: str = "id") -> str:
         """Return the room that a parameter names. Raises `InvalidInput`, `NoViewer`, and `NotFound` if the viewer may
@@ -233,20 +260,29 @@ class Page:
         return chosen if chosen in THEMES else THEMES[0]
 
     def show(self, template: str, status: int = 200, *, streamed: bool = False, **values: Any) -> Response:
-        """Return a rendered page. `streamed`: for a page that takes long to render; it is sent while another thread
-        renders it."""
+        """Return a rendered page. `streamed`: for a page that takes long to render, or waits for a value of `later`; it
+        is sent while another thread renders it, what stands before `{{ flush }}` at once."""
         token = self.request.cookies.get(FORM_COOKIE) or secrets.token_urlsafe(24)
-        written = _templates().get_template(template).stream(**self._shared(token), **values)
+        written = _templates().get_template(template).generate(**self._shared(token), **values)
         answer: Response
         if streamed:
-            written.enable_buffering(_PARTS_AT_ONCE)
-            parts = (part.encode("utf-8", "replace") for part in written)
-            answer = StreamingResponse(parts, status, dict(_HEADERS), media_type="text/html")
+            answer = StreamingResponse(_in_parts(written), status, dict(_HEADERS), media_type="text/html")
         else:
             answer = HTMLResponse("".join(written).encode("utf-8", "replace"), status, dict(_HEADERS))
         if FORM_COOKIE not in self.request.cookies:
             self.keep(answer, FORM_COOKIE, token)
         return answer
+
+    def later(self, value: Coroutine[Any, Any, T]) -> Callable[[], T]:
+        """Return a function for the template of a streamed page that waits for the value, which is computed meanwhile.
+        The coroutine must not raise: the page has begun."""
+        loop = asyncio.get_running_loop()
+        coming = loop.create_task(value)
+
+        async def come() -> T:
+            return await coming
+
+        return lambda: asyncio.run_coroutine_threadsafe(come(), loop).result()
 
     def written(self, template: str, **values: Any) -> str:
         """Return a piece of a page, without a form, as text."""
@@ -277,14 +313,22 @@ class Page:
         return self.request.url.path.removeprefix(ROOT).strip("/").partition("/")[0]
 
     def _called(self, room_id: str) -> str:
-        """Return the name of a room that is used, else its id."""
-        return next((room.title for room in self.rooms_beside if room.room_id == room_id), room_id)
+        """Return the name of a room if it is known to the page, else its id."""
+        beside = (room.title for room in self.rooms_beside if room.room_id == room_id)
+        return self.names.get(f"group:{room_id}") or next(beside, room_id)
+
+    def _scope_called(self, scope: str) -> str:
+        """Return the name of the room or person whose memories a scope holds, else the scope."""
+        kind, _, whose = scope.partition(":")
+        name = self._called(whose) if kind == "group" else self.names.get(scope, "")
+        return name if name and name != whose else scope
 
     def _shared(self, token: str) -> dict[str, Any]:
         spoken = self.tongue
         zone, now = self.zone, self.request.app.state.lore.now()
         return {
             "t": spoken.say,
+            "flush": _FLUSH,
             "place_named": lambda name: spoken.words.get(f"place.{name}", name),
             "language": spoken.language,
             "theme": self.theme,
@@ -300,11 +344,24 @@ class Page:
             "ago": partial(ago, now=now, zone=zone, tongue=spoken),
             "rooms_beside": self.rooms_beside,
             "called": self._called,
+            "scope_called": self._scope_called,
+            "marked": marked,
             "here_room": self.asked(
                 "here" if self.section == "side" else "id" if self.section in _OF_A_ROOM else "room"
             ),
             "zone": zone.key,
         }
+
+
+def _in_parts(written: Iterable[str]) -> Iterator[bytes]:
+    """Yield a page in parts: where a template has `flush`, and at a length."""
+    held: list[str] = []
+    for part in written:
+        held.append(part)
+        if part == _FLUSH or len(held) >= _PARTS_AT_ONCE:
+            yield "".join(held).replace(_FLUSH, "").encode("utf-8", "replace")
+            held = []
+    yield "".join(held).encode("utf-8", "replace")
 
 
 def clock(moment: datetime, zone: ZoneInfo, *, seconds: bool = False) -> str:
@@ -368,6 +425,15 @@ def _same_site(request: Request) -> bool:
 def width_of(link: Link) -> int:
     """Return how thick the line is drawn that leads to a message, 1 to 4: the likelier its link, the thicker."""
     return 1 + round(3 * max(0.0, min(1.0, link.parent_probability)))
+
+
+def compile_pages() -> None:
+    """Compile the templates and read words and zones, which takes half a second, so that no visitor waits for it."""
+    for language in LANGUAGES:
+        tongue(language)
+    _zones()
+    for name in _templates().list_templates():
+        _templates().get_template(name)
 
 
 @cache

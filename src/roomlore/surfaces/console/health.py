@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ from roomlore.core.health import (
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.surfaces.console.frame import ROOT, Page
+from roomlore.surfaces.console.frame import ROOT, Page, Tongue
+from roomlore.surfaces.console.shell import name_scopes
 from roomlore.surfaces.doctor_words import part, told
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
@@ -370,6 +372,39 @@ async def findings(page: Page) -> Response:
     )
 
 
+_OUTCOMES = tuple(
+    (re.compile(form), f"outcome.{key}")
+    for form, key in (
+        (r"(\d+) messages? read; memories: (\d+) new, (\d+) changed, (\d+) removed, (\d+) kept\.", "evolution"),
+        (r"reading (\d+) messages?$", "reading"),
+        (r"asking a model about (\d+) messages$", "asking"),
+        (r"asking a model to merge (\d+) short memories$", "merging"),
+        (r"a memory of (\d+) messages, without a model: it is made again when one answers$", "fallback"),
+        (r"a memory of (\d+) messages$", "kept"),
+        (r"(\d+) messages read, nothing to keep$", "nothing"),
+        (r"nothing: another process had read these messages$", "overtaken"),
+        (r"summarising$", "summarising"),
+        (r"checkpoint (\d+): (\d+) tokens$", "checkpoint"),
+        (r"Nothing was said since the last checkpoint\.$", "unchanged"),
+        (r"sent (\d+) messages of '(.*)'$", "sent"),
+        (r"nothing new$", "nothing_new"),
+        (r"(\d+) titles of '(.*)', up to message (\d+) of (\d+)$", "titles"),
+        (r"archived (\d+) messages; removed the raw answers of (\d+) records$", "archived"),
+    )
+)
+
+
+def outcome(progress: str, tongue: Tongue) -> tuple[str, bool]:
+    """Return what came of a job in the visitor's language, and True; the text itself and False if it is another one.
+    What an evolution refused follows as it is."""
+    if tongue.language == "en":
+        return progress, True
+    for form, key in _OUTCOMES:
+        if found := form.match(progress):
+            return tongue.words[key].format(*found.groups()) + progress[found.end() :], True
+    return progress, False
+
+
 def format_value(value: float | None, unit: Unit) -> str:
     """Return a number for people, the same in both languages."""
     if value is None:
@@ -448,8 +483,11 @@ async def listed(page: Page) -> Response:
         raise InvalidInput(f"status is {status!r:.40}; it is one of {', '.join(_STATUSES)}.")
     offset = page.number("offset") or 0
     found = await page.need("admin", "read").jobs.page(status=status, limit=_JOBS, offset=offset)
+    await name_scopes(page, [f"group:{job.room_id}" for job in found if job.room_id])
     return page.show(
         "jobs.html",
+        outcome=partial(outcome, tongue=page.tongue),
+        kind_named=lambda kind: page.tongue.words.get(f"job.kind.{kind}", kind),
         groups=_grouped(found),
         chosen=status,
         statuses=_STATUSES,

@@ -19,6 +19,7 @@ from roomlore.core.memory.writing import scope_of
 from roomlore.core.recall.recollection import Recollection
 from roomlore.surfaces.console.audience import locked
 from roomlore.surfaces.console.frame import Page
+from roomlore.surfaces.console.shell import name_scopes
 from roomlore.wiring import Lore
 
 _SCOPES = 50
@@ -82,6 +83,7 @@ async def scopes(page: Page) -> Response:
     async with lore.storage.reading() as work:
         found = await work.memories.scopes(tenant=lore.tenant, after=after, limit=_SCOPES)
     following = found[-1].scope if len(found) == _SCOPES else None
+    await name_scopes(page, [one.scope for one in found])
     return page.show("memories.html", found=found, shown=[], next=following, after=after)
 
 
@@ -97,6 +99,7 @@ async def memory(page: Page) -> Response:
     changes = await _changes(lore, scope, last)
     asked = _asked(page)
     found, total = await _remembered(lore, scope, then.at, asked, viewer)
+    await name_scopes(page, [scope])
     return page.show(
         "memory.html",
         scope=scope,
@@ -118,13 +121,15 @@ async def lineage(page: Page) -> Response:
     found = await _origin(page, page.needed("id"))
     versions = [(one, _against(one, found)) for one in found.versions]
     alive = found.memory.status is MemoryStatus.ACTIVE
+    seen = await page.lore.memories.seen_in(found.memory.memory_id) if alive and page.is_admin else None
+    await name_scopes(page, [found.memory.scope, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
     return page.show(
         "lineage.html",
         memory=found.memory,
         versions=versions,
         alive=alive,
         done=page.asked("done"),
-        seen=await page.lore.memories.seen_in(found.memory.memory_id) if alive and page.is_admin else None,
+        seen=seen,
         locked=(await locked(page.lore, [found.memory])).get(found.memory.memory_id, ()) if page.is_admin else (),
     )
 
@@ -250,4 +255,5 @@ async def recall(page: Page) -> Response:
     if scopes:
         messages = [{"role": "user", "content": query}] if query else []
         found = await lore.recall.build(scopes, messages, max_tokens=tokens, viewer=viewer)
+    await name_scopes(page, [one.memory.scope for one in found.facts] if found else [])
     return page.show("recall.html", found=found, asked=page.asked("scopes"), query=query, tokens=tokens)

@@ -12,6 +12,7 @@ from roomlore.core.memory.memory import Change, Revised
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.console.memories import read_moment
+from roomlore.surfaces.console.shell import name_scopes
 from roomlore.wiring import Lore
 
 _POINTS = 100
@@ -45,6 +46,7 @@ async def compare(page: Page) -> Response:
     newest = await lore.memories.latest_changes(scope, limit=_POINTS)
     if not newest:
         return page.show("compare.html", scope=scope, found=None, points=[], changed=(), start=None, end=None)
+    await name_scopes(page, [scope])
     points = _points(newest)
     start = await _point(page, lore, scope, "from") or await _entry(lore, scope, _before_last(newest))
     end = await _point(page, lore, scope, "to") or Point(lore.now())

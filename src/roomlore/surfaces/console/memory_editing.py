@@ -25,6 +25,7 @@ from roomlore.core.privacy import ForgetReport
 from roomlore.surfaces import long_work
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.console.people import is_known, named_like
+from roomlore.surfaces.console.shell import name_scopes
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
 
@@ -207,6 +208,7 @@ async def confirm_change(page: Page) -> Response:
     """Return a page that says what would be done, with a form that does it."""
     what, lore = _requested(page)
     facts = await _BEFORE[what](page, lore, page.needed("id"))
+    await name_scopes(page, [facts["scope"]])
     return page.show("confirm.html", what=what, id=page.needed("id"), wrong=False, **facts)
 
 
@@ -318,6 +320,7 @@ async def _forget(page: Page, lore: Lore, user_id: str, reason: str) -> Response
     """Forget a person, only if the id was typed again: it cannot be undone."""
     if page.form.get("typed", "") != user_id:
         facts = await _before_forgetting(page, lore, user_id)
+        await name_scopes(page, [facts["scope"]])
         return page.show("confirm.html", 422, what="forget", id=user_id, wrong=True, **facts)
     return await _forgotten(page, lore, user_id, _WAITED)
 

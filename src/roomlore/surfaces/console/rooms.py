@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.mentions import with_names
-from roomlore.core.models import Entry, Room, StoredMessage, TalkState
+from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
 from roomlore.surfaces.console.frame import LONGEST, Page
 from roomlore.surfaces.console.live import Live, told
 from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
@@ -26,6 +28,8 @@ _AT_MOST_NEW = 60
 _MAX_EARLIER = 1_000
 _EARLIER_AT_ONCE = 130
 _PAUSE = timedelta(minutes=10)
+_DIGITS = 19
+_PART = 50
 _SHORTEST = 200
 _TEXTS = 500_000
 _CHARACTERS = 40_000_000
@@ -89,12 +93,13 @@ async def room(page: Page) -> Response:
     later = shown.last + limit + 1
     return page.show(
         "room.html",
-        streamed=len(shown.said) > _MESSAGES,
+        streamed=True,
         room=known,
         room_id=room_id,
         is_session=is_session,
         said=shown.said,
-        threads=await _titled(page, room_id, shown.threads[:_THREADS]),
+        threads=page.later(_titled(page, room_id, shown.threads[:_THREADS])),
+        part=_PART,
         alone=None,
         lanes=len(shown.said[0].row.cells) if shown.said else 0,
         longest=longest,
@@ -165,22 +170,44 @@ def _fitting(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
     return entries
 
 
-async def since(page: Page) -> Response:
-    """Return the messages after an arrival as a piece of a page: the newest 60 of them."""
-    lore, room_id, after = page.lore, await page.room(), page.number("after") or 0
-    known = await lore.rooms.get(room_id)
-    looks = known.created_at, known.revision, page.tongue.language, page.zone.key
-    live_rooms: Live = page.request.app.state.live
-    return page.piece(
-        await live_rooms.piece((lore.tenant, room_id, after, *looks), lambda: _new(page, lore, known, after))
+async def live(page: Page) -> Response:
+    """Return the stream of what is new in the room after an arrival: pieces of a page, each with at most 60 messages.
+    The key and what the viewer may see are looked at again before each."""
+    lore, room_id = page.lore, await page.room()
+    await lore.rooms.get(room_id)
+    known: Live = page.request.app.state.live
+
+    async def may_see() -> bool:
+        try:
+            await page.check_key()
+            await lore.rooms.check_shown(room_id, page.viewer)
+        except RoomloreError:
+            return False
+        return True
+
+    news = known.news(
+        lore,
+        room_id,
+        after=_after(page),
+        look=(page.tongue.language, page.zone.key),
+        write=partial(_new, page, lore),
+        may_see=may_see,
     )
+    return told(news)
+
+
+def _after(page: Page) -> int:
+    """Return the arrival that the page shows last: when a browser asks again by itself, its header says it."""
+    told = page.request.headers.get("last-event-id", "")
+    again = int(told) if told.isascii() and told.isdecimal() and len(told) < _DIGITS else 0
+    return max(again, page.number("after") or 0)
 
 
 async def _new(page: Page, lore: Lore, known: Room, after: int) -> str:
     room_id = known.room_id
     count = max(0, min(_AT_MOST_NEW, known.next_arrival - 1 - after))
     async with lore.storage.reading() as work:
-        # Up to what was known: of those that came meanwhile the next request tells, and none pushes another one out.
+        # Up to what was known: of those that came meanwhile the next piece tells, and none pushes another one out.
         found = await work.messages.tail(
             tenant=lore.tenant, room_id=room_id, limit=count + 1, before=known.next_arrival
         )
@@ -189,14 +216,6 @@ async def _new(page: Page, lore: Lore, known: Room, after: int) -> str:
     new = [one for one in shown.said if one.entry.message.arrival > after][-_AT_MOST_NEW:]
     missed = new[0].entry.message.arrival - after - 1 if len(new) == _AT_MOST_NEW else 0
     return page.written("since.html", room_id=room_id, said=new, longest=LONGEST, missed=missed)
-
-
-async def live(page: Page) -> Response:
-    """Return the stream of events that says when messages were added to the room after an arrival."""
-    lore, room_id = page.lore, await page.room()
-    await lore.rooms.get(room_id)
-    known: Live = page.request.app.state.live
-    return told(known.arrivals(lore, room_id, after=page.number("after") or 0))
 
 
 async def thread(page: Page) -> Response:
@@ -208,12 +227,13 @@ async def thread(page: Page) -> Response:
     shown, others = await _shown(page, room_id, entries), await _shown(page, room_id, newest)
     return page.show(
         "room.html",
-        streamed=len(shown.said) > _MESSAGES,
+        streamed=True,
         room=known,
         room_id=room_id,
         is_session=is_session,
         said=shown.said,
-        threads=await _titled(page, room_id, others.threads[:_THREADS]),
+        threads=page.later(_titled(page, room_id, others.threads[:_THREADS])),
+        part=_PART,
         alone=(await _titled(page, room_id, shown.threads[:1]))[0],
         lanes=1,
         longest=LONGEST,
@@ -252,8 +272,10 @@ async def _with_names(lore: Lore, room_id: str, entries: Sequence[Entry]) -> Seq
 
 
 async def _titled(page: Page, room_id: str, threads: Sequence[Strand]) -> list[Strand]:
-    """Return the threads with their titles and states."""
-    made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads])
+    """Return the threads with their titles and states; without them if they cannot be read."""
+    made: Mapping[str, Heading] = {}
+    with suppress(RoomloreError):
+        made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads])
     named = ((one, made.get(one.message_id)) for one in threads)
     return [replace(one, title=its.title, open=its.state is TalkState.OPEN) if its else one for one, its in named]
 

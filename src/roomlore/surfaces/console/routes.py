@@ -119,7 +119,6 @@ _SHOWN: dict[str, Answer] = {
     "/person": people.person,
     "/forget": people.forget,
     "/room": rooms.room,
-    "/room/since": rooms.since,
     "/room/live": rooms.live,
     "/thread": rooms.thread,
     "/digest": digests.digest,

@@ -1,8 +1,11 @@
 """The shell around every page: the rooms by last activity, one search over everything, and the page of all places."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+import regex
 from starlette.responses import Response
 
 from roomlore.core.audience import ALWAYS, check_viewer
@@ -11,7 +14,8 @@ from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, Speaker
 from roomlore.core.search.hits import SearchHit
 from roomlore.ports.audience import rooms_shown
-from roomlore.surfaces.console.frame import NoViewer, Page
+from roomlore.surfaces.console.frame import NoViewer, Page, compile_pages
+from roomlore.wiring import Lore
 
 _BESIDE = 14
 _ROOMS = 50
@@ -21,7 +25,12 @@ _FOUND = 5
 _MESSAGES = 20
 _MEMORIES = 5
 _MAX_WORDS = 4
+_NAMED = 50
 _LONGEST_QUERY = 400
+_MARKED = 12
+_LATIN_ENDS = 0x2FF
+_LEAST, _MOST_WORDS = 0.05, 0.5
+"""A signal below the first is no reason; a message with less than the second of the words has some of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,25 @@ async def rooms_among(page: Page) -> list[str] | None:
     return [room.room_id for room in await rooms_by_use(page, limit=_MAX_ROOMS)]
 
 
+async def name_scopes(page: Page, scopes: Iterable[str]) -> None:
+    """Look up the names of the rooms and people whose memories these scopes hold, at most 50, for an administrator."""
+    if not page.is_admin:
+        return
+    lore = page.lore
+    async with lore.storage.reading() as work:
+        for scope in list(dict.fromkeys(scopes))[:_NAMED]:
+            kind, _, whose = scope.partition(":")
+            name = ""
+            if kind == "group":
+                room = await work.rooms.find(tenant=lore.tenant, room_id=whose)
+                name = room.name if room else ""
+            elif whose:
+                voices = await work.rooms.voices(tenant=lore.tenant, sender_id=whose)
+                name = next((one.name for one in voices if one.name), "")
+            if name:
+                page.names[scope] = name
+
+
 async def side(page: Page) -> Response:
     """Return the rooms beside a page as a piece, to renew them."""
     return page.show("side.html", rooms=await rooms_beside(page))
@@ -82,8 +110,19 @@ async def listed(page: Page) -> Response:
 async def search(page: Page) -> Response:
     """Return the page of one search over rooms, people, messages and memories, within what the viewer may see."""
     query = page.asked("q").strip()[:_LONGEST_QUERY]
-    found = await _found(page, query) if query else None
-    return page.show("search.html", query=query, found=found)
+    if not query:
+        return page.show("search.html", query=query, found=None)
+    page.need("read")
+    among = await rooms_among(page)
+    words = [one for one in regex.split(r"[\s\p{P}]+", query) if len(one) > 1 or ord(one or " ") > _LATIN_ENDS]
+    found = page.later(_found(page, query, among))
+    return page.show("search.html", streamed=True, query=query, found=found, words=words[:_MARKED], reasons=reasons)
+
+
+def reasons(signals: Mapping[str, float]) -> list[str]:
+    """Return why a message was found, as keys of texts, the strongest reason first."""
+    known = sorted((-value, name) for name, value in signals.items() if value >= _LEAST)
+    return [f"{name}.some" if name == "words" and -value < _MOST_WORDS else name for value, name in known]
 
 
 async def places(page: Page) -> Response:
@@ -91,9 +130,17 @@ async def places(page: Page) -> Response:
     return page.show("places.html")
 
 
-async def _found(page: Page, query: str) -> Found:
+async def _found(page: Page, query: str, among: list[str] | None) -> Found:
+    try:
+        found = await _searched(page, query, among)
+        await name_scopes(page, [one.scope for one in found.memories])
+        return found
+    except RoomloreError as error:
+        return Found(problems=(str(error),))
+
+
+async def _searched(page: Page, query: str, among: list[str] | None) -> Found:
     lore, viewer = page.lore, page.viewer
-    among = await rooms_among(page)
     async with lore.storage.reading() as work:
         if among is None:
             rooms = await work.rooms.named_like(tenant=lore.tenant, part=query, limit=_FOUND)
@@ -118,3 +165,16 @@ async def _memories(page: Page, query: str) -> Sequence[Memory]:
     visible = (one.memory for one in await lore.memories.visible(viewer) if one.shown)
     said = [memory for memory in visible if all(word in memory.statement.lower() for word in words)]
     return sorted(said, key=lambda one: one.updated_at, reverse=True)[:_MEMORIES]
+
+
+async def prepare(lore: Lore) -> None:
+    """Make ready what the first visit would wait for: the pages, and what reading a room and the jobs loads."""
+    await asyncio.to_thread(compile_pages)
+    with suppress(RoomloreError):
+        async with lore.storage.reading() as work:
+            newest = await work.rooms.used_last(tenant=lore.tenant, limit=_BESIDE, offset=0)
+            said = [await work.messages.tail(tenant=lore.tenant, room_id=one.room_id, limit=1) for one in newest[:1]]
+        for entries in said:
+            for entry in entries:
+                await lore.rooms.headings(entry.message.room_id, [entry.message.id])
+        await lore.jobs.page(limit=1)

@@ -22,7 +22,7 @@ from roomlore.core.errors import RoomloreError
 from roomlore.ports.coordination import Span
 from roomlore.settings import Settings
 from roomlore.surfaces.http import message_routes, problems
-from roomlore.surfaces.http.console_route import console_pages, new_live, new_watch
+from roomlore.surfaces.http.console_route import console_pages, new_live, new_watch, prepare_pages
 from roomlore.surfaces.http.fact_routes import facts, recall
 from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
@@ -193,6 +193,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
     """Return the application over an open roomlore, or over one that it opens at start and closes at the end."""
     app = _app(source, _OF_ALL)
     app.router.routes.append(mcp_if_there(app.state.settings))
+    app.state.live = new_live()
     app.router.routes.extend(console_pages())
     return app
 
@@ -221,7 +222,7 @@ def _app(source: Lore | Settings, routes: Iterable[BaseRoute]) -> FastAPI:
     app.state.process_metrics = None
     app.state.long_work = LongWork()
     app.state.watch = new_watch()
-    app.state.live = new_live()
+    app.state.live = None
     app.state.parsing = asyncio.Lock()
     app.state.measuring = asyncio.Lock()
     if isinstance(source, Lore):
@@ -283,9 +284,26 @@ def _fill_in(part: Any, settings: Settings) -> None:
 
 @asynccontextmanager
 async def beside(app: FastAPI, lore: Lore) -> AsyncIterator[None]:
-    """Run background work and measuring while the application is served."""
+    """Run background work and measuring while the application is served, and make ready what a first visit needs."""
     async with app.state.long_work.ending(), app.state.watch.watching(lore):
-        yield
+        ready = asyncio.create_task(_prepare(app, lore))
+        try:
+            yield
+        finally:
+            await asyncio.wait([ready])
+
+
+async def _prepare(app: FastAPI, lore: Lore) -> None:
+    await asyncio.to_thread(_read_routes, app)
+    if app.state.live is not None:
+        await prepare_pages(lore)
+
+
+def _read_routes(app: FastAPI) -> None:
+    """Have FastAPI read the signatures of its routes, which it does when it is first asked for one."""
+    nowhere = {"type": "http", "method": "GET", "path": "/-", "root_path": "", "headers": []}
+    for route in app.router.routes:
+        route.matches(dict(nowhere))
 
 
 def _opening(settings: Settings) -> Any:

@@ -10,14 +10,20 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from roomlore.surfaces.console import KEY_COOKIE, SIGN_IN, Live, Watch, console_routes, is_console
+from roomlore.surfaces.console import KEY_COOKIE, SIGN_IN, Live, Watch, console_routes, is_console, prepare
 from roomlore.surfaces.http.problems import status_of
+from roomlore.wiring import Lore
 
 _LONGEST_ADDRESS = 2_000
 
 
 def console_pages() -> list[Route]:
     return console_routes(_visitor, status_of)
+
+
+async def prepare_pages(lore: Lore) -> None:
+    """Make ready what the first visit of the console would wait for."""
+    await prepare(lore)
 
 
 def new_watch() -> Watch:

@@ -14,6 +14,7 @@
 
   function tellZone() {
     if (!zone || zone === page.dataset.zone) return;
+    const known = document.cookie.includes("roomlore_zone=");
     const secure = location.protocol === "https:" ? "; secure" : "";
     document.cookie = `roomlore_zone=${encodeURIComponent(zone)}; path=/console; max-age=31536000; samesite=strict${secure}`;
     for (const told of all(".zone")) told.textContent = told.textContent.replace(page.dataset.zone, zone);
@@ -24,13 +25,30 @@
       else if (/^\d{4}-\d\d-\d\d$/.test(time.textContent)) time.textContent = local.slice(0, 10);
       time.title = local;
     }
+    // Times in a list to choose from can only be written by the server.
+    if (!known && find("[data-zoned]") && document.cookie.includes("roomlore_zone=")) location.reload();
   }
 
-  // Lanes: as on the server, drawn again when messages are added.
+  // Rows are in parts, so that a browser lays out only those near the screen.
+  const isRow = (item) => item.id !== "";
+  function step(item, by) {
+    const part = item.parentElement;
+    if (by > 0) return item.nextElementSibling ?? part.nextElementSibling?.firstElementChild;
+    return item.previousElementSibling ?? part.previousElementSibling?.lastElementChild;
+  }
+  const newestItem = (flow) => flow.lastElementChild?.lastElementChild;
+  function newestRows(flow, most) {
+    const rows = [];
+    for (let item = newestItem(flow); item && rows.length < most; item = step(item, -1)) if (isRow(item)) rows.push(item);
+    return rows.reverse();
+  }
+
+  // Lanes: as on the server, drawn again when messages are added; only rows that look otherwise are touched.
   const LANES = 6, COLOURS = 8, SHAPES = "●■▲◆★✚▼○□△◇☆▽", DRAWN = 300;
+  const drawnOf = new WeakMap();
 
   function drawLanes(flow) {
-    const rows = all(".row", flow).slice(-DRAWN);
+    const rows = newestRows(flow, DRAWN);
     const threads = rows.map((row) => Number(row.dataset.thread));
     const spans = new Map();
     threads.forEach((thread, place) => spans.set(thread, [spans.get(thread)?.[0] ?? place, place]));
@@ -47,130 +65,235 @@
       const own = threads[place];
       if (laneOf.has(own)) going[laneOf.get(own)] = own;
       const cells = going.map((thread) => {
-        const cell = document.createElement("span");
-        if (thread === null) cell.className = "lane none";
-        else {
-          const [first, last] = spans.get(thread);
-          const part = thread !== own ? "pass" : first === last ? "only" : place === first ? "first" : place === last ? "last" : "middle";
-          const width = part === "middle" || part === "last" ? ` w${row.dataset.width}` : "";
-          cell.className = `lane ${part} c${thread % COLOURS}${width}`;
-          if (part !== "pass") {
-            const shape = document.createElement("b");
-            shape.textContent = SHAPES[thread % SHAPES.length];
-            cell.append(shape);
-          }
-        }
-        return cell;
+        if (thread === null) return ["lane none", ""];
+        const [first, last] = spans.get(thread);
+        const part = thread !== own ? "pass" : first === last ? "only" : place === first ? "first" : place === last ? "last" : "middle";
+        const thick = part === "middle" || part === "last" ? ` w${row.dataset.width}` : "";
+        return [`lane ${part} c${thread % COLOURS}${thick}`, part === "pass" ? "" : SHAPES[thread % SHAPES.length]];
       });
-      const lanes = find(".lanes", row);
-      const told = (some) => some.map((cell) => cell.className + cell.textContent).join();
-      if (told([...lanes.children]) !== told(cells)) lanes.replaceChildren(...cells);
+      const lanes = row.firstElementChild, drawn = cells.join();
+      const before = drawnOf.get(row) ?? [...lanes.children].map((cell) => [cell.className, cell.textContent]).join();
+      if (before !== drawn) lanes.replaceChildren(...cells.map(drawCell));
+      drawnOf.set(row, drawn);
       going.forEach((thread, lane) => { if (thread !== null && spans.get(thread)[1] <= place) going[lane] = null; });
     });
-    flow.className = `flow l${Math.max(width, Number(/ l(\d)/.exec(flow.className)?.[1] ?? 0))}`;
+    const wide = Math.max(width, Number(/ l(\d)/.exec(flow.className)?.[1] ?? 0));
+    if (!flow.classList.contains(`l${wide}`)) flow.className = `flow l${wide}`;
+  }
+  function drawCell([name, shape]) {
+    const cell = document.createElement("span");
+    cell.className = name;
+    if (shape) cell.append(Object.assign(document.createElement("b"), { textContent: shape }));
+    return cell;
   }
 
-  // New messages: added below what is read, which does not move.
-  const MOST_ROWS = 800, KEPT_ROWS = 500;
+  // New messages: the server sends them as a piece of the page. They are added below what is read, which does not move.
+  const MOST_ROWS = 800, SPARE_ROWS = 300;
+  let alone = null;
 
   function follow(flow) {
-    const scroll = find("#scroll"), button = find("#arrived");
-    const most = Math.max(MOST_ROWS, 2 * all(".row", flow).length);
-    let last = Number(flow.dataset.last), newest = last, unread = 0, busy = false, source = null;
-    const atEnd = () => scroll.scrollTop > -24;
+    const scroll = find("#scroll"), button = find("#arrived"), partRows = Number(flow.dataset.part);
+    const most = Math.max(MOST_ROWS, flow.children.length * partRows + SPARE_ROWS);
+    let last = Number(flow.dataset.last), unread = 0, behind = false, atEnd = scroll.scrollTop > -24, source = null;
+    const rowCount = () => (flow.children.length - 1) * partRows;
 
     function show() {
       button.hidden = !unread;
-      button.textContent = unread ? `↓ ${button.dataset.one.replace("#", unread)}` : "";
+      if (unread) button.textContent = `↓ ${button.dataset.one.replace("#", unread)}`;
     }
-    function forgetOldest() {
-      const rows = all(".row", flow);
-      if (rows.length <= most || !atEnd()) return;
-      const first = rows[rows.length - KEPT_ROWS];
-      while (flow.firstElementChild !== first) flow.firstElementChild.remove();
-      const older = find("#older");
-      if (older) older.href = `${flow.dataset.older}&before=${first.id.slice(1)}`;
-    }
-    async function pull() {
-      if (busy) return;
-      busy = true;
-      try {
-        while (newest > last) {
-          const answer = await fetch(`${flow.dataset.since}&after=${last}`, asScript);
-          if (!answer.ok || answer.redirected) break;
-          const added = [...find("ol", parsed(`<ol>${await answer.text()}</ol>`)).children];
-          const items = added.filter((item) => !item.id || !document.getElementById(item.id)), rows = items.filter((item) => item.classList.contains("row"));
-          if (!added.length) break;
-          last = Number(added.findLast((item) => item.classList.contains("row"))?.id.slice(1) ?? newest);
-          const end = atEnd(), before = scroll.scrollHeight;
-          flow.append(...items);
-          drawLanes(flow);
-          if (end && document.visibilityState === "visible") scroll.scrollTop = 0;
-          else {
-            if (!end) scroll.scrollTop -= scroll.scrollHeight - before;
-            unread += rows.length;
-          }
-          show();
-          forgetOldest();
+    function append(items) {
+      for (const item of items) {
+        let part = flow.lastElementChild;
+        if (part.children.length >= partRows && isRow(item)) {
+          part = Object.assign(document.createElement("ol"), { className: "part" });
+          flow.append(part);
         }
-      } finally { busy = false; }
+        part.append(item);
+      }
+      drawLanes(flow);
+    }
+    function dropFarAway() {
+      while (rowCount() > most) flow.firstElementChild.remove();
+      const older = find("#older"), first = [...flow.firstElementChild.children].find(isRow);
+      if (older && first) older.href = `${flow.dataset.newest}&before=${first.id.slice(1)}`;
+    }
+    function take(event) {
+      last = Number(event.lastEventId);
+      const piece = document.createElement("template");
+      piece.innerHTML = event.data;
+      const items = [...piece.content.children].filter((item) => !isRow(item) || !document.getElementById(item.id));
+      const rows = items.filter(isRow);
+      if (!rows.length) return;
+      // Somebody who reads far above for hours must not fill the tab: the newest are loaded when they are asked for.
+      behind ||= !atEnd && rowCount() > most;
+      if (!behind) {
+        const before = atEnd ? 0 : scroll.scrollHeight;
+        append(items);
+        if (!atEnd) scroll.scrollTop -= scroll.scrollHeight - before;
+        alone?.take(rows);
+      }
+      if (atEnd && document.visibilityState === "visible") dropFarAway();
+      else unread += rows.length;
+      show();
     }
     function listen() {
       const open = document.visibilityState === "visible";
       if (open && !source) {
         source = new EventSource(flow.dataset.live.replace(/after=\d+/, `after=${last}`));
-        source.addEventListener("news", (event) => { newest = Number(event.data); pull(); });
+        source.addEventListener("news", take);
       } else if (!open && source) { source.close(); source = null; }
     }
-    const toEnd = () => { scroll.scrollTop = 0; unread = 0; show(); };
+    const toEnd = () => {
+      if (behind) { location.assign(flow.dataset.newest); return; }
+      scroll.scrollTop = 0;
+      unread = 0;
+      show();
+    };
     button.addEventListener("click", toEnd);
-    scroll.addEventListener("scroll", () => { if (unread && atEnd()) toEnd(); });
+    scroll.addEventListener("scroll", () => { atEnd = scroll.scrollTop > -24; if (unread && atEnd) toEnd(); }, { passive: true });
     document.addEventListener("visibilitychange", listen);
     addEventListener("pagehide", () => source?.close());
     listen();
   }
 
+  // A thread followed alone: its loaded messages at once, over the room, which stays as it is; then what the server says.
+  const room = find(".room"), pane = find("#alone"), main = find("#flow");
+
+  function apart(part) {
+    for (const one of all("[id]", part)) one.id = `t${one.id}`;
+    for (const one of all("[aria-labelledby]", part)) one.setAttribute("aria-labelledby", `t${one.getAttribute("aria-labelledby")}`);
+    for (const one of all('a[href^="#m"]', part)) one.hash = `t${one.hash.slice(1)}`;
+    return part;
+  }
+  function copyOf(row) {
+    const holder = document.createElement("ol");
+    holder.append(row.cloneNode(true));
+    const copy = apart(holder).firstElementChild;
+    copy.classList.add("begins");
+    return copy;
+  }
+  async function followThread({ thread, href, from }) {
+    const list = Object.assign(document.createElement("ol"), { className: "part" });
+    list.append(...all(`.row[data-thread="${thread}"]`, main).map(copyOf));
+    const head = document.createElement("div"), scroll = document.createElement("div");
+    const title = Object.assign(document.createElement("h1"), { textContent: find(`#rail [data-thread="${thread}"] .title`)?.textContent ?? pane.ariaLabel });
+    const back = Object.assign(document.createElement("a"), { href: pane.dataset.all, textContent: find(".room > .top h1").textContent });
+    const trail = Object.assign(document.createElement("p"), { className: "trail" });
+    trail.append(back);
+    head.className = "top";
+    head.append(trail, title);
+    scroll.className = "scroll";
+    scroll.tabIndex = 0;
+    const said = Object.assign(document.createElement("div"), { className: "said-all" });
+    const flow = Object.assign(document.createElement("div"), { className: "flow l1" });
+    flow.append(list);
+    said.append(flow);
+    scroll.append(said);
+    pane.replaceChildren(head, scroll);
+    pane.hidden = false;
+    room.classList.add("following");
+    mark(thread);
+    const mine = alone = { thread, from, take: (rows) => newestItem(flow)?.parentElement.append(...rows.filter((row) => row.dataset.thread === thread).map(copyOf)) };
+    (find(`#t${CSS.escape(from ?? "")} article`, pane) ?? pane).focus({ preventScroll: true });
+    const answer = await fetch(href, asScript);
+    if (!answer.ok || answer.redirected) return;
+    const fresh = parsed(await answer.text());
+    const theirs = find("#flow", fresh), top = find(".top", fresh);
+    if (alone !== mine || !theirs || !top) return;
+    const here = document.activeElement?.closest?.("#alone .row")?.id;
+    flow.replaceChildren(...apart(theirs).children);
+    head.replaceChildren(...top.children);
+    if (here) find(`#${here} article`, pane)?.focus({ preventScroll: true });
+  }
+  function mark(thread) {
+    for (const link of all("#rail li a")) {
+      if (link.parentElement.dataset.thread === thread) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  }
+  function leaveThread() {
+    if (!alone) return;
+    const from = alone.from && document.getElementById(alone.from);
+    alone = null;
+    pane.hidden = true;
+    pane.replaceChildren();
+    room.classList.remove("following");
+    mark(null);
+    if (from) find("article", from)?.focus({ preventScroll: true });
+  }
+  if (pane && main) {
+    document.addEventListener("click", (event) => {
+      const link = plainly(event, "a.thread, #rail li a");
+      if (link) {
+        event.preventDefault();
+        const thread = link.closest("[data-thread]").dataset.thread;
+        if (alone?.thread === thread) return;
+        const from = link.closest(".row")?.id ?? "";
+        const wanted = { thread, href: link.href, from: alone ? alone.from : from };
+        if (alone) history.replaceState(wanted, "", link.href); else history.pushState(wanted, "", link.href);
+        followThread(wanted);
+      } else if (alone && plainly(event, "#alone .trail a")) { event.preventDefault(); history.back(); }
+    });
+    addEventListener("popstate", (event) => { if (event.state?.thread) followThread(event.state); else leaveThread(); });
+  }
+  function plainly(event, selector) {
+    const link = event.target.closest(selector);
+    return link && !event.button && !event.metaKey && !event.ctrlKey && !event.shiftKey ? link : null;
+  }
+
   // Beside the room: the context of a message, where there is width for it.
-  const beside = find("#beside-room");
+  const beside = find("#beside-room"), opened = location.href;
+
+  let asked = 0;
 
   async function inspect(link) {
+    const number = ++asked;
+    const waits = Object.assign(document.createElement("section"), { id: "inspector" });
+    const title = Object.assign(document.createElement("h1"), { textContent: beside.dataset.title });
+    const text = document.createElement("blockquote");
+    text.append(...all(".byline .who, .text", link.closest("article")).map((one) => Object.assign(document.createElement("p"), { className: "text", textContent: one.textContent })));
+    waits.append(title, text, Object.assign(document.createElement("progress"), { ariaLabel: beside.dataset.waits }));
+    put(waits);
     const answer = await fetch(link.href, asScript);
+    if (number !== asked) return;
     if (!answer.ok || answer.redirected) { location.assign(link.href); return; }
-    showBeside(await answer.text());
+    const whole = await answer.text();
+    if (number === asked && !beside.hidden) put(find("#inspector", parsed(whole)));
   }
-  function showBeside(text) {
-    const found = find("#inspector", parsed(text));
+  function put(section) {
     const close = document.createElement("button");
     close.className = "quiet";
     close.textContent = beside.dataset.close;
     close.addEventListener("click", shut);
-    beside.replaceChildren(close, found);
+    beside.replaceChildren(close, section);
     beside.hidden = false;
-    beside.parentElement.classList.add("inspecting");
+    room.classList.add("inspecting");
   }
   // A corrected link: threads and quotes follow on the page, which does not move.
   async function correct(form, button) {
     const body = new URLSearchParams(new FormData(form, button));
     const answer = await fetch(form.action, { ...asScript, method: "POST", body });
     if (!answer.ok) { location.reload(); return; }
-    showBeside(await answer.text());
-    const fresh = parsed(await (await fetch(location.href, asScript)).text());
+    put(find("#inspector", parsed(await answer.text())));
+    const fresh = parsed(await (await fetch(opened, asScript)).text());
     for (const part of ["#flow", "#rail"]) {
       const mine = find(part), theirs = find(part, fresh);
       if (mine && theirs) mine.replaceChildren(...theirs.children);
     }
-    if (find("#flow")) drawLanes(find("#flow"));
+    if (main) drawLanes(main);
+    if (alone) followThread(history.state);
     find("button", beside)?.focus();
   }
   function shut() {
-    if (!beside || beside.hidden) return;
+    if (!beside || beside.hidden) { if (alone) history.back(); return; }
+    asked++;
     beside.hidden = true;
     beside.replaceChildren();
-    beside.parentElement.classList.remove("inspecting");
+    room.classList.remove("inspecting");
   }
   if (beside) document.addEventListener("click", (event) => {
-    const link = event.target.closest("a[data-beside]");
-    if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || !matchMedia("(min-width: 60rem)").matches) return;
+    const link = plainly(event, "a[data-beside]");
+    if (!link || !matchMedia("(min-width: 60rem)").matches) return;
     event.preventDefault();
     inspect(link);
   });
@@ -181,14 +304,14 @@
 
   // Keys.
   const present = () => document.activeElement?.closest?.(".row");
+  const newest = () => newestItem(find("#alone:not([hidden]) .flow") ?? main ?? document) ?? document;
 
-  function move(step) {
+  function move(by) {
     const here = present();
-    let next = here ? neighbour(here, step) : find("#flow")?.lastElementChild;
-    while (next && !next.classList.contains("row")) next = neighbour(next, step);
+    let next = here ? step(here, by) : newestItem(find("#alone:not([hidden]) .flow") ?? main);
+    while (next && !isRow(next)) next = step(next, by);
     if (next) { find("article", next).focus({ preventScroll: true }); next.scrollIntoView({ block: "nearest" }); }
   }
-  const neighbour = (row, step) => step > 0 ? row.nextElementSibling : row.previousElementSibling;
   function toFind() {
     const shown = all("input[type=search]").find((one) => one.offsetParent !== null);
     if (shown) { shown.focus(); shown.select(); } else location.assign("/console/search");
@@ -197,11 +320,11 @@
     "/": toFind,
     j: () => move(1),
     k: () => move(-1),
-    t: () => find("a.thread", present() ?? undefined)?.click(),
-    c: () => find("a.context", present() ?? undefined)?.click(),
+    t: () => find("a.thread", present() ?? newest())?.click(),
+    c: () => find("a.context", present() ?? newest())?.click(),
     "?": () => find("#keys")?.showModal(),
     Escape: shut,
-    End: () => { const scroll = find("#scroll"); if (scroll) scroll.scrollTop = 0; },
+    End: () => { const scroll = find("#alone:not([hidden]) .scroll") ?? find("#scroll"); if (scroll) scroll.scrollTop = 0; },
   };
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") { event.preventDefault(); toFind(); return; }
@@ -214,6 +337,5 @@
   });
 
   tellZone();
-  const flow = find("#flow[data-live]");
-  if (flow) follow(flow);
+  if (main?.dataset.live) follow(main);
 })();

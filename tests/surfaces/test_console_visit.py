@@ -1,0 +1,154 @@
+"""What somebody sees who is new to the console: what to do first, names instead of ids, and reasons in plain words."""
+
+import asyncio
+import re
+from datetime import timedelta
+
+import pytest
+from console_rig import page
+
+from roomlore import Message
+from roomlore.core.memory.memory import Source
+from roomlore.surfaces.console.frame import marked, tongue
+from roomlore.surfaces.console.health import outcome
+from roomlore.surfaces.console.shell import reasons
+from roomlore.surfaces.http import app as served
+from roomlore.surfaces.http.app import beside
+from roomlore.testing import START
+
+both = pytest.mark.parametrize("language", ["en", "zh"])
+
+
+@both
+@pytest.mark.parametrize("path", ["", "/people", "/memories", "/jobs", "/sessions", "/usage", "/search?q=tea"])
+async def test_a_page_without_anything_says_so_and_what_to_do(http, path, language):
+    shown = await page(http, f"/console{path}", language=language)
+    told = re.search(r'<div class="empty">(.*?)</div>', shown, re.DOTALL)
+    assert told is not None, path
+    assert len(re.findall("<p>", told[1])) >= 2, "what is missing, and what to do"
+
+
+@both
+async def test_a_first_visit_is_in_the_language_of_the_browser_and_says_how_to_begin(http, language):
+    shown = await page(http, "/console", language=language)
+    assert f'<html lang="{"zh-Hans" if language == "zh" else "en"}" data-theme="auto"' in shown
+    assert tongue(language).say("rooms.empty.next") in shown
+    assert "roomlore import" in shown
+
+
+@both
+async def test_rooms_and_people_are_called_by_their_names_wherever_their_memories_are(http, lore, language):
+    await lore.messages.add(
+        [
+            Message(id=f"m{n}", room_id="10086@chatroom", sender_id="wx_1", sender_name="严文", text=f"茶 {n}")
+            for n in (1, 2)
+        ]
+    )
+    await lore.rooms.rename("10086@chatroom", "产品讨论组")
+    ours = await lore.memories.add("group:10086@chatroom", "周四喝茶", sources=[Source("10086@chatroom", "m1")])
+    theirs = await lore.memories.add("user:wx_1", "喜欢绿茶")
+    for path, name in {
+        "/memories": "产品讨论组",
+        "/memory?id=user:wx_1": "严文",
+        f"/memory/one?id={ours.memory_id}": "产品讨论组",
+        f"/memory/one?id={theirs.memory_id}": "严文",
+        "/memory/compare?id=group:10086@chatroom&from=0": "产品讨论组",
+        "/memory/change?what=forget&id=wx_1": "严文",
+        "/visible?id=10086@chatroom": "严文",
+        "/search?q=绿茶": "严文",
+        "/recall?scopes=user:wx_1&q=茶": "严文",
+    }.items():
+        main = (await page(http, f"/console{path}", language=language)).partition("<main")[2]
+        assert re.search(f">{name}</bdi>", main), path
+
+
+@both
+async def test_a_search_says_in_words_why_and_marks_what_was_asked_for(http, lore, language):
+    await lore.messages.add(
+        [
+            Message(id="m1", room_id="tea", sender_id="ann", text="The <b>umbrella</b> is green 雨伞"),
+            Message(id="m2", room_id="tea", sender_id="bo", text="ok"),
+        ]
+    )
+    shown = (await page(http, "/console/search?q=umbrella", language=language)).partition("s-messages")[2]
+    assert tongue(language).say("found.words") in shown
+    assert "The &lt;b&gt;<mark>umbrella</mark>&lt;/b&gt; is green 雨伞" in shown
+    assert "<mark>雨伞</mark>" in await page(http, "/console/search?q=雨伞", language=language)
+
+
+def test_reasons_begin_with_the_strongest():
+    assert reasons({"words": 0.3, "time": 1.0, "meaning": 0.04}) == ["time", "words.some"]
+    assert reasons({"words": 0.8, "neighbours": 0.1}) == ["words", "neighbours"]
+    assert reasons({}) == []
+
+
+def test_what_is_marked_stays_inert():
+    assert marked("<i>Tea</i> tea", ["tea"]) == "&lt;i&gt;<mark>Tea</mark>&lt;/i&gt; <mark>tea</mark>"
+    assert marked("a.b a+b", ["a+b"]) == "a.b <mark>a+b</mark>"
+    assert marked("<", []) == "&lt;"
+    assert marked("tea" * 9, ["tea"], 3) == "<mark>tea</mark>…"
+
+
+@pytest.mark.parametrize(
+    ("progress", "told"),
+    [
+        (
+            "1 message read; memories: 2 new, 0 changed, 1 removed, 3 kept.",
+            "读取 1 条消息；记忆：新增 2，更新 0，删除 1，保留 3。",
+        ),
+        ("12 messages read, nothing to keep", "读取 12 条消息，没有需要记住的内容"),
+        ("a memory of 5 messages", "由 5 条消息得出一条记忆"),
+        ("checkpoint 3: 210 tokens", "检查点 3：210 个词元"),
+        ("sent 4 messages of 'tea'", "已发送 tea 的 4 条消息"),
+    ],
+)
+def test_what_came_of_a_job_is_said_in_chinese(progress, told):
+    assert outcome(progress, tongue("zh")) == (told, True)
+    assert outcome(progress, tongue("en")) == (progress, True)
+    assert outcome(f"{progress[:-1]}{{}} other", tongue("zh"))[1] is False
+
+
+def test_refused_lines_follow_an_outcome_as_they_are():
+    read = "2 messages read; memories: 0 new, 0 changed, 0 removed, 0 kept."
+    assert outcome(f"{read} Not followed of 'g': line 1", tongue("zh")) == (
+        "读取 2 条消息；记忆：新增 0，更新 0，删除 0，保留 0。 Not followed of 'g': line 1",
+        True,
+    )
+    assert outcome("something else", tongue("zh")) == ("something else", False)
+
+
+@both
+async def test_a_day_is_said_once_above_the_messages_of_a_person(http, lore, language):
+    days = (0, 0, 0, 1)
+    await lore.messages.add(
+        [
+            Message(
+                id=f"m{n}", room_id="tea", sender_id="ann", text=f"说 {n}", sent_at=START + timedelta(days=d, minutes=n)
+            )
+            for n, d in enumerate(days)
+        ]
+    )
+    said = (
+        (await page(http, "/console/person?id=ann", language=language)).partition("p-said")[2].partition("p-rooms")[0]
+    )
+    assert len(re.findall('<li class="day">', said)) == 2
+    assert len(re.findall(r">\d\d:\d\d</time>", said)) == 4
+
+
+async def test_what_a_first_visit_needs_is_made_ready_beside_the_server(app, lore, monkeypatch):
+    made = []
+
+    async def prepared(given):
+        made.append(given)
+
+    monkeypatch.setattr(served, "prepare_pages", prepared)
+    async with beside(app, lore):
+        await asyncio.sleep(0)
+    assert made == [lore]
+
+
+async def test_rooms_are_read_before_the_first_visit(app, http, lore):
+    await lore.messages.add(Message(id="m1", room_id="tea", sender_id="ann", text="hello 你好"))
+    async with beside(app, lore):
+        pass
+    assert "tea" in await page(http, "/console")
