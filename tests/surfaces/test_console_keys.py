@@ -70,7 +70,7 @@ SHOWS = [
 TELL_TEXT = {
     "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
     "/memory/write", "/visible", "/recall", "/room/live", "/people", "/person", "/forget", "/search", "/digest",
-    "/memory/compare",
+    "/memory/compare", "/memories",
 }  # fmt: skip
 """Pages on which a key that may read sees what is stored."""
 SENDS = [

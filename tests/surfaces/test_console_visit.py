@@ -77,7 +77,7 @@ async def test_a_search_says_in_words_why_and_marks_what_was_asked_for(http, lor
 
 
 def test_reasons_begin_with_the_strongest():
-    assert reasons({"words": 0.3, "time": 1.0, "meaning": 0.04}) == ["time", "words.some"]
+    assert reasons({"words": 0.3, "time": 1.0, "meaning": 0.04}) == ["time", "words"]
     assert reasons({"words": 0.8, "neighbours": 0.1}) == ["words", "neighbours"]
     assert reasons({}) == []
 

@@ -29,8 +29,8 @@ _NAMED = 50
 _LONGEST_QUERY = 400
 _MARKED = 12
 _LATIN_ENDS = 0x2FF
-_LEAST, _MOST_WORDS = 0.05, 0.5
-"""A signal below the first is no reason; a message with less than the second of the words has some of them."""
+_LEAST = 0.05
+"""A signal below it is no reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,7 @@ async def search(page: Page) -> Response:
 
 def reasons(signals: Mapping[str, float]) -> list[str]:
     """Return why a message was found, as keys of texts, the strongest reason first."""
-    known = sorted((-value, name) for name, value in signals.items() if value >= _LEAST)
-    return [f"{name}.some" if name == "words" and -value < _MOST_WORDS else name for value, name in known]
+    return [name for value, name in sorted((-value, name) for name, value in signals.items() if value >= _LEAST)]
 
 
 async def places(page: Page) -> Response:
