@@ -249,7 +249,9 @@ async def test_the_next_provider_is_asked_where_one_fails(said, trouble, caplog)
             await extracted(lore)
             (memory,) = await memories(lore)
         assert (memory.statement, memory.made_by, memory.fallback) == (said.summary, "second/tiny", False)
-        assert conversations(bad)[0] == conversations(good)[0]
+        read = conversations(bad)
+        assert read == conversations(good)[: len(read)]
+        assert read or cause == "timeout", "time may be over before a busy machine has sent the request"
     warned = warnings_of(caplog, "model", "provider", "attempt", "cause")
     assert warned == [(NO_USABLE_ANSWER, MODEL, "first", 1, cause)]
     told = "".join(str(vars(record)) for record in caplog.records)

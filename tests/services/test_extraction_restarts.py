@@ -151,6 +151,8 @@ async def test_an_older_database_beside_newer_work_is_extracted_again(said, sqli
         async with opened(server, url=sqlite_url, durable_work="dbos") as lore:
             await replies(lore, said, 1, first=5)
             await extracted(lore)
+            (job,) = await lore.jobs.page()
+            await lore.jobs.wait(job.job_id)
             assert len(await memories(lore)) == 1
         path.write_bytes(older)  # noqa: ASYNC240
         async with opened(server, url=sqlite_url, durable_work="dbos") as lore:
