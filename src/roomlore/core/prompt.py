@@ -38,6 +38,7 @@ _TAG = re.compile(
     rf"|(?P<signs>[<＜﹤](?:\W|_)*+)(?P<name>[\w{_UNSEEN}]*+)"
 )
 """`header` is the C++ header, which is not a tag."""
+_TOKEN = re.compile(r"[<＜﹤][|｜]_")
 _OPENERS = str.maketrans("<＜﹤", "‹‹‹")
 _ENDS_A_LABEL = r":：﹕︓∶ː꞉\])}>］）】〕」』＞｝"
 _LABEL = re.compile(
@@ -70,7 +71,8 @@ def is_label(name: str) -> bool:
 def _untagged(found: re.Match[str]) -> str:
     """Neutralise tags, and special tokens such as `<|im_end|>` or `<｜User｜>`, which some servers read in any text."""
     signs, name = found["signs"], found["name"]
-    token = name and INVISIBLE.sub("", signs).endswith(("|", "｜"))
+    visible = INVISIBLE.sub("", signs or "")
+    token = (name and visible.endswith(("|", "｜"))) or _TOKEN.search(visible)
     if found["header"] or not (token or _bare(name) in _TAGS):
         return found[0]
     return signs.translate(_OPENERS) + name
