@@ -8,6 +8,7 @@ import pytest
 
 import roomlore
 from roomlore import Message, Settings
+from roomlore.surfaces.console import live
 from roomlore.surfaces.http import create_app
 
 FIRST, COPIES = 200, 100
@@ -129,7 +130,8 @@ def _copied(name: str, by: int) -> str:
     return f"message_id || '-' || {by}" if name == "message_id" else name
 
 
-async def test_twenty_thousand_messages_cost_no_more_than_two_hundred(tmp_path, work):
+async def test_twenty_thousand_messages_cost_no_more_than_two_hundred(tmp_path, work, monkeypatch):
+    monkeypatch.setattr(live, "STREAM_SECONDS", 0.0)
     path = str(tmp_path / "store.db")
     await fill(f"sqlite:///{path}")
     small = await costs(f"sqlite:///{path}", work)

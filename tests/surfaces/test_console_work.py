@@ -121,7 +121,11 @@ async def test_what_came_of_a_job_is_shown(connect_to, language):
         await lore.jobs.wait(begun.job_id, SECONDS)
         async with connect_to(lore) as http:
             shown = await page(http, "/console/jobs", language=language)
-    assert "1 message read; memories: 1 new, 0 changed, 0 removed, 0 kept." in shown
+    told = {
+        "en": "1 message read; memories: 1 new, 0 changed, 0 removed, 0 kept.",
+        "zh": "读取 1 条消息；记忆：新增 1，更新 0，删除 0，保留 0。",
+    }[language]
+    assert told in shown
 
 
 @pytest.fixture
