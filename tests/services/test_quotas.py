@@ -110,6 +110,14 @@ async def test_a_limit_that_is_none_is_refused(wrong):
             await lore.quotas.set(**wrong)
 
 
+async def test_limits_that_are_set_at_once_are_all_kept(url):
+    async with opened(url) as lore:
+        await asyncio.gather(
+            *(lore.quotas.set(**{name: number}) for number, name in enumerate(core.LIMITS, start=1)),
+        )
+        assert await lore.quotas.own() == {name: number for number, name in enumerate(core.LIMITS, start=1)}
+
+
 async def test_requests_of_a_minute_are_limited_over_processes_and_begin_anew(url):
     clock = FrozenClock(NOON)
     async with opened(url) as lore:

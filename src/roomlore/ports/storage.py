@@ -504,6 +504,10 @@ class Tenants(Protocol):
     async def limits(self) -> dict[str, Mapping[str, int | None]]:
         """Return the limits that differ from the settings, by tenant; None is no limit."""
 
+    async def limits_to_change(self, *, tenant: str, now: datetime) -> Mapping[str, int | None]:
+        """Return the limits of the tenant that differ from the settings, and keep others from changing them until the
+        transaction ends; call `set_limits` after it. Only while writing."""
+
     async def set_limits(self, *, tenant: str, limits: Mapping[str, int | None], now: datetime) -> None:
         """Store all limits of the tenant that differ from the settings. Only while writing."""
 

@@ -290,7 +290,8 @@ class QuotaService:
 
     async def _change(self, change: Callable[[Limits], Limits]) -> Mapping[str, int | None]:
         async with self._storage.writing() as work:
-            changed = change((await work.tenants.limits()).get(self._tenant, {}))
-            await work.tenants.set_limits(tenant=self._tenant, limits=changed, now=self._clock.now())
+            now = self._clock.now()
+            changed = change(await work.tenants.limits_to_change(tenant=self._tenant, now=now))
+            await work.tenants.set_limits(tenant=self._tenant, limits=changed, now=now)
         self._keeper.forget()
         return changed

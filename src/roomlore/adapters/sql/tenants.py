@@ -21,6 +21,13 @@ def _set() -> Any:
     return given.on_conflict_do_update(index_elements=[_l.c.tenant], set_=new)
 
 
+def _lock() -> Any:
+    """Lock the row of a tenant, which is made if there is none, and return its limits."""
+    given = insert(_l).values({column.name: bindparam(column.name) for column in _l.c})
+    same = given.on_conflict_do_update(index_elements=[_l.c.tenant], set_={"limits": _l.c.limits})
+    return same.returning(_l.c.limits)
+
+
 def _count() -> Any:
     """Add to the amount of the period, or begin it. What a process with a slow clock adds counts for the later one."""
     given = insert(_c).values({column.name: bindparam(column.name) for column in _c.c})
@@ -35,6 +42,7 @@ def _count() -> Any:
 
 
 _LIMITS = Statement(lambda: select(_l.c.tenant, _l.c.limits))
+_LOCK = Statement(_lock)
 _SET = Statement(_set)
 _UNSET = Statement(lambda: delete(_l).where(_l.c.tenant == bindparam("tenant")))
 _COUNT = Statement(_count, brief=True)
@@ -59,6 +67,13 @@ class SqlTenants(Repository):
 
     async def limits(self) -> dict[str, Mapping[str, int | None]]:
         return {unescape(tenant): json.loads(unescape(text)) for tenant, text in await self._sql.fetch(_LIMITS)}
+
+    async def limits_to_change(self, *, tenant: str, now: datetime) -> Mapping[str, int | None]:
+        self._locks.check_writing()
+        none = escape(mapping_text({}))
+        rows = await self._sql.fetch(_LOCK, tenant=escape(tenant), limits=none, changed_at=to_micros(now))
+        limits: dict[str, int | None] = json.loads(unescape(rows[0][0]))
+        return limits
 
     async def set_limits(self, *, tenant: str, limits: Mapping[str, int | None], now: datetime) -> None:
         self._locks.check_writing()

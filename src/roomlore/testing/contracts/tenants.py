@@ -38,6 +38,23 @@ class TenantLimitsContract:
         async with storage.reading() as work:
             assert await work.tenants.limits() == {}
 
+    async def test_limits_that_are_changed_at_once_are_all_kept(self, storage: Storage) -> None:
+        names = [f"limit_{number}" for number in range(8)]
+
+        async def change(name: str | None) -> None:
+            async with storage.writing() as work:
+                own = await work.tenants.limits_to_change(tenant=TENANT, now=START)
+                await asyncio.sleep(0.01)
+                changed = {} if name is None else {**own, name: 1}
+                await work.tenants.set_limits(tenant=TENANT, limits=changed, now=START)
+
+        await asyncio.gather(*map(change, names))
+        async with storage.reading() as work:
+            assert await work.tenants.limits() == {TENANT: dict.fromkeys(names, 1)}
+        await change(None)
+        async with storage.reading() as work:
+            assert await work.tenants.limits() == {}
+
     async def test_what_is_counted_adds_up_within_a_period(self, storage: Storage) -> None:
         assert [await _count(storage, amount) for amount in (3, 4, -2)] == [3, 7, 5]
         async with storage.reading() as work:
@@ -89,6 +106,8 @@ class TenantLimitsContract:
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):
                 await work.tenants.set_limits(tenant=TENANT, limits={"messages_kept": 1}, now=START)
+            with pytest.raises(InvalidInput):
+                await work.tenants.limits_to_change(tenant=TENANT, now=START)
             with pytest.raises(InvalidInput):
                 await work.tenants.count(tenant=TENANT, name="messages_a_day", period=START, amount=1)
 
