@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
 
 import roomlore
+from roomlore.adapters.sql.connections import PostgresConnection
 
 
 class Wire:
@@ -81,3 +83,21 @@ async def test_a_message_is_added_with_seven_round_trips(wire):
         wire.trips = 0
         await lore.messages.add(said(30))
         assert wire.trips <= 7
+
+
+async def test_what_fails_among_statements_sent_together_is_raised_and_not_logged_as_well(postgres_url, caplog):
+    engine = create_async_engine(postgres_url)
+    async with engine.connect() as made:
+        connection = PostgresConnection(await made.get_raw_connection(), engine.dialect)
+
+        async def fail() -> None:
+            async with connection.together():
+                await connection.run("SELECT 1 / 0")
+                raise roomlore.Conflict("read the room again")
+
+        with pytest.raises(roomlore.Conflict, match="read the room again"):
+            await fail()
+        await connection.run("ROLLBACK")
+        assert not connection.broken()
+    await engine.dispose()
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("psycopg")] == []

@@ -1,6 +1,7 @@
 """Imports by several processes: what they store is what one stores, and no kill loses or doubles anything."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 import roomlore
 from roomlore import InvalidInput, Unavailable
+from roomlore.wiring.import_processes import _Process
 
 SAID = ["the deploy is stuck again", "which deploy?", "谁在跑迁移？", "me, wait a minute", "好的", "thanks", "lunch?"]
 SMALL_BATCHES = roomlore.Settings(max_batch_messages=40)
@@ -177,6 +179,24 @@ async def test_an_import_that_is_cancelled_ends_its_processes(tmp_path):
         with pytest.raises(asyncio.CancelledError):
             await importing
         assert helpers() == []
+
+
+async def test_a_batch_that_is_given_up_while_its_process_dies_is_no_error_that_nobody_saw():
+    logged: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: logged.append(told))
+    arguments = (sys.executable, "-c", "import time; time.sleep(600)")
+    pipe = asyncio.subprocess.PIPE
+    process = _Process(await asyncio.create_subprocess_exec(*arguments, stdin=pipe, stdout=pipe))
+    large = roomlore.Message(id="a", room_id="r", sender_id="ann", text="more than a pipe holds " * 100_000)
+    adding = asyncio.create_task(process.add([large]))
+    while not process.waiting:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0)
+    adding.cancel()
+    await asyncio.gather(adding, return_exceptions=True)
+    await process.kill()
+    del adding, process
+    gc.collect()
+    assert logged == []
 
 
 async def test_a_database_in_memory_has_one_process(tmp_path):

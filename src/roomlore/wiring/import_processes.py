@@ -81,6 +81,8 @@ class _Process:
             return await asked
         finally:
             self.waiting -= len(messages)
+            if not asked.cancel() and not asked.cancelled():
+                asked.exception()  # asyncio logs an error that nobody asked for, as after a cancellation
 
     async def end(self) -> None:
         """Let it end by itself."""

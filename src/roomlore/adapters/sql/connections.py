@@ -58,7 +58,7 @@ class PostgresConnection:
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled = statement.on(self.dialect)
         with self._call():
-            async with self._driver.pipeline() if self._to_begin and self._pipelines else nullcontext():
+            async with self._pipeline() if self._to_begin else nullcontext():
                 await self._begin()
                 cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
             return await cursor.fetchall() if compiled.answers or cursor.description else []
@@ -88,8 +88,28 @@ class PostgresConnection:
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
         with self._call():
-            async with self._driver.pipeline() if self._pipelines else nullcontext():
+            async with self._pipeline():
                 yield
+
+    @asynccontextmanager
+    async def _pipeline(self) -> AsyncIterator[None]:
+        """Send statements without waiting for the one before, if libpq can. An error in the block is raised after the
+        pipeline has ended: psycopg logs as ignored what fails at the end because of it."""
+        if not self._pipelines:
+            yield
+            return
+        failed: Exception | None = None
+        try:
+            async with self._driver.pipeline():
+                try:
+                    yield
+                except Exception as error:  # noqa: BLE001 - it is raised below
+                    failed = error
+        except Exception:
+            if failed is None:
+                raise
+        if failed is not None:
+            raise failed
 
     @contextmanager
     def _call(self) -> Iterator[None]:
