@@ -7,11 +7,13 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
 
 import pytest
 
 from roomlore.adapters.chat import open_chat
 from roomlore.adapters.telemetry import PrometheusTelemetry
+from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.chat import (
     EVOLVE_MODEL,
     SHIPPED,
@@ -55,8 +57,9 @@ class Chain:
             for name, server in zip(NAMES, servers, strict=True)
         }
         offers = [{"name": name, "model_id": f"{name}/tiny"} for name in NAMES]
+        self.registry = ModelRegistry.read({"m": {"providers": offers}}, providers)
         self.models = ModelService(
-            registry=ModelRegistry.read({"m": {"providers": offers}}, providers),
+            registry=self.registry,
             client=self.client,
             keys=keys,
             clock=self.clock,
@@ -523,6 +526,47 @@ async def test_usage_is_counted_by_provider(chain):
     }  # fmt: skip
     tokens = [made.total("roomlore_model_tokens_total", provider="first", kind=kind) for kind in ("input", "output")]
     assert tokens == [14, 6]
+
+
+class Charges:
+    """A double of `QuotaChecks` that keeps what is charged."""
+
+    def __init__(self) -> None:
+        self.charged: list[tuple[str, int]] = []
+
+    async def check_tokens(self, tenant: str) -> None:
+        pass
+
+    async def charge_tokens(self, tenant: str, tokens: int) -> None:
+        self.charged.append((tenant, tokens))
+
+
+async def test_a_stream_that_is_closed_early_counts_for_the_quota_and_one_that_never_began_does_not(chain):
+    made = await chain([Says(pieces=["一二三"] * 500, between=0.01), "ready", *[Fails(status=401)] * 2])
+    quotas = Charges()
+    models = ModelService(
+        registry=made.registry,
+        client=made.client,
+        keys={"FIRST_KEY": "a"},
+        clock=made.clock,
+        telemetry=made.telemetry,
+        timeout_seconds=NEVER,
+        quotas=quotas,
+        tokens=EncodingTokens(),
+    )
+    request = replace(asked("What is the plan?"), tenant="team")
+    async with aclosing(models.stream("m", request)) as pieces:
+        await anext(pieces)
+    ((tenant, tokens),) = quotas.charged
+    assert tenant == "team"
+    assert 8 < tokens < 40, "the question and what was said of the answer"
+    assert [piece async for piece in models.stream("m", request)]
+    assert quotas.charged[1] == ("team", 10), "as the provider reports"
+    with pytest.raises(ModelUnavailable):
+        await models.complete("m", request)
+    with pytest.raises(ModelUnavailable):
+        await anext(models.stream("m", request))
+    assert sum(tokens for _, tokens in quotas.charged[2:]) == 0
 
 
 async def test_models_are_shown_without_internal_ones_and_never_a_key(chain):

@@ -1,6 +1,7 @@
 """Calls to language models: providers in order, a circuit breaker for each, and summaries of sessions."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
@@ -24,7 +25,7 @@ from roomlore.core.prompt import neutral
 from roomlore.core.summary import echoes
 from roomlore.core.text import graphemes
 from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.language import ChatClient, Language, Prompts
+from roomlore.ports.language import ChatClient, Language, Prompts, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
 
 log = logging.getLogger(__name__)
@@ -151,7 +152,8 @@ class ModelTrial:
 
 class ModelService:
     """Models by the ids of the registry. `client`: None if the extra is not installed. `keys`: API keys by environment
-    variable. `quotas`: those of the tenants that requests name; None: nothing is counted."""
+    variable. `quotas`: those of the tenants that requests name; None: nothing is counted. `tokens`: counts what a
+    provider reports no tokens of."""
 
     def __init__(
         self,
@@ -163,8 +165,10 @@ class ModelService:
         telemetry: Telemetry,
         timeout_seconds: float,
         quotas: QuotaChecks | None = None,
+        tokens: TokenCounter | None = None,
     ) -> None:
         self._quotas = quotas
+        self._tokens = tokens
         self._registry = registry
         self._client = client
         self._keys = keys
@@ -279,7 +283,7 @@ class ModelService:
             key = self._key(offer)
             answer = await self._connected().complete(offer, request, key=key, timeout_seconds=seconds)
             call.add(answer.usage)
-            await self._charge(request, call)
+            await self._charge(request, call, [answer.text])
             if check is not None:
                 check(answer)
         return answer
@@ -287,21 +291,30 @@ class ModelService:
     async def _pieces(self, offer: Offer, request: ChatRequest, seconds: float) -> AsyncGenerator[ChatPiece, None]:
         with self._calls.noting(offer, seconds=seconds) as call:
             stream = self._connected().stream(offer, request, key=self._key(offer), timeout_seconds=seconds)
+            said: list[str] = []
             try:
                 async with aclosing(stream) as pieces:
                     async for piece in pieces:
                         call.add(piece.usage)
+                        said.append(piece.text)
                         yield piece
             finally:
-                await self._charge(request, call)
+                await self._charge(request, call, said)
 
     async def _check_quota(self, request: ChatRequest) -> None:
         if self._quotas is not None:
             await self._quotas.check_tokens(request.tenant)
 
-    async def _charge(self, request: ChatRequest, call: Call) -> None:
-        if self._quotas is not None:
-            await self._quotas.charge_tokens(request.tenant, call.usage.input_tokens + call.usage.output_tokens)
+    async def _charge(self, request: ChatRequest, call: Call, said: Sequence[str]) -> None:
+        """Count the tokens that the provider reported. If it reported none, as after a stream that was closed early,
+        count those of the texts."""
+        if self._quotas is None:
+            return
+        tokens = call.usage.input_tokens + call.usage.output_tokens
+        if not tokens and call.begun and self._tokens is not None:
+            asked = [json.dumps(message, ensure_ascii=False, default=str) for message in request.messages]
+            tokens = sum(self._tokens.count([*asked, "".join(said)]))
+        await self._quotas.charge_tokens(request.tenant, tokens)
 
     def _candidates(self, entry: ModelEntry) -> Iterator[Offer]:
         """Yield usable providers in order; one that keeps failing is skipped until its pause is over."""

@@ -102,9 +102,11 @@ def make_models(
     closing: AsyncExitStack,
     client: ChatClient | None = None,
     quotas: QuotaChecks | None = None,
+    tokens: TokenCounter | None = None,
 ) -> ModelService:
     """Return the chain of the configured models, with the keys in the environment now. `client`: the caller's own.
-    `quotas`: of the tenants, None to count nothing. No request is sent yet."""
+    `quotas`: of the tenants, None to count nothing. `tokens`: for answers whose tokens a provider does not report. No
+    request is sent yet."""
     registry = ModelRegistry.read(settings.language_models.models, settings.language_models.providers)
     if client is None:
         client = open_configured(CHAT, settings, Host(url="", clock=clock), closing)
@@ -118,6 +120,7 @@ def make_models(
         telemetry=telemetry,
         timeout_seconds=settings.language_models.model_timeout_seconds,
         quotas=quotas,
+        tokens=tokens,
     )
 
 

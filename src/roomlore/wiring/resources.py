@@ -224,7 +224,15 @@ async def make_resources(
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
     quotas = QuotaKeeper(storage=storage, clock=clock, telemetry=telemetry, usual=settings.quotas.limits())
-    models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing, client=own.chat, quotas=quotas)
+    models = make_models(
+        settings,
+        clock=clock,
+        telemetry=telemetry,
+        closing=closing,
+        client=own.chat,
+        quotas=quotas,
+        tokens=common.tokens,
+    )
     indexing = await make_indexing(common, model, embedder=own.embedder, vectors=own.vectors)
     sessions = await make_sessions(common, own.summarizer or await summarizer_of(models, settings), own.cache)
     engine = await make_durable(common, url, own.durable)
