@@ -70,9 +70,9 @@ async def on_standard_streams(*arguments: str, mode: str = "auto", env: dict[str
 
 
 @asynccontextmanager
-async def on_a_port(app):
-    """The application on a port of this machine, by its address."""
-    door = bind("127.0.0.1", 0)
+async def on_a_port(app, door=None):
+    """The application on a port of this machine, by its address. `door`: a socket that is already bound."""
+    door = door or bind("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     serving = asyncio.create_task(server.serve([door]))
     try:

@@ -10,6 +10,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 from roomlore.core.errors import InvalidInput
 
@@ -56,6 +57,8 @@ def _is_public(address: IPv4Address | IPv6Address) -> bool:
     return address.is_global and not address.is_multicast and (inner is None or _is_public(inner))
 
 
+_PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+"""Characters of a URL that need no escape in a header or a path of a route."""
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*))(?::[0-9]{1,5})?")
 
 
@@ -69,6 +72,19 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return bool((mapped or address).is_loopback)
+
+
+def is_secure_address(url: str) -> bool:
+    """Return True for an https URL without a user's name and a fragment, and for an http URL of this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc or "#" in url or not _PLAIN.fullmatch(url):
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
 
 
 def host_of(authority: str) -> str | None:

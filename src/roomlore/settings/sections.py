@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from pydantic_core import PydanticKnownError
 
 from roomlore.adapters.cron import Cron
+from roomlore.core.addresses import is_secure_address
 from roomlore.core.chat import EVOLVE_MODEL, KNOWN_PROVIDERS
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
@@ -63,6 +64,12 @@ def _known_zone(value: str) -> str:
         ZoneInfo(value or "UTC")
     except (KeyError, OSError, ValueError) as error:
         raise ValueError("unknown zone") from error
+    return value
+
+
+def _checked_address(value: str) -> str:
+    if value and (not is_secure_address(value) or "?" in value):
+        raise ValueError("no secure address")
     return value
 
 
@@ -557,5 +564,27 @@ class ServerSettings(Section):
         "Further Host headers accepted from clients without a key.",
         form="host names, as a list or separated by commas",
     )
+    oauth_issuer: Annotated[str, AfterValidator(_checked_address)] = setting(
+        "",
+        "The issuer of an OAuth 2 authorization server: MCP takes its access tokens too, and tells clients of it.",
+        form="an https URL without a query, exactly as the server's metadata has it",
+    )
+    oauth_resource: Annotated[str, AfterValidator(_checked_address)] = setting(
+        "",
+        "The address of MCP as clients use it, which is the audience that access tokens must have.",
+        form="an https URL without a query, such as https://memory.example.com/mcp",
+    )
+    oauth_user_claim: str = setting(
+        "sub",
+        "The claim of an access token with the person's id as rooms know it; take none that people can change.",
+        form="the name of a claim",
+        min_length=1,
+    )
     log_format: Literal["console", "json"] = setting("console", "How log lines look.")
     log_level: Literal["debug", "info", "warning", "error"] = setting("info", "The least serious log line written.")
+
+    @model_validator(mode="after")
+    def _names_issuer_and_resource(self) -> "ServerSettings":
+        if bool(self.oauth_issuer) is not bool(self.oauth_resource):
+            raise ValueError("oauth_issuer and oauth_resource belong together; set both or neither.")
+        return self

@@ -5,6 +5,7 @@ from roomlore.wiring.doctor import diagnose, extras, is_missing
 from roomlore.wiring.lore import Lore, connect_lore, open_lore
 from roomlore.wiring.models import open_models
 from roomlore.wiring.resources import OwnBackends
+from roomlore.wiring.tokens import make_tokens
 
 __all__ = [
     "Lore",
@@ -13,6 +14,7 @@ __all__ = [
     "diagnose",
     "extras",
     "is_missing",
+    "make_tokens",
     "open_lore",
     "open_models",
     "restore_backup",

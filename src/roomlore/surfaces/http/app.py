@@ -29,6 +29,7 @@ from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.mem0_routes import mem0_api
 from roomlore.surfaces.http.memory_routes import evolutions, memory_router
 from roomlore.surfaces.http.message_routes import search
+from roomlore.surfaces.http.oauth import protected_resource
 from roomlore.surfaces.http.openai_routes import openai_protocol
 from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.privacy_routes import audience, privacy
@@ -203,12 +204,12 @@ def create_mcp_app(
 ) -> FastAPI:
     """Return an application with MCP and the health of the service only, behind the same guard. `scope`: the default
     scope of memories. `viewer`: to whom all answers are shown. `read_only`: without the tools that change memories."""
-    app = _app(source, _OF_MCP)
+    app = _app(source, _OF_MCP, read_only=read_only)
     app.router.routes.append(mcp_route(app.state.settings, scope=scope, viewer=viewer, read_only=read_only))
     return app
 
 
-def _app(source: Lore | Settings, routes: Iterable[BaseRoute]) -> FastAPI:
+def _app(source: Lore | Settings, routes: Iterable[BaseRoute], *, read_only: bool = False) -> FastAPI:
     app = _App(
         title="roomlore",
         version=version("roomlore"),
@@ -219,6 +220,7 @@ def _app(source: Lore | Settings, routes: Iterable[BaseRoute]) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.settings = source if isinstance(source, Settings) else source.settings
+    app.state.protected = protected_resource(app.state.settings, read_only=read_only)
     app.state.process_metrics = None
     app.state.long_work = LongWork()
     app.state.watch = new_watch()
@@ -228,6 +230,8 @@ def _app(source: Lore | Settings, routes: Iterable[BaseRoute]) -> FastAPI:
     if isinstance(source, Lore):
         app.state.lore = source
     app.router.routes.extend(routes)
+    if app.state.protected is not None:
+        app.router.routes.extend(app.state.protected.routes())
     for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)
     _explain_errors(app)

@@ -3,6 +3,9 @@
 While no key exists, only this machine has access, and only under a host name of this machine: a web page elsewhere
 could otherwise reach it through DNS or a cross-site request. Once a key exists, everything but /health needs one. In
 the console a person signs in with a key, which a cookie then holds.
+
+If the settings name an authorization server, MCP always needs a key or an access token of that server, and tells
+clients where to get one. No other path takes access tokens.
 """
 
 from collections import OrderedDict
@@ -24,9 +27,11 @@ from roomlore.settings import Settings
 from roomlore.surfaces.console import is_console, is_open
 from roomlore.surfaces.http import problems
 from roomlore.surfaces.http.console_route import key_of_cookie, to_sign_in
+from roomlore.surfaces.http.oauth import METADATA_PATH, ProtectedResource
 from roomlore.surfaces.http.turns import Turns
 from roomlore.wiring import Lore
 
+MCP_PATH = "/mcp"
 OPEN_PATHS = ("/health/live", "/health/ready")
 _ALWAYS_KEYED = ("/v1/", "/v3/")
 """Paths of protocols whose clients always send a key: while none exists, they may send any."""
@@ -37,21 +42,28 @@ _CROWDED = (
     "and this one again."
 )
 _READING = ("GET", "HEAD")
+_NOTHING_SENT = (
+    "Send an access token or an API key as `Authorization: Bearer ...`; the header WWW-Authenticate says where clients "
+    "find the authorization server."
+)
 ALL_SCOPES = frozenset({"read", "write", "admin"})
 
 
 def needs_no_key(path: str) -> bool:
-    """Return True if a path needs no key: the health of the service, and what the console needs for signing in."""
-    return path in OPEN_PATHS or is_open(path)
+    """Return True if a path needs no key: the health of the service, what the console needs for signing in, and where
+    clients of MCP look for an authorization server."""
+    return path in OPEN_PATHS or is_open(path) or path == METADATA_PATH or path.startswith(f"{METADATA_PATH}/")
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One tenant's roomlore, the scopes of the caller's key (`admin` includes all) and its id, '' without a key."""
+    """One tenant's roomlore, the scopes of the caller's key (`admin` includes all) and its id, '' without a key.
+    `viewer`: the only one to whom answers are shown; None if the caller may name any."""
 
     lore: Lore
     scopes: frozenset[str]
     key_id: str = ""
+    viewer: str | None = None
 
     def need(self, scope: str) -> Lore:
         if scope not in self.scopes and "admin" not in self.scopes:
@@ -123,7 +135,7 @@ class Guard:
     async def _let_in(self, scope: Scope) -> Response | None:
         lore: Lore = scope["app"].state.lore
         try:
-            caller = scope["state"]["caller"] = await self._admitted.identify(lore, scope)
+            caller = scope["state"]["caller"] = await self._identify(lore, scope)
             if scope["path"] not in _UNCOUNTED:
                 await caller.lore.quotas.admit()
         except problems.Refused as refused:
@@ -133,6 +145,29 @@ class Guard:
         except RoomloreError as error:
             return problems.of_roomlore(scope, error)
         return None
+
+    async def _identify(self, lore: Lore, scope: Scope) -> Caller:
+        protected: ProtectedResource | None = scope["app"].state.protected
+        if protected is None or scope["path"] != MCP_PATH:
+            return await self._admitted.identify(lore, scope)
+        given = Headers(scope=scope).get("authorization")
+        token = None if given is None else _token_in(given)
+        if token is not None:
+            # Not among those who are remembered: a token expires, and opens nothing but MCP.
+            grant = await protected.grant(token)
+            return Caller(lore, grant.scopes, viewer=grant.viewer)
+        if given is None and key_of_cookie(scope) is None:
+            raise protected.refused(401, _NOTHING_SENT)
+        try:
+            return await self._admitted.identify(lore, scope)
+        except problems.Refused as refused:
+            raise protected.refused(refused.status_code, str(refused.detail)) from refused
+
+
+def _token_in(given: str) -> str | None:
+    """Return the access token of an Authorization header: a JWT, which has two dots. A key has none."""
+    scheme, _, secret = given.partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" and secret.count(".") == 2 else None
 
 
 async def _identify(lore: Lore, scope: Scope) -> Caller:
@@ -222,7 +257,11 @@ async def _admin(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
 
 def needed_viewer(caller: Caller, viewer: str | None) -> str | None:
     """Return the checked viewer; None for an administrator who named none, who is shown everything. Raise `Forbidden`
-    if the key needs one, `InvalidInput`."""
+    if the key needs one or the caller may not name this one, `InvalidInput`."""
+    if caller.viewer is not None:
+        if viewer is not None and str(check_viewer(viewer)) != caller.viewer:
+            raise Forbidden("An access token shows what its own person may know; leave viewer out of the address.")
+        return caller.viewer
     if viewer is not None:
         return str(check_viewer(viewer))
     if "admin" not in caller.scopes:

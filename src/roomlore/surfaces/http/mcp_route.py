@@ -8,17 +8,17 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from roomlore.core.audience import check_viewer
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
 from roomlore.settings import Settings
 from roomlore.surfaces.http.bodies import Bounds, read_body
-from roomlore.surfaces.http.guard import Caller, needed_viewer
+from roomlore.surfaces.http.guard import MCP_PATH, Caller, needed_viewer
 from roomlore.surfaces.http.problems import Refused
 
 if TYPE_CHECKING:
     from roomlore.surfaces.mcp import Visitor
 
-MCP_PATH = "/mcp"
 _NEEDED = "MCP needs the extra `mcp` where roomlore runs: pip install 'roomlore[mcp]'."
 
 
@@ -55,8 +55,9 @@ def _visitor(
     asked = _asked(request)
     writes = bool({"write", "admin"} & caller.scopes) and not read_only
     lore = caller.need("read")
-    scope = check_scope(asked["scope"]) if "scope" in asked else scope
-    return make(lore=lore, may_write=writes, scope=scope, viewer=needed_viewer(caller, viewer or asked.get("viewer")))
+    scope = check_scope(asked["scope"]) if "scope" in asked else scope or caller.viewer
+    shown_to = str(check_viewer(viewer)) if viewer else needed_viewer(caller, asked.get("viewer"))
+    return make(lore=lore, may_write=writes, scope=scope, viewer=shown_to)
 
 
 def _asked(request: Scope) -> dict[str, str]:
