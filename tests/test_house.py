@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,7 @@ from statistics import median
 from typing import get_type_hints
 
 import pytest
+from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 
@@ -128,6 +130,20 @@ def _pinned(lock: Path) -> dict[str, frozenset[str]]:
 def test_the_wheel_has_the_types():
     packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     assert {"roomlore/py.typed", "roomlore/sync.pyi", "roomlore/sync.py"} <= packed
+
+
+@pytest.mark.parametrize("builder", [WheelBuilder, SdistBuilder])
+def test_a_package_is_the_same_byte_for_byte_wherever_it_is_built(builder, tmp_path):
+    """Two copies have other paths and times of change, as two clones have."""
+    files, built = list(SdistBuilder(str(ROOT)).recurse_included_files()), []
+    for copy in ("one", "other"):
+        for file in files:
+            into = tmp_path / copy / file.distribution_path
+            into.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file.path, into)
+        package = next(builder(str(tmp_path / copy)).build(directory=str(tmp_path / f"{copy} built")))
+        built.append(Path(package).read_bytes())
+    assert built[0] == built[1]
 
 
 @pytest.mark.parametrize("name", SERVICES)
