@@ -1,4 +1,4 @@
-"""What an access token of OAuth 2 allows: whom it speaks for, and with which scopes."""
+"""Grants of OAuth 2 access tokens: the person a token speaks for, and its scopes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

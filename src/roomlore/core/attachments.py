@@ -1,5 +1,5 @@
-"""What a message holds beside its text: pictures, stickers, voice messages, videos and files, and how a model reads of
-them.
+"""Attachments, which a message holds beside its text: pictures, stickers, voice messages, videos and files, and how a
+model reads of them.
 
 `metadata.attachments` lists them, each an object with `type`, `name`, `mime_type`, `caption`, `url`, `file` and
 `description`, as far as these are known. `metadata.caption` has the words that search finds.
@@ -62,7 +62,7 @@ class Attachment:
 
     @property
     def words(self) -> str:
-        """What is told of it, on one line."""
+        """Return the caption and the description on one line."""
         return " ".join(f"{self.caption} {self.description}".split())
 
 

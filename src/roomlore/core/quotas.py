@@ -40,7 +40,7 @@ LIMITS: tuple[str, ...] = tuple(one.name for one in fields(Quotas))
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How much of a limit is used. `most`: None if there is no limit, and then `used` is None where nothing is counted.
+    """The use of one limit. `most`: None if there is no limit, and then `used` is None where nothing is counted.
     `resets_at`: None for a limit that is not reset by time. `own`: the limit is the tenant's own, not that of the
     settings."""
 

@@ -1,4 +1,4 @@
-"""Where archived messages are kept, and bringing back those that are to be changed or forgotten."""
+"""Ports for the files of archived messages, and for bringing messages back to change or forget them."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What parts of roomlore ask before they use something that a tenant has a quota of, and where they count it."""
+"""The port through which the quotas of tenants are checked and their use is counted."""
 
 from typing import Protocol
 

@@ -39,7 +39,7 @@ MAX_DAYS = 36_500
 
 
 class Due(Protocol):
-    """What notes the vectors that changed messages need."""
+    """Notes of the vectors that changed messages need."""
 
     async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
         """Note them, in the transaction that changes the messages."""

@@ -124,7 +124,7 @@ $$
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """How far a copy is: `rooms` of `all_rooms`."""
+    """The progress of a copy: `rooms` of `all_rooms` are copied."""
 
     rooms: int
     all_rooms: int

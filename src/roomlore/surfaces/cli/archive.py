@@ -36,8 +36,7 @@ def run(
     if as_json:
         show.as_json(to_jsonable(report))
         return
-    told = {"messages": show.counted(report.messages, "message"), "rooms": show.counted(report.rooms, "room")}
-    typer.echo(say("archived {messages} of {rooms}", **told))
+    typer.echo(say("archived {messages} of {rooms}", **_counts(report)))
 
 
 @app.command("list")
@@ -81,8 +80,7 @@ def restore(
     if as_json:
         show.as_json(to_jsonable(report))
         return
-    told = {"messages": show.counted(report.messages, "message"), "rooms": show.counted(report.rooms, "room")}
-    typer.echo(say("brought back {messages} of {rooms}", **told))
+    typer.echo(say("brought back {messages} of {rooms}", **_counts(report)))
 
 
 @app.command("check")
@@ -98,3 +96,8 @@ def check(ctx: typer.Context) -> None:
     if wrong:
         raise typer.Exit(1)
     typer.echo(say("All archives can be read."))
+
+
+def _counts(report: ArchiveReport) -> dict[str, str]:
+    """Return the counts of a report in words."""
+    return {"messages": show.counted(report.messages, "message"), "rooms": show.counted(report.rooms, "room")}
