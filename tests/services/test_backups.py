@@ -115,6 +115,32 @@ async def test_a_restore_that_fails_can_be_repeated(tmp_path):
         assert (await lore.archives.restore(room_id="team")).messages == 1
 
 
+async def test_no_backup_is_written_without_an_archive_that_the_database_names(urls, tmp_path):
+    url, _ = urls
+    settings = settings_of(url, tmp_path / "archives")
+    async with roomlore.open(settings=settings, background=False) as lore:
+        await lore.messages.add(said("old"))
+        await lore.archives.run(days=0)
+    elsewhere = settings_of(url, tmp_path / "elsewhere")
+    with pytest.raises(NotFound, match="archive_folder"):
+        await asyncio.to_thread(write_backup, elsewhere, tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
+    await asyncio.to_thread(write_backup, settings, tmp_path / "backup")
+
+
+async def test_a_folder_without_archives_is_filled(tmp_path):
+    settings = settings_of(f"sqlite:///{tmp_path}/a.db", tmp_path / "archives")
+    async with roomlore.open(settings=settings, background=False) as lore:
+        await lore.messages.add(said("old"))
+        await lore.archives.run(days=0)
+    write_backup(settings, tmp_path / "backup")
+    (tmp_path / "new" / "archives" / "tenant").mkdir(parents=True)
+    new = settings_of(f"sqlite:///{tmp_path}/new/b.db", tmp_path / "new" / "archives")
+    restore_backup(new, tmp_path / "backup")
+    async with roomlore.open(settings=new, background=False) as lore:
+        assert await lore.archives.check() == []
+
+
 def test_what_cannot_be_backed_up_is_said(tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match="in memory"):
         write_backup(settings_of("sqlite://", tmp_path / "archives"), tmp_path / "backup")

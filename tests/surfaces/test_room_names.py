@@ -162,6 +162,9 @@ def test_every_command_takes_the_name_of_a_room(tmp_path, monkeypatch):
     assert "Biscuits" in told("memory", "log", "茶友群 Tea")
     assert "Biscuits" in told("memory", "search", "茶友群 Tea", "biscuits", "--threshold", "0")
     assert "Biscuits" in told("memory", "as-of", "茶友群 Tea", "now")
+    assert told("archive", "run", "--older-than", "0", "--room", "茶友群 Tea") == "archived 1 message of 1 room\n"
+    assert [one["room_id"] for one in json.loads(told("archive", "list", "--room", "茶友群 tea", "--json"))] == ["42"]
+    assert told("archive", "restore", "--room", "茶友群 Tea") == "brought back 1 message of 1 room\n"
     assert told("rename", "茶友群 Tea", "Tea").startswith("42: Tea")
 
 

@@ -1,11 +1,12 @@
 """Backups: the database, the durable work beside it, and the archives, in one folder."""
 
 import shutil
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from roomlore.adapters.dbos.locations import location_of
-from roomlore.adapters.sql.backup import back_up, check_absent, copy_file, file_to_copy, restore
+from roomlore.adapters.sql.backup import archived_files, back_up, check_absent, copy_file, file_to_copy, restore
 from roomlore.core.errors import Conflict, NotFound, StorageUnavailable
 from roomlore.settings import Settings
 
@@ -17,8 +18,8 @@ def write_backup(settings: Settings, folder: Path) -> Path:
     meanwhile. Every message that was acknowledged before the call is in it.
 
     Durable work is copied first, so that work recorded as done is also done in the data. Archives are copied before the
-    database and after it: none that the copy names is missing. Raise `Conflict` if the folder exists, `NotFound`,
-    `InvalidInput`, `Unavailable`, `StorageUnavailable`.
+    database and after it: none that the copy names is missing. Raise `Conflict` if the folder exists, `NotFound`
+    without a database or if a file of an archive is missing, `InvalidInput`, `Unavailable`, `StorageUnavailable`.
     """
     file_to_copy(settings.database.database_url)
     if folder.exists():
@@ -31,8 +32,9 @@ def write_backup(settings: Settings, folder: Path) -> Path:
         if work is not None and work.exists():
             copy_file(work, part / _WORK)
         _copy_archives(Path(settings.retention.archive_folder), part / _ARCHIVES)
-        back_up(settings.database.database_url, part)
+        named = archived_files(settings.database.database_url, back_up(settings.database.database_url, part))
         _copy_archives(Path(settings.retention.archive_folder), part / _ARCHIVES)
+        _check_archives(named, part / _ARCHIVES, settings)
         part.replace(folder)
     except OSError as error:
         raise StorageUnavailable(f"The backup {folder} cannot be written: {error.strerror}.") from error
@@ -48,7 +50,7 @@ def restore_backup(settings: Settings, folder: Path) -> None:
     if not folder.is_dir():
         raise NotFound(f"There is no backup {folder}.")
     archives, work = Path(settings.retention.archive_folder), _work_of(settings)
-    if (folder / _ARCHIVES).exists() and archives.exists():
+    if (folder / _ARCHIVES).exists() and any(archives.rglob("*.gz")):
         raise Conflict(f"{archives} exists already; move it away, or set archive_folder to another folder.")
     if work is not None:
         check_absent(work)
@@ -75,6 +77,16 @@ def _work_of(settings: Settings) -> Path | None:
     """Return the file of durable work; None if it is in the database itself."""
     location = location_of(settings.database.database_url)
     return Path(str(location.url.database)) if location.on_a_file else None
+
+
+def _check_archives(named: Sequence[str], copies: Path, settings: Settings) -> None:
+    missing = [file for file in named if not (copies / file).exists()]
+    if missing:
+        place = Path(settings.retention.archive_folder).absolute()
+        raise NotFound(
+            f"{place} lacks archives that the database names: {len(missing)}, such as {missing[0]}. Set archive_folder "
+            "to the folder that the servers use; `roomlore archive check` lists what is missing."
+        )
 
 
 def _copy_archives(source: Path, target: Path) -> None:

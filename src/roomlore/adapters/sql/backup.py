@@ -13,8 +13,10 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from sqlalchemy import URL
+from sqlalchemy import URL, create_engine, inspect, select
+from sqlalchemy.exc import SQLAlchemyError
 
+from roomlore.adapters.sql.schema import archives
 from roomlore.adapters.sql.store import file_of, parse
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, Unavailable
 
@@ -52,6 +54,22 @@ def back_up(url: str, folder: Path) -> Path:
         raise NotFound(f"There is no database {source}.")
     copy_file(source, folder / FILE)
     return folder / FILE
+
+
+def archived_files(url: str, copy: Path) -> list[str]:
+    """Return the files of archives that a copy names; those that the database names now if it is a PostgreSQL database,
+    whose dump cannot be asked. Raise `StorageUnavailable`."""
+    own = file_to_copy(url) is not None
+    engine = create_engine(f"sqlite:///{copy}" if own else parse(url).set(drivername="postgresql+psycopg"))
+    try:
+        with engine.connect() as connection:
+            if not inspect(connection).has_table(archives.name):
+                return []
+            return list(connection.scalars(select(archives.c.file).where(archives.c.phase == "kept")))
+    except SQLAlchemyError as error:
+        raise StorageUnavailable("The archives that the database names cannot be read.") from error
+    finally:
+        engine.dispose()
 
 
 def restore(url: str, folder: Path) -> None:

@@ -30,7 +30,7 @@ def run(
     """Archive the tenant's old messages now."""
 
     async def work(lore: Lore) -> ArchiveReport:
-        return await lore.archives.run(days=days, room_id=room)
+        return await lore.archives.run(days=days, room_id=await _room(lore, room))
 
     report = frame_of(ctx).run(work)
     if as_json:
@@ -48,7 +48,7 @@ def list_(
     """List the tenant's archives, the oldest first."""
 
     async def work(lore: Lore) -> list[Archive]:
-        return await lore.archives.kept(room)
+        return await lore.archives.kept(await _room(lore, room))
 
     found = frame_of(ctx).run(work)
     if as_json:
@@ -74,7 +74,7 @@ def restore(
     """Bring archived messages back to their places, and delete the files."""
 
     async def work(lore: Lore) -> ArchiveReport:
-        return await lore.archives.restore(archive_id, room_id=room)
+        return await lore.archives.restore(archive_id, room_id=await _room(lore, room))
 
     report = frame_of(ctx).run(work)
     if as_json:
@@ -101,3 +101,7 @@ def check(ctx: typer.Context) -> None:
 def _counts(report: ArchiveReport) -> dict[str, str]:
     """Return the counts of a report in words."""
     return {"messages": show.counted(report.messages, "message"), "rooms": show.counted(report.rooms, "room")}
+
+
+async def _room(lore: Lore, room: str | None) -> str | None:
+    return None if room is None else await lore.rooms.named(room)
