@@ -304,6 +304,16 @@ class DurableWorkContract:
             assert (await ended(work)).status == "done"
         assert diary.done == {"a": 1, "body": 2}
 
+    async def test_closed_before_any_of_it_runs_it_is_done_when_opened_again(
+        self, work: DurableWork, diary: Diary
+    ) -> None:
+        async with asyncio.timeout(LONG):
+            async with opened(work, does=diary.work("a")):
+                for name in ("one", "two", "three"):
+                    await hand_in(work, name, partition="room")
+            async with opened(work):
+                assert [(await ended(work, name)).status for name in ("one", "two", "three")] == ["done"] * 3
+
     async def test_who_does_no_work_hands_it_in_and_looks(self, work: DurableWork, diary: Diary) -> None:
         async with opened(work, working=False, does=diary.work("a")):
             assert await hand_in(work)
