@@ -1,7 +1,9 @@
 """The rooms kept in memory: how many bytes of them, and which go first."""
 
 import asyncio
-from datetime import UTC, datetime
+import contextlib
+import random
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,8 +13,10 @@ from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.linking.room import RoomState
-from roomlore.core.models import Room
+from roomlore.core.models import Entry, Room
 from roomlore.services.messages.ingest import RoomCache
+from roomlore.testing.doubles import FrozenClock
+from roomlore.wiring import resources
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 MODEL = load_link_model()
@@ -155,3 +159,65 @@ async def test_others_go_on_while_turns_in_very_many_rooms_begin():
     async with rooms.alone("t", map(str, range(10_000))):
         assert others >= 5
     beside.cancel()
+
+
+async def stored(lore: roomlore.Lore) -> list[Entry]:
+    async with lore._resources.storage.reading() as work:
+        return await work.messages.tail(tenant="default", room_id="a", limit=1_000)
+
+
+def followed(lore: roomlore.Lore) -> float:
+    series = lore._resources.telemetry.series("roomlore_room_cache_total")
+    return sum(value for labels, value in series if labels == {"result": "followed"})
+
+
+def some_change(rng: random.Random, number: int):
+    """Something that happens to a room: most often a message, which may answer one that comes later."""
+    which, old = rng.random(), str(rng.randrange(number))
+    at = NOW + timedelta(minutes=number)
+    if which < 0.06:
+        return lambda lore: lore.messages.edit("a", old, text="the disk is full, after all")
+    if which < 0.1:
+        return lambda lore: lore.messages.delete("a", old)
+    if which < 0.14:
+        return lambda lore: lore.links.correct("a", str(number - 1), answers=str(number - 3))
+    if which < 0.17:
+        return lambda lore: lore.rooms.rename("a", f"name {number}")
+    texts = ["who has the key?", "the disk is full", "", "谁有钥匙？", f"p{rng.randrange(5)}: it is here"]
+    said = [
+        Message(
+            id=f"{number}" if part == 0 else f"{number}.{part}",
+            room_id="a",
+            sender_id=f"p{rng.randrange(5)}",
+            sender_name=rng.choice(["", "Ann", "小明"]),
+            text=rng.choice(texts),
+            sent_at=at,
+            reply_to=str(max(0, number + rng.randrange(-6, 4))) if rng.random() < 0.3 else None,
+        )
+        for part in range(rng.choice([1, 1, 1, 3]))
+    ]
+    return lambda lore: lore.messages.add(said)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_two_processes_that_write_to_a_room_store_what_one_does_that_reads_it_each_time(
+    storage_url, tmp_path, monkeypatch, seed
+):
+    monkeypatch.setattr(resources, "SystemClock", lambda: FrozenClock(NOW))
+    rng, settings = random.Random(seed), roomlore.Settings()
+    cold = roomlore.Settings(room_cache_mb=0)
+    async with (
+        roomlore.open(storage_url, settings=settings, background=False) as one,
+        roomlore.open(storage_url, settings=settings, background=False) as other,
+        roomlore.open(f"sqlite:///{tmp_path}/cold.db", settings=cold, background=False) as alone,
+    ):
+        for number in range(3):
+            for lore in (one, alone):
+                await lore.messages.add(Message(id=str(number), room_id="a", sender_id="p0", text="hi", sent_at=NOW))
+        for number in range(3, 90):
+            change = some_change(rng, number)
+            for lore in (rng.choice([one, other]), alone):
+                with contextlib.suppress(roomlore.NotFound, roomlore.Conflict):  # of a message that is gone, a circle
+                    await change(lore)
+        assert await stored(one) == await stored(alone)
+        assert followed(one) + followed(other) > 10

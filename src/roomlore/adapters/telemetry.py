@@ -54,7 +54,11 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_context_messages": Metric("histogram", "Messages in a context.", (), _COUNTS),
     "roomlore_context_tokens_total": Metric("counter", "Tokens of the messages chosen."),
     "roomlore_window_tokens_total": Metric("counter", "Tokens the plain last-N window would have cost."),
-    "roomlore_room_cache_total": Metric("counter", "Lookups in the cache of features and links.", ("result",)),
+    "roomlore_room_cache_total": Metric(
+        "counter",
+        "Lookups in the cache of features and links; `followed`: with what other processes added.",
+        ("result",),
+    ),
     "roomlore_feedback_score": Metric("histogram", "Feedback on contexts, in [0, 1].", (), _SHARES),
     "roomlore_rooms_served": Metric("set", "Distinct rooms a context was built for since the start."),
     "roomlore_messages_added_total": Metric("counter", "Messages added."),

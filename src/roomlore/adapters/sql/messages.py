@@ -11,6 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     Integer,
     Select,
+    Subquery,
     and_,
     bindparam,
     func,
@@ -81,14 +82,29 @@ def _first_since() -> Select[Any]:
     return select(func.min(arrival)).where(visible, _m.c.sent_at >= bindparam("since"))
 
 
+def _changes(*where: ColumnElement[bool]) -> Subquery:
+    """Select the places of changed messages. Both engines would prefer to scan the whole room. A limit of unknown size
+    makes PostgreSQL use the order of the index."""
+    changes = select(_w.c.room_key, _w.c.arrival, _w.c.changed).where(
+        in_room(_w), _w.c.changed > bindparam("revision"), *where
+    )
+    return changes.order_by(_w.c.changed).limit(bindparam("count")).subquery("changes")
+
+
 def _changed() -> Select[Any]:
-    """Select changed messages. Both engines would prefer to scan the whole room. A limit of unknown size makes
-    PostgreSQL use the order of the index; adding zero to the arrival leaves SQLite no other choice."""
-    since = and_(_w.c.changed > bindparam("revision"), _w.c.arrival + literal_column("0") > bindparam("after"))
-    changes = select(_w.c.room_key, _w.c.arrival).where(in_room(_w), since).order_by(_w.c.changed)
-    its = changes.limit(bindparam("count")).subquery("changes")
+    """Select changed messages. Adding zero to the arrival leaves SQLite no choice but the index of changes."""
+    its = _changes(_w.c.arrival + literal_column("0") > bindparam("after"))
     beside = and_(_m.c.room_key == its.c.room_key, _m.c.arrival == its.c.arrival, _m.c.tenant == bindparam("tenant"))
     return select(_m.c.deleted_at, *MESSAGE.columns).select_from(its.join(_m, beside))
+
+
+def _appended() -> Select[Any]:
+    """Select changed entries, each with its revision and the time of its deletion."""
+    its = _changes()
+    message = and_(_m.c.room_key == its.c.room_key, _m.c.arrival == its.c.arrival, _m.c.tenant == bindparam("tenant"))
+    features = and_(_f.c.room_key == its.c.room_key, _f.c.arrival == its.c.arrival, _f.c.tenant == bindparam("tenant"))
+    joined = its.join(_m, message).join(_f, features)
+    return select(its.c.changed, _m.c.deleted_at, *ENTRY.columns).select_from(joined)
 
 
 _FINGERPRINTS = Statement(
@@ -124,6 +140,7 @@ _COUNT = Statement(lambda: _count(_after))
 _COUNT_OF = Statement(lambda: _count(_after, _of_sender))
 _FIRST_SINCE = Statement(_first_since)
 _CHANGED = Statement(_changed)
+_APPENDED = Statement(_appended)
 
 _REPLIES_OF = Statement(
     lambda: (
@@ -264,6 +281,19 @@ class MessageReading(_InRoom):
         rows = sorted(rows, key=itemgetter(1 + ARRIVAL_AT))
         there = [MESSAGE.read(row[1:], room_id) for row in rows if row[0] is None]
         return there, [row[1 + ARRIVAL_AT] for row in rows if row[0] is not None]
+
+    async def appended(
+        self, *, tenant: str, room_id: str, since: int, through: int, after: int, limit: int
+    ) -> list[Entry] | None:
+        """Return what was appended. A revision in which something else changed is missing from the rows, or is that of
+        a row at or before `after`, or of a deleted one."""
+        rows = await self._rows(_APPENDED, tenant, room_id, revision=since, count=limit + 1)
+        of_revisions = [row for row in rows if row[0] <= through]
+        if len(rows) > limit or {row[0] for row in of_revisions} != set(range(since + 1, through + 1)):
+            return None
+        if any(deleted_at is not None or row[ARRIVAL_AT] <= after for _, deleted_at, *row in of_revisions):
+            return None
+        return to_entries(room_id, [row[2:] for row in of_revisions])
 
 
 _earlier_message = _m.alias("before")

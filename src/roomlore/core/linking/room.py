@@ -100,6 +100,25 @@ class RoomState:
         self._entry_bytes += size - self._sizes[place]
         self.entries[place], self._sizes[place] = entry, size
 
+    def follow(
+        self,
+        room: Room,
+        entries: Iterable[Entry],
+        *,
+        participants: Mapping[str, str],
+        calibration: Calibration,
+        learning: bool,
+    ) -> None:
+        """Take in what another writer appended up to the room's present revision, with its links."""
+        for entry in entries:
+            self.take_in(entry)
+            if self._window is not None:
+                self._window.push(entry)
+        self.participants = Participants.of(participants)
+        self.calibration, self.learning = calibration, learning
+        self.temperature = calibration.temperature()
+        self.revision, self.next_arrival = room.revision, room.next_arrival
+
     @property
     def rests(self) -> bool:
         """True if the window is still to be built, which takes processor time."""

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from roomlore.core.attachments import counted_text
 from roomlore.core.errors import Conflict
@@ -35,6 +35,8 @@ _BRIEF = 8
 """The most messages of a batch that may share its transaction with others."""
 _ROOMS_AT_ONCE = 16
 """The rooms of a batch that are processed at a time: linking needs a megabyte or more for each."""
+_FOLLOWED = 64
+"""The most messages of others that a cached state takes in; after more, the room is read again."""
 Batches = Mapping[str, Sequence[Message]]
 Along = Callable[[UnitOfWork], Awaitable[None]]
 
@@ -107,8 +109,8 @@ class RoomCache:
     """A cache of the rooms written to last, by tenant and room id, of `size_bytes`; shared by all tenants of one
     process.
 
-    A state is only used if its revision equals the stored one, so a room that another process or an edit has changed is
-    read again; and so is one that was removed and created again.
+    A state is only used at the stored revision. If another process has added messages, they are taken in; a room that
+    was changed in another way, or removed and created again, is read again.
     """
 
     def __init__(self, *, size_bytes: int, telemetry: Telemetry) -> None:
@@ -162,13 +164,15 @@ class RoomCache:
         del self._turns[key]
 
     def take(self, room: Room) -> RoomState | None:
-        """Return the room's state if it is of this revision. It leaves the cache: a batch that fails must not spoil
-        it."""
+        """Return the room's state, which may be of an earlier revision. It leaves the cache: a batch that fails must
+        not spoil it."""
         made, state, size = self._states.pop((room.tenant, room.room_id), (None, None, 0))
         self._bytes -= size
-        fits = state is not None and (made, state.revision) == (room.created_at, room.revision)
-        self._telemetry.count("roomlore_room_cache_total", labels={"result": "hit" if fits else "miss"})
-        return state if fits else None
+        return state if made == room.created_at else None
+
+    def tell(self, result: Literal["hit", "followed", "miss"]) -> None:
+        """Count what became of the state of a room: used as it was, with what others had added, or not at all."""
+        self._telemetry.count("roomlore_room_cache_total", labels={"result": result})
 
     def keep(self, room: Room, state: RoomState) -> None:
         """Put back a state that is now of the room's revision."""
@@ -303,7 +307,7 @@ class Ingest:
             state = RoomState(model=self._model, room=room, participants={}, entries=())
             intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, {}))
             return _Started(room, state, intake, state.begin((), ()))
-        state = self._rooms.take(room) or await self._read(work, room)
+        state = await self._current(work, room)
         ids = [message.id for message in batch]
         known = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
         intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, known))
@@ -314,6 +318,41 @@ class Ingest:
         found = await work.messages.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
         waiting = [entry for entry in found if room.linked.adopts(entry.message.arrival)]
         return _Started(room, state, intake, state.begin(targets, waiting))
+
+    async def _current(self, work: UnitOfWork, room: Room) -> RoomState:
+        """Return the room's state at its revision: from the cache, with what others added since, or read again."""
+        state = self._rooms.take(room)
+        if state is not None and state.revision == room.revision:
+            self._rooms.tell("hit")
+            return state
+        if state is not None and await self._follow(work, room, state):
+            self._rooms.tell("followed")
+            return state
+        self._rooms.tell("miss")
+        return await self._read(work, room)
+
+    async def _follow(self, work: UnitOfWork, room: Room, state: RoomState) -> bool:
+        """Take in what other writers appended. Return False if more changed than that."""
+        if not 0 < room.revision - state.revision <= _FOLLOWED:
+            return False
+        entries = await work.messages.appended(
+            tenant=self._tenant,
+            room_id=room.room_id,
+            since=state.revision,
+            through=room.revision,
+            after=state.next_arrival - 1,
+            limit=_FOLLOWED,
+        )
+        if entries is None:
+            return False
+        state.follow(
+            room,
+            entries,
+            participants=await work.rooms.participants(tenant=self._tenant, room_id=room.room_id),
+            calibration=room.linked.calibrated(self._version),
+            learning=room.linked.whole(self._version, newest=room.next_arrival - 1),
+        )
+        return True
 
     async def _read(self, work: UnitOfWork, room: Room) -> RoomState:
         names = await work.rooms.participants(tenant=self._tenant, room_id=room.room_id)

@@ -1,6 +1,7 @@
 """The contracts of the messages of a room: reading them, and `MessageWriter`, which appends them with what belongs to
 them."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace as changed
 from datetime import timedelta
 from typing import Any
@@ -72,6 +73,17 @@ async def became(
     """Return the answer of `changed`."""
     async with storage.reading() as work:
         return await work.messages.changed(tenant=TENANT, room_id=room_id, revision=revision, after=after)
+
+
+_RICH_LATER = changed(_RICH, message=changed(_RICH.message, id="m5", arrival=5), link=link(5, 5, kind=LinkKind.NEW))
+
+
+async def added(storage: Storage, since: int, through: int, *, after: int = 2, limit: int = 9) -> list[Entry] | None:
+    """Return the answer of `appended`."""
+    async with storage.reading() as work:
+        return await work.messages.appended(
+            tenant=TENANT, room_id=ROOM, since=since, through=through, after=after, limit=limit
+        )
 
 
 class MessagesContract:
@@ -219,6 +231,37 @@ class MessagesContract:
         assert await became(storage, erased.revision) == ([], [])
         await erase(storage, 1)
         assert await became(storage, erased.revision) == ([], []), "it was deleted before"
+
+    async def test_what_was_appended_is_known_if_nothing_else_happened(self, storage: Storage) -> None:
+        first = await fill(storage, [entry(1), entry(2)])
+        second = await fill(storage, [entry(3), entry(4, text="")])
+        third = await fill(storage, [_RICH_LATER])
+        assert await added(storage, first.revision, third.revision) == [entry(3), entry(4, text=""), _RICH_LATER]
+        assert await added(storage, first.revision, second.revision) == [entry(3), entry(4, text="")]
+        assert await added(storage, first.revision, third.revision, limit=2) is None
+        assert await added(storage, third.revision, third.revision) == []
+        assert await added(storage, third.revision, third.revision + 1) is None
+        assert await added(storage, first.revision, third.revision, after=3) is None, "3 was added, too"
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda storage: replace(storage, entry(1, text="changed")),
+            lambda storage: erase(storage, 1),
+            lambda storage: erase(storage, 4),
+            lambda storage: erase(storage),
+            lambda storage: relink(storage, {2: link(1, 1), 4: link(1, 1)}),
+        ],
+        ids=["an old edit", "an old one erased", "a new one erased", "nothing erased", "an old link and a new one"],
+    )
+    async def test_what_was_appended_is_not_all_if_anything_else_happened(
+        self, storage: Storage, change: Callable[[Storage], Awaitable[object]]
+    ) -> None:
+        since = await fill(storage, [entry(1), entry(2)])
+        await fill(storage, [entry(3), entry(4)])
+        await change(storage)
+        now = await fill(storage, [entry(5)])
+        assert await added(storage, since.revision, now.revision) is None
 
     async def test_what_moved_to_another_thread_has_changed(self, storage: Storage) -> None:
         before = await fill(storage, [entry(1), entry(2), entry(3, link=link(2, 2))])
