@@ -172,10 +172,10 @@ class _Piece:
     task: asyncio.Task[None] | None = None
     in_step: bool = False
 
-    def has_task(self) -> bool:
-        """Return True until its task ends. `task` may remain set afterwards: if a task is cancelled before it first
-        runs, its `finally` does not run."""
-        return self.task is not None and not self.task.done()
+    def running(self) -> asyncio.Task[None] | None:
+        """Return the task until it ends. `task` may remain set afterwards: if a task is cancelled before it first runs,
+        its `finally` does not run."""
+        return self.task if self.task is not None and not self.task.done() else None
 
     def texts(self) -> Iterator[str]:
         return texts_in([self.work_id, self.partition, self.arguments, self.progress, self.error, self.finished])
@@ -295,7 +295,7 @@ class InProcessWork:
         self._closing = True
         loop = asyncio.get_running_loop()
         until = loop.time() + self._grace
-        while tasks := {piece.task: piece for piece in self._pieces.values() if piece.has_task()}:
+        while tasks := {task: piece for piece in self._pieces.values() if (task := piece.running()) is not None}:
             for task, piece in tasks.items():
                 if not piece.in_step or loop.time() > until:
                     task.cancel()
@@ -331,7 +331,7 @@ class InProcessWork:
             raise StorageUnavailable("Durable work is not open; open it first.")
 
     def _begin(self, piece: _Piece) -> None:
-        if self._working and piece.name in self._works and piece.status == "waiting" and not piece.has_task():
+        if self._working and piece.name in self._works and piece.status == "waiting" and piece.running() is None:
             piece.task = asyncio.get_running_loop().create_task(self._in_turn(piece), name=f"roomlore-{piece.name}")
 
     async def _in_turn(self, piece: _Piece) -> None:
