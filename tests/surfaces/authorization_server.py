@@ -26,6 +26,7 @@ class AuthorizationServer:
         self.user = "anna"
         self.granted = "roomlore:read roomlore:write"
         self.told_issuer = self.issuer
+        self.published_beside: dict[str, object] = {}
         self.broken = False
         self.asked: list[str] = []
         self.resources: list[str] = []
@@ -60,6 +61,7 @@ class AuthorizationServer:
                     "jwks_uri": f"{self.issuer}/keys",
                     "response_types_supported": ["code"],
                     "code_challenge_methods_supported": ["S256"],
+                    **self.published_beside,
                 }
             )
 

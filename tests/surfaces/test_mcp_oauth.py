@@ -24,10 +24,12 @@ import roomlore
 from roomlore import Message, Source
 from roomlore.adapters.oauth import IssuerTokens
 from roomlore.core.errors import Forbidden, InvalidInput, Unavailable
+from roomlore.core.health import Finding
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app, create_mcp_app
 from roomlore.surfaces.http.server import bind
 from roomlore.surfaces.mcp import TOOLS
+from roomlore.wiring import diagnose
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
@@ -150,8 +152,22 @@ async def test_whoever_sends_nothing_is_led_to_the_metadata_from_this_machine_to
         assert (answer.status_code, answer.json()["type"]) == (401, "urn:roomlore:key-needed")
         where = f'resource_metadata="https://memory.example.com{WELL_KNOWN}/mcp"'
         assert answer.headers["www-authenticate"] == f'Bearer realm="roomlore", {where}'
-        for wrong in ("rl_guess", "opaque"):
-            assert where in (await ping(url, wrong)).headers["www-authenticate"]
+
+
+async def test_what_is_neither_a_key_nor_a_token_is_answered_as_both(issuer):
+    async with protected(issuer) as (_, url):
+        for wrong in ("rl_guess", "opaque", "two.parts"):
+            answer = await ping(url, wrong)
+            assert answer.status_code == 401
+            assert "no API key" in answer.json()["detail"]
+            assert "no access token" in answer.json()["detail"]
+            assert answer.headers["www-authenticate"] == (
+                'Bearer realm="roomlore", error="invalid_token", '
+                f'resource_metadata="https://memory.example.com{WELL_KNOWN}/mcp"'
+            )
+        async with httpx.AsyncClient(base_url=url, headers={"Authorization": "Basic YTpi"}) as http:
+            answer = await http.post("/mcp", json=PING)
+        assert (answer.status_code, "error=" in answer.headers["www-authenticate"]) == (401, False)
 
 
 async def test_keys_open_mcp_as_before(issuer):
@@ -321,6 +337,60 @@ async def test_known_keys_are_used_for_an_hour_while_the_server_is_broken(issuer
     now = 3_700.0
     with pytest.raises(Unavailable, match="no access token can be checked now"):
         await tokens.verify(token)
+
+
+async def examined(issuer: AuthorizationServer, **more: str) -> Finding:
+    settings = Settings(oauth_issuer=issuer.issuer, oauth_resource=RESOURCE, database_url="sqlite://", **more)
+    (finding,) = [one for one in await diagnose(settings, timeout_seconds=60) if one.part == "oauth"]
+    return finding
+
+
+async def test_the_doctor_says_what_the_authorization_server_publishes(issuer):
+    finding = await examined(issuer)
+    assert finding.verdict == "ok" or "slow" in finding.advice
+    assert finding.told == f"{issuer.issuer} answers, public keys: 1; tokens must be for {RESOURCE}"
+    assert "oauth" not in [one.part for one in await diagnose(Settings(database_url="sqlite://"))]
+
+
+@pytest.mark.parametrize(
+    ("published", "advice"),
+    [
+        ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
+        ({"code_challenge_methods_supported": 7}, "PKCE"),
+        ({"scopes_supported": ["openid", "roomlore:read"]}, "Add these scopes there: roomlore:write."),
+    ],
+)
+async def test_the_doctor_warns_of_what_keeps_people_from_signing_in(issuer, published, advice):
+    issuer.published_beside = published
+    finding = await examined(issuer)
+    assert finding.verdict == "warn"
+    assert advice in finding.advice
+
+
+async def test_the_doctor_says_why_no_token_can_be_checked(issuer):
+    issuer.broken = True
+    broken = await examined(issuer)
+    assert (broken.verdict, broken.told) == (
+        "fail",
+        f"The authorization server {issuer.issuer} cannot be used now: it answered with 500.",
+    )
+    issuer.broken, issuer.keys = False, {}
+    assert "it publishes no key for signatures" in (await examined(issuer)).told
+    issuer.published_beside = {"jwks_uri": "http://keys.example.com"}
+    assert "jwks_uri" in (await examined(issuer)).told
+    issuer.published_beside, issuer.told_issuer = {}, f"{issuer.issuer}/"
+    other = await examined(issuer)
+    assert f"names the issuer '{issuer.issuer}/', and oauth_issuer is '{issuer.issuer}'" in other.told
+    assert other.advice == "Mend the setting."
+    issuer.issuer = issuer.issuer.removesuffix("tea")
+    assert "no metadata of this issuer" in (await examined(issuer)).told
+
+
+async def test_the_doctor_says_that_the_authorization_server_is_gone():
+    async with authorization_server() as gone:
+        pass
+    finding = await examined(gone)
+    assert (finding.verdict, "cannot be reached (ConnectError)" in finding.told) == ("fail", True)
 
 
 @pytest.mark.parametrize(

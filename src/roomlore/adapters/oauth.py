@@ -4,7 +4,8 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +14,7 @@ import jwt
 import structlog
 
 from roomlore.core.addresses import is_secure_address
-from roomlore.core.errors import Forbidden, Unavailable
+from roomlore.core.errors import Forbidden, InvalidInput, Unavailable
 
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures that only the holder of a private key can make. HS256 and its like, and `none`, are not among them."""
@@ -25,6 +26,8 @@ _LEEWAY_SECONDS = 30
 _FRESH_SECONDS = 600.0
 _PAUSE_SECONDS = 30.0
 _USABLE_SECONDS = 3_600.0
+_UNREADABLE = (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError, RecursionError)
+"""What reading from a server raises."""
 
 log = structlog.get_logger(__name__)
 
@@ -96,24 +99,86 @@ class IssuerTokens:
                 asyncio.timeout(self._timeout_seconds),
                 httpx2.AsyncClient(timeout=self._timeout_seconds, follow_redirects=False) as http,
             ):
-                self._keys = _usable(await _json(http, await self._address_of_keys(http)))
-        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError, RecursionError) as error:
-            log.warning("the keys of the authorization server cannot be read", error=type(error).__name__)
+                self._keys = _usable(await _json(http, _address_of_keys(await _metadata(http, self._issuer))))
+        except _UNREADABLE as error:
+            log.warning("the keys of the authorization server cannot be read", error=_told(error))
         else:
             self._read_at = self._tick()
 
-    async def _address_of_keys(self, http: httpx2.AsyncClient) -> str:
-        """Return the address that the server's metadata (RFC 8414, or OpenID Connect Discovery) gives for its keys.
-        Raise `ValueError` if there is none."""
-        for address in _addresses_of_metadata(self._issuer):
-            try:
-                metadata = await _json(http, address)
-            except (httpx2.HTTPStatusError, ValueError):
-                continue
-            keys = metadata.get("jwks_uri")
-            if metadata.get("issuer") == self._issuer and isinstance(keys, str) and is_secure_address(keys):
-                return keys
-        raise ValueError("no metadata of this issuer")
+
+@dataclass(frozen=True, slots=True)
+class IssuerLook:
+    """What an authorization server publishes. `keys`: how many of its keys can sign tokens. `proves_codes`: False if
+    its metadata does not name PKCE (S256), without which hosts of MCP refuse it. `lacks`: the scopes asked for that its
+    metadata does not name, where it names any."""
+
+    keys: int
+    proves_codes: bool
+    lacks: tuple[str, ...] = ()
+
+
+async def look_at_issuer(issuer: str, *, scopes: Iterable[str], timeout_seconds: float = 5.0) -> IssuerLook:
+    """Return what the authorization server publishes now. Raise `InvalidInput` if its metadata names another issuer,
+    and `Unavailable` if its metadata or its keys cannot be read."""
+    try:
+        async with (
+            asyncio.timeout(timeout_seconds),
+            httpx2.AsyncClient(timeout=timeout_seconds, follow_redirects=False) as http,
+        ):
+            metadata = await _metadata(http, issuer)
+            keys = _usable(await _json(http, _address_of_keys(metadata)))
+    except InvalidInput:
+        raise
+    except _UNREADABLE as error:
+        raise Unavailable(f"The authorization server {issuer} cannot be used now: {_told(error)}.") from error
+    methods, offered = (_texts(metadata, f"{name}_supported") for name in ("code_challenge_methods", "scopes"))
+    lacks = tuple(scope for scope in scopes if offered and scope not in offered)
+    return IssuerLook(len(keys), "S256" in methods, lacks)
+
+
+def _texts(metadata: Mapping[str, Any], name: str) -> list[str]:
+    listed = metadata.get(name)
+    return [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+
+
+async def _metadata(http: httpx2.AsyncClient, issuer: str) -> dict[str, Any]:
+    """Return the server's metadata (RFC 8414, or OpenID Connect Discovery). Raise `InvalidInput` if all there is names
+    another issuer, and one of `_UNREADABLE`."""
+    other = None
+    for address in _addresses_of_metadata(issuer):
+        try:
+            metadata = await _json(http, address)
+        except (httpx2.HTTPStatusError, ValueError):
+            continue
+        if metadata.get("issuer") == issuer:
+            return metadata
+        other = other or metadata.get("issuer")
+    if isinstance(other, str):
+        raise InvalidInput(
+            f"The metadata of the authorization server names the issuer {other!r:.300}, "
+            f"and oauth_issuer is {issuer!r}; both must be the same, to the last character."
+        )
+    raise ValueError("it has no metadata of this issuer")
+
+
+def _address_of_keys(metadata: Mapping[str, Any]) -> str:
+    keys = metadata.get("jwks_uri")
+    if not isinstance(keys, str) or not is_secure_address(keys):
+        raise ValueError("its metadata has no https address of its keys (jwks_uri)")
+    return keys
+
+
+def _told(error: Exception) -> str:
+    """Return what went wrong, without anything that a server sent."""
+    if isinstance(error, httpx2.HTTPStatusError):
+        return f"it answered with {error.response.status_code}"
+    if isinstance(error, TimeoutError | httpx2.TimeoutException):
+        return "it did not answer in time"
+    if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
+        return f"it cannot be reached ({type(error).__name__})"
+    if isinstance(error, InvalidInput):
+        return "its metadata names another issuer"
+    return str(error) if type(error) is ValueError else "its answer cannot be read"
 
 
 def _short(token: str) -> str:
@@ -171,10 +236,10 @@ async def _json(http: httpx2.AsyncClient, address: str) -> dict[str, Any]:
         async for piece in answer.aiter_bytes():
             body += piece
             if len(body) > _MAX_BYTES:
-                raise ValueError("too long")
+                raise ValueError("its answer is too long")
     found = json.loads(body)
     if not isinstance(found, dict):
-        raise ValueError("no object")
+        raise ValueError("its answer is no JSON object")
     return found
 
 
@@ -187,5 +252,5 @@ def _usable(published: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         if isinstance(key, dict) and key.get("kty") in _KEY_TYPES and key.get("use", "sig") == "sig"
     ]
     if not usable:
-        raise ValueError("no keys")
+        raise ValueError("it publishes no key for signatures")
     return usable

@@ -15,7 +15,7 @@ import numpy as np
 
 PARTS = frozenset(
     {
-        "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "model", "models", "provider",
+        "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "model", "models", "oauth", "provider",
         "providers", "schedule", "settings", "vectors", "work",
     }
 )  # fmt: skip
@@ -90,6 +90,10 @@ SAYINGS: Final[Mapping[str, str]] = {
     "model.answers": "{provider}: answered",
     "model.fails": "{provider}: {error}",
     "model.fails.do": "`roomlore models test` asks again.",
+    "oauth.answers": "{issuer} answers, public keys: {keys}; tokens must be for {resource}",
+    "oauth.pkce.do": "Turn on PKCE with S256 there: its metadata does not name it, and hosts of MCP then refuse to sign"
+    " in.",
+    "oauth.scopes.do": "Add these scopes there: {scopes}.",
     "look.late": "no answer within {seconds:g} s",
     "look.late.do": "Check that it runs and is not overloaded, and the network between.",
     "look.slow.do": "It is slow (over {ms:g} ms): look at its load and the network between.",

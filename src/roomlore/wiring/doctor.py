@@ -36,6 +36,7 @@ from roomlore.settings import Settings, known_fields
 from roomlore.settings.registry import backends_of, registered
 from roomlore.wiring.indexing import make_embedder
 from roomlore.wiring.models import make_models, usable
+from roomlore.wiring.tokens import examine_issuer
 
 _SURFACES: Mapping[str, str] = {
     "server": "uvicorn",
@@ -64,6 +65,7 @@ def external_probes(settings: Settings, *, clock: Clock, ask: bool, embed: bool,
             slow_ms=1000 if embed and settings.candidates(EMBEDDERS) else None,
         ),
         *_backends(settings, clock, timeout_seconds),
+        Probe("oauth", lambda: examine_issuer(settings, timeout_seconds), slow_ms=2000),
         *_providers(settings, timeout_seconds),
     ]
     return [*probes, Probe("models", lambda: _models(settings, clock))] if ask else probes
@@ -246,7 +248,7 @@ def _needed(settings: Settings) -> set[str]:
     chosen = [_chosen(settings, kind) for kind in KINDS if kind.setting != "durable_work" or _is_named(settings, kind)]
     backends = {one.extra.name for one in chosen if one and one.extra and _is_at_work(settings, one)}
     postgres = {"postgres"} if settings.database.database_url.startswith("postgres") else set()
-    return backends | postgres
+    return backends | postgres | ({"mcp"} if settings.server.oauth_issuer else set())
 
 
 def _is_named(settings: Settings, kind: Kind[Any]) -> bool:

@@ -46,6 +46,11 @@ _NOTHING_SENT = (
     "Send an access token or an API key as `Authorization: Bearer ...`; the header WWW-Authenticate says where clients "
     "find the authorization server."
 )
+_NEITHER_OF_BOTH = (
+    "This is no API key of roomlore that is in use, and no access token that roomlore can read, which must be a JWT. "
+    "Sign in at the authorization server (the header WWW-Authenticate says where clients find it), or make a key with "
+    "`roomlore keys create NAME`."
+)
 ALL_SCOPES = frozenset({"read", "write", "admin"})
 
 
@@ -161,7 +166,9 @@ class Guard:
         try:
             return await self._admitted.identify(lore, scope)
         except problems.Refused as refused:
-            raise protected.refused(refused.status_code, str(refused.detail)) from refused
+            if given is None or not given.lower().startswith("bearer "):
+                raise protected.refused(refused.status_code, str(refused.detail)) from refused
+            raise protected.refused(401, _NEITHER_OF_BOTH, error="invalid_token") from refused
 
 
 def _token_in(given: str) -> str | None:
