@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role, StoredMessage
-from roomlore.core.records import FIELDS, ROOM_NAMES, Record, from_record, parse_time, to_line, to_record
+from roomlore.core.records import (
+    FIELDS,
+    FIRST_UNIX,
+    LAST_UNIX,
+    ROOM_NAMES,
+    Record,
+    from_record,
+    parse_time,
+    to_line,
+    to_record,
+)
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
 NAME = TEXT.filter(bool)
@@ -139,9 +149,32 @@ def test_metadata_may_be_32_levels_deep():
         from_record(PLAIN | {"metadata": nested(33)})
 
 
+@given(
+    st.datetimes(datetime(1970, 4, 27), datetime(2286, 11, 20), timezones=st.just(UTC)),
+    st.sampled_from((1, 10**3, 10**6, 10**9)),
+    st.booleans(),
+)
+def test_every_moment_of_chats_is_read_from_a_number_in_any_unit(moment, per_second, as_text):
+    moment = moment.replace(microsecond=0)
+    number = round(moment.timestamp()) * per_second
+    is_day = len(str(number)) == len("20240501")
+    assert parse_time(str(number) if as_text and not is_day else number) == moment
+
+
+@given(st.integers(10**10, 10**11))
+def test_no_number_is_read_as_a_year_after_2286(number):
+    assert parse_time(number).year in range(1970, 1974), "in milliseconds"
+
+
+@given(st.integers(FIRST_UNIX, LAST_UNIX) | st.floats(FIRST_UNIX, 2.5e20))
+def test_every_number_of_the_allowed_ones_is_a_time(number):
+    assert parse_time(number) is not None
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
+        (-62_135_596_800, datetime(1, 1, 1, tzinfo=UTC)),
         ("2024-05-01T08:00:00Z", datetime(2024, 5, 1, 8, tzinfo=UTC)),
         ("2024-05-01T10:00:00+02:00", datetime(2024, 5, 1, 8, tzinfo=UTC)),
         ("2024-05-01 08:00", datetime(2024, 5, 1, 8, tzinfo=UTC)),

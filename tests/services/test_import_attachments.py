@@ -79,7 +79,7 @@ async def test_the_files_of_an_export_are_described_and_read_like_text(packed, t
     path = _zipped(telegram, tmp_path) if packed else telegram
     async with roomlore.open("sqlite://", background=False, describer=describer) as lore:
         report = await lore.imports.run(path)
-        assert (report.added, report.described, report.undescribed) == (5, 2, 0)
+        assert (report.added, report.attachments, report.described, report.undescribed) == (5, 5, 2, 0)
         assert {(one.name, content) for one, content in describer.asked} == {
             ("photo_1.jpg", PICTURE), ("voice.ogg", VOICE), ("plan.pdf", b"%PDF"),
         }  # fmt: skip
@@ -101,6 +101,98 @@ async def test_the_files_of_an_export_are_described_and_read_like_text(packed, t
         found = await lore.messages.search(ROOM, "kestrel hut")
         assert found.hits[0].message.id == "1"
         assert (await lore.messages.search(ROOM, "rope")).hits[0].message.id == "2"
+
+
+def _node(key: str, above: str | None, below: list[str], **said: object) -> dict[str, object]:
+    message = {"id": key, "author": {"role": "user"}, "create_time": 1714550400.0, **said}
+    return {"id": key, "parent": above, "children": below, "message": message if said else None}
+
+
+@pytest.fixture
+def chatgpt(tmp_path):
+    """A folder as ChatGPT's export has it: uploads beside the conversations, pictures and recordings in folders."""
+    folder = tmp_path / "ChatExport"
+    (folder / "dalle-generations").mkdir(parents=True)
+    (folder / "c1" / "audio").mkdir(parents=True)
+    (folder / "c1" / "audio" / "deep").mkdir()
+    (folder / "file-Abc123Def456-hut.png").write_bytes(PICTURE)
+    (folder / "file-Pdf123Def456-plan.pdf").write_bytes(b"%PDF")
+    (folder / "dalle-generations" / "file-Gen123Def456-0b1c.webp").write_bytes(b"RIFF made")
+    (folder / "c1" / "audio" / "file_000000001234abcd-9f.wav").write_bytes(VOICE)
+    (folder / "c1" / "audio" / "deep" / "file-Deep23Def456-x.png").write_bytes(b"too deep")
+    upload = {"id": "file-Abc123Def456", "name": "hut.png", "mimeType": "image/png"}
+    plan = {"id": "file-Pdf123Def456", "name": "plan.pdf", "mime_type": "application/pdf"}
+    shown = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-Abc123Def456"}
+    made = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file-Gen123Def456"}
+    said = {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://file_000000001234abcd"}
+    talk = {"content_type": "real_time_user_audio_video_asset_pointer", "audio_asset_pointer": said}
+    gone = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-Gone23Def456"}
+    deep = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-Deep23Def456"}
+    mapping = {
+        "root": _node("root", None, ["a"]),
+        "a": _node(
+            "a", "root", ["b"], content={"content_type": "multimodal_text", "parts": [shown, "哪里？ Where is it?"]},
+            metadata={"attachments": [upload, plan]},
+        ),
+        "b": _node("b", "a", ["c"], content={"content_type": "multimodal_text", "parts": [made, talk]}),
+        "c": _node("c", "b", [], content={"content_type": "multimodal_text", "parts": [gone, deep]}),
+    }  # fmt: skip
+    told = [{"title": "Hut", "conversation_id": "c1", "mapping": mapping, "current_node": "c"}]
+    (folder / "conversations.json").write_text(json.dumps(told), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_the_files_of_chatgpts_export_are_found_by_their_ids(packed, chatgpt, tmp_path):
+    describer = Describer()
+    async with roomlore.open("sqlite://", background=False, describer=describer) as lore:
+        report = await lore.imports.run(_zipped(chatgpt, tmp_path) if packed else chatgpt)
+        assert (report.added, report.attachments, report.described, report.undescribed) == (3, 6, 3, 0)
+        assert {(one.type, one.name, content) for one, content in describer.asked} == {
+            ("picture", "hut.png", PICTURE),
+            ("file", "plan.pdf", b"%PDF"),
+            ("picture", "sediment://file-Gen123Def456", b"RIFF made"),
+            ("voice", "sediment://file_000000001234abcd", VOICE),
+        }
+        first, second, third = await lore.messages.page("c1")
+        assert first.metadata["attachments"][0] == {
+            "type": "picture",
+            "name": "hut.png",
+            "mime_type": "image/png",
+            "file": "file-Abc123Def456-hut.png",
+            "description": "the way to the Kestrel hut",
+        }
+        assert first.metadata["caption"] == "hut.png plan.pdf"
+        assert [one["file"] for one in second.metadata["attachments"]] == [
+            "dalle-generations/file-Gen123Def456-0b1c.webp", "c1/audio/file_000000001234abcd-9f.wav",
+        ]  # fmt: skip
+        assert ["file" in one for one in third.metadata["attachments"]] == [False, False]
+
+
+async def test_conversations_without_their_files_are_the_same_messages(chatgpt, tmp_path):
+    alone = tmp_path / "conversations.json"
+    alone.write_bytes((chatgpt / "conversations.json").read_bytes())
+    async with roomlore.open("sqlite://", background=False) as lore:
+        assert (await lore.imports.run(alone)).added == 3
+        report = await lore.imports.run(chatgpt)
+        assert (report.duplicates, report.conflicts, report.attachments) == (3, (), 0)
+
+
+async def test_what_a_model_reads_of_attachments_counts_in_the_budget():
+    held = [{"type": "picture", "name": f"{'a long name of a picture ' * 20}{number}.jpg"} for number in range(9)]
+    told = [
+        roomlore.Message(id="1", room_id=ROOM, sender_id="ann", text="", metadata={"attachments": held}),
+        roomlore.Message(id="2", room_id=ROOM, sender_id="ann", text="look"),
+        roomlore.Message(id="3", room_id=ROOM, sender_id="bob", text="where to?"),
+    ]
+    async with roomlore.open("sqlite://", background=False) as lore:
+        await lore.messages.add(told)
+        first = (await lore.messages.page(ROOM))[0]
+        assert first.tokens > 4 * 100
+        small = await lore.context.build(ROOM, "3", strategy="recent", max_tokens=100)
+        assert [one.message.id for one in small.messages] == ["2"]
+        whole = await lore.context.build(ROOM, "3", strategy="recent", max_tokens=first.tokens + 100)
+        assert "a long name" in whole.to_prompt()
 
 
 async def test_importing_again_asks_about_new_messages_only_and_conflicts_with_nothing(telegram):

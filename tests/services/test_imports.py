@@ -1,5 +1,6 @@
 """The promises of `lore.imports`: nothing good is lost, nothing is added twice, a broken-off import goes on."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -41,6 +42,24 @@ async def test_an_import_keeps_to_the_largest_batch_allowed(tmp_path):
     path = write(tmp_path / "a.jsonl", [line(number) for number in range(7)])
     async with roomlore.open("sqlite://", settings=roomlore.Settings(max_batch_messages=3)) as lore:
         assert (await lore.imports.run(path)).added == 7
+
+
+async def test_imports_at_once_add_every_message_once(tmp_path):
+    """The same export twice, and another of the same room, from two connections to one database."""
+    settings = roomlore.Settings(max_batch_messages=7)
+    first = write(tmp_path / "a.jsonl", [line(number) for number in range(60)])
+    other = write(tmp_path / "b.jsonl", [line(number) for number in range(40, 90)])
+    url = f"sqlite:///{tmp_path}/a.db"
+    async with roomlore.open(url, settings=settings) as one, roomlore.open(url, settings=settings) as two:
+        reports = await asyncio.gather(
+            one.imports.run(first), two.imports.run(first), one.imports.run(other), two.imports.run(other)
+        )
+        assert sum(report.added for report in reports) == 90
+        assert [report.conflicts for report in reports] == [(), (), (), ()]
+        assert [report.bad_count for report in reports] == [0, 0, 0, 0]
+        assert sorted([int(message.id) async for message in one.messages.export()]) == list(range(90))
+        again = await two.imports.run(first)
+        assert (again.resumed, again.added, again.duplicates) == (False, 0, 60), "no position is left behind"
 
 
 async def test_an_edited_line_without_a_time_takes_that_of_the_line_before(lore, tmp_path):

@@ -1,6 +1,7 @@
 """Quotas of tenants: what is counted, what is refused, and what a refusal says."""
 
 import asyncio
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -70,6 +71,61 @@ async def test_writers_at_once_never_pass_the_limit(url):
         assert len(refused) == 14
         rooms = await first.rooms.page()
         assert sum(room.messages for room in rooms) == 10
+
+
+def exported(path, count):
+    lines = [
+        {"id": f"m{number}", "room_id": f"room-{number % 3}", "sender_id": "ann", "text": f"说到第 {number} 条 and on"}
+        for number in range(count)
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+async def stored(lore):
+    return {message.id async for message in lore.messages.export()}
+
+
+async def test_an_import_stores_what_the_quota_allows_and_goes_on_after_it_was_raised(url, tmp_path):
+    path = exported(tmp_path / "a.jsonl", 25)
+    async with opened(url, quota_messages_a_day=10, max_batch_messages=8) as lore:
+        with pytest.raises(QuotaExceeded) as refused:
+            await lore.imports.run(path)
+        text = str(refused.value)
+        for part in ("limit of 10 messages", "It added 10 messages, which stay", "Import the same after", "UTC"):
+            assert part in text
+        assert "fewer at a time" not in text
+        assert (refused.value.limit, refused.value.most) == ("messages_a_day", 10)
+        assert refused.value.wait_seconds > 0
+        assert await stored(lore) == {f"m{number}" for number in range(10)}
+        with pytest.raises(QuotaExceeded, match="It added 0 messages"):
+            await lore.imports.run(path)
+        await lore.quotas.set(messages_a_day=100)
+        report = await lore.imports.run(path)
+        assert (report.resumed, report.added, report.duplicates) == (True, 15, 2), (
+            "the last whole batch is not read again"
+        )
+        assert len(await stored(lore)) == 25
+
+
+async def test_a_batch_larger_than_the_quota_of_a_day_is_imported_day_by_day(url, tmp_path):
+    path = exported(tmp_path / "a.jsonl", 12)
+    async with opened(url, quota_messages_a_day=5) as lore:
+        with pytest.raises(QuotaExceeded, match="It added 5 messages"):
+            await lore.imports.run(path)
+        await lore.quotas.set(messages_a_day=10)  # as of another day
+        with pytest.raises(QuotaExceeded, match="It added 5 messages"):
+            await lore.imports.run(path)
+        await lore.quotas.set(messages_a_day=15)
+        report = await lore.imports.run(path)
+        assert (report.added, report.duplicates) == (2, 10)
+
+
+async def test_an_import_says_that_messages_must_go_where_time_does_not_help(url, tmp_path):
+    async with opened(url, quota_messages_kept=4) as lore:
+        with pytest.raises(QuotaExceeded, match="Import the same after messages were deleted or archived"):
+            await lore.imports.run(exported(tmp_path / "a.jsonl", 9))
+        assert len(await stored(lore)) == 4
 
 
 async def test_the_messages_kept_are_limited_until_some_are_deleted(url):

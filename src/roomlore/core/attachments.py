@@ -22,9 +22,11 @@ _SIGNS: Sequence[tuple[Kind, re.Pattern[str]]] = (
     ("voice", re.compile(r"voice|audio|record|语音|語音|\.(ogg|opus|mp3|m4a|amr|wav)$", re.IGNORECASE)),
     ("video", re.compile(r"video|animation|视频|影片|動画|\.(mp4|mov|webm|avi)$", re.IGNORECASE)),
 )
-_KINDS = ("sticker", "picture", "voice", "video", "file")
+_KINDS: tuple[Kind, ...] = ("sticker", "picture", "voice", "video", "file")
 _TELLING = ("media_type", "type", "mime_type", "photo", "file", "caption")
 _FIELDS = ("name", "mime_type", "caption", "url", "file", "description")
+_OWN = ("description", "file")
+"""The fields that do not belong to what was said."""
 _MOST_TOLD = 200
 _MOST_READ = 20
 _MOST_SHOWN = 4
@@ -82,7 +84,9 @@ def attachments_of(message: Message) -> tuple[Attachment, ...]:
 def _read(value: object) -> Attachment:
     told: Mapping[str, Any] = value if isinstance(value, dict) else {"name": value}
     given = {key: one for key in _FIELDS if isinstance(one := told.get(key), str)}
-    kind = kind_of(told.get("type"), *(given.get(key) for key in ("mime_type", "name", "file")))
+    named = told.get("type")
+    known = next((kind for kind in _KINDS if kind == named and kind != "file"), None)
+    kind = known or kind_of(named, *(given.get(key) for key in ("mime_type", "name", "file")))
     return Attachment(type=kind, **given)
 
 
@@ -159,18 +163,30 @@ def with_descriptions(message: Message, told: Mapping[int, str]) -> Message:
 
 
 def as_submitted(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the metadata without descriptions, which may read otherwise each time they are made."""
+    """Return the metadata without descriptions, which may read otherwise each time they are made, and without the
+    places of files, which an export may leave out."""
     listed = metadata.get("attachments")
-    if not isinstance(listed, list) or not any(isinstance(one, dict) and "description" in one for one in listed):
+    if not isinstance(listed, list) or not any(
+        isinstance(one, dict) and not one.keys().isdisjoint(_OWN) for one in listed
+    ):
         return metadata
     left = [
-        {key: value for key, value in one.items() if key != "description"} if isinstance(one, dict) else one
+        {key: value for key, value in one.items() if key not in _OWN} if isinstance(one, dict) else one
         for one in listed
     ]
     return {**metadata, "attachments": left}
 
 
 def counted_text(message: Message) -> str:
-    """Return the text whose tokens count for the message."""
+    """Return the text whose tokens count for the message: as a model reads it, or its words and what was said of all
+    that it holds, whichever is longer."""
     caption = caption_of(message)
-    return f"{message.text}\n{caption}" if caption else message.text
+    told = f"{message.text}\n{caption}" if caption else message.text
+    shown = with_attachments(message, "en") if attachments_of(message) else ""
+    return shown if len(shown) > len(told) else told
+
+
+def count_of(message: Message) -> int:
+    """Return how many things the message holds."""
+    listed = message.metadata.get("attachments")
+    return len(listed) if isinstance(listed, list) else 0

@@ -16,9 +16,9 @@ from roomlore.core.records import check_metadata, parse_time
 def content_hash(message: Message) -> str:
     """Return the SHA-256 (64 hex digits) of everything the caller gave.
 
-    Arrival, tokens, edits and descriptions of attachments do not count, and an estimated `sent_at` counts as missing,
-    so a stored message has the same hash as the submitted one. A naive time counts as UTC. Raises `InvalidInput` if the
-    metadata is not JSON.
+    Arrival, tokens, edits, and descriptions and files of attachments do not count, and an estimated `sent_at` counts as
+    missing, so a stored message has the same hash as the submitted one. A naive time counts as UTC. Raises
+    `InvalidInput` if the metadata is not JSON.
     """
     try:
         canonical = _canonical(message)

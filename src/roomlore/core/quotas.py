@@ -103,3 +103,20 @@ def _advice(limit: str, asked: int, most: int, resets_at: datetime | None) -> st
     if asked > most:
         return f"So many never fit: send fewer at a time, or {raising}."
     return f"It is reset at {resets_at:%Y-%m-%d %H:%M} UTC: try again then, or {raising}."
+
+
+def import_stopped(refused: QuotaExceeded, *, added: int) -> QuotaExceeded:
+    """Return the error about an import that this refusal stopped. `added`: the messages that it has stored."""
+    again = "after messages were deleted or archived"
+    if refused.resets_at is not None:
+        again = f"after {refused.resets_at:%Y-%m-%d %H:%M} UTC"
+    return QuotaExceeded(
+        f"The import stopped at the tenant's limit of {refused.most:,} {_WHAT.get(refused.limit, 'units')} "
+        f"({refused.limit}). It added {added:,} messages, which stay. Import the same {again}, or once the operator "
+        "has raised the limit (`roomlore tenants limit`): it goes on from there.",
+        limit=refused.limit,
+        used=refused.used,
+        most=refused.most,
+        resets_at=refused.resets_at,
+        wait_seconds=refused.wait_seconds,
+    )

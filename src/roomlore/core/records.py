@@ -63,8 +63,9 @@ class ImportReport:
     `undated`: messages with an estimated time. `repaired`: records whose broken bytes were replaced. `resumed`: True if
     the import continued an interrupted one. `time_zone`: the zone used for times without one, None if the format has
     none. `kinds`: the kinds of the rooms, as they are after the import. `members`: how many members of a room are known
-    to be there, for those rooms of which all are known. `exports`: how many exports were read. `described`:
-    attachments that the describer put into words. `undescribed`: those where it failed.
+    to be there, for those rooms of which all are known. `exports`: how many exports were read.
+    `attachments`: what the added messages hold beside their texts. `described`: those of them that the describer put
+    into words. `undescribed`: those where it failed.
     """
 
     format: str
@@ -82,6 +83,7 @@ class ImportReport:
     kinds: Mapping[str, RoomKind | None] = field(default_factory=dict)
     members: Mapping[str, int] = field(default_factory=dict)
     exports: int = 1
+    attachments: int = 0
     described: int = 0
     undescribed: int = 0
 
@@ -105,6 +107,10 @@ FIRST_UNIX, LAST_UNIX = -62_135_596_800, 253_402_300_799_999_999_999
 """The years 1 to 9999: in seconds, and in nanoseconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS = ((1e10, 1), (1e13, 10**3), (1e16, 10**6))
+_UNITS_BEFORE = ((1e11, 1), (1e14, 10**3), (1e17, 10**6))
+"""Units per second by the size of a number; before 1970 wider, since programs write the year 1 in seconds for a date
+that they do not know."""
 _DIGITS = re.compile(r"[+-]?\d+(\.\d+)?")
 _EXCERPT = 60
 _ALWAYS = ("id", "room_id", "sender_id")
@@ -222,10 +228,11 @@ def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_time(value: object, *, zone: tzinfo = UTC) -> datetime | None:
-    """Return the aware UTC time of a datetime, ISO 8601 text (naive is of `zone`) or epoch number (s, ms, us or ns by
-    its size).
+    """Return the aware UTC time of a datetime, ISO 8601 text (naive is of `zone`) or epoch number; None if it cannot be
+    read.
 
-    None if it cannot be read.
+    The size of a number tells its unit (s, ms, us or ns): each moment from 27 April 1970 until 20 November 2286 is read
+    right in all four. Years outside of that are read from seconds before 1970, or from text.
     """
     try:
         return _parse_time(value, zone)
@@ -252,8 +259,8 @@ def _from_text(text: str, zone: tzinfo) -> datetime:
 
 
 def _from_epoch(number: float) -> datetime:
-    size = abs(number)
-    per_second = next((unit for limit, unit in ((1e11, 1), (1e14, 10**3), (1e17, 10**6)) if size < limit), 10**9)
+    limits = _UNITS if number >= 0 else _UNITS_BEFORE
+    per_second = next((unit for limit, unit in limits if abs(number) < limit), 10**9)
     if isinstance(number, int):
         return _EPOCH + timedelta(microseconds=number * 10**6 // per_second)
     return _EPOCH + timedelta(seconds=number / per_second)

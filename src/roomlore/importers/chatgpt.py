@@ -1,8 +1,12 @@
-"""ChatGPT's data export: `conversations.json`, each conversation a tree whose `current_node` is the end in use."""
+"""ChatGPT's data export: `conversations.json`, each conversation a tree whose `current_node` is the end in use.
+
+The files of the conversations lie beside it or in folders. Their names begin with the id by which a message names them.
+"""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from roomlore.core.audience import RoomFacts, RoomKind
@@ -21,6 +25,9 @@ _LAYOUT = Layout(
     head=re.compile(r'\{\s*"(?:title|id|create_time)"\s*:[^{}\[\]]{0,2000}?"mapping"\s*:\s*\{'),
     head_home=(None,),
 )
+
+_FILE_ID = re.compile(r"file[-_][A-Za-z0-9]{8,64}")
+"""The id of a file, as its name and what points to it have it."""
 
 _ALONE = RoomFacts(RoomKind.DIRECT)
 _Nodes: TypeAlias = dict[str, dict[str, Any]]
@@ -45,10 +52,28 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     """
     start = {key: value for key, value in (resume_from or {}).items() if key != "skip"}
     skip = resume_from.get("skip", 0) if resume_from else 0
+    files = _Files(source)
     with walking(source, _LAYOUT, start or None) as walker:
         for talk, after in _conversations(walker, source, start.get("number", 1)):
-            yield from _positioned(list(_items(talk, source, options)), talk.before, after, skip)
+            yield from _positioned(list(_items(talk, source, options, files)), talk.before, after, skip)
             skip = 0
+
+
+class _Files:
+    """The files of an export by their ids; looked for when a message names the first one."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        named = ((_FILE_ID.match(place.rpartition("/")[2]), place) for place in self._source.names_beside())
+        return {found[0]: place for found, place in named if found}
+
+    def place(self, *pointers: object) -> str:
+        """Return the place of the file that one of these names by its id; '' if it is not in the export."""
+        ids = (found[0] for one in pointers if isinstance(one, str) and (found := _FILE_ID.search(one)))
+        return next((self._places[one] for one in ids if one in self._places), "")
 
 
 def _positioned(items: list[Item], before: Position, after: Position, skip: int) -> Iterator[Item]:
@@ -99,29 +124,28 @@ def _gather(event: Event, talk: _Conversation) -> None:
         talk.facts[str(event.path[-1])] = name(event.value)
 
 
-def _items(talk: _Conversation, source: Source, options: Options) -> Iterator[Item]:
+def _items(talk: _Conversation, source: Source, options: Options, files: _Files) -> Iterator[Item]:
     yield from talk.broken
     own = first_name(talk.facts.get("conversation_id"), talk.facts.get("id"))
     room = own or f"{source.stem}-{talk.number}"
     for path in _paths(talk):
-        yield from _along(path, talk.nodes, room, options, talk.facts.get("title", ""))
+        yield from _along(path, talk, room, options, files)
 
 
-def _along(path: list[str], nodes: _Nodes, room: str, options: Options, title: str) -> Iterator[Parsed]:
+def _along(path: list[str], talk: _Conversation, room: str, options: Options, files: _Files) -> Iterator[Parsed]:
     """Yield the messages of a path. Each replies to the one before it; a question and the answer without tool calls
     share a turn."""
+    title = "" if options.room_id else talk.facts.get("title", "")
     parent: str | None = None
     asked: str | None = None
     for key in path:
-        message = _message(obj(nodes[key].get("message")), key, room, options)
+        message = _message(obj(talk.nodes[key].get("message")), key, room, options, files)
         if message is None:
             continue
         answers = message.role is Role.ASSISTANT and not message.has_tool_calls
         asked = message.id if message.role is Role.USER else asked
         turn = asked if answers or message.role is Role.USER else None
-        yield Parsed(
-            replace(message, reply_to=parent, turn_id=turn), {}, room=named(_ALONE, "" if options.room_id else title)
-        )
+        yield Parsed(replace(message, reply_to=parent, turn_id=turn), {}, room=named(_ALONE, title))
         parent, asked = message.id, None if answers else asked
 
 
@@ -184,12 +208,12 @@ def _seconds(node: dict[str, Any]) -> float:
     return moment.timestamp() if moment else 0.0
 
 
-def _message(said: dict[str, Any], key: str, room: str, options: Options) -> Message | None:
+def _message(said: dict[str, Any], key: str, room: str, options: Options, files: _Files) -> Message | None:
     """Return None for a node without text: the root, or an empty hidden one."""
     author, content = obj(said.get("author")), obj(said.get("content"))
-    text, caption = _text(content)
+    text, shown = _text(content), [part for part in _parts(content) if _pointed(part)]
     kind = words(content.get("content_type"))
-    if not said or kind in _HIDDEN or not (text or caption or said.get("role")):
+    if not said or kind in _HIDDEN or not (text or shown or said.get("role")):
         return None
     who = role(author.get("role")) or Role.USER
     own = name(said.get("id")) or key or derived_id("chatgpt", room, said)
@@ -202,37 +226,62 @@ def _message(said: dict[str, Any], key: str, room: str, options: Options) -> Mes
         text=text,
         sent_at=parse_time(said.get("create_time")),
         has_tool_calls=who is Role.ASSISTANT and said.get("recipient") not in (None, "all"),
-        metadata=_metadata(said, kind, caption),
+        metadata=_metadata(said, kind, shown, files),
     )
 
 
-def _text(content: dict[str, Any]) -> tuple[str, str]:
-    """Return (text, names of pictures and files)."""
+def _text(content: dict[str, Any]) -> str:
     parts = content.get("parts")
     listed = parts if isinstance(parts, list) else []
     said = [one if isinstance(one, str) else words(obj(one).get("text")) for one in listed]
     thoughts = [words(one.get("content")) for one in objects(content.get("thoughts"))]
-    text = joined((*said, words(content.get("text")), words(content.get("result")), *thoughts), "\n")
-    return text, joined(map(_pointed, objects(listed)))
+    return joined((*said, words(content.get("text")), words(content.get("result")), *thoughts), "\n")
+
+
+def _parts(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts that are no text. One of a talk with voice and picture holds its recording."""
+    return [obj(one.get("audio_asset_pointer")) or one for one in objects(content.get("parts"))]
 
 
 def _pointed(part: dict[str, Any]) -> str:
-    """Return the name of a picture or file."""
+    """Return the name of a picture or file, or what points to it."""
     return first_name(part.get("name"), part.get("asset_pointer"))
 
 
-def _metadata(said: dict[str, Any], kind: str, caption: str) -> dict[str, Any]:
+def _metadata(said: dict[str, Any], kind: str, shown: list[dict[str, Any]], files: _Files) -> dict[str, Any]:
     about = obj(said.get("metadata"))
-    files = objects(about.get("attachments"))
-    shown = objects(obj(said.get("content")).get("parts"))
-    pictures = [attached(kind="image", name=_pointed(one)) for one in shown if _pointed(one)]
-    listed = [attached(kind="file", name=one.get("name"), mime_type=one.get("mime_type")) for one in files]
+    held = _attachments(shown, objects(about.get("attachments")), files)
     return kept(
         {
-            "caption": joined((caption, *(name(one.get("name")) for one in files))),
-            "attachments": [*pictures, *(one for one in listed if one.get("name"))],
+            "caption": joined(one.get("name") for one in held),
+            "attachments": held,
             "content_type": "" if kind == "text" else kind,
             "model": about.get("model_slug"),
             "recipient": "" if said.get("recipient") == "all" else said.get("recipient"),
         }
     )
+
+
+def _attachments(shown: list[dict[str, Any]], listed: list[dict[str, Any]], files: _Files) -> list[dict[str, Any]]:
+    """Return what a message shows, then what else it lists. A file that it shows and lists is one."""
+    ids = {name(one.get("id")): one for one in listed if name(one.get("id"))}
+    held, seen = [], set[str]()
+    for part in shown:
+        pointer = _pointed(part)
+        found = _FILE_ID.search(name(part.get("asset_pointer")))
+        seen |= {found[0]} if found else set()
+        told = ids.get(found[0], {}) if found else {}
+        place = files.place(part.get("asset_pointer"))
+        # What is told of it here is surer than the ending of its name, which may be that of a sticker.
+        kind = "voice" if "audio" in words(part.get("content_type")) else "picture"
+        told_of = attached(kind=kind, name=name(told.get("name")) or pointer, mime_type=_mime_type(told), file=place)
+        held.append({**told_of, "type": kind})
+    for one in listed:
+        if name(one.get("name")) and one.get("id") not in seen:
+            place = files.place(one.get("id"))
+            held.append(attached(kind="file", name=one.get("name"), mime_type=_mime_type(one), file=place))
+    return held
+
+
+def _mime_type(told: dict[str, Any]) -> str:
+    return first_name(told.get("mime_type"), told.get("mimeType"))

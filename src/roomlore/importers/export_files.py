@@ -128,6 +128,30 @@ class Source:
         except (*UNREADABLE, InvalidInput, ValueError):
             return None
 
+    def names_beside(self, levels: int = 2) -> Iterator[str]:
+        """Yield the names of the files that lie beside this one, or at most so many folders below it, as `beside` takes
+        them."""
+        if self.member is None:
+            yield from _names_below(self.path if self.path.is_dir() else self.path.parent, levels)
+            return
+        folder = PurePosixPath(self.member).parent
+        for inside in names_in(self.path):
+            place = PurePosixPath(inside)
+            if place.is_relative_to(folder) and len(place.relative_to(folder).parts) <= levels + 1:
+                yield place.relative_to(folder).as_posix()
+
+
+def _names_below(folder: Path, levels: int, above: str = "") -> Iterator[str]:
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:
+        return
+    for one in found:
+        if one.is_file():
+            yield above + one.name
+        elif levels and one.is_dir() and not one.is_symlink():
+            yield from _names_below(one, levels - 1, f"{above}{one.name}/")
+
 
 def _inside(path: Path, member: str, most_bytes: int) -> bytes | None:
     with open_zip(path) as archive:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from roomlore.core.attachments import Attachment, attachments_of, with_descriptions
+from roomlore.core.attachments import Attachment, attachments_of, count_of, with_descriptions
 from roomlore.core.audience import (
     BEGINNING,
     NOTHING_TOLD,
@@ -26,9 +26,10 @@ from roomlore.core.audience import (
     moves_by_id,
     stays_learned,
 )
-from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, QuotaExceeded
 from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
 from roomlore.core.models import AddReport, Correction, Entry, Message
+from roomlore.core.quotas import import_stopped
 from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Describer
@@ -169,6 +170,7 @@ class _Tally:
     added: int = 0
     duplicates: int = 0
     undated: int = 0
+    attachments: int = 0
     described: int = 0
     undescribed: int = 0
     bad_count: int = 0
@@ -214,6 +216,8 @@ class _Tally:
         self.duplicates += len(report.duplicates)
         self.conflicts += report.conflicts
         self.undated += sum(message.sent_at is None for message in messages)
+        added = set(report.added)
+        self.attachments += sum(count_of(message) for message in messages if message.id in added)
 
 
 @dataclass(slots=True)
@@ -244,11 +248,30 @@ class _Line:
     def __init__(self, adding: Adding, ahead: int) -> None:
         self._adding = adding
         self._ahead = ahead
+        self.added = 0
+        """The messages that were added so far."""
         self._ends: deque[tuple[asyncio.Future[AddReport] | None, Callable[[], Awaitable[None]]]] = deque()
 
     def add(self, messages: Sequence[Message]) -> asyncio.Future[AddReport] | None:
         """Begin to store a batch."""
-        return asyncio.ensure_future(self._adding.add(messages, on_conflict="report")) if messages else None
+        return asyncio.ensure_future(self._add(messages)) if messages else None
+
+    async def _add(self, messages: Sequence[Message]) -> AddReport:
+        """Store a batch. If the tenant's quota allows a part of it, store that part, then raise `QuotaExceeded`."""
+        try:
+            report = await self._adding.add(messages, on_conflict="report")
+        except QuotaExceeded as refused:
+            left = refused.most - refused.used
+            if not 0 < left < len(messages):
+                raise
+            first, rest = await self._add(messages[:left]), await self._add(messages[left:])
+            return AddReport(
+                added=first.added + rest.added,
+                duplicates=first.duplicates + rest.duplicates,
+                conflicts=first.conflicts + rest.conflicts,
+            )
+        self.added += len(report.added)
+        return report
 
     async def put(self, end: Callable[[], Awaitable[None]], sent: asyncio.Future[AddReport] | None = None) -> None:
         """Append what is to be done at the end of a batch or export, and do what is due."""
@@ -365,7 +388,8 @@ class ImportService:
         `day`: ISO date of the first line of an IRC log without dates. `resume`: continue an import of the same file
         that broke off. `progress`: called for each export. Importing a file again adds nothing twice. `processes`: how
         many processes link and store the messages; those of one room stay in their order in one process, so a single
-        room gains nothing. A database in memory has one. Raise `InvalidInput`, `StorageUnavailable`, `Unavailable`.
+        room gains nothing. A database in memory has one. Raise `InvalidInput`, `QuotaExceeded` once as much is
+        stored as the tenant may add, `StorageUnavailable`, `Unavailable`.
         """
         if isinstance(processes, bool) or not isinstance(processes, int) or not 1 <= processes <= _MOST_PROCESSES:
             raise InvalidInput(f"processes is {processes!r}; it must be a whole number from 1 to {_MOST_PROCESSES}.")
@@ -392,6 +416,8 @@ class ImportService:
                     seen.add(export.fingerprint)
                     await self._import(export, line, reports, resume=resume, progress=progress)
                 await line.finish()
+            except QuotaExceeded as refused:
+                raise import_stopped(refused, added=line.added) from refused
             finally:
                 await line.drop()
         return _sum(reports)
@@ -586,6 +612,7 @@ def _sum(reports: Sequence[ImportReport]) -> ImportReport:
         kinds=kinds,
         members=members,
         exports=len(reports),
+        attachments=sum(report.attachments for report in reports),
         described=sum(report.described for report in reports),
         undescribed=sum(report.undescribed for report in reports),
     )
@@ -605,6 +632,7 @@ def _report(export: Export, tally: _Tally, now: datetime, *, resumed: bool) -> I
         rooms=tuple(tally.rooms),
         resumed=resumed,
         time_zone=export.time_zone,
+        attachments=tally.attachments,
         described=tally.described,
         undescribed=tally.undescribed,
         kinds={room_id: found.kind for room_id, found in tally.found.items()},

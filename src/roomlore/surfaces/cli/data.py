@@ -340,6 +340,9 @@ def _summary(report: ImportReport) -> str:
         "{count} skipped": report.bad_count,
         "{count} without a readable time": report.undated,
         "{count} with repaired bytes": report.repaired,
+        "{count} attachments": report.attachments,
+        "{count} described": report.described,
+        "{count} that could not be described": report.undescribed,
     }
     told = say(", ").join(say(what, count=count) for what, count in counts.items() if count or what == "{count} added")
     begun = (
