@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pytest
 from console_rig import page
+from mcp import Client
+from mcp_rig import ask, refusal
 from typer.testing import CliRunner
 
 import roomlore
 from roomlore import InvalidInput, Message, NotFound
 from roomlore.surfaces.cli.app import app as program
+from roomlore.surfaces.mcp.server import make_server
+from roomlore.surfaces.mcp.tools import Visitor
 
 TELEGRAM = {
     "name": "菜园 Allotment", "type": "private_group", "id": 4242,
@@ -212,3 +216,73 @@ def test_threads_lists_no_notices_of_the_platform(tmp_path, monkeypatch):
     shown = CliRunner().invoke(program, ["--db", "chat.db", "threads", "tea"]).stdout
     assert "biscuits" in shown
     assert "joined" not in shown
+
+
+@pytest.fixture
+async def twins(lore):
+    """Two rooms of one name, and one whose name is its own."""
+    for room_id, name in (("one", "茶会 Tea"), ("two", "茶会 tea"), ("three", "Harbour")):
+        await lore.messages.add(Message(id="1", room_id=room_id, sender_id="ann", text="乌龙茶 oolong"))
+        await lore.rooms.rename(room_id, name)
+    return lore
+
+
+def names_both(text: str) -> bool:
+    return "Several rooms are called" in text and "one" in text and "two" in text
+
+
+async def test_no_face_chooses_between_rooms_of_one_name(twins, http):
+    with pytest.raises(InvalidInput) as refused:
+        await twins.rooms.named("茶会 Tea")
+    assert names_both(str(refused.value))
+    assert await twins.rooms.named("harbour") == "three"
+
+    for path in ("", "/digest", "/threads", "/threads/1", "/audience", "/visible", "/corrections", "/settings"):
+        answer = await http.get(f"/rooms/茶会 Tea{path}")
+        assert answer.status_code == 422, (path, answer.text)
+        assert names_both(answer.json()["detail"]), path
+    assert names_both((await http.get("/messages/茶会 Tea/1")).json()["detail"])
+    for path in ("", "/digest", "/audience", "/visible"):
+        assert (await http.get(f"/rooms/HARBOUR{path}")).json().get("room_id", "three") == "three", path
+    assert (await http.get("/messages/HARBOUR/1")).json()["message"]["room_id"] == "three"
+
+    text = await page(http, "/console/search?q=茶会")
+    assert "<code>one</code>" in text or "id=one" in text
+    assert "<code>two</code>" in text or "id=two" in text
+
+    async with Client(make_server(Visitor(lore=twins))) as client:
+        asked = {
+            "room_digest": {},
+            "room_context": {"message_id": "1"},
+            "search_messages": {"query": "oolong"},
+            "add_memory": {"scope": "user:ann", "statement": "Ann drinks oolong", "message_ids": ["1"]},
+        }
+        for tool, more in asked.items():
+            assert names_both(await refusal(client, tool, room_id="茶会 TEA", **more)), tool
+            await ask(client, tool, room_id="harbour", **more)
+        assert "There is no room" in await refusal(client, "room_digest", room_id="tea")
+
+
+async def test_mcp_finds_names_among_the_rooms_that_its_viewer_may_see(twins):
+    await twins.rooms.set_kind("one", "private")
+    await twins.rooms.set_kind("two", "public")
+    async with Client(make_server(Visitor(lore=twins, viewer="user:eve"))) as client:
+        assert (await ask(client, "room_digest", room_id="茶会 Tea"))["room_id"] == "two"
+        await twins.rooms.set_kind("two", "private")
+        told = await refusal(client, "room_digest", room_id="茶会 Tea")
+        assert "one" not in told.replace("None", "")
+
+
+def test_no_command_chooses_between_rooms_of_one_name():
+    with roomlore.open_sync("sqlite:///chat.db", background=False) as lore:
+        for room_id in ("one", "two"):
+            lore.messages.add(Message(id="1", room_id=room_id, sender_id="ann", text="乌龙茶 oolong"))
+            lore.rooms.rename(room_id, "Tea")
+    for command in (
+        ["context", "tea", "1"], ["digest", "tea"], ["threads", "tea"], ["search", "tea", "oolong"],
+        ["links", "log", "tea"], ["links", "undo", "tea", "1"], ["audience", "tea"], ["rename", "tea", "x"],
+        ["export", "--room", "tea"], ["digest", "one", "--viewer", "room:tea"],
+    ):  # fmt: skip
+        result = CliRunner().invoke(program, ["--db", "chat.db", *command])
+        assert result.exit_code == 1, (command, result.output)
+        assert names_both(result.output), (command, result.output)

@@ -40,12 +40,14 @@ from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore.surfaces.http.paths import (
     MOST,
+    AdminsRoom,
     After,
     AnyRoom,
     MessageId,
+    NamedRoom,
+    NewRoomId,
     PageLimit,
     QueriedRoom,
-    RoomId,
     ShownRoom,
     addressed,
 )
@@ -323,7 +325,7 @@ async def list_messages(
 
 
 @messages.get("/messages/{room_id:id}/{message_id:id}")
-async def get_message(lore: Reader, viewer: ShownTo, room_id: RoomId, message_id: MessageId) -> Entry:
+async def get_message(lore: Reader, viewer: ShownTo, room_id: NamedRoom, message_id: MessageId) -> Entry:
     """Return a message with its features and its place in the room's threads. For a viewer who may see a part of the
     room, these follow from that part."""
     return await lore.messages.get(room_id, message_id, viewer=viewer)
@@ -516,7 +518,7 @@ async def get_thread(lore: Reader, room_id: ShownRoom, message_id: MessageId, li
 async def get_digest(
     lore: Reader,
     viewer: ShownTo,
-    room_id: RoomId,
+    room_id: NamedRoom,
     since: Annotated[
         str | None,
         Query(
@@ -564,7 +566,7 @@ def _since(lore: Lore, text: str | None) -> datetime | None:
 
 
 @rooms.get("/rooms/{room_id:id}/audience")
-async def get_audience(lore: Admin, room_id: RoomId) -> RoomPeople:
+async def get_audience(lore: Admin, room_id: AdminsRoom) -> RoomPeople:
     """Return who can see a room: its kind, and its people without agents, with their stays and when each spoke."""
     return await lore.rooms.people(room_id)
 
@@ -572,7 +574,7 @@ async def get_audience(lore: Admin, room_id: RoomId) -> RoomPeople:
 @rooms.patch("/rooms/{room_id:id}/audience", openapi_extra=bodies.documented(bodies.AudienceRequest))
 async def change_audience(
     lore: Admin,
-    room_id: RoomId,
+    room_id: NewRoomId,
     wanted: Annotated[bodies.AudienceRequest, Depends(bodies.body_of(bodies.AudienceRequest, within=Bounds.bulk))],
 ) -> RoomPeople:
     """Say who can see a room: its kind, all its members, or who joined and left. A room that is not there is made."""

@@ -6,7 +6,6 @@ each id is decoded. But clients and proxies change some paths: they resolve `..`
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -19,7 +18,7 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON
 from roomlore.surfaces.http.bodies import one_room
-from roomlore.surfaces.http.guard import Caller, ShownTo, caller_of
+from roomlore.surfaces.http.guard import Admin, Caller, ShownTo, caller_of
 
 MOST = 2**63 - 1
 _USUAL = 100
@@ -76,6 +75,7 @@ def addressed(name: str, about: str, *, most: int | None = None) -> Callable[...
 
 
 RoomId = Annotated[str, Depends(addressed("room_id", "The room's id, or its name if no other room has it"))]
+NewRoomId = Annotated[str, Depends(addressed("room_id", "The room's id"))]
 MessageId = Annotated[str, Depends(addressed("message_id", "The message's id"))]
 After = Annotated[int, Query(ge=0, le=MOST, description="The `next` of the page before; 0 begins.")]
 Limit = Annotated[
@@ -133,21 +133,40 @@ AnyRoom = Annotated[str | None, Depends(_query_of_room(_SAME))]
 PageLimit = Annotated[int, Depends(page_limit)]
 
 
+async def _by_name(caller: Caller, given: str, viewer: str | None) -> str:
+    """Return the id of the only room with this id or name; what is given if there is none."""
+    try:
+        return await caller.lore.rooms.named(given, viewer=viewer)
+    except NotFound:
+        return given
+
+
 def shown(room_of: Any, *, by_name: bool = False) -> Callable[..., Awaitable[str]]:
     """Return a dependency that gives the id of a room, if the viewer may see all that was said there. `by_name`: the
     path may have the name of a room in place of its id."""
 
     async def check(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room_id: room_of) -> str:
-        found: str = room_id
-        if by_name:
-            with suppress(NotFound):  # then it is what the path says
-                found = await caller.lore.rooms.named(found, viewer=viewer)
+        found: str = await _by_name(caller, room_id, viewer) if by_name else room_id
         await caller.lore.rooms.check_shown(found, viewer)
         return found
 
     return check
 
 
+async def _called(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room_id: RoomId) -> str:
+    return await _by_name(caller, room_id, viewer)
+
+
+async def _called_by_admin(lore: Admin, room_id: RoomId) -> str:
+    try:
+        return await lore.rooms.named(room_id)
+    except NotFound:
+        return room_id
+
+
+NamedRoom = Annotated[str, Depends(_called)]
+"""A room by its id, or by a name among the rooms that the viewer may see; who asks checks what is shown."""
+AdminsRoom = Annotated[str, Depends(_called_by_admin)]
 ShownRoom = Annotated[str, Depends(shown(RoomId, by_name=True))]
 QueriedRoom = Annotated[str, Depends(queried_room)]
 

@@ -23,7 +23,7 @@ from roomlore.surfaces.http import bodies, problems
 from roomlore.surfaces.http.answers import Router, SuccessResponse, reply
 from roomlore.surfaces.http.guard import Admin, ShownTo, Writer
 from roomlore.surfaces.http.memory_routes import OneMemory, ReasonRequest, one_memory
-from roomlore.surfaces.http.paths import MemoryId, Reason, RoomId
+from roomlore.surfaces.http.paths import AdminsRoom, MemoryId, Reason
 from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import model_of
 
@@ -198,7 +198,7 @@ audience = Router(tags=["audience"])
 @audience.get("/rooms/{room_id:id}/visible")
 async def list_visible(
     lore: Admin,
-    room_id: RoomId,
+    room_id: AdminsRoom,
     scope: Annotated[
         str | None,
         Query(

@@ -1,6 +1,7 @@
 """The MCP tools: descriptions for models, arguments, answers, and their work."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from mcp import types
 
 from roomlore.core.dates import moment
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.memory import MemoryKind, Source, check_scope
 from roomlore.core.memory.writing import Edit, NewMemory
 from roomlore.core.models import Candidate
@@ -33,6 +34,13 @@ class Visitor:
         if not scope and self.scope is None:
             raise InvalidInput("scope is missing: say whose memories, as user:<id>, agent:<id> or group:<id>.")
         return check_scope(scope or self.scope or "")
+
+    async def room(self, given: str) -> str:
+        """Return the id of the room with this id or name; what is given if there is none. Raise `InvalidInput` that
+        lists their ids if several rooms have the name."""
+        with suppress(NotFound):
+            return await self.lore.rooms.named(given, viewer=self.viewer)
+        return given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +119,8 @@ def _search_hint(shown: Sequence[answers.FoundMemory], hits: Sequence[answers.Fo
 
 
 async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) -> answers.FoundMessages:
-    found = await visitor.lore.messages.search(wanted.room_id, wanted.query, limit=wanted.limit, viewer=visitor.viewer)
+    room_id = None if wanted.room_id is None else await visitor.room(wanted.room_id)
+    found = await visitor.lore.messages.search(room_id, wanted.query, limit=wanted.limit, viewer=visitor.viewer)
     by_room: dict[str, list[str]] = {}
     for hit in found.hits:
         by_room.setdefault(hit.message.room_id, []).append(hit.message.id)
@@ -170,9 +179,10 @@ def _prompt_hint(taken: int, considered: int) -> str | None:
 
 
 async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.RoomMessages:
-    await visitor.lore.rooms.check_shown(wanted.room_id, visitor.viewer)
+    room_id = await visitor.room(wanted.room_id)
+    await visitor.lore.rooms.check_shown(room_id, visitor.viewer)
     found = await visitor.lore.context.build(
-        wanted.room_id,
+        room_id,
         wanted.message_id,
         strategy=wanted.strategy,
         max_messages=wanted.max_messages,
@@ -220,7 +230,7 @@ async def digest(visitor: Visitor, wanted: answers.RoomDigest) -> answers.Digest
     """Give the messages' own sentences: who asks is a model itself."""
     zone, now = visitor.lore.settings.search.zone, visitor.lore.now()
     found = await visitor.lore.digest(
-        wanted.room_id,
+        await visitor.room(wanted.room_id),
         since=moment("since", wanted.since, now=now, zone=zone, edge="start") if wanted.since else None,
         for_user=wanted.for_user,
         max_tokens=wanted.max_tokens,
@@ -266,7 +276,8 @@ def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
 
 async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
     given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": visitor.whose(wanted.scope)}
-    sources = [Source(wanted.room_id or "", message_id) for message_id in wanted.message_ids]
+    room_id = "" if wanted.room_id is None else await visitor.room(wanted.room_id)
+    sources = [Source(room_id, message_id) for message_id in wanted.message_ids]
     new = NewMemory(**given, sources=sources)
     done = (await visitor.lore.memories.add_all(await visitor.lore.memories.check_new([new], visitor.viewer)))[0]
     memory = answers.details(*await visitor.lore.memories.as_told([done.memory], visitor.viewer))
