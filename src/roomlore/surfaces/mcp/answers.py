@@ -136,7 +136,7 @@ AddMemory = request_of(
     ),
     also={
         "scope": (Scope, None),
-        "room_id": (Annotated[Id | None, Field(description="The room of message_ids, by id or name.")], None),
+        "room_id": (Annotated[Id | None, Field(description="The room of message_ids.")], None),
         "message_ids": (
             Annotated[list[Id], Field(max_length=MOST_SOURCES, description="The messages that say so.")],
             [],
@@ -159,7 +159,7 @@ class SearchMessages(Arguments):
     """The search."""
 
     query: Query
-    room_id: Id | None = Field(None, description="Its id or name; by default all rooms.")
+    room_id: Id | None = Field(None, description="Id or name; by default all rooms.")
     limit: int = Field(5, ge=1, le=MAX_FOUND)
 
 
@@ -239,7 +239,7 @@ class MemoryPrompt(Arguments):
 class RoomContext(Arguments):
     """The message to answer."""
 
-    room_id: Id = Field(description="Its id or name.")
+    room_id: Id
     message_id: Id | None = Field(None, description="By default the newest message that a user wrote.")
     max_messages: int = Field(20, ge=1, le=MAX_MESSAGES)
     max_tokens: int | None = Field(
@@ -251,7 +251,7 @@ class RoomContext(Arguments):
 class RoomDigest(Arguments):
     """The room, and since when."""
 
-    room_id: Id = Field(description="Its id or name.")
+    room_id: Id
     for_user: Id | None = Field(
         None,
         description="Whose digest, by sender id or name: it begins after what they wrote or marked as read.",
