@@ -40,12 +40,14 @@ print(sum(path.stat().st_size for path in paths if path.is_file()))
 @dataclass(frozen=True)
 class Framework:
     """`package`: its distribution, `title`: its name. `extra`: True if roomlore has an extra of this name, else a
-    group of dependencies has it. The page and the module of tests are called after it."""
+    group of dependencies has it. `beside`: a group that its tests need too. The page and the module of tests are called
+    after it."""
 
     name: str
     title: str
     package: str
     extra: bool = False
+    beside: str = ""
 
     @property
     def tests(self) -> Path:
@@ -70,6 +72,7 @@ FRAMEWORKS = (
     Framework("autogen", "AutoGen", "autogen-agentchat"),
     Framework("crewai", "CrewAI", "crewai"),
     Framework("openai-protocol", "LiteLLM", "litellm"),
+    Framework("mcp", "MCP's SDK", "mcp", extra=True, beside="nodejs"),
 )
 
 
@@ -86,6 +89,7 @@ def lock(framework: Framework) -> None:
     """Ask the package index for the versions that pyproject.toml allows."""
     LOCKS.mkdir(exist_ok=True)
     wanted = ["--extra" if framework.extra else "--group", framework.name]
+    wanted += ["--group", framework.beside] if framework.beside else []
     for which in WHICH:
         resolution = ["--resolution", "lowest-direct"] if which == "lowest" else []
         asked = ["pip", "compile", "pyproject.toml", *wanted, "--group", "build", "--group", "frameworks"]
@@ -131,7 +135,8 @@ def table(megabytes: dict[str, int]) -> str:
 
 def page() -> None:
     """Write the table into the page, with the weights of the environments in .frameworks/."""
-    asked = ["pip", "compile", "pyproject.toml", "--group", "build", "--group", "frameworks", *_COMPILE]
+    beside = [part for one in FRAMEWORKS if one.beside for part in ("--group", one.beside)]
+    asked = ["pip", "compile", "pyproject.toml", "--group", "build", "--group", "frameworks", *beside, *_COMPILE]
     done = subprocess.run([str(_UV), *asked], cwd=ROOT, capture_output=True, text=True, check=True)
     own = set(_names(done.stdout))
     megabytes = {one.name: round(_bytes(one, own) / 1e6) for one in FRAMEWORKS}
