@@ -95,7 +95,7 @@ async def test_a_message_said_last_month_is_found_in_two_clicks(asked, text):
         ("zh-CN", "记忆", "撤销这次演化", "撤销", "已撤销这次演化。"),
     ],
 )
-async def test_an_evolution_is_reverted_in_three_clicks_and_a_confirmation(
+async def test_an_evolution_is_reverted_in_three_clicks_with_the_confirmation(
     scripted, language, memory, revert, do, done
 ):
     async with (
@@ -109,12 +109,11 @@ async def test_an_evolution_is_reverted_in_three_clicks_and_a_confirmation(
         assert made.changes
         await page.goto(f"{address}/console")
         hand = Hand(page)
-        await hand.click(memory, exact=True)
-        await hand.click("group:rowers", inside="main")
+        await hand.click(f"{memory} rowers", inside="main")
         await hand.click(revert)
-        assert hand.clicks == 3
-        await page.get_by_role("button", name=do, exact=True).click()
+        await hand.click(do, role="button", exact=True)
         await page.get_by_text(done).wait_for()
+        assert hand.clicks == 3
         assert await lore.memories.page("group:rowers") == []
 
 

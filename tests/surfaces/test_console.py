@@ -68,7 +68,7 @@ def test_every_key_of_a_template_is_there_and_every_key_is_used():
     code = "".join(one.read_text("utf-8") for one in PACKAGE.iterdir() if one.name.endswith(".py"))
     used = set(re.findall(r"""t\(["']([\w.]+)["'][,)]""", "".join(TEMPLATES.values())))
     begun = set(re.findall(r"""t\(["']([\w.]+\.)["'] ~""", "".join(TEMPLATES.values())))
-    begun |= {"ago.", "left.", "place.", "reason.", "strategy.", "outcome."}
+    begun |= {"ago.", "left.", "place.", "reason.", "strategy.", "outcome.", "failure.", "span."}
     assert used - known == set()
     used |= {f"{key}.one" for key in used}
     assert {key for key in known - used if not key.startswith(tuple(begun))} == set()
@@ -76,6 +76,8 @@ def test_every_key_of_a_template_is_there_and_every_key_is_used():
     assert 'f"left.' in code
     assert 'f"place.' in code
     assert 'f"outcome.' in code
+    assert 'f"failure.' in code
+    assert 'f"span.' in code
     assert 'f"strategy.' in code
     assert 'f"reason.' in code
 

@@ -2,16 +2,18 @@
 
 import asyncio
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from console_rig import page
 
 from roomlore import Message
+from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source
 from roomlore.surfaces.console.frame import marked, tongue
-from roomlore.surfaces.console.health import outcome
-from roomlore.surfaces.console.shell import reasons
+from roomlore.surfaces.console.health import failure, outcome
+from roomlore.surfaces.console.shell import reasons, span
 from roomlore.surfaces.http import app as served
 from roomlore.surfaces.http.app import beside
 from roomlore.testing import START
@@ -77,9 +79,62 @@ async def test_a_search_says_in_words_why_and_marks_what_was_asked_for(http, lor
 
 
 def test_reasons_begin_with_the_strongest():
-    assert reasons({"words": 0.3, "time": 1.0, "meaning": 0.04}) == ["time", "words"]
-    assert reasons({"words": 0.8, "neighbours": 0.1}) == ["words", "neighbours"]
-    assert reasons({}) == []
+    may = TimeSpan(
+        start=datetime(2026, 5, 1, tzinfo=UTC), end=datetime(2026, 6, 1, tzinfo=UTC), text="in May", position=(0, 6)
+    )
+    at = datetime(2026, 5, 20, tzinfo=UTC)
+    assert reasons({"words": 0.3, "time": 1.0, "meaning": 0.04}, at, [may]) == ["time", "words"]
+    assert reasons({"words": 0.3, "time": 0.6}, may.end, [may]) == ["words"], "near the time is not at the time"
+    assert reasons({"words": 0.8, "neighbours": 0.1}, at, []) == ["words", "neighbours"]
+    assert reasons({}, at, []) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "told"),
+    [
+        (datetime(2026, 4, 30, 22, tzinfo=UTC), datetime(2026, 5, 31, 22, tzinfo=UTC), "2026-05-01 to 2026-05-31"),
+        (datetime(2026, 4, 30, 22, tzinfo=UTC), datetime(2026, 5, 1, 22, tzinfo=UTC), "2026-05-01"),
+        (
+            datetime(2026, 5, 1, 6, tzinfo=UTC),
+            datetime(2026, 5, 1, 10, tzinfo=UTC),
+            "2026-05-01 08:00 to 2026-05-01 12:00",
+        ),
+        (FAR_PAST, datetime(2026, 4, 30, 22, tzinfo=UTC), "up to 2026-04-30"),
+    ],
+)
+def test_a_search_says_what_it_took_a_time_for(start, end, told):
+    zone = ZoneInfo("Europe/Madrid")
+    assert span(TimeSpan(start=start, end=end, text="then", position=(0, 4)), zone, tongue("en")) == f"“then” is {told}"
+
+
+@both
+async def test_a_search_shows_the_time_it_understood_and_marks_no_stop_words(http, lore, language):
+    await lore.messages.add([Message(id="m1", room_id="tea", sender_id="ann", text="Who took the umbrella?")])
+    shown = (await page(http, "/console/search?q=the+umbrella+yesterday", language=language)).partition("s-messages")[2]
+    assert "“yesterday”" in shown
+    assert "the <mark>umbrella</mark>" in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("Every provider of the model 'tiny' failed just now and is left alone for a while; try again later.", "tiny"),
+        ("No provider of the model 'tiny' can be asked: give one a key, or ask for the mode 'offline'.", "tiny"),
+        ("The provider local cannot be reached: check its base_url and the network.", "local"),
+    ],
+)
+def test_why_a_job_failed_is_told_in_the_language_of_the_page(error, words):
+    for language in ("en", "zh"):
+        told, understood = failure(f"ModelUnavailable: {error}", tongue(language))
+        assert understood
+        assert words in told
+        assert "ModelUnavailable" not in told
+        assert ("没" in told or "无" in told) == (language == "zh")
+
+
+def test_an_unknown_failure_is_told_as_it_is_without_its_class():
+    assert failure("ValueError: bad row", tongue("zh")) == ("bad row", False)
+    assert failure("disk full: /data", tongue("en")) == ("disk full: /data", True)
 
 
 def test_what_is_marked_stays_inert():

@@ -45,6 +45,9 @@ _PHRASES = tuple(
 )
 
 
+_SHARE = re.compile(r"^[01]\.\d+$")
+
+
 def reason(one: Weighed, tongue: Tongue) -> str:
     if one.left:
         return tongue.say(f"left.{one.left}")
@@ -55,7 +58,7 @@ def reason(one: Weighed, tongue: Tongue) -> str:
 
 
 def _said(found: "re.Match[str]", tongue: Tongue, key: str) -> str:
-    values = found.groups()[1:]
+    values = [_SHARE.sub(lambda share: f"{100 * float(share[0]):.0f} %", one or "") for one in found.groups()[1:]]
     return found["lead"] + tongue.words[f"reason.{key}"].format(*values)
 
 

@@ -318,10 +318,9 @@ class Page:
         return self.names.get(f"group:{room_id}") or next(beside, room_id)
 
     def _scope_called(self, scope: str) -> str:
-        """Return the name of the room or person whose memories a scope holds, else the scope."""
+        """Return the name of the room or person whose memories a scope holds, else the id without the kind."""
         kind, _, whose = scope.partition(":")
-        name = self._called(whose) if kind == "group" else self.names.get(scope, "")
-        return name if name and name != whose else scope
+        return (self._called(whose) if kind == "group" else self.names.get(scope, "")) or whose or scope
 
     def _shared(self, token: str) -> dict[str, Any]:
         spoken = self.tongue

@@ -389,6 +389,8 @@ _OUTCOMES = tuple(
         (r"sent (\d+) messages of '(.*)'$", "sent"),
         (r"nothing new$", "nothing_new"),
         (r"(\d+) titles of '(.*)', up to message (\d+) of (\d+)$", "titles"),
+        (r"stopped after (\d+) titles of '(.*?)': ", "titles_stopped"),
+        (r"There are no new messages\.$", "no_messages"),
         (r"archived (\d+) messages; removed the raw answers of (\d+) records$", "archived"),
     )
 )
@@ -403,6 +405,29 @@ def outcome(progress: str, tongue: Tongue) -> tuple[str, bool]:
         if found := form.match(progress):
             return tongue.words[key].format(*found.groups()) + progress[found.end() :], True
     return progress, False
+
+
+_CLASS = re.compile(r"[A-Z][A-Za-z]+: (?=\S)")
+_FAILURES = tuple(
+    (re.compile(form), f"failure.{key}")
+    for form, key in (
+        (r"Every provider of the model '([^']*)' failed just now and is left alone for a while;.*", "resting"),
+        (r"No provider of the model '([^']*)' can be asked.*", "no_model"),
+        (r"The provider (\S+) cannot be reached: check its base_url and the network\.$", "unreachable"),
+    )
+)
+
+
+def failure(error: str, tongue: Tongue) -> tuple[str, bool]:
+    """Return why a job failed, without the name of the exception's class, and True if it is in the visitor's language.
+
+    What the command line can do about it is replaced by what the console can do.
+    """
+    told = _CLASS.sub("", error, count=1) if _CLASS.match(error) else error
+    for form, key in _FAILURES:
+        if found := form.match(told):
+            return tongue.words[key].format(*found.groups()), True
+    return told, tongue.language == "en"
 
 
 def format_value(value: float | None, unit: Unit) -> str:
@@ -487,6 +512,7 @@ async def listed(page: Page) -> Response:
     return page.show(
         "jobs.html",
         outcome=partial(outcome, tongue=page.tongue),
+        failure=partial(failure, tongue=page.tongue),
         kind_named=lambda kind: page.tongue.words.get(f"job.kind.{kind}", kind),
         groups=_grouped(found),
         chosen=status,

@@ -4,17 +4,22 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from zoneinfo import ZoneInfo
 
 import regex
 from starlette.responses import Response
 
 from roomlore.core.audience import ALWAYS, check_viewer
+from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.errors import RoomloreError
 from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, Speaker
 from roomlore.core.search.hits import SearchHit
+from roomlore.core.text import words as words_of
 from roomlore.ports.audience import rooms_shown
-from roomlore.surfaces.console.frame import NoViewer, Page, compile_pages
+from roomlore.surfaces.console.frame import NoViewer, Page, Tongue, clipped, clock, compile_pages
 from roomlore.wiring import Lore
 
 _BESIDE = 14
@@ -29,19 +34,22 @@ _NAMED = 50
 _LONGEST_QUERY = 400
 _MARKED = 12
 _LATIN_ENDS = 0x2FF
+_DAY = len("2024-05-01")
 _LEAST = 0.05
 """A signal below it is no reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The results of one search. `degraded`: why the messages were searched in a simpler way; '' if they were not."""
+    """The results of one search. `degraded`: why the messages were searched in a simpler way; '' if they were not.
+    `times`: the times that the query names."""
 
     rooms: Sequence[Room] = ()
     people: Sequence[Speaker] = ()
     messages: Sequence[SearchHit] = ()
     memories: Sequence[Memory] = ()
     degraded: str = ""
+    times: Sequence[TimeSpan] = ()
     problems: Sequence[str] = field(default=())
 
     @property
@@ -114,14 +122,38 @@ async def search(page: Page) -> Response:
         return page.show("search.html", query=query, found=None)
     page.need("read")
     among = await rooms_among(page)
-    words = [one for one in regex.split(r"[\s\p{P}]+", query) if len(one) > 1 or ord(one or " ") > _LATIN_ENDS]
+    parts = [one for one in regex.split(r"[\s\p{P}]+", query) if len(one) > 1 or ord(one or " ") > _LATIN_ENDS]
+    words = [one for one in parts if words_of(one)] or parts
     found = page.later(_found(page, query, among))
-    return page.show("search.html", streamed=True, query=query, found=found, words=words[:_MARKED], reasons=reasons)
+    return page.show(
+        "search.html",
+        streamed=True,
+        query=query,
+        found=found,
+        words=words[:_MARKED],
+        reasons=reasons,
+        span=partial(span, zone=page.lore.settings.search.zone, tongue=page.tongue),
+    )
 
 
-def reasons(signals: Mapping[str, float]) -> list[str]:
-    """Return why a message was found, as keys of texts, the strongest reason first."""
-    return [name for value, name in sorted((-value, name) for name, value in signals.items() if value >= _LEAST)]
+def reasons(signals: Mapping[str, float], at: datetime, times: Sequence[TimeSpan]) -> list[str]:
+    """Return why a message was found, as keys of texts, the strongest reason first. A message that is only near the
+    times of the query was not said then."""
+    then = any(one.start <= at < one.end for one in times)
+    found = sorted((-value, name) for name, value in signals.items() if value >= _LEAST)
+    return [name for _, name in found if name != "time" or then]
+
+
+def span(one: TimeSpan, zone: ZoneInfo, tongue: Tongue) -> str:
+    """Return what a time in the query was taken for: whole days by their dates, both included."""
+    start, end = (moment if moment <= FAR_PAST else moment.astimezone(zone) for moment in (one.start, one.end))
+    whole = not any((start.hour, start.minute, end.hour, end.minute))
+    last = clock(end - timedelta(days=1), zone)[:_DAY] if whole else clock(end, zone)
+    if one.start <= FAR_PAST:
+        return tongue.say("span.until", words=clipped(one.text, 40), last=last)
+    first = clock(start, zone)[:_DAY] if whole else clock(start, zone)
+    form = "day" if first == last else "days"
+    return tongue.say(f"span.{form}", words=clipped(one.text, 40), first=first, last=last)
 
 
 async def places(page: Page) -> Response:
@@ -153,7 +185,7 @@ async def _searched(page: Page, query: str, among: list[str] | None) -> Found:
         answer = await lore.messages.search(query=query, viewer=viewer, limit=_MESSAGES)
     except RoomloreError as error:
         return Found(rooms, people, (), memories, problems=(str(error),))
-    return Found(rooms, people, answer.hits, memories, answer.degraded or "")
+    return Found(rooms, people, answer.hits, memories, answer.degraded or "", answer.times)
 
 
 async def _memories(page: Page, query: str) -> Sequence[Memory]:

@@ -266,12 +266,14 @@
     close.textContent = beside.dataset.close;
     close.addEventListener("click", shut);
     beside.replaceChildren(close, section);
+    beside.removeAttribute("aria-busy");
     beside.hidden = false;
     room.classList.add("inspecting");
   }
   // A corrected link: threads and quotes follow on the page, which does not move.
   async function correct(form, button) {
     const body = new URLSearchParams(new FormData(form, button));
+    beside.setAttribute("aria-busy", "true");
     const answer = await fetch(form.action, { ...asScript, method: "POST", body });
     if (!answer.ok) { location.reload(); return; }
     put(find("#inspector", parsed(await answer.text())));
