@@ -78,6 +78,17 @@ def test_import_into_a_room_of_ones_choice(run):
     assert [room["room_id"] for room in json.loads(run("rooms", "--json").stdout)] == ["mine"]
 
 
+def test_import_into_a_room_by_its_name(run):
+    """A regression: a second room was made, whose id was the name of the first."""
+    Path("a.jsonl").write_text(json.dumps(said("1", "r1", "ann", 1, "hello")), "utf-8")
+    Path("b.jsonl").write_text(json.dumps(said("2", "elsewhere", "ben", 2, "hi")), "utf-8")
+    run("import", "a.jsonl")
+    run("rename", "r1", "Crew")
+    run("import", "b.jsonl", "--room", "Crew")
+    assert [room["messages"] for room in json.loads(run("rooms", "--json").stdout)] == [2]
+    assert "r1" in run("eval", "Crew").stdout
+
+
 def test_export_gives_back_what_was_imported(chat):
     exported = lines(chat("export"))
     assert [(row["id"], row["text"]) for row in exported] == [

@@ -51,6 +51,13 @@ def test_adding_says_when_a_fact_ends_and_if_it_has_ended():
     assert "In Rome" in run("facts", "list", ANNA, "--status", "ended").stdout
 
 
+def test_a_fact_about_a_group_that_does_not_exist_says_so():
+    told = run("facts", "add", "group:nosuch", "They meet on Fridays", "--id", "f9").stderr
+    assert "There is no room nosuch yet" in told
+    assert "roomlore facts delete f9" in told
+    assert "There is no room" not in run("facts", "add", ANNA, "Likes tea").stderr
+
+
 def test_deleting_asks_first():
     fact = asked("add", ANNA, "Likes tea", "--id", "f1")["memory_id"]
     assert fact == "f1"

@@ -14,9 +14,9 @@ from roomlore.importers.json_stream import (
     Facts,
     Layout,
     Member,
-    lines_or_document,
     read_json_lines,
     read_members,
+    sniff_objects,
 )
 from roomlore.importers.shapes import RECALL_NOTICE, first_name, id_at, kept, labelled, name, named, obj, words
 
@@ -40,7 +40,15 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
     A recalled message is empty and marked as such. What is no text and has no content becomes a short label.
     """
-    yield from lines_or_document(source, options, resume_from, _from_lines, _from_document)
+    lines = resume_from["lines"] if resume_from else _is_lines(source)
+    for item in (_from_lines if lines else _from_document)(source, options, resume_from):
+        yield replace(item, position={**item.position, "lines": lines})
+
+
+def _is_lines(source: Source) -> bool:
+    """Return True for JSON lines; a document may be written on one line too."""
+    found = sniff_objects(source)
+    return found is not None and not any(isinstance(one.get("messages"), list) for one in found[:1])
 
 
 def _from_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:

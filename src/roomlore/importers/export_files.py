@@ -279,17 +279,20 @@ def _size_in_zip(path: Path, member: str) -> int:
 
 
 def guess_encoding(sample: bytes) -> str:
-    """Return utf-8 unless most of what is not ASCII contradicts it; then gb18030 if it looks Chinese, else cp1252."""
+    """Return utf-8 if nearly all of what is not ASCII is, else gb18030 if it looks Chinese, else utf-8 if half of it
+    is, else cp1252.
+
+    Half of the pairs of a short Chinese text in GB18030 may be UTF-8 by chance."""
     high = len(_HIGH.findall(sample))
     if not high:
         return "utf-8"
     as_utf8 = sum(map(len, _UTF8_SEQUENCE.findall(sample)))
-    if as_utf8 * 2 >= high:
+    if as_utf8 >= 0.9 * high:
         return "utf-8"
     pairs = _GB_PAIR.findall(sample)
     frequent = sum(1 for pair in pairs if _GB_FREQUENT.fullmatch(pair))
     chinese = len(pairs) * 2 >= 0.7 * high and frequent >= 0.7 * len(pairs)
-    return "gb18030" if chinese else "cp1252"
+    return "gb18030" if chinese else "utf-8" if as_utf8 * 2 >= high else "cp1252"
 
 
 def _is_wide(head: bytes) -> bool:

@@ -323,9 +323,16 @@ def _detected(source: Source) -> str:
     if packed:
         source = in_folder(path, _ANY) if path.is_dir() else in_zip(path, _ANY)
     found = _told_by_looking(source)
+    if found is None and _is_blank(source):
+        raise InvalidInput(f"{source.path} is empty: export the chat again, or give another file")
     if found is None:
         raise InvalidInput(f"{path} is in no format that can be told by looking: name one of {', '.join(FORMATS)}")
     return found
+
+
+def _is_blank(source: Source) -> bool:
+    with source.open() as file:
+        return not file.read(_HEAD).strip(b"\xef\xbb\xbf\0 \t\r\n")
 
 
 def _told_by_looking(source: Source) -> str | None:

@@ -215,6 +215,8 @@ def _text(segments: Iterable[tuple[str, dict[str, Any]]], depth: int) -> str:
         piece = _shown(kind, data, depth)
         if mentioned and kind != "at" and piece[:1].strip():
             pieces.append(" ")
+        if kind in ("forward", "node") and pieces:
+            pieces.append("\n")
         pieces.append(piece)
         mentioned = kind == "at" or (mentioned and not piece)
     return "".join(pieces)
@@ -275,7 +277,7 @@ def _line(node: dict[str, Any], depth: int) -> str:
         said.get("uin"),
     )
     text = _text(_segments(said.get("message", said.get("content"))), depth).strip()
-    return f"{who}: {text}" if text else ""
+    return f"{who}: {text}".replace("\n", "\n  ") if text else ""
 
 
 def _mentioned(data: dict[str, Any]) -> str:

@@ -251,7 +251,8 @@ def _room_facts(facts: Facts) -> RoomFacts | None:
 
 
 def _text(content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -> str:
-    """Return the text without the mark of a reply, forwarded conversations line by line, and cards by their title."""
+    """Return the text without the mark of a reply, forwarded conversations line by line, and cards by their title. A
+    message that the export gives no text has a short one for each of its elements."""
     text = words(content.get("text")).replace(_REPLY_MARK, "", 1).strip()
     for kind, data in elements:
         if kind == "forward":
@@ -260,7 +261,22 @@ def _text(content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -
             text = text.replace("[JSON消息]", f"[卡片] {title.strip('[]')}", 1)
         if kind == "markdown" and (written := words(data.get("content"))):
             text = text.replace("[Markdown消息]", written, 1)
-    return text
+    return text or "".join(_element(kind, data) for kind, data in elements).strip()
+
+
+_ELEMENTS = {
+    "image": "图片", "audio": "语音", "video": "视频", "file": "文件", "face": "表情", "market_face": "表情",
+    "location": "位置", "json": "卡片", "markdown": "",
+}  # fmt: skip
+
+
+def _element(kind: str, data: dict[str, Any]) -> str:
+    if kind in ("text", "reply", "system", ""):
+        return words(data.get("text")) or words(data.get("summary"))
+    if kind == "at":
+        return f"@{words(data.get('name')).removeprefix('@')} "
+    said = first_name(data.get("name"), data.get("filename"), data.get("title")).strip("[]/")
+    return f"[{joined((_ELEMENTS.get(kind, kind), said))}]"
 
 
 def _forwarded(data: dict[str, Any], depth: int) -> str:
@@ -276,8 +292,11 @@ def _line(message: dict[str, Any], depth: int) -> str:
     nested = next(
         (obj(one.get("data")) for one in objects(content.get("elements")) if one.get("type") == "forward"), None
     )
-    text = _forwarded(nested, depth + 1) if nested else words(content.get("text")).replace(_REPLY_MARK, "", 1).strip()
-    who = _shown_name(obj(message.get("sender")), obj(message.get("rawMessage")))
+    if nested or message.get("messages"):
+        text = _forwarded(nested or message, depth + 1).replace("\n", "\n  ")
+    else:
+        text = first_name(content.get("text"), message.get("content")).replace(_REPLY_MARK, "", 1).strip()
+    who = _shown_name(obj(message.get("sender")), obj(message.get("rawMessage"))) or name(message.get("senderName"))
     return f"{who}: {text}" if who else text
 
 
@@ -309,7 +328,7 @@ def _metadata(
     )
 
 
-_STAMP = re.compile(r"(?P<at>\d{4}-\d{2}-\d{2} \d{1,2}:\d{2}:\d{2}) (?P<who>\S[^\n]{0,300})")
+_STAMP = re.compile(r"(?P<at>\d{4}-\d{2}-\d{2} \d{1,2}:\d{2}:\d{2}) (?P<who>(?:\S[^\n]{0,300})?)")
 _PERSON = re.compile(r"(?P<name>[^\n]*?)(?:\((?P<number>[^()\n]{1,100})\)|<(?P<mail>[^<>\n]{1,200})>)")
 _TITLES = re.compile(r"(?:【[^】\n]{0,60}】\s*)+")
 _CHAT_LINE = re.compile(r"消息对象[:：]\s*(?P<name>[^\n]+?)\s*")
@@ -422,7 +441,7 @@ def _person(who: str) -> tuple[str, str]:
     found = _PERSON.fullmatch(who)
     shown = _TITLES.sub("", found["name"] if found else who, count=1).strip()
     person = (found["number"] or found["mail"]) if found else shown
-    return person or who.strip(), shown or person
+    return person or who.strip() or "unknown", shown or person
 
 
 def _without_quote(lines: list[str]) -> tuple[list[str], dict[str, Any]]:

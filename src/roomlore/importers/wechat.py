@@ -53,6 +53,7 @@ _WEFLOW_LABELS = {
     "名片消息": "名片", "卡片式链接": "链接", "图文消息": "链接", "位置消息": "位置", "红包卡片": "红包",
     "转账卡片": "转账", "小程序分享": "小程序", "视频号直播卡片": "视频号直播", "聊天记录合并转发": "聊天记录",
 }  # fmt: skip
+_WEFLOW_PLAIN = ("文本消息", "引用消息", "系统消息", "其他消息")
 
 _CHATLOG = Layout(
     streams=lambda path: path == (),
@@ -190,6 +191,7 @@ def _of_weflow(member: Member, source: Source, options: Options) -> Item:
     system = kind == SYSTEM_SENDER or (said.get("isSend", 0) is None and RECALL_NOTICE.fullmatch(text) is not None)
     room = facts.get("wxid") or facts.get("accountId") or source.stem
     label = _WEFLOW_LABELS.get(kind)
+    shown = label or (kind.removesuffix("消息") if kind not in _WEFLOW_PLAIN else "")
     message = Message(
         id=first_name(*(one for key in ("platformMessageId", "localId") if (one := said.get(key))))
         or id_at(facts, moment, sender, text),
@@ -197,7 +199,7 @@ def _of_weflow(member: Member, source: Source, options: Options) -> Item:
         sender_id="system" if system else sender or "unknown",
         sender_name="" if system else name(said.get("senderDisplayName")),
         role=Role.SYSTEM if system else Role.USER,
-        text=text or (f"[{label}]" if label else ""),
+        text=text or (f"[{shown}]" if shown else ""),
         sent_at=moment,
         reply_to=name(said.get("replyToMessageId")) or None,
         metadata=kept({"type": label, "quoted": _quoted(said), "attachments": labelled(label)}),
@@ -351,10 +353,10 @@ def _memotrace(row: Row, facts: dict[str, Any], source: Source, options: Options
 
 def _dump(row: Row, facts: dict[str, Any], source: Source, options: Options) -> Message | None:
     moment, sender = local_time(row["CreateTime"], options.timezone), row["talker"]
-    if moment is None or not sender:
-        return None
     kind, room = row["type_name"], row.get("room_name", "")
     system = kind in _SYSTEM_TYPES or RECALL_NOTICE.fullmatch(row["msg"]) is not None
+    if moment is None or not (sender or system):
+        return None
     label = "" if kind in _DUMP_LABELS else kind
     return Message(
         id=row["MsgSvrID"] if row["MsgSvrID"] not in ("", "0") else id_at(facts, moment, sender, row["msg"]),

@@ -28,7 +28,7 @@ from roomlore.core.models import CorrectionKind
 from roomlore.core.records import CorrectedLink, ImportReport, to_line
 from roomlore.importers import FORMATS
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.frame import frame_of, room_to_write
 from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -230,7 +230,9 @@ def import_(
         str | None,
         typer.Option("--format", help=f"One of {', '.join(FORMATS)}; found out by looking otherwise."),
     ] = None,
-    room: Annotated[str | None, typer.Option(help="Put everything into this room.")] = None,
+    room: Annotated[
+        str | None, typer.Option(help="Put everything into the room with this id or name, or into a new one.")
+    ] = None,
     timezone: Annotated[
         str | None,
         typer.Option(help="Of exports with local times, such as `Asia/Shanghai`; else the setting `time_zone`."),
@@ -262,7 +264,7 @@ def import_(
             report = await lore.imports.run(
                 paths,
                 format=form,
-                room_id=room,
+                room_id=await room_to_write(lore, room),
                 timezone=timezone,
                 day=day,
                 resume=resume,

@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of, scope_named
+from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing, scope_named
 from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -65,10 +65,11 @@ def add(
 ) -> None:
     """Add a fact. A fact in the same words is not added again."""
 
-    async def work(lore: Lore) -> tuple[Remembered, ZoneInfo, bool]:
+    async def work(lore: Lore) -> tuple[Remembered, ZoneInfo, bool, str | None]:
+        about, missing = await scope_and_missing(lore, scope)
         begins, ends = _span(lore, valid_from, valid_until)
         new = NewMemory(
-            scope=await scope_named(lore, scope),
+            scope=about,
             statement=text,
             confidence=confidence,
             category=category,
@@ -81,9 +82,9 @@ def add(
         )
         (done,) = await lore.memories.add_all([new])
         until = done.memory.valid_until
-        return done, lore.settings.search.zone, until is not None and until <= lore.now()
+        return done, lore.settings.search.zone, until is not None and until <= lore.now(), missing
 
-    done, zone, over = frame_of(ctx).run(work, creates=True)
+    done, zone, over, missing = frame_of(ctx).run(work, creates=True)
     if as_json:
         show.as_json({**to_jsonable(done.memory), "outcome": done.outcome})
     else:
@@ -93,6 +94,9 @@ def add(
         typer.echo(say(begun, memory=known, said=said))
         if over:
             typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
+    if missing is not None:
+        told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
+        typer.echo(say(told, room=show.inert(missing), fact=show.inert(done.memory.memory_id)), err=True)
 
 
 @app.command("list")

@@ -64,6 +64,7 @@ class Frame:
         from roomlore.wiring import open_lore
 
         settings = self.settings(**arguments)
+        _say_warnings_alone(settings)
         if not creates:
             _check_there(settings)
 
@@ -84,6 +85,14 @@ class Frame:
 
         with open_sync(settings=self.settings(**arguments), tenant=self.tenant) as lore:
             yield lore
+
+
+def _say_warnings_alone(settings: Settings) -> None:
+    """Leave lines of the level info out of the log: a command prints its result. `log_level: debug` shows all."""
+    from roomlore.surfaces import logs
+
+    if settings.server.log_level == "info":
+        logs.configure(form=settings.server.log_format, level="warning")
 
 
 def _place(settings: Settings) -> str:
@@ -154,13 +163,22 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
 async def scope_named(lore: Lore, given: str) -> str:
     """Return a scope such as group:Crew with the room's id in place of its name; any other text stays as it is. Raise
     `InvalidInput` if several rooms have the name."""
+    return (await scope_and_missing(lore, given))[0]
+
+
+async def scope_and_missing(lore: Lore, given: str) -> tuple[str, str | None]:
+    """Return a scope as `scope_named` does, and the room if there is none such."""
     kind, _, room = given.partition(":")
     if kind != "group" or not room:
-        return given
-    try:
-        return f"group:{await lore.rooms.named(room)}"
-    except NotFound:
-        return given
+        return given, None
+    known, missing = await with_id(lore, f"room:{room}")
+    return f"group:{known.removeprefix('room:')}", missing
+
+
+async def room_to_write(lore: Lore, given: str | None) -> str | None:
+    """Return the id of the room with this id or name, or the text itself as the id of a new room. Raise
+    `InvalidInput` if several rooms have the name."""
+    return None if given is None else (await with_id(lore, f"room:{given}"))[0].removeprefix("room:")
 
 
 async def viewer_of(lore: Lore, given: str | None) -> str | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     ctx: typer.Context,
-    rooms: Annotated[list[str] | None, typer.Argument(help="The ids of the rooms; by default all.")] = None,
+    rooms: Annotated[list[str] | None, typer.Argument(help="The rooms, by id or name; by default all.")] = None,
     questions: Annotated[
         Path | None,
         typer.Option(
@@ -66,7 +66,8 @@ def evaluate(
     hidden = None if forbidden is None else _rows(forbidden)
 
     async def work(lore: Lore) -> Evaluation:
-        return await lore.evaluation.run(rooms or None, questions=asked, forbidden=hidden, sample=sample, seed=seed)
+        chosen = [await lore.rooms.named(room) for room in rooms or ()]
+        return await lore.evaluation.run(chosen or None, questions=asked, forbidden=hidden, sample=sample, seed=seed)
 
     found = frame_of(ctx).run(work)
     if report is not None:

@@ -1,0 +1,216 @@
+"""Chinese exports as people have them: short files in GBK, one line for a whole document, names that are missing, kinds
+of messages that nobody knows, forwarded chats inside each other, quotes of messages outside of the file."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import catalogue
+import pytest
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Role
+from roomlore.importers import Bad, Parsed, detect, onebot_message, open_import
+
+MIDNIGHT = 1762704000
+"""2025-11-10 00:00 in Shanghai."""
+
+
+def written(tmp_path, name, content, encoding="utf-8"):
+    path = tmp_path / name
+    if not isinstance(content, str):
+        content = json.dumps(content, ensure_ascii=False)
+    path.write_bytes(content.encode(encoding))
+    return path
+
+
+def said(path):
+    return [
+        (one.sender_id, one.sender_name, one.text, one.reply_to)
+        for one in catalogue.messages(path, timezone="Asia/Shanghai")
+    ]
+
+
+def test_a_chatlab_document_on_one_line(tmp_path):
+    """A regression: the document was taken for JSON lines, and nothing was read."""
+    document = {
+        "chatlab": {"version": "0.0.2"},
+        "meta": {"name": "", "platform": "qq", "type": "group", "groupId": "555"},
+        "members": [{"platformId": "1", "accountName": "🐱", "groupNickname": ""}],
+        "messages": [
+            {"sender": "1", "accountName": "🐱", "timestamp": MIDNIGHT, "type": 0, "content": "零点"},
+            {"sender": "2", "accountName": "乙", "groupNickname": '乙,"名片"', "timestamp": MIDNIGHT, "type": 25,
+             "content": "同意", "replyToMessageId": "outside"},
+            {"sender": "1", "accountName": "🐱", "timestamp": MIDNIGHT + 1, "type": 5, "content": None},
+        ],
+    }  # fmt: skip
+    path = written(tmp_path, "a.json", document)
+    assert said(path) == [("1", "🐱", "零点", None), ("2", '乙,"名片"', "同意", "outside"), ("1", "🐱", "[表情]", None)]
+    items = catalogue.items(path)
+    assert {item.message.room_id for item in items} == {"555"}
+    assert catalogue.items(path, resume_from=items[0].position) == items[1:]
+
+
+def test_chatlab_lines_with_comments_a_mark_and_line_ends_of_windows(tmp_path):
+    head = {
+        "_type": "header",
+        "chatlab": {"version": "0.0.2"},
+        "meta": {"name": "猫", "platform": "qq", "type": "group"},
+    }
+    line = {
+        "_type": "message",
+        "sender": "1",
+        "accountName": "🐱",
+        "timestamp": MIDNIGHT,
+        "type": 0,
+        "content": "一\n二",
+    }
+    rows = ["# comment", json.dumps(head), "", json.dumps(line), json.dumps({"_type": "other"})]
+    items = catalogue.items(written(tmp_path, "a.jsonl", "\r\n".join(rows) + "\r\n", "utf-8-sig"))
+    assert [type(item) for item in items] == [Parsed, Bad]
+    assert items[0].message.text == "一\n二"
+    assert items[0].message.sent_at == datetime(2025, 11, 9, 16, tzinfo=UTC)
+
+
+TABLE = "Time,SenderName,Sender,TalkerName,Talker,Content\n"
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "gb18030", "utf-8", "utf-8-sig"])
+def test_a_short_table_in_each_encoding(tmp_path, encoding):
+    """A regression: half of the pairs of a short text in GBK are UTF-8 by chance, and it was read as that."""
+    rows = TABLE + "2025-11-10 00:00:00,小猫,wxid_1,读书群,9@chatroom,零点了各位\n"
+    rows += '2025-11-10 23:59:59,"小狗,""汪""",wxid_2,读书群,9@chatroom,"晚安,\n明天见"\n'
+    path = written(tmp_path, "a.csv", rows, encoding)
+    assert said(path) == [
+        ("wxid_1", "小猫", "零点了各位", None),
+        ("wxid_2", '小狗,"汪"', "晚安,\n明天见", None),
+    ]
+
+
+def test_a_short_text_of_memotrace_in_gbk(tmp_path):
+    text = "2025-11-09 23:59:59 小猫\n晚安各位朋友\n\n2025-11-10 00:00:00 小狗\n新的一天开始了\n\n"
+    assert said(written(tmp_path, "a.txt", text, "gbk")) == [
+        ("小猫", "小猫", "晚安各位朋友", None),
+        ("小狗", "小狗", "新的一天开始了", None),
+    ]
+
+
+@pytest.mark.parametrize("text", ["Привет, как дела", "déjà vu, garçon été", "爬山去吧各位"])
+def test_a_utf8_text_with_one_broken_byte_stays_utf8(tmp_path, text):
+    good = f"[21:14] <a> {text}\n".encode()
+    path = tmp_path / "a.log"
+    path.write_bytes(good * 4 + b"[21:15] <a> \xe5x\n")
+    assert catalogue.messages(path)[0].text == text
+
+
+def test_qqs_text_with_a_person_without_a_name(tmp_path):
+    """A regression: the line became part of the message of the person before."""
+    text = (
+        "消息记录（此消息记录为文本格式，不支持重新导入）\n消息对象:\n\n"
+        "2025-11-10 0:00:00 【群主】🐱(喵)(10001)\n零点\n\n"
+        "2025-11-10 00:00:01 小狗<dog@qq.com>\n2025-11-10 说的不是消息头\n\n2025-11-10 00:00:02 \n没有名字\n"
+    )
+    assert said(written(tmp_path, "a.txt", text)) == [
+        ("10001", "🐱(喵)", "零点", None),
+        ("dog@qq.com", "小狗", "2025-11-10 说的不是消息头", None),
+        ("unknown", "", "没有名字", None),
+    ]
+
+
+def of_exporter(number, elements, text="", **more):
+    content = {"text": text, "elements": elements, "resources": [], "mentions": []}
+    sender = {"uid": "u_1", "uin": "10001", "name": "群主"}
+    return {"messageId": str(number), "timestamp": MIDNIGHT * 1000, "sender": sender, "content": content, **more}
+
+
+def test_elements_without_a_text_in_an_export_of_qqchatexporter(tmp_path):
+    nested = {"senderName": "戊", "messages": [{"senderName": "己", "content": "里面"}]}
+    forward = {"title": "群聊的聊天记录", "messages": [{"senderName": "丁", "content": "一"}, nested]}
+    document = {
+        "metadata": {"name": "QQChatExporter V5", "version": "5.2"},
+        "chatInfo": {"name": "", "type": "group", "peerUin": "556"},
+        "messages": [
+            of_exporter(1, [{"type": "market_face", "data": {"name": "[抱抱]"}}]),
+            of_exporter(2, [{"type": "hologram", "data": {"x": 1}}]),
+            of_exporter(3, [{"type": "forward", "data": forward}], "[转发消息]"),
+            of_exporter(4, [{"type": "reply", "data": {"referencedMessageId": "77"}}], "[回复消息]好"),
+            of_exporter(5, [], "秘密", isRecalled=True),
+        ],
+    }
+    found = catalogue.messages(written(tmp_path, "group.json", document))
+    assert [one.text for one in found] == [
+        "[表情 抱抱]",
+        "[hologram]",
+        "[合并转发] 群聊的聊天记录\n丁: 一\n戊: [合并转发]\n  己: 里面",
+        "好",
+        "",
+    ]
+    assert found[3].reply_to == "77"
+
+
+def test_forwarded_chats_inside_each_other_of_onebot():
+    inner = {"type": "forward", "data": {"content": [{"type": "node", "data": {"nickname": "戊", "content": "里"}}]}}
+    node = {"type": "node", "data": {"nickname": "丁", "content": [{"type": "text", "data": {"text": "外"}}, inner]}}
+    event = {
+        "post_type": "message", "message_type": "group", "message_id": -101, "group_id": 7, "user_id": 8,
+        "time": MIDNIGHT,
+        "message": [{"type": "forward", "data": {"content": [node]}}], "sender": {"card": "", "nickname": "🐱"},
+    }  # fmt: skip
+    message = onebot_message(event)
+    assert message.text == "[合并转发]\n丁: 外\n  [合并转发]\n  戊: 里"
+    assert (message.id, message.sender_name) == ("-101", "🐱")
+
+
+def test_kinds_that_weflow_does_not_say_more_of(tmp_path):
+    def row(number, kind, **more):
+        base = {"localId": number, "createTime": MIDNIGHT, "type": kind, "content": None, "isSend": 0}
+        return {**base, "senderUsername": "wxid_1", "senderDisplayName": "🐱", **more}
+
+    rows = [row(1, "通话消息"), row(2, "文本消息"), row(3, "引用消息", content="我也", replyToMessageId="outside")]
+    document = {"weflow": {"version": "1"}, "session": {"wxid": "9@chatroom", "type": "群聊"}, "messages": rows}
+    found = said(written(tmp_path, "a.json", document))
+    assert [(text, reply) for _, _, text, reply in found] == [("[通话]", None), ("", None), ("我也", "outside")]
+
+
+def test_a_line_of_the_system_in_a_table_of_pywxdump(tmp_path):
+    """A regression: it was reported as a row without a sender."""
+    rows = (
+        "id,MsgSvrID,type_name,is_sender,talker,room_name,msg,src,CreateTime\r\n"
+        "1,111,系统通知,0,,9@chatroom,乙撤回了一条消息,,2025-11-10 00:00:00\r\n"
+    )
+    (message,) = catalogue.messages(written(tmp_path, "a.csv", rows), timezone="Asia/Shanghai")
+    assert (message.role, message.sender_id, message.sent_at) == (
+        Role.SYSTEM,
+        "system",
+        datetime.fromtimestamp(MIDNIGHT, UTC),
+    )
+
+
+def test_a_quote_of_chatlog_finds_its_message_by_sender_and_second(tmp_path):
+    def row(second, sender, kind=1, **more):
+        at = (datetime(2025, 11, 10, tzinfo=UTC) + timedelta(seconds=second)).isoformat()
+        return {"seq": second, "time": at, "talker": "9@chatroom", "talkerName": "", "isChatRoom": True,
+                "sender": sender, "senderName": sender, "type": kind, "content": "x", **more}  # fmt: skip
+
+    def quote(second, sender):
+        return {"refer": {"sender": sender, "time": row(second, sender)["time"]}}
+
+    rows = [row(0, "a"), row(1, "b", 49, subType=57, contents=quote(0, "a")), row(2, "b", 49, contents=quote(-9, "z"))]
+    first, second, third = catalogue.messages(written(tmp_path, "a.json", rows))
+    assert second.reply_to == first.id
+    assert third.reply_to not in (None, first.id, second.id)
+
+
+def test_a_recall_of_wecom_for_a_message_that_was_never_seen(tmp_path):
+    recall = {"msgid": "w2", "action": "recall", "from": "li", "tolist": ["a"], "roomid": "wr1",
+              "msgtime": MIDNIGHT * 1000, "msgtype": "revoke", "revoke": {"pre_msgid": "never"}}  # fmt: skip
+    (item,) = catalogue.items(written(tmp_path, "a.jsonl", json.dumps(recall) + "\r\n", "utf-8-sig"))
+    assert (item.deletes, item.message.role) == ("never", Role.SYSTEM)
+
+
+@pytest.mark.parametrize("content", ["", "\ufeff", " \r\n\n"])
+def test_an_empty_file_is_called_empty(tmp_path, content):
+    path = written(tmp_path, "a.json", content)
+    with pytest.raises(InvalidInput, match="is empty: export the chat again"):
+        open_import(path)
+    with pytest.raises(InvalidInput, match="is empty"):
+        detect(path)
