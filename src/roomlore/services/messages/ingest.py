@@ -35,6 +35,10 @@ _BRIEF = 8
 """The most messages of a batch that may share its transaction with others."""
 _ROOMS_AT_ONCE = 16
 """The rooms of a batch that are processed at a time: linking needs a megabyte or more for each."""
+_SHARED = 10_000
+"""The most rooms that are known to be written to by other processes."""
+_STAYS_SHARED = 8
+"""Writes without another's between them after which a room counts as written to by this process alone."""
 _FOLLOWED = 64
 """The most messages of others that a cached state takes in; after more, the room is read again."""
 Batches = Mapping[str, Sequence[Message]]
@@ -118,6 +122,7 @@ class RoomCache:
         self._bytes = 0
         self._telemetry = telemetry
         self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
+        self._shared: dict[_Key, int] = {}
         self._turns: dict[_Key, deque[asyncio.Future[None]]] = {}
 
     def hold(self) -> Held:
@@ -170,9 +175,26 @@ class RoomCache:
         self._bytes -= size
         return state if made == room.created_at else None
 
-    def tell(self, result: Literal["hit", "followed", "miss"]) -> None:
-        """Count what became of the state of a room: used as it was, with what others had added, or not at all."""
+    def tell(self, room: Room, result: Literal["hit", "followed", "miss"]) -> None:
+        """Note what became of the state of a room: used as it was, with what others had added, or not at all."""
         self._telemetry.count("roomlore_room_cache_total", labels={"result": result})
+        key = (room.tenant, room.room_id)
+        if result == "followed":
+            self.share(room)
+        elif result == "hit" and key in self._shared:
+            self._shared[key] -= 1
+            if not self._shared[key]:
+                del self._shared[key]
+
+    def share(self, room: Room) -> None:
+        """Note that other processes write to this room."""
+        if len(self._shared) >= _SHARED:
+            self._shared.clear()
+        self._shared[room.tenant, room.room_id] = _STAYS_SHARED
+
+    def are_shared(self, tenant: str, room_ids: Iterable[str]) -> bool:
+        """Return True if other processes wrote to one of these rooms lately."""
+        return any((tenant, room_id) in self._shared for room_id in room_ids)
 
     def keep(self, room: Room, state: RoomState) -> None:
         """Put back a state that is now of the room's revision."""
@@ -247,6 +269,8 @@ class Ingest:
         limits = await self._quotas.of(self._tenant)
         async with self._rooms.alone(self._tenant, batches):
             for _ in range(_TRIES):
+                if self._rooms.are_shared(self._tenant, batches):
+                    break
                 try:
                     return await self._try(batches, strict=strict, along=along, limits=limits)
                 except _RoomMovedError:
@@ -265,7 +289,7 @@ class Ingest:
         return self._remember(plans, states, written)
 
     async def _try_locked(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[Plan]:
-        """Plan while holding the rooms' locks: the last resort under heavy contention."""
+        """Plan while holding the rooms' locks, so that no plan is in vain if other processes write to the rooms."""
         states = self._rooms.hold()
         async with self._storage.writing() as work:
             for room_id in sorted(batches):
@@ -323,12 +347,12 @@ class Ingest:
         """Return the room's state at its revision: from the cache, with what others added since, or read again."""
         state = self._rooms.take(room)
         if state is not None and state.revision == room.revision:
-            self._rooms.tell("hit")
+            self._rooms.tell(room, "hit")
             return state
         if state is not None and await self._follow(work, room, state):
-            self._rooms.tell("followed")
+            self._rooms.tell(room, "followed")
             return state
-        self._rooms.tell("miss")
+        self._rooms.tell(room, "miss")
         return await self._read(work, room)
 
     async def _follow(self, work: UnitOfWork, room: Room, state: RoomState) -> bool:
@@ -391,6 +415,7 @@ class Ingest:
             room_id = plan.room.room_id
             locked = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
             if locked.revision != plan.room.revision:
+                self._rooms.share(plan.room)
                 raise _RoomMovedError
             linked = locked.linked.grown(self._version, newest=locked.next_arrival - 1, calibration=plan.calibration)
             written[room_id] = await work.messages.append(
