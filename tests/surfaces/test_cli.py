@@ -450,3 +450,13 @@ def test_a_variable_of_somebody_else_is_named_in_the_log(run, monkeypatch):
 def test_the_module_is_the_program():
     told = subprocess.run([sys.executable, "-m", "roomlore", "--version"], capture_output=True, text=True, check=True)
     assert told.stdout.startswith("roomlore ")
+
+
+@pytest.mark.parametrize(
+    "command", [["rooms"], ["context", "tea", "m2"], ["threads", "tea"], ["search", "tea", "black"]]
+)
+def test_times_are_those_of_the_setting_time_zone(chat, monkeypatch, command):
+    monkeypatch.setenv("MEMORY_TIME_ZONE", "Asia/Shanghai")
+    shown = chat(*command).stdout
+    assert "20:0" in shown
+    assert "12:0" not in shown

@@ -139,9 +139,10 @@ def test_the_ends_of_the_calendar_are_shown(run, monkeypatch):
         (FAR_PAST, datetime(2024, 5, 1), "UTC", "up to 2024-04-30"),
     ],
 )
-def test_a_time_is_told_in_the_days_of_its_zone(start, end, zone, told):
+def test_a_time_is_told_in_the_days_of_the_zone(monkeypatch, start, end, zone, told):
+    monkeypatch.setattr(show, "_zone", ZoneInfo(zone))
     span = TimeSpan(start=start.replace(tzinfo=UTC), end=end.replace(tzinfo=UTC), text="then", position=(0, 4))
-    assert rooms.spoken(span, ZoneInfo(zone)) == told
+    assert rooms.spoken(span) == told
 
 
 def test_a_text_an_id_and_a_name_cannot_steer_the_terminal(chat):

@@ -43,8 +43,10 @@ class Frame:
 
         from roomlore.settings import Settings
         from roomlore.surfaces import logs
+        from roomlore.surfaces.cli import show
 
         settings = Settings(self.config, database_url=self.database, **arguments)
+        show.times_in(settings.search.zone)
         logs.configure(form=settings.server.log_format, level=settings.server.log_level)
         for name in settings.ignored:
             structlog.get_logger(__name__).warning("no setting of roomlore, ignored", variable=name)

@@ -196,7 +196,7 @@ def _show(job: Job, as_json: bool) -> None:
 
 def _job_line(job: Job) -> list[str]:
     says = job.error or job.progress
-    changed = job.updated_at.strftime("%m-%d %H:%M:%S")
+    changed = show.local(job.updated_at).strftime("%m-%d %H:%M:%S")
     return [
         show.inert(job.job_id),
         show.inert(job.room_id, 40),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -135,7 +135,7 @@ def _standing(presence: Presence) -> str:
 
 
 def _time(at: datetime | None) -> str:
-    return show.clock(at.astimezone(UTC)) if at else ""
+    return show.clock(at) if at else ""
 
 
 def visible(

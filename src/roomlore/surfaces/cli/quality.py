@@ -394,7 +394,7 @@ def list_(
 def _record_line(record: ContextUsageRecord) -> list[str]:
     return [
         show.inert(record.context_id, 40),
-        f"{record.created_at:%Y-%m-%d %H:%M}",
+        show.clock(record.created_at),
         show.inert(record.room_id, 40),
         show.inert(record.trigger_message_id, 40),
         record.strategy + (say(" (degraded)") if record.degraded else ""),

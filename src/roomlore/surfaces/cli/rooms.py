@@ -409,9 +409,9 @@ def found(
     answer: SearchAnswer, out: Console, zone: ZoneInfo, headings: Mapping[tuple[str, str], Heading] | None = None
 ) -> None:
     """Print an answer for people: each message with its rank, score, reason and the query's words marked, then how the
-    search was done. Times are in the zone. `headings`: of the threads of messages, by room and message."""
+    search was done. `headings`: of the threads of messages, by room and message."""
     for rank, hit in enumerate(answer.hits, 1):
-        _hit(rank, hit, answer, out, zone, (headings or {}).get((hit.message.room_id, hit.message.id)))
+        _hit(rank, hit, answer, out, (headings or {}).get((hit.message.room_id, hit.message.id)))
     if answer.degraded:
         cause = causes(show.inert(answer.degraded))
         out.print(Text(say("degraded: {why} (`roomlore reindex --status` tells more)", why=cause), "yellow"))
@@ -426,7 +426,7 @@ def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
         shape.add_row(
             show.bar(hit.score, out),
             f"{hit.score:.2f}",
-            Text(show.clock(_in(zone, message.at))[5:], "dim"),
+            Text(show.clock(message.at)[5:], "dim"),
             Text(show.name(message), "bold"),
             _said(message, answer.query),
             Text(show.inert(message.id), "dim"),
@@ -435,20 +435,18 @@ def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
     out.print(Text(f"  {_footer(answer, zone)}", "dim"))
 
 
-def _hit(
-    rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, zone: ZoneInfo, heading: Heading | None
-) -> None:
+def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, heading: Heading | None) -> None:
     message, query = hit.message, answer.query
     head = Text.assemble(
         (f"{rank:>2}  ", "bold"),
         (f"{hit.score:.2f}  ", "green"),
-        f"{show.clock(_in(zone, message.at))}  ",
+        f"{show.clock(message.at)}  ",
         (show.name(message), "bold"),
         (f"  {show.inert(message.id, 80)}", "dim"),
         ("" if answer.room_id else f"  {say('in {room}', room=show.inert(message.room_id, 80))}", "dim"),
     )
     out.print(head)
-    around = [line for one in hit.conversation for line in _around(hit, one, query, zone)]
+    around = [line for one in hit.conversation for line in _around(hit, one, query)]
     thread = [Text(show.heading(heading), "dim")] if heading and heading.title else []
     for below in (
         *(around or [_said(hit.message, query)]),
@@ -459,12 +457,12 @@ def _hit(
     out.print()
 
 
-def _around(hit: SearchHit, message: StoredMessage, query: str, zone: ZoneInfo) -> Iterator[Text]:
+def _around(hit: SearchHit, message: StoredMessage, query: str) -> Iterator[Text]:
     """Yield the messages of the hit's conversation, the hit itself under an arrow."""
     if message.arrival == hit.message.arrival:
         yield Text.assemble("> ", _said(message, query))
     else:
-        head = f"  {show.clock(_in(zone, message.at))}  {show.name(message)}: "
+        head = f"  {show.clock(message.at)}  {show.name(message)}: "
         yield Text.assemble((head, "dim"), _said(message, query))
 
 
@@ -483,16 +481,14 @@ def _footer(answer: SearchAnswer, zone: ZoneInfo) -> str:
         "{messages} by words and meaning ({mode})" if answer.mode == "hybrid" else "{messages} by words alone ({mode})"
     )
     count = say(how, messages=show.counted(len(answer.hits), "message"), mode=answer.mode)
-    times = [
-        say("“{words}” is {span}", words=show.inert(span.text, 40), span=spoken(span, zone)) for span in answer.times
-    ]
+    times = [say("“{words}” is {span}", words=show.inert(span.text, 40), span=spoken(span)) for span in answer.times]
     where = [] if zone.key == "UTC" else [say("times of {zone}", zone=zone.key)]
     return " · ".join([count, *times, *where, f"{answer.search_ms:.1f} ms"])
 
 
-def spoken(span: TimeSpan, zone: ZoneInfo) -> str:
-    """Return a time span in days of the zone: whole days by their dates, both included."""
-    start, end = _in(zone, span.start), _in(zone, span.end)
+def spoken(span: TimeSpan) -> str:
+    """Return a time span in days: whole days by their dates, both included."""
+    start, end = show.local(span.start), show.local(span.end)
     whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
     first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (show.clock(start), show.clock(end))
     if span.start <= FAR_PAST:
@@ -500,14 +496,6 @@ def spoken(span: TimeSpan, zone: ZoneInfo) -> str:
     if not whole:
         last = last.removeprefix(f"{_day(start)} ")
     return first if first == last else say("{first} to {last}", first=first, last=last)
-
-
-def _in(zone: ZoneInfo, moment: datetime) -> datetime:
-    """Return the moment in the zone; unchanged at the calendar's ends, if the conversion is not possible."""
-    try:
-        return moment.astimezone(zone)
-    except OverflowError:
-        return moment
 
 
 def _day(moment: datetime) -> str:
@@ -590,10 +578,10 @@ def digest(
     elif as_prompt:
         typer.echo(show.inert_piece(made.to_prompt(zone=zone)))
     else:
-        _print(made, zone)
+        _print(made)
 
 
-def _print(made: Digest, zone: ZoneInfo) -> None:
+def _print(made: Digest) -> None:
     out = show.console()
     if not made.entries:
         out.print(say("Nothing new."))
@@ -603,7 +591,7 @@ def _print(made: Digest, zone: ZoneInfo) -> None:
         if entry.why != why:
             why = entry.why
             out.print(Text(say(_GROUPS[why]), "bold"))
-        for number, line in enumerate(_lines(entry, zone)):
+        for number, line in enumerate(_lines(entry)):
             out.print(Padding(line, (0, 0, 0, _INDENT if number else 2), expand=False))
     out.print(Text(_digest_footer(made), "dim"))
     if made.degraded:
@@ -611,12 +599,12 @@ def _print(made: Digest, zone: ZoneInfo) -> None:
         out.print(Text(say("Without a model: {why}", why=cause), "yellow"))
 
 
-def _lines(entry: DigestEntry, zone: ZoneInfo) -> Iterator[Text]:
+def _lines(entry: DigestEntry) -> Iterator[Text]:
     """Yield the heading of an entry, and what it cites."""
     people = show.inert(", ".join(entry.people), 60)
     state = "" if entry.state == "closed" else f" · {say(entry.state)}"
     count = show.counted(entry.messages, "message")
-    when = f"{show.clock(entry.first_at.astimezone(zone))} · {people} · {count}{state}"
+    when = f"{show.clock(entry.first_at)} · {people} · {count}{state}"
     yield Text.assemble((show.inert(entry.title, 120), "green"), (f"  {when}", "dim"))
     for line in entry.lines:
         cited = show.inert(", ".join(line.cited), 120)

@@ -7,7 +7,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
@@ -86,8 +86,26 @@ def rows(shape: Table, lines: Iterable[Sequence[str]]) -> Table:
     return shape
 
 
+_zone: tzinfo = UTC
+
+
+def times_in(zone: tzinfo) -> None:
+    """Show times in this zone from here on."""
+    global _zone
+    _zone = zone
+
+
+def local(moment: datetime) -> datetime:
+    """Return the moment in the zone in which times are shown; unchanged at the calendar's ends, if the conversion is
+    not possible."""
+    try:
+        return moment.astimezone(_zone)
+    except OverflowError:
+        return moment
+
+
 def clock(moment: datetime | None) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M") if moment else "–"
+    return local(moment).strftime("%Y-%m-%d %H:%M") if moment else "–"
 
 
 def name(message: StoredMessage) -> str:
@@ -142,7 +160,7 @@ _SIGNALS = ("reply", "user", "time", "@", "words")
 
 def _context_table(built: Context, out: Console, *, signals: bool) -> Table:
     wide = out.width >= WIDE and not signals
-    one_day = len({candidate.message.at.date() for candidate in built.messages}) == 1
+    one_day = len({local(candidate.message.at).date() for candidate in built.messages}) == 1
     shape = Table.grid(padding=(0, 1, 0, 0), expand=True)
     for column in ("sent", "bar", "score"):
         shape.add_column(column, no_wrap=True)
@@ -156,7 +174,7 @@ def _context_table(built: Context, out: Console, *, signals: bool) -> Table:
     for candidate in built.messages:
         message = candidate.message
         shape.add_row(
-            Text(message.at.strftime("%H:%M" if one_day else "%m-%d %H:%M"), "dim"),
+            Text(local(message.at).strftime("%H:%M" if one_day else "%m-%d %H:%M"), "dim"),
             bar(candidate.score, out) if candidate.signals else Text(),
             f"{candidate.score:.2f}" if candidate.signals else "",
             Text(name(message), "bold"),
