@@ -250,6 +250,7 @@ def test_forgetting_asks_first(command):
     assert "Gone of u1" in done
     assert asked("list", "user:u1") == []
     assert "Nothing of u1 is here" in run(*command, "u1", "--dry-run").stdout
+    assert run(*command, "u1").stdout.startswith("Nothing of u1 is here"), "nobody is asked about nothing"
 
 
 def test_what_holds_together_is_checked():

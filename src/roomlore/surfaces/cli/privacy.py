@@ -266,8 +266,9 @@ def forget(
         if dry_run:
             _tell(would, as_json=as_json)
             return
-        report(would, Console(stderr=True, highlight=False, markup=False))
-        typer.confirm(say("Forget {person} for good?", person=show.inert(user, 80)), abort=True, err=True)
+        if _holds_anything(would):
+            report(would, Console(stderr=True, highlight=False, markup=False))
+            typer.confirm(say("Forget {person} for good?", person=show.inert(user, 80)), abort=True, err=True)
     done = frame.run(lambda lore: lore.privacy.forget(user, same_words=same_words))
     _tell(done, as_json=as_json)
     if not done.complete:
@@ -308,7 +309,7 @@ def _tell(done: ForgetReport, *, as_json: bool) -> None:
 def report(done: ForgetReport, out: Console) -> None:
     """Print what was or would be removed, by place, and what is left, with the reason."""
     name = show.inert(done.user_id, 80)
-    if not done.places and not done.rooms_removed:
+    if not _holds_anything(done):
         out.print(say("Nothing of {person} is here.", person=name))
     else:
         out.print(Text(say("Would go of {person}:" if done.dry_run else "Gone of {person}:", person=name), "bold"))
@@ -327,6 +328,10 @@ def report(done: ForgetReport, out: Console) -> None:
     if done.checked:
         rows, tables = sum(done.checked.values()), len(done.checked)
         out.print(Text(say("Looked through {rows} rows of {tables} tables.", rows=rows, tables=tables), "dim"))
+
+
+def _holds_anything(done: ForgetReport) -> bool:
+    return bool(done.places or done.rooms_removed)
 
 
 def _memories(done: ForgetReport) -> str:
