@@ -16,6 +16,7 @@ import roomlore
 from roomlore import Message, Source
 from roomlore.core.errors import StorageDamaged
 from roomlore.core.records import from_record
+from roomlore.testing.doubles import FrozenClock
 
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
 _KILLED = """
@@ -184,6 +185,20 @@ async def test_a_file_that_was_changed_is_refused_and_nothing_is_lost(lore, tmp_
         await lore.archives.restore(room_id="team")
     assert len(await lore.archives.kept()) == 1
     assert "changed or damaged" in (await lore.archives.check())[0]
+    file.unlink()
+    assert "is not there" in (await lore.archives.check())[0]
+
+
+async def test_verify_reads_the_files_of_archives(lore, tmp_path):
+    await filled(lore)
+    await lore.archives.run(days=30)
+    assert (await lore.privacy.verify()).checked["archives"] == 1
+    (file,) = files(tmp_path)
+    file.write_bytes(file.read_bytes()[:-1])
+    (fault,) = (await lore.privacy.verify()).faults
+    assert fault.check == "archives"
+    assert fault.where == f"room team, archive {(await lore.archives.kept())[0].archive_id}"
+    assert (await lore.privacy.verify("user:ann")).sound, "a scope has no archives"
 
 
 @pytest.mark.parametrize("place", ["row", "part", "file", "erased"])
@@ -344,6 +359,33 @@ async def test_the_schedule_archives_as_durable_work(url, tmp_path):
             )
         await lore.jobs.catch_up()
         assert len(await lore.messages.page("team")) == 4
+        await assert_sound(lore)
+
+
+async def test_raw_answers_of_models_go_after_their_days_and_the_records_stay(url, monkeypatch):
+    clock = FrozenClock(OLD)
+    monkeypatch.setattr("roomlore.wiring.resources.SystemClock", lambda: clock)
+    settings = roomlore.Settings(retain_answers_days=7, retention_schedule="0 3 * * *")
+    async with roomlore.open(url, settings=settings, background=False) as lore:
+        await lore.jobs.catch_up()
+        await lore.messages.add([said(number, "ann", at=clock.now()) for number in range(4)])
+        clock.advance(3_600)
+        made = (await lore.memories.evolve("team", mode="offline")).evolution_id
+
+        async def record():
+            async with lore.storage.reading() as work:
+                return (await work.memories.evolutions_by_id(tenant="default", evolution_ids=[made]))[0]
+
+        answered = replace(await record(), raw_answer="what the model said", quarantined=(("a line", "why"),))
+        async with lore.storage.writing() as work:
+            await work.maintenance.rewrite_evolution(tenant="default", evolution=answered)
+        clock.advance(6 * 86_400)
+        await lore.jobs.catch_up()
+        assert await record() == answered
+        clock.advance(2 * 86_400)
+        await lore.jobs.catch_up()
+        assert await record() == replace(answered, raw_answer="", quarantined=())
+        assert len(await lore.messages.page("team")) == 4, "no days are set for messages"
         await assert_sound(lore)
 
 

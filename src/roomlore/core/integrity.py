@@ -28,6 +28,7 @@ Check = Literal[
     "word index",
     "room counters",
     "orphan rows",
+    "archives",
     "memory vectors",
     "message vectors",
 ]
@@ -55,6 +56,7 @@ MENDS: Mapping[Check, str] = {
     "word index": "Fill the table `message_index` anew from `message_words`, as the page on checking a store shows.",
     "room counters": "Set the columns `messages` and `words` of the room's row in `rooms` to what was found.",
     "orphan rows": "Delete the row: its message is gone, or was never there.",
+    "archives": "Bring the file back from a backup, or set `archive_folder` to the folder that has it.",
     "memory vectors": "Run `roomlore reindex --vectors`.",
     "message vectors": f"{_FORGET} run `roomlore reindex --vectors`.",
 }

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageDamaged, unknown_room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageDamaged, StorageUnavailable, unknown_room
 from roomlore.core.intake import as_stored
 from roomlore.core.json_values import texts_in
 from roomlore.core.linking.model import LinkModel
@@ -124,6 +124,14 @@ class Archiver:
         if hashlib.sha256(content).hexdigest() != archive.checksum:
             raise StorageDamaged(f"The archive {archive.file} was changed or damaged: bring it back from a backup.")
         return (await asyncio.to_thread(gzip.decompress, content)).splitlines(keepends=True)
+
+    async def damage(self, archive: Archive) -> str:
+        """Return what is wrong with the file of an archive, in a sentence; '' if nothing is."""
+        try:
+            await self.lines(archive)
+        except (NotFound, StorageUnavailable) as error:
+            return str(error)
+        return ""
 
     async def messages_of(self, *, tenant: str, user_id: str) -> int:
         """Return how many messages of the person are in archives."""
@@ -415,13 +423,7 @@ class ArchiveService:
 
     async def check(self) -> list[str]:
         """Return what is wrong with the files of the archives, one sentence each; empty if nothing is."""
-        wrong = []
-        for archive in await self._archiver.kept(self._tenant):
-            try:
-                await self._archiver.lines(archive)
-            except (NotFound, StorageDamaged) as error:
-                wrong.append(str(error))
-        return wrong
+        return [why for one in await self._archiver.kept(self._tenant) if (why := await self._archiver.damage(one))]
 
 
 def _packed(messages: Sequence[StoredMessage]) -> bytes:

@@ -274,7 +274,12 @@ async def make_resources(
         replies=replies,
         recall=recall,
         recalls=make_recalls(common, recall),
-        verifier=Verifier(storage=storage, clock=clock, indexes=IndexChecks(storage=storage, vectors=indexing.vectors)),
+        verifier=Verifier(
+            storage=storage,
+            clock=clock,
+            indexes=IndexChecks(storage=storage, vectors=indexing.vectors),
+            archiver=archiver,
+        ),
         forgetter=make_forgetter(
             storage,
             durable,

@@ -25,6 +25,7 @@ from roomlore.ports.coordination import Clock
 from roomlore.ports.maintenance import OrphanRow, ReadChange, ReadMessage, ReadSupport, ReadVersion, WordIndexMismatch
 from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, WORDS, Storage
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
+from roomlore.services.archives import Archiver
 
 _PAGE = 1000
 _SHOWN = 20
@@ -312,14 +313,18 @@ def _shown(arrivals: tuple[int, ...]) -> str:
 
 
 class Verifier:
-    """Read everything that is remembered of a tenant, scope by scope, and change nothing."""
+    """Read everything that is remembered of a tenant, scope by scope, and change nothing. `archiver`: reads the files
+    of archives; None if they are not checked."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, indexes: IndexChecks) -> None:
+    def __init__(
+        self, *, storage: Storage, clock: Clock, indexes: IndexChecks, archiver: Archiver | None = None
+    ) -> None:
         self._storage = storage
         self._clock = clock
         self._indexes = indexes
         self._support = SupportChecks(storage=storage)
         self._messages = MessageChecks(storage=storage, indexes=indexes)
+        self._archiver = archiver
 
     async def verify(self, *, tenant: str, scope: str | None, progress: Progress | None) -> VerifyReport:
         """Check one scope only; else the whole tenant, its rooms and their messages too.
@@ -339,6 +344,7 @@ class Verifier:
         if scope is None:
             await self._check_marks(tenant, findings)
             await self._messages.check(tenant, holds, findings, tell)
+            await self._check_archives(tenant, findings)
         return findings.report(started, self._clock.now())
 
     async def _scopes(self, tenant: str, scope: str | None) -> AsyncIterator[Scope]:
@@ -452,6 +458,16 @@ class Verifier:
     async def _page_of_evolutions(self, scope: Scope, before: str | None) -> list[Evolution]:
         async with self._storage.reading() as work:
             return await work.memories.evolutions(tenant=scope.tenant, scope=scope.scope, before=before, limit=_SCOPES)
+
+    async def _check_archives(self, tenant: str, findings: Findings) -> None:
+        """Check that the file of each archive is there and as it was written."""
+        if self._archiver is None:
+            return
+        for archive in await self._archiver.kept(tenant):
+            if found := await self._archiver.damage(archive):
+                where = f"room {archive.room_id}, archive {archive.archive_id}"
+                findings.add([Fault("archives", where, found)])
+            findings.saw("archives", 1)
 
     async def _check_marks(self, tenant: str, findings: Findings) -> None:
         async with self._storage.reading() as work:

@@ -400,7 +400,7 @@ def _placed(text: str) -> str:
     )
 
 
-_PLACES = ("scope", "memory", "change", "lineage", "room", "message", "mark", "table")
+_PLACES = ("scope", "memory", "change", "lineage", "room", "archive", "message", "mark", "table")
 
 
 def _found(text: str) -> str:
