@@ -1,7 +1,10 @@
-"""Ports for the files of archived messages, and for bringing messages back to change or forget them."""
+"""Ports for the files of archived messages, for checking them, and for bringing messages back to change or forget
+them."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
+
+from roomlore.ports.storage import Archive
 
 
 class ArchiveFiles(Protocol):
@@ -37,3 +40,13 @@ class ArchivedMessages(Protocol):
 
     async def bring_back_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> int:
         """Bring back the archives that hold these messages. Return how many there were."""
+
+
+class ArchiveChecks(Protocol):
+    """Archives and their files, for checking them."""
+
+    async def kept(self, tenant: str, room_id: str | None = None) -> list[Archive]:
+        """Return the archives of the tenant, or of one room, the oldest first."""
+
+    async def damage(self, archive: Archive) -> str:
+        """Return what is wrong with the file of an archive, in a sentence; '' if nothing is."""

@@ -278,7 +278,7 @@ async def make_resources(
             storage=storage,
             clock=clock,
             indexes=IndexChecks(storage=storage, vectors=indexing.vectors),
-            archiver=archiver,
+            archives=archiver,
         ),
         forgetter=make_forgetter(
             storage,

@@ -21,11 +21,11 @@ from roomlore.core.integrity import (
 from roomlore.core.memory.memory import Evolution, Scope
 from roomlore.core.models import Room
 from roomlore.core.search.query import WORDS_MODEL, passage
+from roomlore.ports.archives import ArchiveChecks
 from roomlore.ports.coordination import Clock
 from roomlore.ports.maintenance import OrphanRow, ReadChange, ReadMessage, ReadSupport, ReadVersion, WordIndexMismatch
 from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, WORDS, Storage
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
-from roomlore.services.archives import Archiver
 
 _PAGE = 1000
 _SHOWN = 20
@@ -313,18 +313,18 @@ def _shown(arrivals: tuple[int, ...]) -> str:
 
 
 class Verifier:
-    """Read everything that is remembered of a tenant, scope by scope, and change nothing. `archiver`: reads the files
-    of archives; None if they are not checked."""
+    """Read everything that is remembered of a tenant, scope by scope, and change nothing. `archives`: None if their
+    files are not checked."""
 
     def __init__(
-        self, *, storage: Storage, clock: Clock, indexes: IndexChecks, archiver: Archiver | None = None
+        self, *, storage: Storage, clock: Clock, indexes: IndexChecks, archives: ArchiveChecks | None = None
     ) -> None:
         self._storage = storage
         self._clock = clock
         self._indexes = indexes
         self._support = SupportChecks(storage=storage)
         self._messages = MessageChecks(storage=storage, indexes=indexes)
-        self._archiver = archiver
+        self._archives = archives
 
     async def verify(self, *, tenant: str, scope: str | None, progress: Progress | None) -> VerifyReport:
         """Check one scope only; else the whole tenant, its rooms and their messages too.
@@ -461,10 +461,10 @@ class Verifier:
 
     async def _check_archives(self, tenant: str, findings: Findings) -> None:
         """Check that the file of each archive is there and as it was written."""
-        if self._archiver is None:
+        if self._archives is None:
             return
-        for archive in await self._archiver.kept(tenant):
-            if found := await self._archiver.damage(archive):
+        for archive in await self._archives.kept(tenant):
+            if found := await self._archives.damage(archive):
                 where = f"room {archive.room_id}, archive {archive.archive_id}"
                 findings.add([Fault("archives", where, found)])
             findings.saw("archives", 1)
