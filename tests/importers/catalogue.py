@@ -34,18 +34,26 @@ FORMAT_OF = {
     "登山队.chatlab.json": "chatlab",
     "小明.chatlab.jsonl": "chatlab",
     "登山队.qce.json": "qq-exporter",
+    "篮球队.qce.json": "qq-exporter",
     "group_700701_20251109.json": "qq-exporter",
     "private_10002_chunked": "qq-exporter",
     "bot.onebot.jsonl": "onebot",
+    "球友.onebot.jsonl": "onebot",
     "history.onebot.json": "onebot",
     "消息记录.txt": "qq-text",
+    "同学群.txt": "qq-text",
     "读书会.txt": "qq-text",
     "读书会.memotrace.csv": "wechat-csv",
     "读书会.chatlog.csv": "wechat-csv",
     "读书会.pywxdump.csv": "wechat-csv",
+    "读书会.weclone.csv": "wechat-csv",
     "读书会.chatlog.json": "chatlog",
     "读书会.weflow.json": "weflow",
+    "读书会.echotrace.json": "weflow",
+    "读书会.arkme.json": "weflow",
+    "读书会.chatlab.jsonl": "chatlab",
     "archive.wecom.jsonl": "wecom",
+    "客户群.wecom.jsonl": "wecom",
 }
 ONE_LINE_A_MESSAGE = (
     "#kitchen.log",
@@ -63,8 +71,11 @@ DOCUMENTS = (
     "telegram.json",
     "登山队.chatlab.json",
     "登山队.qce.json",
+    "篮球队.qce.json",
     "读书会.chatlog.json",
     "读书会.weflow.json",
+    "读书会.echotrace.json",
+    "读书会.arkme.json",
 )
 FOLDERS = {"slack", "private_10002_chunked"}
 

@@ -214,3 +214,126 @@ def test_an_empty_file_is_called_empty(tmp_path, content):
         open_import(path)
     with pytest.raises(InvalidInput, match="is empty"):
         detect(path)
+
+
+CHATLOG_COLUMNS = "Time,SenderName,Sender,TalkerName,Talker,Content\n"
+
+
+def test_a_quote_of_chatlog_is_of_the_year_before_if_its_day_is_still_to_come(tmp_path):
+    rows = (
+        "2024-12-31 23:59:58,张三,wxid_zs,群,9@chatroom,新年好\n"
+        '2025-01-01 00:00:03,李四,wxid_ls,群,9@chatroom,"> 张三(wxid_zs) 12-31 23:59:58\n> 新年好\n同乐"\n'
+    )
+    first, second = catalogue.messages(written(tmp_path, "a.csv", CHATLOG_COLUMNS + rows), timezone="Asia/Shanghai")
+    assert (second.text, second.reply_to) == ("同乐", first.id)
+
+
+def test_a_quote_of_chatlog_of_somebody_without_a_name_or_of_nothing(tmp_path):
+    rows = (
+        "2024-02-29 10:00:00,,wxid_zs,群,9@chatroom,闰日\n"
+        '2024-02-29 10:00:03,李四,wxid_ls,群,9@chatroom,"> wxid_zs 02-29 10:00:00\n> 闰日\n是"\n'
+        '2024-02-29 10:00:04,李四,wxid_ls,群,9@chatroom,"> [引用]\n好"\n'
+        '2025-02-27 10:00:04,李四,wxid_ls,群,9@chatroom,"> wxid_zs 02-29 10:00:00\n> 闰日\n一年了"\n'
+        '2025-02-28 10:00:04,李四,wxid_ls,群,9@chatroom,"> 我自己打的一行\n好"\n'
+    )
+    found = catalogue.messages(written(tmp_path, "a.csv", CHATLOG_COLUMNS + rows), timezone="Asia/Shanghai")
+    first = found[0].id
+    assert [(one.text, one.reply_to) for one in found[1:]] == [
+        ("是", first),
+        ("好", None),
+        ("一年了", first),
+        ("> 我自己打的一行\n好", None),
+    ]
+
+
+def test_the_table_and_the_json_of_chatlog_give_the_same_ids():
+    table = catalogue.messages(catalogue.SAMPLES / "读书会.chatlog.csv", timezone="Asia/Shanghai")
+    document = catalogue.messages(catalogue.SAMPLES / "读书会.chatlog.json")
+    assert table[0].id == document[0].id
+    assert table[2].id == document[1].id
+    assert table[2].reply_to == document[1].reply_to
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "quoted"),
+    [
+        ("好[引用 张三：七点]", "好", {"sender": "张三", "text": "七点"}),
+        ("好[引用 [图片]]", "好", {"text": "[图片]"}),
+        ("[引用 张三：七点]", "[引用 张三：七点]", {"sender": "张三", "text": "七点"}),
+        ("见[引用 第三章", "见[引用 第三章", None),
+    ],
+)
+def test_a_quote_in_weclones_table(text, left, quoted, tmp_path):
+    columns = "id,MsgSvrID,type_name,is_sender,talker,msg,src,CreateTime\r\n"
+    rows = f"1,1,text,0,张三,七点,,2025-11-09T01:00:00.000Z\r\n2,2,text,0,李四,{text},,2025-11-09T01:01:00.000Z\r\n"
+    found = catalogue.messages(written(tmp_path, "a.csv", columns + rows))[1]
+    assert (found.text, found.metadata.get("quoted")) == (left, quoted)
+    assert found.reply_to == ("1" if quoted and "sender" in quoted else None)
+
+
+def test_a_quote_of_memotrace_means_what_was_said_last(tmp_path):
+    text = (
+        "2024-03-01 20:00:00 张三\n好\n\n2024-03-01 20:01:00 张三\n好\n\n"
+        "2024-03-01 20:02:00 李四\n哪个好？\n引用:张三:好\n\n2024-03-01 20:03:00 李四\n引用:张三:好\n\n"
+        "2024-03-01 20:04:00 李四\n没说过\n引用:张三:不好\n\n"
+    )
+    found = catalogue.messages(written(tmp_path, "群.txt", text))
+    assert [(one.text, one.reply_to) for one in found[2:]] == [
+        ("哪个好？", found[1].id),
+        ("引用:张三:好", None),
+        ("没说过", None),
+    ]
+
+
+def test_lines_that_look_like_a_quote_stay_in_qqs_own_text(tmp_path):
+    text = "消息对象:群\n\n2024-03-01 20:00:00 张三(10001)\n如下\n引用:李四:好\n\n"
+    assert [one.text for one in catalogue.messages(written(tmp_path, "群.txt", text))] == ["如下\n引用:李四:好"]
+
+
+def test_a_quote_is_looked_for_among_the_latest_messages_only(tmp_path, monkeypatch):
+    monkeypatch.setattr("roomlore.importers.shapes.Said.KEPT", 2)
+    lines = [f"2024-03-01 20:00:0{at} 张三\n{text}\n" for at, text in enumerate(("一", "二", "三"))]
+    lines += ["2024-03-01 20:01:00 李四\n早的\n引用:张三:一\n", "2024-03-01 20:01:01 李四\n近的\n引用:张三:三\n"]
+    found = catalogue.messages(written(tmp_path, "群.txt", "\n".join(lines)))
+    assert [one.reply_to for one in found[3:]] == [None, found[2].id]
+
+
+def test_a_quote_of_pywxdump_means_who_said_it_at_that_time(tmp_path):
+    columns = "id,MsgSvrID,type_name,is_sender,talker,room_name,msg,src,CreateTime\n"
+    rows = (
+        "1,1,文本,0,wxid_zs,9@chatroom,好,,2025-11-09 09:00:00\n2,2,文本,0,wxid_ls,9@chatroom,好,,2025-11-09 09:00:01\n"
+        '3,3,引用回复,0,wxid_ww,9@chatroom,"同意\n\n[引用](2025-11-09 09:00:00)张三:好",,2025-11-09 09:01:00\n'
+        '4,4,文本,0,wxid_ww,9@chatroom,"同意\n\n[引用](昨天)张三:好",,2025-11-09 09:02:00\n'
+    )
+    found = catalogue.messages(written(tmp_path, "a.csv", columns + rows), timezone="Asia/Shanghai")
+    assert [(one.text, one.reply_to) for one in found[2:]] == [
+        ("同意", "1"),
+        ("同意\n\n[引用](昨天)张三:好", None),
+    ]
+
+
+def test_a_quote_is_found_again_when_an_import_goes_on(tmp_path):
+    columns = "id,MsgSvrID,type_name,is_sender,talker,msg,src,CreateTime\r\n"
+    rows = "1,0,text,0,张三,七点,,2025-11-09T01:00:00.000Z\r\n2,0,text,0,张三,七点,,2025-11-09T01:00:00.000Z\r\n"
+    rows += "3,0,text,0,李四,好[引用 张三：七点],,2025-11-09T01:01:00.000Z\r\n"
+    path = written(tmp_path, "a.csv", columns + rows)
+    first, second, third = catalogue.items(path)
+    assert third.message.reply_to == second.message.id != first.message.id
+    assert catalogue.items(path, resume_from=second.position) == [third]
+
+
+@pytest.mark.parametrize(
+    ("stamp", "hour"),
+    [
+        ("上午 08:00:00", 8),
+        ("下午 8:00:00", 20),
+        ("上午 12:00:00", 0),
+        ("下午12:00:00", 12),
+        ("8:00:00 PM", 20),
+        ("20:00:00", 20),
+    ],
+)
+def test_qqs_text_with_the_times_of_any_machine(stamp, hour, tmp_path):
+    text = f"消息对象:群\n\n2026-09-15 {stamp} PM 阿姨(10001)\n好\n"
+    (found,) = catalogue.messages(written(tmp_path, "群.txt", text))
+    assert (found.sent_at.hour, found.sender_name) == (hour, "PM 阿姨")

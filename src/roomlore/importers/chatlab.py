@@ -18,7 +18,19 @@ from roomlore.importers.json_stream import (
     read_members,
     sniff_objects,
 )
-from roomlore.importers.shapes import RECALL_NOTICE, first_name, id_at, kept, labelled, name, named, obj, words
+from roomlore.importers.shapes import (
+    RECALL_NOTICE,
+    first_name,
+    id_at,
+    joined,
+    kept,
+    labelled,
+    name,
+    named,
+    obj,
+    objects,
+    words,
+)
 
 _SYSTEM, _RECALL = 80, 81
 _LABELS = {
@@ -38,7 +50,8 @@ _LAYOUT = Layout(
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of one chat. The room is the group's id, else the name of the chat on its platform.
 
-    A recalled message is empty and marked as such. What is no text and has no content becomes a short label.
+    A recalled message is empty and marked as such. What is no text and has no content becomes a short label. A
+    forwarded conversation, which WeFlow writes as `chatRecords`, keeps who said what.
     """
     lines = resume_from["lines"] if resume_from else _is_lines(source)
     for item in (_from_lines if lines else _from_document)(source, options, resume_from):
@@ -137,5 +150,12 @@ def _content(said: dict[str, Any], kind: object) -> tuple[str, Role, dict[str, A
         return "", Role.USER, {"deleted": True}
     if kind in (_SYSTEM, _RECALL):
         return text, Role.SYSTEM, {}
-    label = _LABELS.get(kind) if isinstance(kind, int) else None
-    return text or (f"[{label}]" if label else ""), Role.USER, {"type": label, "attachments": labelled(label)}
+    records = objects(said.get("chatRecords"))
+    label = "聊天记录" if records else _LABELS.get(kind) if isinstance(kind, int) else None
+    text = joined((text or (f"[{label}]" if label else ""), *map(_record, records)), "\n")
+    return text, Role.USER, {"type": label, "attachments": labelled(label)}
+
+
+def _record(record: dict[str, Any]) -> str:
+    who, text = first_name(record.get("accountName"), record.get("sender")), words(record.get("content"))
+    return f"{who}: {text}" if who else text

@@ -88,7 +88,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("qq-text", "QQ's or MemoTrace's chat as text", qq.read_text, (".txt",), True),
             Format("chatlog", "chatlog's WeChat messages, JSON", wechat.chatlog),
             Format("weflow", "WeFlow's or EchoTrace's WeChat export, JSON", wechat.weflow),
-            Format("wechat-csv", "WeChat tables of chatlog, MemoTrace or PyWxDump", wechat.read, (".csv",), True),
+            Format("wechat-csv", "WeChat tables: chatlog, MemoTrace, PyWxDump, WeClone", wechat.read, (".csv",), True),
             Format("wecom", "WeCom message archive, JSONL", wecom.read),
         )
     }

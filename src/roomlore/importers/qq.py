@@ -32,6 +32,7 @@ from roomlore.importers.json_stream import Event, Facts, Layout, Member, parse_o
 from roomlore.importers.shapes import (
     RECALL_NOTICE,
     Passage,
+    Said,
     after_position,
     attached,
     first_name,
@@ -234,13 +235,14 @@ def _somebody(*values: object) -> str:
 
 
 def _shown_name(sender: dict[str, Any], raw: dict[str, Any]) -> str:
-    """Return the name as the group shows it: the card of the group before the nickname."""
+    """Return the name as the group shows it: the card of the group before the nickname. `name` comes last: it may be
+    what only the owner of the export calls the person."""
     return first_name(
         sender.get("groupCard"),
         raw.get("sendMemberName"),
-        sender.get("name"),
         sender.get("nickname"),
         raw.get("sendNickName"),
+        sender.get("name"),
     )
 
 
@@ -251,14 +253,16 @@ def _room_facts(facts: Facts) -> RoomFacts | None:
 
 
 def _text(content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -> str:
-    """Return the text without the mark of a reply, forwarded conversations line by line, and cards by their title. A
-    message that the export gives no text has a short one for each of its elements."""
+    """Return the text without the mark of a reply, forwarded conversations line by line, cards by their title, and red
+    packets as such. A message that the export gives no text has a short one for each of its elements."""
     text = words(content.get("text")).replace(_REPLY_MARK, "", 1).strip()
     for kind, data in elements:
         if kind == "forward":
             return _forwarded(data, 0)
+        if kind == "wallet":
+            return _element(kind, data)
         if kind == "json" and (title := first_name(data.get("title"), data.get("summary"))):
-            text = text.replace("[JSON消息]", f"[卡片] {title.strip('[]')}", 1)
+            text = text.replace("[JSON消息]", f"[卡片] {_unbracketed(title)}", 1)
         if kind == "markdown" and (written := words(data.get("content"))):
             text = text.replace("[Markdown消息]", written, 1)
     return text or "".join(_element(kind, data) for kind, data in elements).strip()
@@ -266,8 +270,14 @@ def _text(content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -
 
 _ELEMENTS = {
     "image": "图片", "audio": "语音", "video": "视频", "file": "文件", "face": "表情", "market_face": "表情",
-    "location": "位置", "json": "卡片", "markdown": "",
+    "location": "位置", "json": "卡片", "markdown": "", "wallet": "红包",
 }  # fmt: skip
+_IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+
+
+def _unbracketed(title: str) -> str:
+    found = _IN_BRACKETS.fullmatch(title)
+    return found[1] if found else title
 
 
 def _element(kind: str, data: dict[str, Any]) -> str:
@@ -275,7 +285,7 @@ def _element(kind: str, data: dict[str, Any]) -> str:
         return words(data.get("text")) or words(data.get("summary"))
     if kind == "at":
         return f"@{words(data.get('name')).removeprefix('@')} "
-    said = first_name(data.get("name"), data.get("filename"), data.get("title")).strip("[]/")
+    said = first_name(data.get("name"), data.get("filename"), data.get("title"), data.get("summary")).strip("[]/")
     return f"[{joined((_ELEMENTS.get(kind, kind), said))}]"
 
 
@@ -328,13 +338,18 @@ def _metadata(
     )
 
 
-_STAMP = re.compile(r"(?P<at>\d{4}-\d{2}-\d{2} \d{1,2}:\d{2}:\d{2}) (?P<who>(?:\S[^\n]{0,300})?)")
+_STAMP = re.compile(
+    r"(?P<at>\d{4}-\d{2}-\d{2} (?:(?:0?\d|1[0-2]):\d{2}:\d{2} [AP]M(?= )|(?:[上下]午 ?)?\d{1,2}:\d{2}:\d{2})) "
+    r"(?P<who>(?:\S[^\n]{0,300})?)"
+)
+"""QQ writes times as the machine does: of 24 hours, or with 上午 and 下午 before them, or with AM and PM after them."""
+_HALF = re.compile(r" ?([上下]午|[AP]M) ?")
 _PERSON = re.compile(r"(?P<name>[^\n]*?)(?:\((?P<number>[^()\n]{1,100})\)|<(?P<mail>[^<>\n]{1,200})>)")
 _TITLES = re.compile(r"(?:【[^】\n]{0,60}】\s*)+")
 _CHAT_LINE = re.compile(r"消息对象[:：]\s*(?P<name>[^\n]+?)\s*")
 _HEADS = ("消息记录（此消息记录为文本格式", "消息分组:", "消息分组：", "消息对象:", "消息对象：", "=====")
-_QUOTE = re.compile(r"引用:(?P<who>[^:\n]{1,100}):(?P<text>[^\n]*)")
-_SYSTEM_PEOPLE = ("系统消息", "10000", "系统")
+_QUOTE = re.compile(r"引用:(?:(?P<who>[^:\n]{1,100}):(?P<text>[^\n]*)|未知)")
+_SYSTEM_PEOPLE = ("系统消息", "10000", "1000000", "系统")
 _HEAD_LINES = 40
 
 
@@ -356,9 +371,11 @@ class _Draft:
 def read_text(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of one chat; the room is the chat's name in the file, else the file's name.
 
-    Times are local, of `options.timezone`. A person's id is the number or address in brackets, else the name.
+    Times are local, of `options.timezone`. A person's id is the number or address in brackets, else the name. MemoTrace
+    quotes who said what, so its text before a position is read again.
     """
-    yield from after_position(_Chat(source, options, resume_from).items(), resume_from)
+    called = _chat_name(source)
+    yield from after_position(_Chat(source, options, called, resume_from if called else None).items(), resume_from)
 
 
 def is_qq(lines: list[str]) -> bool:
@@ -373,10 +390,13 @@ def blocks(lines: list[str]) -> int:
 
 
 class _Chat:
-    def __init__(self, source: Source, options: Options, resume_from: Position | None) -> None:
+    """The messages of one text. `called`: what QQ calls the chat; "" if the text is MemoTrace's, which has quotes."""
+
+    def __init__(self, source: Source, options: Options, called: str, resume_from: Position | None) -> None:
         self._source = source
         self._options = options
-        self._room = options.room_id or _chat_name(source)
+        self._room = options.room_id or called or source.stem
+        self._said = None if called else Said()
         self._start = dict(resume_from["start"]) if resume_from else {}
         self._passage = Passage.resumed(self._start)
         self._draft: _Draft | None = None
@@ -413,11 +433,11 @@ class _Chat:
 
     def _message(self, draft: _Draft) -> Message:
         person, shown = _person(draft.who)
-        lines, quoted = _without_quote(draft.lines)
+        lines, quoted = _without_quote(draft.lines) if self._said else (draft.lines, {})
         text = "\n".join(lines).strip()
         system = person in _SYSTEM_PEOPLE or RECALL_NOTICE.fullmatch(text) is not None
         local = _local(draft.at)
-        return Message(
+        message = Message(
             id=self._passage.take(local.isoformat() if local else "", person, text, draft.state),
             room_id=self._room,
             sender_id="system" if system else person,
@@ -427,13 +447,16 @@ class _Chat:
             sent_at=local and in_zone(local, self._options.timezone),
             metadata=kept({"quoted": quoted}),
         )
+        return self._said.answered(message) if self._said else message
 
 
 def _local(text: str) -> datetime | None:
+    half, bare = _HALF.search(text), _HALF.sub(" ", text).strip()
     try:
-        return datetime.strptime(text, "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007 - the zone is added by the caller
+        moment = datetime.strptime(bare, "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007 - the zone is added by the caller
     except ValueError:
         return None
+    return moment.replace(hour=moment.hour % 12 + (12 if half[1] in ("下午", "PM") else 0)) if half else moment
 
 
 def _person(who: str) -> tuple[str, str]:
@@ -445,17 +468,21 @@ def _person(who: str) -> tuple[str, str]:
 
 
 def _without_quote(lines: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """Return the lines without the quote that MemoTrace writes after a message, and the quote."""
-    last = next((place for place in range(len(lines) - 1, -1, -1) if lines[place].strip()), None)
-    found = _QUOTE.fullmatch(lines[last]) if last is not None else None
-    if found is None or last is None:
+    """Return the lines without the quote that MemoTrace writes below a message, and the quote, which may have several
+    lines."""
+    places = (place for place in range(len(lines) - 1, 0, -1) if _QUOTE.fullmatch(lines[place]))
+    at = next(places, None)
+    found = _QUOTE.fullmatch(lines[at]) if at is not None else None
+    if at is None or found is None:
         return lines, {}
-    return lines[:last], {"sender": found["who"], "text": found["text"]}
+    said = "\n".join((found["text"] or "", *lines[at + 1 :])).strip()
+    return lines[:at], {"sender": found["who"], "text": said} if found["who"] else {}
 
 
 def _chat_name(source: Source) -> str:
+    """Return what the heading of QQ's own text calls the chat, '' without one."""
     before = source.bytes_read, source.repaired
     heads = (_CHAT_LINE.fullmatch(line.text.lstrip("\ufeff")) for line in islice(read_lines(source), _HEAD_LINES))
     name = next((found["name"] for found in heads if found), "")
     source.bytes_read, source.repaired = before
-    return name or source.stem
+    return name

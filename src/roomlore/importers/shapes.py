@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
@@ -12,7 +12,7 @@ from typing import Any
 
 from roomlore.core.attachments import kind_of
 from roomlore.core.audience import NOTHING_TOLD, RoomFacts
-from roomlore.core.models import Role
+from roomlore.core.models import Message, Role
 from roomlore.core.records import MAX_METADATA_DEPTH, Item, Position, parse_time
 from roomlore.importers.export_files import derived_id
 
@@ -145,6 +145,30 @@ def id_at(facts: dict[str, Any], moment: object, *parts: object) -> str:
 RECALL_NOTICE = re.compile(r"[^\n]{0,200}(?:撤回了?(?:一条|成员的?一条|了)?消息|recalled a message)[^\n]{0,200}")
 """A line of the platform about a recall, which holds nothing of the recalled message."""
 _LONGEST = 1 << 16
+
+
+class Said:
+    """The latest messages by who said what, or by when it was said if the export has no names; for exports whose quotes
+    give no id."""
+
+    KEPT = 1 << 14
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[str, str] = OrderedDict()
+
+    def answered(self, message: Message) -> Message:
+        """Return the message as an answer to what it quotes in `metadata.quoted`, if that was said lately."""
+        quoted = obj(message.metadata.get("quoted"))
+        meant = first_name(quoted.get("sent_at"), quoted.get("sender"))
+        earlier = self._ids.get(derived_id(meant, words(quoted.get("text")))) if meant else None
+        if message.role is not Role.SYSTEM:
+            when = message.sent_at.isoformat() if message.sent_at else ""
+            key = derived_id(message.sender_name or when, message.text)
+            self._ids[key] = message.id
+            self._ids.move_to_end(key)
+            if len(self._ids) > self.KEPT:
+                self._ids.popitem(last=False)
+        return replace(message, reply_to=earlier) if earlier else message
 
 
 class Passage:

@@ -5,7 +5,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 from roomlore.core.audience import RoomFacts, RoomKind
@@ -23,8 +23,10 @@ from roomlore.importers.json_stream import (
 )
 from roomlore.importers.shapes import (
     RECALL_NOTICE,
+    Said,
     first_name,
     id_at,
+    in_zone,
     joined,
     kept,
     labelled,
@@ -98,6 +100,7 @@ def _of_chatlog(member: Member, options: Options) -> Item:
     system = said.get("type") == _SYSTEM or sender == SYSTEM_SENDER
     contents = obj(said.get("contents"))
     quoted = obj(contents.get("refer"))
+    quoted_by, quoted_at = name(quoted.get("sender")), parse_time(quoted.get("time"))
     text = words(said.get("content")) or _label(said, contents)
     message = Message(
         id=id_at(member.facts, _second(moment), talker, sender),
@@ -107,7 +110,7 @@ def _of_chatlog(member: Member, options: Options) -> Item:
         role=Role.SYSTEM if system else Role.USER,
         text=text,
         sent_at=moment,
-        reply_to=_quoted_id(talker, quoted),
+        reply_to=_quoted_id(talker, quoted_by, quoted_at),
         metadata=_metadata(said, contents),
     )
     kind = RoomKind.PRIVATE if talker.endswith(ROOM_MARK) or said.get("isChatRoom") is True else RoomKind.DIRECT
@@ -119,9 +122,8 @@ def _second(moment: datetime | None) -> str:
     return moment.replace(microsecond=0).isoformat() if moment else ""
 
 
-def _quoted_id(talker: str, quoted: dict[str, Any]) -> str | None:
+def _quoted_id(talker: str, sender: str, moment: datetime | None) -> str | None:
     """Return the id of the quoted message: the first of its sender in that second."""
-    sender, moment = name(quoted.get("sender")), parse_time(quoted.get("time"))
     return derived_id(_second(moment), talker, sender) if sender and moment else None
 
 
@@ -168,8 +170,8 @@ def _metadata(said: dict[str, Any], contents: dict[str, Any]) -> dict[str, Any]:
 
 
 def weflow(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """Yield the messages of one chat; the room is its id. A quote without the id of its message stays in
-    `metadata.quoted`."""
+    """Yield the messages of one chat; the room is its id. What a message quotes is in `metadata.quoted`, not in its
+    text. The short form of WeFlow, made for Arkme, lists the people once and gives messages their numbers."""
     for found in read_members(source, _WEFLOW, resume_from, _note):
         yield found if isinstance(found, Bad) else _of_weflow(found, source, options)
 
@@ -179,15 +181,21 @@ def _note(event: Event, facts: Facts) -> None:
         key = str(event.path[1])
         if key in ("wxid", "accountId", "type", "displayName", "nickname"):
             facts[key] = name(event.value)
+    if event.kind == "scalar" and event.path[:1] == ("senders",) and event.path[-1] in ("accountId", "displayName"):
+        people, number = facts.get("senders", {}), str(int(event.path[1]) + 1)
+        person = {**people.get(number, {}), str(event.path[-1]): name(event.value)}
+        facts["senders"] = {**people, number: person}
 
 
 def _of_weflow(member: Member, source: Source, options: Options) -> Item:
     said, facts = member.value, member.facts
     moment = parse_time(said.get("createTime"))
-    sender = name(said.get("senderUsername"))
+    listed = obj(facts.get("senders", {}).get(name(said.get("senderID"))))
+    sender = first_name(said.get("senderUsername"), listed.get("accountId"))
     if moment is None and not sender:
         return member.bad("neither createTime nor senderUsername: not a message of WeFlow")
-    kind, text = words(said.get("type")), words(said.get("content"))
+    quoted = _quoted(said)
+    kind, text = words(said.get("type")), _without_quote(words(said.get("content")), quoted)
     system = kind == SYSTEM_SENDER or (said.get("isSend", 0) is None and RECALL_NOTICE.fullmatch(text) is not None)
     room = facts.get("wxid") or facts.get("accountId") or source.stem
     label = _WEFLOW_LABELS.get(kind)
@@ -197,18 +205,24 @@ def _of_weflow(member: Member, source: Source, options: Options) -> Item:
         or id_at(facts, moment, sender, text),
         room_id=options.room_id or room,
         sender_id="system" if system else sender or "unknown",
-        sender_name="" if system else name(said.get("senderDisplayName")),
+        sender_name="" if system else first_name(said.get("senderDisplayName"), listed.get("displayName")),
         role=Role.SYSTEM if system else Role.USER,
         text=text or (f"[{shown}]" if shown else ""),
         sent_at=moment,
         reply_to=name(said.get("replyToMessageId")) or None,
-        metadata=kept({"type": label, "quoted": _quoted(said), "attachments": labelled(label)}),
+        metadata=kept({"type": label, "quoted": quoted, "attachments": labelled(label)}),
     )
     return Parsed(message, member.position, room=None if options.room_id else _weflow_facts(facts, room))
 
 
 def _quoted(said: dict[str, Any]) -> dict[str, Any]:
     return kept({"sender": said.get("quotedSender"), "text": said.get("quotedContent")})
+
+
+def _without_quote(text: str, quoted: dict[str, Any]) -> str:
+    """Return the text without the quote that WeFlow writes at its end too."""
+    shown = joined((quoted.get("sender"), quoted.get("text")), "：")
+    return text.removesuffix(f"[引用 {shown}]") or text
 
 
 def _weflow_facts(facts: Facts, room: str) -> RoomFacts | None:
@@ -224,33 +238,54 @@ _MEMOTRACE_TYPES = {
 }  # fmt: skip
 _SYSTEM_TYPES = ("10000", "10002", "系统", "系统通知", "系统消息")
 _DUMP_LABELS = ("文本", "系统通知", "")
+_WECLONE_LABELS = {
+    "image": "图片", "voice": "语音", "video": "视频", "file": "文件", "sticker": "动画表情", "location": "位置",
+}  # fmt: skip
+_CHATLOG_QUOTE = re.compile(
+    r"> (?:(?P<name>[^\n]*)\((?P<id>[^()\n]+)\)|(?P<bare>[^ \n]+)) (?P<at>\d\d-\d\d \d\d:\d\d:\d\d)\n"
+    r"(?P<text>(?:> [^\n]*\n)*)"
+)
+_DUMP_QUOTE = re.compile(
+    r"\n\n\[引用\]\((?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\)(?P<sender>[^:\n]*):(?P<text>.*)\Z", re.DOTALL
+)
+_CHATLOG_LOST_QUOTE = "> [引用]\n"
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A known table. `columns`: those that tell it. `message`: reads a row."""
+    """A known table. `columns`: those that tell it. `message`: reads a row. `by_words`: a quote says who said what and
+    gives no id, or when it was said, so the rows before a position are read again when reading goes on."""
 
     columns: frozenset[str]
     message: Callable[[Row, dict[str, Any], Source, Options], Message | None]
+    by_words: bool = False
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of one table. The room is the chat's id if the table has it, else the file's name.
 
-    Local times are of `options.timezone`. Quotes are empty in MemoTrace's and PyWxDump's tables.
+    Local times are of `options.timezone`. Quotes are empty in MemoTrace's table. WeClone's has no ids of people, so
+    their names stand for them.
     """
     header = next(_records(source, 0, 0), None)
     columns = header.cells if header else []
     table = table_of(columns)
     if header is None or table is None:
         return
-    start = resume_from or {"offset": header.end, "line": header.last, "facts": {}}
+    first: Position = {"offset": header.end, "line": header.last, "facts": {}}
+    start = first if resume_from is None or table.by_words else resume_from
+    done = resume_from["offset"] if resume_from else -1
+    said = Said()
     facts: dict[str, Any] = start["facts"]
     for record in _records(source, start["offset"], start["line"]):
         facts = dict(facts)
         row = dict(zip(columns, record.cells, strict=False))
         position = {"offset": record.end, "line": record.last, "facts": facts}
         message = table.message(row, facts, source, options) if table.columns <= row.keys() else None
+        if message is not None and table.by_words:
+            message = said.answered(message)
+        if record.end <= done:
+            continue
         if message is not None:
             called = row.get("TalkerName", "")
             facts_of_room = None if options.room_id else named(_room_facts(message.room_id), called, message.room_id)
@@ -316,16 +351,43 @@ def _chatlog(row: Row, facts: dict[str, Any], source: Source, options: Options) 
     if not sender or moment is None:
         return None
     system = sender == SYSTEM_SENDER
+    text, answered, quoted = _chatlog_quote(row["Content"], talker, moment, options.timezone)
     return Message(
-        id=id_at(facts, moment, talker, sender, row["Content"]),
+        id=id_at(facts, _second(moment), talker, sender),
         room_id=options.room_id or talker or source.stem,
         sender_id="system" if system else sender,
         sender_name="" if system else row["SenderName"],
         role=Role.SYSTEM if system else Role.USER,
-        text=row["Content"],
+        text=text,
         sent_at=moment,
-        metadata=kept({"room_name": row["TalkerName"]}),
+        reply_to=answered,
+        metadata=kept({"room_name": row["TalkerName"], "quoted": quoted}),
     )
+
+
+def _chatlog_quote(content: str, talker: str, moment: datetime, zone: tzinfo) -> tuple[str, str | None, dict[str, Any]]:
+    """Return (text, id of the quoted message, what is quoted). chatlog writes a quote above the text: who said it, the
+    local time without the year, and the words."""
+    found = _CHATLOG_QUOTE.match(content)
+    if found is None:
+        return content.removeprefix(_CHATLOG_LOST_QUOTE), None, {}
+    sender = found["id"] or found["bare"]
+    words_of = found["text"].removesuffix("\n").removeprefix("> ").replace("\n> ", "\n")
+    answered = _quoted_id(talker, sender, _latest_before(found["at"], moment, zone))
+    return content[found.end() :], answered, {"sender": found["name"] or sender, "text": words_of}
+
+
+def _latest_before(day_and_time: str, moment: datetime, zone: tzinfo) -> datetime | None:
+    """Return the latest time of this day and time of a year that is not after the moment."""
+    year = moment.astimezone(zone).year
+    for one in (year, year - 1):
+        try:
+            found = in_zone(datetime.fromisoformat(f"{one:04}-{day_and_time}"), zone)
+        except ValueError:  # 29 February in a year without it
+            continue
+        if found is not None and found <= moment:
+            return found
+    return None
 
 
 def _memotrace(row: Row, facts: dict[str, Any], source: Source, options: Options) -> Message | None:
@@ -343,7 +405,7 @@ def _memotrace(row: Row, facts: dict[str, Any], source: Source, options: Options
         id=id_at(facts, moment, row["localId"]),
         room_id=options.room_id or source.stem,
         sender_id="system" if system else person,
-        sender_name="" if system else row.get("Remark") or row.get("NickName") or "",
+        sender_name="" if system else row.get("NickName") or row.get("Remark") or "",
         role=Role.SYSTEM if system else Role.USER,
         text=text,
         sent_at=moment,
@@ -353,20 +415,66 @@ def _memotrace(row: Row, facts: dict[str, Any], source: Source, options: Options
 
 def _dump(row: Row, facts: dict[str, Any], source: Source, options: Options) -> Message | None:
     moment, sender = local_time(row["CreateTime"], options.timezone), row["talker"]
-    kind, room = row["type_name"], row.get("room_name", "")
+    kind, room = row["type_name"], row["room_name"]
     system = kind in _SYSTEM_TYPES or RECALL_NOTICE.fullmatch(row["msg"]) is not None
     if moment is None or not (sender or system):
         return None
     label = "" if kind in _DUMP_LABELS else kind
+    text, quoted = _dump_quote(row["msg"], options.timezone)
     return Message(
         id=row["MsgSvrID"] if row["MsgSvrID"] not in ("", "0") else id_at(facts, moment, sender, row["msg"]),
         room_id=options.room_id or room or source.stem,
         sender_id="system" if system else sender,
         role=Role.SYSTEM if system else Role.USER,
-        text=row["msg"] or (f"[{label}]" if label else ""),
+        text=text or (f"[{label}]" if label else ""),
         sent_at=moment,
-        metadata=kept({"type": label, "attachments": labelled(label, file=row["src"])}),
+        metadata=kept({"type": label, "quoted": quoted, "attachments": labelled(label, file=row["src"])}),
     )
+
+
+def _dump_quote(text: str, zone: tzinfo) -> tuple[str, dict[str, Any]]:
+    """Return the text without the quote that PyWxDump writes at its end, and the quote: when it was said, by whom."""
+    found = _DUMP_QUOTE.search(text)
+    if found is None:
+        return text, {}
+    moment = local_time(found["at"], zone)
+    quoted = {"sender": found["sender"], "text": found["text"], "sent_at": moment.isoformat() if moment else ""}
+    return text[: found.start()], kept(quoted)
+
+
+def _weclone(row: Row, facts: dict[str, Any], source: Source, options: Options) -> Message | None:
+    moment, person, text = local_time(row["CreateTime"], options.timezone), row["talker"], row["msg"]
+    system = RECALL_NOTICE.fullmatch(text) is not None
+    if moment is None or not (person or system):
+        return None
+    label, quoted = _WECLONE_LABELS.get(row["type_name"]), _weclone_quoted(text)
+    text = _without_quote(text, quoted)
+    return Message(
+        id=row["MsgSvrID"] if row["MsgSvrID"] not in ("", "0") else id_at(facts, moment, person, row["msg"]),
+        room_id=options.room_id or source.stem,
+        sender_id="system" if system else person,
+        sender_name="" if system else person,
+        role=Role.SYSTEM if system else Role.USER,
+        text=text or (f"[{label}]" if label else ""),
+        sent_at=moment,
+        metadata=kept(
+            {
+                "type": label,
+                "sent_by_owner": row["is_sender"] == "1",
+                "quoted": quoted,
+                "attachments": labelled(label, url=row["src"]),
+            }
+        ),
+    )
+
+
+def _weclone_quoted(text: str) -> dict[str, Any]:
+    """Return what WeFlow quotes at the end of a text."""
+    _, mark, quote = text.partition("[引用 ")
+    sender, colon, said = quote.removesuffix("]").partition("：")
+    if not mark or not quote.endswith("]"):
+        return {}
+    return {"sender": sender, "text": said} if colon else {"text": sender}
 
 
 _TABLES = (
@@ -375,5 +483,10 @@ _TABLES = (
         frozenset({"localId", "TalkerId", "Type", "IsSender", "CreateTime", "StrContent", "StrTime"}),
         _memotrace,
     ),
-    _Table(frozenset({"MsgSvrID", "type_name", "is_sender", "talker", "msg", "src", "CreateTime"}), _dump),
+    _Table(
+        frozenset({"MsgSvrID", "type_name", "is_sender", "talker", "room_name", "msg", "src", "CreateTime"}),
+        _dump,
+        True,
+    ),
+    _Table(frozenset({"MsgSvrID", "type_name", "is_sender", "talker", "msg", "src", "CreateTime"}), _weclone, True),
 )

@@ -29,6 +29,8 @@ _TITLES = (
     "wish",
     "doc_title",
 )
+_OTHER_KEYS = ("info", "doc", "redpacket")
+"""Where the platform puts the content of a kind that has no key of its own, such as markdown, news and documents."""
 _ROBOT = "wb"
 """The beginning of a robot's id."""
 
@@ -52,6 +54,7 @@ def _item(member: Member, options: Options) -> Item | None:
     if not own_id or not sender:
         return member.bad("neither msgid nor from: not a message of WeCom's archive")
     kind = words(said.get("msgtype"))
+    content = next((found for key in (kind, *_OTHER_KEYS) if (found := obj(said.get(key)))), {})
     recalled = name(obj(said.get("revoke")).get("pre_msgid")) if action == "recall" or kind == "revoke" else ""
     room, people = name(said.get("roomid")), sorted({sender, *_receivers(said)})
     message = Message(
@@ -59,11 +62,9 @@ def _item(member: Member, options: Options) -> Item | None:
         room_id=options.room_id or room or "private:" + ",".join(people),
         sender_id=sender,
         role=Role.SYSTEM if recalled else Role.ASSISTANT if sender.startswith(_ROBOT) else Role.USER,
-        text="撤回了一条消息" if recalled else _text(kind, obj(said.get(kind))),
+        text="撤回了一条消息" if recalled else _text(kind, content),
         sent_at=parse_time(said.get("msgtime")),
-        metadata={}
-        if recalled
-        else kept({"type": _LABELS.get(kind, ""), "attachments": _attachments(kind, obj(said.get(kind)))}),
+        metadata={} if recalled else kept({"type": _LABELS.get(kind, ""), "attachments": _attachments(kind, content)}),
     )
     facts = RoomFacts(RoomKind.PRIVATE) if room else RoomFacts(RoomKind.DIRECT, tuple(people))
     return Parsed(message, member.position, room=None if options.room_id else facts, deletes=recalled or None)
@@ -82,7 +83,7 @@ def _text(kind: str, content: dict[str, Any]) -> str:
     if kind == "chatrecord":
         lines = (_line(one) for one in objects(content.get("item")))
         return joined((f"[聊天记录] {words(content.get('title'))}".strip(), *lines), "\n")
-    title = first_name(*(content.get(key) for key in _TITLES))
+    title = first_name(*(one.get(key) for one in (content, *objects(content.get("item"))) for key in _TITLES))
     return f"[{joined((_LABELS.get(kind, kind), title))}]"
 
 
