@@ -182,7 +182,7 @@ async def test_a_fact_is_written_mended_and_found(scripted):
         await page.get_by_label("内容").fill("安娜对花生和杏仁过敏")
         await page.get_by_role("button", name="保存为新版本").click()
         await page.get_by_text("已保存为新版本。").wait_for()
-        await page.get_by_role("link", name="user:ann").click()
+        await page.get_by_role("link", name="ann", exact=True).click()
         await page.get_by_role("link", name="事实", exact=True).click()
         await page.wait_for_url("**kind=fact**")
         newest, *rest = found = await lore.memories.page("user:ann")

@@ -234,9 +234,15 @@ def test_concatenated_pretty_answers_of_lark(tmp_path):
     assert len({message.id for message in catalogue.messages(path)}) == 14
 
 
-@pytest.mark.parametrize("content", ["", "\n\n", "hello world\nno chat here\n", "{}", "[]", "\x00\x01\x02"])
+@pytest.mark.parametrize("content", ["hello world\nno chat here\n", "{}", "[]", "\x00\x01\x02"])
 def test_what_cannot_be_told_lists_the_formats(tmp_path, content):
     with pytest.raises(InvalidInput, match="jsonl, openai, chatgpt"):
+        detect(write(tmp_path, "a.txt", content))
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "\x00 "])
+def test_an_empty_file_is_called_so(tmp_path, content):
+    with pytest.raises(InvalidInput, match="is empty"):
         detect(write(tmp_path, "a.txt", content))
 
 

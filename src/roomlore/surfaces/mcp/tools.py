@@ -397,7 +397,7 @@ TOOLS: tuple[Tool, ...] = (
         name="room_context",
         title="Context of a message",
         about="The earlier messages of a room that matter for answering a message, each with its score and the reason "
-        "it was taken. Leaves out what seems to belong to other conversations in the room.",
+        "it was taken. Leaves out what seems to belong to other conversations.",
         takes=answers.RoomContext,
         gives=answers.RoomMessages,
         run=context,
