@@ -357,7 +357,7 @@ def test_the_command_partitions_a_database_and_says_so(postgres_url):
     def run(*words: str, code: int = 0) -> str:
         result = CliRunner().invoke(app, ["--db", postgres_url, "partition", *words])
         assert result.exit_code == code, result.output
-        return result.output
+        return result.stdout or result.output
 
     assert "no copy" in run("--abandon")
     assert "PARTS or --abandon" in run(code=2)
