@@ -520,3 +520,9 @@ async def test_people_mentioned_by_their_ids_have_their_names_in_a_room(http, lo
         assert "@小明 看下日志" in text
         assert "@10001" not in text
     assert (await lore.messages.get("群", "b")).message.text == "@10001 看下日志"
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", "has no page at this address"), ("zh-CN", "控制台没有这个页面")])
+async def test_an_address_without_a_page_is_told_in_the_readers_language(http, language, told):
+    answer = await http.get("/console/nothing", headers={"accept-language": language})
+    assert (answer.status_code, told in answer.text) == (404, True)

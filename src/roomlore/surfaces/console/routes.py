@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from roomlore.core.audience import check_viewer
-from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
+from roomlore.core.errors import Forbidden, InvalidInput, RoomloreError
 from roomlore.surfaces.console import (
     audience,
     contexts,
@@ -221,4 +221,4 @@ async def _static(request: Request) -> Response:
 
 
 async def _nothing(page: Page) -> Response:
-    raise NotFound("The console has no page at this address; begin at /console.")
+    return page.show("problem.html", 404, problem=page.tongue.say("problem.no_page"))
