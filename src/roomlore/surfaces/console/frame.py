@@ -231,7 +231,7 @@ class Page:
         """Return a parameter. Raises `InvalidInput` if the address does not have it."""
         given = self.asked(name)
         if not given:
-            raise InvalidInput(f"The address lacks {name}; go back to the list and choose there.")
+            raise InvalidInput(self.tongue.say("problem.lacks", name=name))
         return given
 
     def number(self, name: str) -> int | None:
