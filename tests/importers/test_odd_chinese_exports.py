@@ -337,3 +337,45 @@ def test_qqs_text_with_the_times_of_any_machine(stamp, hour, tmp_path):
     text = f"消息对象:群\n\n2026-09-15 {stamp} PM 阿姨(10001)\n好\n"
     (found,) = catalogue.messages(written(tmp_path, "群.txt", text))
     assert (found.sent_at.hour, found.sender_name) == (hour, "PM 阿姨")
+
+
+@pytest.mark.parametrize(
+    ("senders", "speakers"),
+    [
+        ([{"senderID": 2, "accountId": "wxid_b"}, {"senderID": 1, "accountId": "wxid_a"}], ["wxid_a", "wxid_b"]),
+        ([{"accountId": "wxid_b"}, {"accountId": "wxid_a"}], ["wxid_b", "wxid_a"]),
+        ({"wxid_a": {"accountId": "wxid_a"}}, ["unknown", "unknown"]),
+    ],
+    ids=["by their ids", "by their places", "in another shape"],
+)
+def test_senders_of_weflow_are_known_by_their_ids(tmp_path, senders, speakers):
+    rows = [
+        {"localId": number, "createTime": MIDNIGHT, "type": "文本消息", "content": "好", "senderID": number}
+        for number in (1, 2)
+    ]
+    document = {
+        "weflow": {"version": "1"},
+        "session": {"wxid": "9@chatroom", "type": "群聊"},
+        "senders": senders,
+        "messages": rows,
+    }
+    assert [who for who, *_ in said(written(tmp_path, "a.json", document))] == speakers
+
+
+@pytest.mark.parametrize(
+    ("elements", "text"),
+    [
+        ([{"type": "markdown", "data": {"content": "你好"}}], "你好"),
+        ([{"type": "reply", "data": {"text": "原话"}}, {"type": "text", "data": {"text": "好"}}], "好"),
+    ],
+)
+def test_elements_of_qq_without_a_text_of_the_message(tmp_path, elements, text):
+    document = {
+        "metadata": {"name": "QQChatExporter V5", "version": "5.0.0"},
+        "chatInfo": {"name": "群", "type": "group"},
+        "messages": [
+            {"id": "7", "timestamp": MIDNIGHT * 1000, "sender": {"uid": "u_1", "uin": "1", "name": "甲"},
+             "content": {"text": "", "elements": elements}},
+        ],
+    }  # fmt: skip
+    assert [one for _, _, one, _ in said(written(tmp_path, "a.json", document))] == [text]

@@ -121,6 +121,15 @@ async def test_a_batch_larger_than_the_quota_of_a_day_is_imported_day_by_day(url
         assert (report.added, report.duplicates) == (2, 10)
 
 
+async def test_an_import_of_messages_that_are_stored_already_takes_the_last_free_place(url, tmp_path):
+    """A regression: it tried as many places at a time as were free, a thousand times inside each other."""
+    async with opened(url, quota_messages_kept=1_199) as lore:
+        await lore.imports.run(exported(tmp_path / "a.jsonl", 1_198))
+        with pytest.raises(QuotaExceeded, match="It added 1 messages"):
+            await lore.imports.run(exported(tmp_path / "b.jsonl", 1_200))
+        assert len(await stored(lore)) == 1_199
+
+
 async def test_an_import_says_that_messages_must_go_where_time_does_not_help(url, tmp_path):
     async with opened(url, quota_messages_kept=4) as lore:
         with pytest.raises(QuotaExceeded, match="Import the same after messages were deleted or archived"):

@@ -27,6 +27,7 @@ class AuthorizationServer:
         self.granted = "roomlore:read roomlore:write"
         self.told_issuer = self.issuer
         self.published_beside: dict[str, object] = {}
+        self.keyless_first = False
         self.broken = False
         self.asked: list[str] = []
         self.resources: list[str] = []
@@ -50,8 +51,9 @@ class AuthorizationServer:
         ]
 
     def app(self) -> Starlette:
-        async def metadata(_):
+        async def metadata(request):
             self.asked.append("metadata")
+            keyless = self.keyless_first and "oauth-authorization-server" in request.url.path
             return JSONResponse(
                 {
                     "issuer": self.told_issuer,
@@ -62,8 +64,12 @@ class AuthorizationServer:
                     "response_types_supported": ["code"],
                     "code_challenge_methods_supported": ["S256"],
                     **self.published_beside,
+                    **({"jwks_uri": None} if keyless else {}),
                 }
             )
+
+        async def openid(request):
+            return await metadata(request) if self.keyless_first else Response(status_code=404)
 
         async def keys(_):
             self.asked.append("keys")
@@ -88,6 +94,7 @@ class AuthorizationServer:
         return Starlette(
             routes=[
                 Route(f"/.well-known/oauth-authorization-server{PATH}", metadata),
+                Route(f"{PATH}/.well-known/openid-configuration", openid),
                 Route(f"{PATH}/keys", keys),
                 Route(f"{PATH}/register", register, methods=["POST"]),
                 Route(f"{PATH}/authorize", authorize),

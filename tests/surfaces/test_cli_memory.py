@@ -337,5 +337,5 @@ def test_what_is_no_time_says_what_is(words):
 
 
 def test_a_moment_shown_is_of_the_zone():
-    assert show_memories.clock(NOW, SHANGHAI) == "2026-11-22 20:05"
-    assert show_memories.clock(datetime.max.replace(tzinfo=UTC) - timedelta(hours=1), SHANGHAI) == "9999-12-31 22:59"
+    assert show.clock(NOW, SHANGHAI) == "2026-11-22 20:05"
+    assert show.clock(datetime.max.replace(tzinfo=UTC) - timedelta(hours=1), SHANGHAI) == "9999-12-31 22:59"

@@ -300,6 +300,12 @@ async def test_metadata_of_another_issuer_is_not_believed(issuer):
     assert "keys" not in issuer.asked
 
 
+async def test_keys_that_only_one_of_the_documents_names_are_found(issuer):
+    issuer.keyless_first = True
+    async with protected(issuer) as (_, url):
+        assert (await ping(url, issuer.token(RESOURCE))).status_code == 200
+
+
 async def test_an_authorization_server_that_is_gone_is_said():
     async with authorization_server() as gone:
         token = gone.token(RESOURCE)

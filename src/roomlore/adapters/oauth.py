@@ -99,7 +99,7 @@ class IssuerTokens:
                 asyncio.timeout(self._timeout_seconds),
                 httpx2.AsyncClient(timeout=self._timeout_seconds, follow_redirects=False) as http,
             ):
-                self._keys = _usable(await _json(http, _address_of_keys(await _metadata(http, self._issuer))))
+                self._keys = _usable(await _json(http, (await _metadata(http, self._issuer))["jwks_uri"]))
         except _UNREADABLE as error:
             log.warning("the keys of the authorization server cannot be read", error=_told(error))
         else:
@@ -126,7 +126,7 @@ async def look_at_issuer(issuer: str, *, scopes: Iterable[str], timeout_seconds:
             httpx2.AsyncClient(timeout=timeout_seconds, follow_redirects=False) as http,
         ):
             metadata = await _metadata(http, issuer)
-            keys = _usable(await _json(http, _address_of_keys(metadata)))
+            keys = _usable(await _json(http, metadata["jwks_uri"]))
     except InvalidInput:
         raise
     except _UNREADABLE as error:
@@ -142,17 +142,22 @@ def _texts(metadata: Mapping[str, Any], name: str) -> list[str]:
 
 
 async def _metadata(http: httpx2.AsyncClient, issuer: str) -> dict[str, Any]:
-    """Return the server's metadata (RFC 8414, or OpenID Connect Discovery). Raise `InvalidInput` if all there is names
-    another issuer, and one of `_UNREADABLE`."""
-    other = None
+    """Return the server's metadata (RFC 8414, or OpenID Connect Discovery) with the address of its keys. Raise
+    `InvalidInput` if all there is names another issuer, and one of `_UNREADABLE`."""
+    other = keyless = None
     for address in _addresses_of_metadata(issuer):
         try:
             metadata = await _json(http, address)
         except (httpx2.HTTPStatusError, ValueError):
             continue
-        if metadata.get("issuer") == issuer:
+        if metadata.get("issuer") != issuer:
+            other = other or metadata.get("issuer")
+        elif _has_address_of_keys(metadata):
             return metadata
-        other = other or metadata.get("issuer")
+        else:
+            keyless = metadata
+    if keyless is not None:
+        raise ValueError("its metadata has no https address of its keys (jwks_uri)")
     if isinstance(other, str):
         raise InvalidInput(
             f"The metadata of the authorization server names the issuer {other!r:.300}, "
@@ -161,11 +166,9 @@ async def _metadata(http: httpx2.AsyncClient, issuer: str) -> dict[str, Any]:
     raise ValueError("it has no metadata of this issuer")
 
 
-def _address_of_keys(metadata: Mapping[str, Any]) -> str:
+def _has_address_of_keys(metadata: Mapping[str, Any]) -> bool:
     keys = metadata.get("jwks_uri")
-    if not isinstance(keys, str) or not is_secure_address(keys):
-        raise ValueError("its metadata has no https address of its keys (jwks_uri)")
-    return keys
+    return isinstance(keys, str) and is_secure_address(keys)
 
 
 def _told(error: Exception) -> str:

@@ -232,7 +232,7 @@ def parse_time(value: object, *, zone: tzinfo = UTC) -> datetime | None:
     read.
 
     The size of a number tells its unit (s, ms, us or ns): each moment from 27 April 1970 until 20 November 2286 is read
-    right in all four. Years outside of that are read from seconds before 1970, or from text.
+    right in all four. Other years are read from text, and those before 1970 from seconds too.
     """
     try:
         return _parse_time(value, zone)

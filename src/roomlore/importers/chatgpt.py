@@ -277,7 +277,7 @@ def _attachments(shown: list[dict[str, Any]], listed: list[dict[str, Any]], file
         told_of = attached(kind=kind, name=name(told.get("name")) or pointer, mime_type=_mime_type(told), file=place)
         held.append({**told_of, "type": kind})
     for one in listed:
-        if name(one.get("name")) and one.get("id") not in seen:
+        if name(one.get("name")) and name(one.get("id")) not in seen:
             place = files.place(one.get("id"))
             held.append(attached(kind="file", name=one.get("name"), mime_type=_mime_type(one), file=place))
     return held

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, tzinfo
 from functools import partial
+from itertools import islice
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
@@ -18,6 +19,7 @@ from typing import BinaryIO, cast
 from roomlore.core.errors import InvalidInput
 
 _EXCERPT = 120
+_MOST_NAMES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,8 @@ class Source:
         """Yield the names of the files that lie beside this one, or at most so many folders below it, as `beside` takes
         them."""
         if self.member is None:
-            yield from _names_below(self.path if self.path.is_dir() else self.path.parent, levels)
+            beside = self.path if self.path.is_dir() else self.path.parent
+            yield from islice(_names_below(beside, levels), _MOST_NAMES)
             return
         folder = PurePosixPath(self.member).parent
         for inside in names_in(self.path):
@@ -143,13 +146,13 @@ class Source:
 
 def _names_below(folder: Path, levels: int, above: str = "") -> Iterator[str]:
     try:
-        found = sorted(folder.iterdir())
+        found = [(one, one.is_file(), one.is_dir() and not one.is_symlink()) for one in sorted(folder.iterdir())]
     except OSError:
         return
-    for one in found:
-        if one.is_file():
+    for one, is_file, is_folder in found:
+        if is_file:
             yield above + one.name
-        elif levels and one.is_dir() and not one.is_symlink():
+        elif levels and is_folder:
             yield from _names_below(one, levels - 1, f"{above}{one.name}/")
 
 

@@ -281,7 +281,11 @@ def _unbracketed(title: str) -> str:
 
 
 def _element(kind: str, data: dict[str, Any]) -> str:
-    if kind in ("text", "reply", "system", ""):
+    if kind == "reply":
+        return ""
+    if kind == "markdown":
+        return words(data.get("content"))
+    if kind in ("text", "system", ""):
         return words(data.get("text")) or words(data.get("summary"))
     if kind == "at":
         return f"@{words(data.get('name')).removeprefix('@')} "

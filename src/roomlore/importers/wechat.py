@@ -181,16 +181,28 @@ def _note(event: Event, facts: Facts) -> None:
         key = str(event.path[1])
         if key in ("wxid", "accountId", "type", "displayName", "nickname"):
             facts[key] = name(event.value)
-    if event.kind == "scalar" and event.path[:1] == ("senders",) and event.path[-1] in ("accountId", "displayName"):
-        people, number = facts.get("senders", {}), str(int(event.path[1]) + 1)
-        person = {**people.get(number, {}), str(event.path[-1]): name(event.value)}
-        facts["senders"] = {**people, number: person}
+    if event.kind == "scalar" and event.path[:1] == ("senders",) and len(event.path) == 3:
+        _note_sender(event, facts)
+
+
+def _note_sender(event: Event, facts: Facts) -> None:
+    """Note a field of a sender by the place in the list, counted from 1, and the place of each `senderID`."""
+    _, place, key = event.path
+    if not isinstance(place, int):
+        return
+    number = str(place + 1)
+    if key == "senderID":
+        facts["places"] = {**facts.get("places", {}), name(event.value): number}
+    elif key in ("accountId", "displayName"):
+        people = facts.get("senders", {})
+        facts["senders"] = {**people, number: {**people.get(number, {}), str(key): name(event.value)}}
 
 
 def _of_weflow(member: Member, source: Source, options: Options) -> Item:
     said, facts = member.value, member.facts
     moment = parse_time(said.get("createTime"))
-    listed = obj(facts.get("senders", {}).get(name(said.get("senderID"))))
+    number = name(said.get("senderID"))
+    listed = obj(facts.get("senders", {}).get(facts.get("places", {}).get(number, number)))
     sender = first_name(said.get("senderUsername"), listed.get("accountId"))
     if moment is None and not sender:
         return member.bad("neither createTime nor senderUsername: not a message of WeFlow")

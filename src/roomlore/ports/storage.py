@@ -293,9 +293,9 @@ class Messages(Protocol):
     async def appended(
         self, *, tenant: str, room_id: str, since: int, through: int, after: int, limit: int
     ) -> list[Entry] | None:
-        """Return the entries with arrival > `after`, in order of arrival, if adding them is all that happened to the
-        room from its revision `since` to its revision `through`. Return None if anything else happened, or if there are
-        more than `limit`."""
+        """Return the entries with arrival > `after` as they are now, in order of arrival, if nothing but messages with
+        these arrivals changed in the room from its revision `since` to its revision `through`. Return None otherwise,
+        and if there are more than `limit`."""
 
     async def target(self, *, tenant: str, room_id: str, message_id: str | None, window: int) -> Target | None:
         """Return the input for choosing a context, in one round trip; None if there is no such message.

@@ -261,10 +261,10 @@ class _Line:
         try:
             report = await self._adding.add(messages, on_conflict="report")
         except QuotaExceeded as refused:
-            left = refused.most - refused.used
-            if not 0 < left < len(messages):
+            if refused.used >= refused.most or len(messages) == 1:
                 raise
-            first, rest = await self._add(messages[:left]), await self._add(messages[left:])
+            half = len(messages) // 2
+            first, rest = await self._add(messages[:half]), await self._add(messages[half:])
             return AddReport(
                 added=first.added + rest.added,
                 duplicates=first.duplicates + rest.duplicates,

@@ -32,7 +32,8 @@ _ENTRY = 100
 """The cost of a message in characters of work, and of an entry that enters a window."""
 _TRIES = 4
 _BRIEF = 8
-"""The most messages of a batch that may share its transaction with others."""
+"""The most messages of a batch that may share its transaction with others, or is planned while its rooms are
+locked."""
 _ROOMS_AT_ONCE = 16
 """The rooms of a batch that are processed at a time: linking needs a megabyte or more for each."""
 _SHARED = 10_000
@@ -181,7 +182,7 @@ class RoomCache:
         key = (room.tenant, room.room_id)
         if result == "followed":
             self.share(room)
-        elif result == "hit" and key in self._shared:
+        elif key in self._shared:
             self._shared[key] -= 1
             if not self._shared[key]:
                 del self._shared[key]
@@ -267,9 +268,10 @@ class Ingest:
         transaction is retried, and not at all if every message existed already.
         """
         limits = await self._quotas.of(self._tenant)
+        few = sum(map(len, batches.values())) <= _BRIEF
         async with self._rooms.alone(self._tenant, batches):
             for _ in range(_TRIES):
-                if self._rooms.are_shared(self._tenant, batches):
+                if few and self._rooms.are_shared(self._tenant, batches):
                     break
                 try:
                     return await self._try(batches, strict=strict, along=along, limits=limits)

@@ -464,7 +464,7 @@ class Verifier:
         if self._archives is None:
             return
         for archive in await self._archives.kept(tenant):
-            if found := await self._archives.damage(archive):
+            if (found := await self._archives.damage(archive)) and archive in await self._archives.kept(tenant):
                 where = f"room {archive.room_id}, archive {archive.archive_id}"
                 findings.add([Fault("archives", where, found)])
             findings.saw("archives", 1)

@@ -94,7 +94,7 @@ def add(
         typer.echo(say(begun, memory=known, said=said))
         if over:
             typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
-    if missing is not None:
+    if missing is not None and done.outcome == "added":
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
         typer.echo(say(told, room=show.inert(missing), fact=show.inert(done.memory.memory_id)), err=True)
 

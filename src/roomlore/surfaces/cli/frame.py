@@ -90,10 +90,10 @@ class Frame:
 
 
 def _say_warnings_alone(settings: Settings) -> None:
-    """Leave lines of the level info out of the log: a command prints its result. `log_level: debug` shows all."""
+    """Leave lines of the level info out of the log, unless `log_level` is set: a command prints its result."""
     from roomlore.surfaces import logs
 
-    if settings.server.log_level == "info":
+    if settings.source("log_level") == "default":
         logs.configure(form=settings.server.log_format, level="warning")
 
 

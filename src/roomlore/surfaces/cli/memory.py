@@ -21,7 +21,7 @@ from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of, scope_named
 from roomlore.surfaces.cli.language import causes, say, several, translated
-from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
+from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def as_of(
         if found
         else "{scope} as of {time} ({zone}): nothing was remembered",
         scope=show.inert(scope_of(group), 80),
-        time=show_memories.clock(at, zone),
+        time=show.clock(at, zone),
         zone=zone.key,
         count=len(found),
     )
@@ -454,7 +454,7 @@ def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
     made_by = show.inert(memory.made_by, 60) + flag
     return [
         short(memory.memory_id),
-        clock(memory.updated_at, zone),
+        show.clock(memory.updated_at, zone),
         say(memory.kind.value),
         made_by,
         show_memories.held(memory, zone),
@@ -462,7 +462,7 @@ def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
 
 
 def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
-    made = [clock(memory.updated_at, zone), show.inert(memory.made_by, 60), say(memory.status.value)]
+    made = [show.clock(memory.updated_at, zone), show.inert(memory.made_by, 60), say(memory.status.value)]
     return [
         str(memory.version),
         short(memory.memory_id),

@@ -266,9 +266,11 @@ def forget(
         if dry_run:
             _tell(would, as_json=as_json)
             return
-        if _holds_anything(would):
-            report(would, Console(stderr=True, highlight=False, markup=False))
-            typer.confirm(say("Forget {person} for good?", person=show.inert(user, 80)), abort=True, err=True)
+        if not (_holds_anything(would) or would.left):
+            _tell(would, as_json=as_json)
+            return
+        report(would, Console(stderr=True, highlight=False, markup=False))
+        typer.confirm(say("Forget {person} for good?", person=show.inert(user, 80)), abort=True, err=True)
     done = frame.run(lambda lore: lore.privacy.forget(user, same_words=same_words))
     _tell(done, as_json=as_json)
     if not done.complete:

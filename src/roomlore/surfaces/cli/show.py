@@ -95,17 +95,17 @@ def times_in(zone: tzinfo) -> None:
     _zone = zone
 
 
-def local(moment: datetime) -> datetime:
-    """Return the moment in the zone in which times are shown; unchanged at the calendar's ends, if the conversion is
-    not possible."""
+def local(moment: datetime, zone: tzinfo | None = None) -> datetime:
+    """Return the moment in the zone, by default that in which times are shown; unchanged at the calendar's ends, if the
+    conversion is not possible."""
     try:
-        return moment.astimezone(_zone)
+        return moment.astimezone(zone or _zone)
     except OverflowError:
         return moment
 
 
-def clock(moment: datetime | None) -> str:
-    return local(moment).strftime("%Y-%m-%d %H:%M") if moment else "–"
+def clock(moment: datetime | None, zone: tzinfo | None = None) -> str:
+    return local(moment, zone).strftime("%Y-%m-%d %H:%M") if moment else "–"
 
 
 def name(message: StoredMessage) -> str:

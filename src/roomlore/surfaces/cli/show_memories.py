@@ -38,13 +38,6 @@ def short(known: str) -> str:
     return show.inert(known if len(known) <= _WHOLE else known[-SHORT:])
 
 
-def clock(moment: datetime, zone: ZoneInfo) -> str:
-    try:
-        return show.clock(moment.astimezone(zone))
-    except OverflowError:
-        return show.clock(moment)
-
-
 def statement(said: str, style: str = "") -> Text:
     return Text(show.inert(said, _LONGEST), style)
 
@@ -72,15 +65,15 @@ def end_of(one: Memory, zone: ZoneInfo) -> str:
     if ends is None:
         return ""
     last = _day_or_time(ends - timedelta(minutes=1), zone)[:_DAY_CHARS]
-    return say("the end of {day}", day=last) if _is_midnight(ends, zone) else clock(ends, zone)
+    return say("the end of {day}", day=last) if _is_midnight(ends, zone) else show.clock(ends, zone)
 
 
 def _day_or_time(at: datetime, zone: ZoneInfo) -> str:
-    return clock(at, zone)[:_DAY_CHARS] if _is_midnight(at, zone) else clock(at, zone)
+    return show.clock(at, zone)[:_DAY_CHARS] if _is_midnight(at, zone) else show.clock(at, zone)
 
 
 def _is_midnight(at: datetime, zone: ZoneInfo) -> bool:
-    return clock(at, zone).endswith(" 00:00")
+    return show.clock(at, zone).endswith(" 00:00")
 
 
 def lines(found: Iterable[tuple[str, str, Text, str]], out: Console) -> None:
@@ -166,7 +159,7 @@ _HEADS = {"undoes": "revert of {known}", "evolution": "evolution {known}", "chan
 def _head(one: Change, records: dict[str, Evolution], zone: ZoneInfo) -> Text:
     what, known = _together(one)
     named = say(_HEADS[what], known=str(known) if isinstance(known, int) else short(known))
-    parts = [clock(one.at, zone), show.inert(one.actor, 60), *_read(records.get(str(known)))]
+    parts = [show.clock(one.at, zone), show.inert(one.actor, 60), *_read(records.get(str(known)))]
     return Text.assemble((named, "bold yellow"), "  ", "  ".join(parts))
 
 
@@ -184,13 +177,15 @@ def as_of(found: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
 
 
 def _then(one: Memory, zone: ZoneInfo) -> list[str]:
-    return [short(one.memory_id), clock(one.updated_at, zone), str(one.version), held(one, zone)]
+    return [short(one.memory_id), show.clock(one.updated_at, zone), str(one.version), held(one, zone)]
 
 
 def diff(found: MemoryDiff, out: Console, zone: ZoneInfo) -> None:
     """Print new, removed and reworded memories, and their numbers."""
     place = show.inert(found.scope, 80)
-    span = say("{start} to {end} ({zone})", start=clock(found.start, zone), end=clock(found.end, zone), zone=zone.key)
+    span = say(
+        "{start} to {end} ({zone})", start=show.clock(found.start, zone), end=show.clock(found.end, zone), zone=zone.key
+    )
     out.print(Text(f"{place}  {span}", "bold"))
     lines(_diff_lines(found), out)
     counts = {
@@ -229,8 +224,8 @@ def memory(one: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
         "said by": ", ".join(one.said_by),
         "holds from": "" if one.valid_from is None else _day_or_time(one.valid_from, zone),
         "holds until": end_of(one, zone),
-        "began": clock(one.created_at, zone),
-        "supported": clock(one.supported_at, zone),
+        "began": show.clock(one.created_at, zone),
+        "supported": show.clock(one.supported_at, zone),
         "messages": str(len(one.sources)) if one.sources else "",
         "doubtful": one.doubtful,
     }
@@ -263,7 +258,7 @@ def versions(found: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> N
 def _made(one: BlamedVersion, zone: ZoneInfo) -> Text:
     made = one.memory
     mark = (f"  {say('in force')}", "bold green") if made.status is MemoryStatus.ACTIVE else ""
-    parts = [clock(made.updated_at, zone), show.inert(made.made_by, 60)]
+    parts = [show.clock(made.updated_at, zone), show.inert(made.made_by, 60)]
     if made.evolution_id:
         parts.append(say("evolution {known}", known=short(made.evolution_id)))
     if one.evolution is not None and one.evolution.prompt_hash:
@@ -288,7 +283,7 @@ def _message(said: Evidence, zone: ZoneInfo) -> Text:
     place = f"{show.inert(said.source.room_id, 40)}/{show.inert(said.source.message_id, 40)}"
     if said.message is None:
         return Text(f"{say('(a message that is not here any more)')}  {place}", "dim")
-    when, who = clock(said.message.at, zone), show.name(said.message)
+    when, who = show.clock(said.message.at, zone), show.name(said.message)
     return Text.assemble(
         (f"{when}  ", "dim"), (f"{who}: ", "bold"), show.inert(said.message.text, _TEXT), (f"  {place}", "dim")
     )
