@@ -17,7 +17,7 @@ from forked_process import run_forked
 from roomlore.samples import DEMO_ROOM, demo_path
 from roomlore.surfaces import cli
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.cli.language import _words, causes, say, several
+from roomlore.surfaces.cli.language import _words, causes, say, several, translated
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 PHRASE = re.compile(r"[A-Za-z]{2,}[,;:]? [A-Za-z]{2,}")
@@ -307,3 +307,10 @@ def test_who_is_a_member_is_marked():
     assert re.search(r"^u_tom +not known", told, re.MULTILINE)
     told = runner.invoke(app, ["--db", "a.db", "audience", DEMO_ROOM, "--remove", "u9"]).stdout
     assert re.search(r"^u9 +no, left", told, re.MULTILINE)
+
+
+def test_what_each_setting_means_is_in_chinese(monkeypatch):
+    monkeypatch.setenv("MEMORY_LANGUAGE", "zh")
+    rows = json.loads(CliRunner().invoke(app, ["settings", "--json"]).stdout)
+    assert [one["name"] for one in rows if not HAN.search(translated(one["description"]))] == []
+    assert "所有数据保存在哪里" in CliRunner().invoke(app, ["settings"], env={"COLUMNS": "200"}).stdout

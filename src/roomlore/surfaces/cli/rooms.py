@@ -21,7 +21,7 @@ from roomlore.core.models import Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of, viewer_of
-from roomlore.surfaces.cli.language import causes, say
+from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -189,7 +189,8 @@ def settings(
         show.as_json([one._asdict() for one in found])
         return
     shape = show.table("section", "setting", "value", "source", "meaning", fixed=("section", "setting"))
-    show.console().print(show.rows(shape, found))
+    told = (one._replace(description=translated(one.description)) for one in found)
+    show.console().print(show.rows(shape, told))
 
 
 def _room_settings(frame: Frame, room: str, changes: dict[str, Any]) -> list[Row]:
