@@ -108,9 +108,9 @@ class IssuerTokens:
 
 @dataclass(frozen=True, slots=True)
 class IssuerLook:
-    """What an authorization server publishes. `keys`: how many of its keys can sign tokens. `proves_codes`: False if
-    its metadata does not name PKCE (S256), without which hosts of MCP refuse it. `lacks`: the scopes asked for that its
-    metadata does not name, where it names any."""
+    """The published metadata and keys of an authorization server. `keys`: how many can sign tokens. `proves_codes`:
+    False if its metadata does not name PKCE (S256), without which hosts of MCP refuse it. `lacks`: the scopes asked for
+    that its metadata does not name, where it names any."""
 
     keys: int
     proves_codes: bool
@@ -144,7 +144,7 @@ def _texts(metadata: Mapping[str, Any], name: str) -> list[str]:
 async def _metadata(http: httpx2.AsyncClient, issuer: str) -> dict[str, Any]:
     """Return the server's metadata (RFC 8414, or OpenID Connect Discovery) with the address of its keys. Raise
     `InvalidInput` if all there is names another issuer, and one of `_UNREADABLE`."""
-    other = keyless = None
+    other, keyless = None, False
     for address in _addresses_of_metadata(issuer):
         try:
             metadata = await _json(http, address)
@@ -155,8 +155,8 @@ async def _metadata(http: httpx2.AsyncClient, issuer: str) -> dict[str, Any]:
         elif _has_address_of_keys(metadata):
             return metadata
         else:
-            keyless = metadata
-    if keyless is not None:
+            keyless = True
+    if keyless:
         raise ValueError("its metadata has no https address of its keys (jwks_uri)")
     if isinstance(other, str):
         raise InvalidInput(

@@ -50,8 +50,8 @@ class Due(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What a run did. `rooms`, `messages`, `archives`: how many were archived or brought back. `records`: evolutions
-    whose raw answers were removed."""
+    """The result of a run. `rooms`, `messages`, `archives`: how many were archived or brought back. `records`:
+    evolutions whose raw answers were removed."""
 
     rooms: int = 0
     messages: int = 0

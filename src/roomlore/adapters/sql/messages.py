@@ -12,6 +12,7 @@ from sqlalchemy import (
     Integer,
     Select,
     Subquery,
+    Table,
     and_,
     bindparam,
     func,
@@ -91,19 +92,22 @@ def _changes(*where: ColumnElement[bool]) -> Subquery:
     return changes.order_by(_w.c.changed).limit(bindparam("count")).subquery("changes")
 
 
+def _at(table: Table, its: Subquery) -> ColumnElement[bool]:
+    """Return the condition that a row of the table has one of these places."""
+    here = and_(table.c.room_key == its.c.room_key, table.c.arrival == its.c.arrival)
+    return and_(here, table.c.tenant == bindparam("tenant"))
+
+
 def _changed() -> Select[Any]:
     """Select changed messages. Adding zero to the arrival leaves SQLite no choice but the index of changes."""
     its = _changes(_w.c.arrival + literal_column("0") > bindparam("after"))
-    beside = and_(_m.c.room_key == its.c.room_key, _m.c.arrival == its.c.arrival, _m.c.tenant == bindparam("tenant"))
-    return select(_m.c.deleted_at, *MESSAGE.columns).select_from(its.join(_m, beside))
+    return select(_m.c.deleted_at, *MESSAGE.columns).select_from(its.join(_m, _at(_m, its)))
 
 
 def _appended() -> Select[Any]:
     """Select changed entries, each with its revision and the time of its deletion."""
     its = _changes()
-    message = and_(_m.c.room_key == its.c.room_key, _m.c.arrival == its.c.arrival, _m.c.tenant == bindparam("tenant"))
-    features = and_(_f.c.room_key == its.c.room_key, _f.c.arrival == its.c.arrival, _f.c.tenant == bindparam("tenant"))
-    joined = its.join(_m, message).join(_f, features)
+    joined = its.join(_m, _at(_m, its)).join(_f, _at(_f, its))
     return select(its.c.changed, _m.c.deleted_at, *ENTRY.columns).select_from(joined)
 
 

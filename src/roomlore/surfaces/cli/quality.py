@@ -1,5 +1,6 @@
-"""How good contexts are: `roomlore eval`, with its report as one page of HTML with bars drawn in SVG; `roomlore tune`;
-and `roomlore usage`, the contexts that were used, their export for training, and a report for each arm."""
+"""The commands that tell how good contexts are: `roomlore eval`, with its report as one page of HTML with bars drawn in
+SVG; `roomlore tune`; and `roomlore usage`, the contexts that were used, their export for training, and a report for
+each arm."""
 
 from __future__ import annotations
 

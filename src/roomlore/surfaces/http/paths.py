@@ -19,6 +19,7 @@ from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON
 from roomlore.surfaces.http.bodies import one_room
 from roomlore.surfaces.http.guard import Admin, Caller, ShownTo, caller_of
+from roomlore.wiring import Lore
 
 MOST = 2**63 - 1
 _USUAL = 100
@@ -133,10 +134,10 @@ AnyRoom = Annotated[str | None, Depends(_query_of_room(_SAME))]
 PageLimit = Annotated[int, Depends(page_limit)]
 
 
-async def _by_name(caller: Caller, given: str, viewer: str | None) -> str:
+async def _by_name(lore: Lore, given: str, viewer: str | None = None) -> str:
     """Return the id of the only room with this id or name; what is given if there is none."""
     try:
-        return await caller.lore.rooms.named(given, viewer=viewer)
+        return await lore.rooms.named(given, viewer=viewer)
     except NotFound:
         return given
 
@@ -146,7 +147,7 @@ def shown(room_of: Any, *, by_name: bool = False) -> Callable[..., Awaitable[str
     path may have the name of a room in place of its id."""
 
     async def check(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room_id: room_of) -> str:
-        found: str = await _by_name(caller, room_id, viewer) if by_name else room_id
+        found: str = await _by_name(caller.lore, room_id, viewer) if by_name else room_id
         await caller.lore.rooms.check_shown(found, viewer)
         return found
 
@@ -154,14 +155,11 @@ def shown(room_of: Any, *, by_name: bool = False) -> Callable[..., Awaitable[str
 
 
 async def _called(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room_id: RoomId) -> str:
-    return await _by_name(caller, room_id, viewer)
+    return await _by_name(caller.lore, room_id, viewer)
 
 
 async def _called_by_admin(lore: Admin, room_id: RoomId) -> str:
-    try:
-        return await lore.rooms.named(room_id)
-    except NotFound:
-        return room_id
+    return await _by_name(lore, room_id)
 
 
 NamedRoom = Annotated[str, Depends(_called)]
