@@ -17,7 +17,11 @@ FORMAT_OF = {
     "#kitchen.log": "irc",
     "2004-11-15-#ubuntu.txt": "irc",
     "Hikers - trips [7001].json": "discord",
+    "Hikers - trips - Lost glove [7002].json": "discord",
     "WhatsApp Chat with Hikers.txt": "whatsapp",
+    "WhatsApp Chat with Bob.txt": "whatsapp",
+    "WhatsApp Chat with Choir.txt": "whatsapp",
+    "WhatsApp Chat - Choir": "whatsapp",
     "_chat.txt": "whatsapp",
     "bare.openai.json": "openai",
     "chats.openai.jsonl": "openai",
@@ -26,9 +30,12 @@ FORMAT_OF = {
     "lark.events.jsonl": "lark",
     "lark.json": "lark",
     "lark.pages.jsonl": "lark",
+    "lark.topics.json": "lark",
     "result.json": "telegram",
+    "ChatExport_2024-06-02": "telegram",
     "room.jsonl": "jsonl",
     "slack": "slack",
+    "Acme Slack export Jun 1 2024 - Jun 3 2024": "slack",
     "telegram.json": "telegram",
     "与登山队的WhatsApp聊天.txt": "whatsapp",
     "登山队.chatlab.json": "chatlab",
@@ -62,11 +69,13 @@ ONE_LINE_A_MESSAGE = (
     "room.jsonl",
     "lark.events.jsonl",
 )
-WHATSAPP = tuple(name for name, form in FORMAT_OF.items() if form == "whatsapp")
+WHATSAPP = tuple(name for name, form in FORMAT_OF.items() if form == "whatsapp" and name.endswith(".txt"))
 DOCUMENTS = (
     "Hikers - trips [7001].json",
+    "Hikers - trips - Lost glove [7002].json",
     "bare.openai.json",
     "lark.json",
+    "lark.topics.json",
     "result.json",
     "telegram.json",
     "登山队.chatlab.json",
@@ -77,7 +86,13 @@ DOCUMENTS = (
     "读书会.echotrace.json",
     "读书会.arkme.json",
 )
-FOLDERS = {"slack", "private_10002_chunked"}
+FOLDERS = {
+    "slack",
+    "private_10002_chunked",
+    "ChatExport_2024-06-02",
+    "WhatsApp Chat - Choir",
+    "Acme Slack export Jun 1 2024 - Jun 3 2024",
+}
 
 
 def items(path: Path, **options) -> list[Item]:

@@ -11,7 +11,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -25,6 +25,8 @@ class Counted:
 
     `answers`: the ids that the answered message may have; more than one if the file cannot tell them apart.
     `text`: the whole text, None if the message is no plain text. `words`: what the text must say, in this order.
+    `shown`: what the text or the caption must say, in any order. `root`: the first message of its thread. `bot`:
+    whether a program wrote it, None if nobody looked. `unread`: whether the export has nothing of it but its id.
     """
 
     room: str
@@ -37,6 +39,13 @@ class Counted:
     answers: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
     recalled: bool = False
+    shown: tuple[str, ...] = ()
+    root: str | None = None
+    bot: bool | None = None
+    edited: datetime | None = None
+    was_edited: bool = False
+    reactions: dict[str, int] = field(default_factory=dict)
+    unread: bool = False
 
 
 def _seconds(value: object) -> datetime:

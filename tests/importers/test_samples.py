@@ -1,6 +1,7 @@
 """Every sample gives exactly what is expected of it, from the start or from any place in the middle."""
 
 import json
+import shutil
 
 import catalogue
 import pytest
@@ -47,10 +48,12 @@ def test_ids_are_unique_in_a_room_even_when_all_share_one(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_replies_still_find_their_target_in_a_given_room(name):
-    found = catalogue.messages(catalogue.SAMPLES / name, room_id="all")
-    ids = {message.id for message in found}
-    assert all(message.reply_to in ids for message in found if message.reply_to)
-    assert all(message.root_id in ids for message in found if message.root_id)
+    def targets(**options):
+        found = catalogue.messages(catalogue.SAMPLES / name, **options)
+        places = {(message.room_id, message.id): place for place, message in enumerate(found)}
+        return [(places.get((one.room_id, one.reply_to)), places.get((one.room_id, one.root_id))) for one in found]
+
+    assert targets(room_id="all") == targets()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,6 +105,43 @@ def test_a_recall_of_onebot_names_its_message():
 def test_what_is_no_message_of_onebot_is_said_to_be_none(event):
     with pytest.raises(InvalidInput, match="no OneBot v11 message: give a whole event"):
         onebot_message(event)
+
+
+RECALLED_LATER = [
+    ("lark.json", '"deleted": true', '"deleted": false', "This message was recalled"),
+    ("group_700701_20251109.json", '"isRecalled": true', '"isRecalled": false', "密码是 8848"),
+    (
+        "Acme Slack export Jun 1 2024 - Jun 3 2024/general/2024-06-01.json",
+        '"subtype": "tombstone",',
+        "",
+        "This message was deleted.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "recalled", "before", "said"), RECALLED_LATER, ids=lambda value: None)
+async def test_a_message_that_a_newer_export_calls_recalled_is_deleted(name, recalled, before, said, tmp_path):
+    """It was stored with its text, which the newer export does not have: that is no conflict."""
+    sample = name.split("/", 1)[0]
+    if sample == name:
+        shutil.copy(catalogue.SAMPLES / name, tmp_path / name)
+    else:
+        shutil.copytree(catalogue.SAMPLES / sample, tmp_path / sample)
+    newer = (tmp_path / name).read_text(encoding="utf-8")
+    (tmp_path / name).write_text(newer.replace(recalled, before), encoding="utf-8")
+    async with roomlore.open("sqlite://", background=False) as lore:
+        first = await lore.imports.run(tmp_path / sample)
+        assert said in [text for room in first.rooms async for text in _texts(lore, room)]
+        (tmp_path / name).write_text(newer, encoding="utf-8")
+        for _ in range(2):
+            again = await lore.imports.run(tmp_path / sample)
+            assert (again.added, again.duplicates, again.conflicts) == (0, first.added, ())
+            assert said not in [text for room in first.rooms async for text in _texts(lore, room)]
+
+
+async def _texts(lore, room_id):
+    async for message in lore.messages.export(room_id):
+        yield message.text
 
 
 async def test_a_recalled_message_is_deleted_by_the_import():

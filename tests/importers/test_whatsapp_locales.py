@@ -22,5 +22,6 @@ def test_a_zip_is_read_whole(locale, system, tmp_path):
         ]
     wanted = told(system)
     assert [(at, who, text) for at, who, text, _ in read] == [(at, who, text) for at, who, text, _ in wanted]
+    assert [one.metadata.get("edited", False) for one in found[:4]] == [False, False, False, bool(locale.edited)]
     for (*_, note), (*_, meant) in zip(read, wanted, strict=True):
         assert bool(note) if meant == "?" else note == meant

@@ -1,7 +1,7 @@
 """Zips as WhatsApp hands them out on Android and iOS in several languages, made without a word of the importer's.
 
-Each has the same talk: 4 texts, one of two lines, one with a link, one file with words beside it, one picture that was
-left out. `TOLD` is what a reader must find.
+Each has the same talk: 4 texts, one of two lines, one with a link, one that was edited if the words for that are known,
+one file with words beside it, one picture that was left out. `told` is what a reader must find.
 """
 
 import io
@@ -33,25 +33,32 @@ class Locale:
     ios_attached: str
     halves: tuple[str, str] = ("AM", "PM")
     chat: str = "WhatsApp Chat with Tea"
+    edited: str = ""
 
 
 LOCALES = (
     Locale("en-US", "{m}/{d}/%y, {h}:%M {half}", "{m}/{d}/%y, {h}:%M:%S {half}", "<Media omitted>",
-           "file attached", "image omitted", "<attached: {}>", ("AM", "PM")),
+           "file attached", "image omitted", "<attached: {}>", ("AM", "PM"), edited="<This message was edited>"),
     Locale("en-GB", "%d/%m/%Y, %H:%M", "%d/%m/%Y, %H:%M:%S", "<Media omitted>", "file attached", "image omitted",
-           "<attached: {}>"),
+           "<attached: {}>", edited="<This message was edited>"),
     Locale("de", "%d.%m.%y, %H:%M", "%d.%m.%y, %H:%M:%S", "<Medien ausgeschlossen>", "Datei angehängt",
-           "Bild weggelassen", "<Anhang: {}>", chat="WhatsApp Chat mit Tea"),
+           "Bild weggelassen", "<Anhang: {}>", chat="WhatsApp Chat mit Tea",
+           edited="<Diese Nachricht wurde bearbeitet.>"),
     Locale("es", "{d}/{m}/%y, %H:%M", "{d}/{m}/%y, %H:%M:%S", "<Multimedia omitido>", "archivo adjunto",
-           "imagen omitida", "<adjunto: {}>", chat="Chat de WhatsApp con Tea"),
+           "imagen omitida", "<adjunto: {}>", chat="Chat de WhatsApp con Tea",
+           edited="<Se editó este mensaje.>"),
     Locale("fr", "%d/%m/%Y, %H:%M", "%d/%m/%Y %H:%M:%S", "<Médias omis>", "fichier joint", "image absente",
-           "<pièce jointe : {}>", chat="Discussion WhatsApp avec Tea"),
+           "<pièce jointe : {}>", chat="Discussion WhatsApp avec Tea",
+           edited="<Ce message a été modifié>"),
     Locale("it", "%d/%m/%y, %H:%M", "%d/%m/%y, %H:%M:%S", "<Media omessi>", "file allegato", "immagine omessa",
-           "<allegato: {}>", chat="Chat WhatsApp con Tea"),
+           "<allegato: {}>", chat="Chat WhatsApp con Tea",
+           edited="<Questo messaggio è stato modificato>"),
     Locale("pt-BR", "%d/%m/%Y %H:%M", "%d/%m/%y, %H:%M:%S", "<Mídia oculta>", "arquivo anexado", "imagem ocultada",
-           "<anexado: {}>", chat="Conversa do WhatsApp com Tea"),
+           "<anexado: {}>", chat="Conversa do WhatsApp com Tea",
+           edited="<Mensagem editada>"),
     Locale("nl", "%d-%m-%Y %H:%M", "%d-%m-%Y %H:%M:%S", "<Media weggelaten>", "bestand bijgevoegd",
-           "afbeelding weggelaten", "<bijgevoegd: {}>", chat="WhatsApp-chat met Tea"),
+           "afbeelding weggelaten", "<bijgevoegd: {}>", chat="WhatsApp-chat met Tea",
+           edited="<Dit bericht is bewerkt>"),
     Locale("ru", "%d.%m.%Y, %H:%M", "%d.%m.%Y, %H:%M:%S", "<Без медиафайлов>", "файл добавлен",
            "изображение отсутствует", "<прикреплено: {}>", chat="Чат WhatsApp с Tea"),
     Locale("tr", "%d.%m.%Y %H:%M", "{d}.%m.%Y %H:%M:%S", "<Medya dahil edilmedi>", "dosya ekli",
@@ -61,9 +68,11 @@ LOCALES = (
     Locale("id", "%d/%m/%y %H.%M", "%d/%m/%y %H.%M.%S", "<Media tidak disertakan>", "file terlampir",
            "gambar tidak disertakan", "<terlampir: {}>", chat="Chat WhatsApp dengan Tea"),
     Locale("zh-CN", "%Y/{m}/{d} %H:%M", "%Y/{m}/{d} %H:%M:%S", "<省略多媒体文件>", "文件附件", "图像已忽略",
-           "<附件：{}>", chat="与Tea的WhatsApp聊天"),
+           "<附件：{}>", chat="与Tea的WhatsApp聊天",
+           edited="<此消息已编辑>"),
     Locale("zh-TW", "%Y/{m}/{d} {half}{h}:%M", "%Y/{m}/{d} {half}{h}:%M:%S", "<省略多媒體檔>", "檔案附件",
-           "圖片已略去", "<附件：{}>", ("上午", "下午"), chat="與Tea的WhatsApp對話"),
+           "圖片已略去", "<附件：{}>", ("上午", "下午"), chat="與Tea的WhatsApp對話",
+           edited="<此訊息已編輯>"),
     Locale("ja", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S", "<メディアは含まれていません>", "添付ファイル",
            "画像は含まれていません", "<添付ファイル：{}>", chat="Teaとのトーク"),
     Locale("ko", "%Y. {m}. {d}. {half} {h}:%M", "%Y. {m}. {d}. {half} {h}:%M:%S", "<미디어 파일을 제외한 내용>",
@@ -98,6 +107,7 @@ def export(locale: Locale, system: str) -> tuple[str, bytes]:
 
 def _android(locale: Locale, form: str) -> str:
     lines = [f"{stamp(form, at, locale.halves)} - {who}: {text}" for at, who, text in TALK]
+    lines[-1] += locale.edited and f" {locale.edited}"
     at, who, name = FILE
     lines.append(f"{stamp(form, at, locale.halves)} - {who}: \u200e{name} ({locale.attached})\nlook")
     at, who = LEFT_OUT
@@ -107,6 +117,7 @@ def _android(locale: Locale, form: str) -> str:
 
 def _ios(locale: Locale, form: str) -> str:
     lines = [f"[{stamp(form, at, locale.halves)}] {who}: {text}" for at, who, text in TALK]
+    lines[-1] += locale.edited and f" \u200e{locale.edited}"
     at, who, name = FILE
     lines.append(f"\u200e[{stamp(form, at, locale.halves)}] {who}: look \u200e{locale.ios_attached.format(name)}")
     at, who = LEFT_OUT

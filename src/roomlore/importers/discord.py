@@ -11,7 +11,7 @@ from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import Event, Facts, Layout, Member, read_members
 from roomlore.importers.shapes import attached, first_name, joined, kept, name, named, obj, objects, words
 
-_SPOKEN = ("", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23")
+_SPOKEN = ("", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "21", "23")
 _KINDS = {
     "DirectTextChat": RoomKind.DIRECT, "1": RoomKind.DIRECT,
     "DirectGroupTextChat": RoomKind.PRIVATE, "3": RoomKind.PRIVATE,
@@ -86,32 +86,45 @@ def _role(said: dict[str, Any], author: dict[str, Any]) -> Role:
 def _reply(said: dict[str, Any], channel: str) -> str | None:
     """Return the message answered; a reference into another channel is a forward or a crosspost."""
     reference = obj(said.get("reference"))
+    if reference.get("type") == "Forward" or obj(said.get("forwardedMessage")):
+        return None
     elsewhere = name(reference.get("channelId")) not in ("", channel)
     return None if elsewhere and channel else name(reference.get("messageId")) or None
 
 
 def _metadata(said: dict[str, Any]) -> dict[str, Any]:
-    attachments = objects(said.get("attachments"))
     forwarded = obj(said.get("forwardedMessage"))
-    embeds = [joined((one.get("title"), one.get("description"))) for one in objects(said.get("embeds"))]
-    stickers = [one.get("name") for one in objects(said.get("stickers"))]
-    names = [one.get("fileName") for one in attachments]
     kind = name(said.get("type"))
     return kept(
         {
-            "caption": joined((*names, *stickers, *embeds, forwarded.get("content")), "\n"),
-            "attachments": [
-                *(attached(kind="file", name=one.get("fileName"), url=one.get("url")) for one in attachments),
-                *(
-                    attached(kind="sticker", name=one.get("name"), url=one.get("sourceUrl"))
-                    for one in objects(said.get("stickers"))
-                ),
-            ],
+            "caption": joined((_caption(said), forwarded.get("content"), _caption(forwarded)), "\n"),
+            "attachments": [*_attachments(said), *_attachments(forwarded)],
             "reactions": _reactions(said),
             "kind": "" if kind in ("Default", "Reply") else kind,
             "pinned": said.get("isPinned") is True,
         }
     )
+
+
+def _caption(said: dict[str, Any]) -> str:
+    """Return the names of files and stickers and the words of embeds."""
+    shown = [one.get("fileName") for one in objects(said.get("attachments"))]
+    shown += [one.get("name") for one in objects(said.get("stickers"))]
+    for one in objects(said.get("embeds")):
+        fields = [joined((field.get("name"), field.get("value")), ": ") for field in objects(one.get("fields"))]
+        shown.append(joined((joined((one.get("title"), one.get("description"))), *fields), "\n"))
+    return joined(shown, "\n")
+
+
+def _attachments(said: dict[str, Any]) -> list[dict[str, Any]]:
+    files = (
+        attached(kind="file", name=one.get("fileName"), url=one.get("url")) for one in objects(said.get("attachments"))
+    )
+    stickers = (
+        attached(kind="sticker", name=one.get("name"), url=one.get("sourceUrl"))
+        for one in objects(said.get("stickers"))
+    )
+    return [*files, *stickers]
 
 
 def _reactions(said: dict[str, Any]) -> dict[str, Any]:

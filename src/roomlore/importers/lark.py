@@ -24,7 +24,7 @@ from roomlore.importers.json_stream import (
 from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
 
 _IDS = ("open_id", "user_id", "union_id", "app_id")
-_CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name")
+_CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name", "summary", "topic")
 
 _HELD = {"image": "image", "file": "file", "folder": "file", "audio": "audio", "media": "video", "sticker": "sticker"}
 _KINDS = {"p2p": RoomKind.DIRECT, "group": RoomKind.PRIVATE, "topic_group": RoomKind.PRIVATE}
@@ -248,12 +248,19 @@ def _named(text: str, people: list[dict[str, Any]]) -> str:
     return text
 
 
+def _listed_words(facts: dict[str, Any]) -> list[object]:
+    """Return the options of a vote and the words of a task."""
+    options = facts.get("options")
+    task = obj(facts.get("summary"))
+    return [*(options if isinstance(options, list) else ()), _post(task) if task else ""]
+
+
 def _metadata(said: dict[str, Any], content: Any) -> dict[str, Any]:
     kind = _kind(said)
     facts = content if isinstance(content, dict) and kind not in ("text", "post", "interactive", "system") else {}
     return kept(
         {
-            "caption": joined(facts.get(key) for key in _CAPTIONS),
+            "caption": joined((*(facts.get(key) for key in _CAPTIONS), *_listed_words(facts))),
             "type": "" if kind == "text" else kind,
             "attachments": [attached(kind=_HELD[kind], name=facts.get("file_name"))] if kind in _HELD else [],
             "content": facts,

@@ -4,7 +4,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import unescape
+from html import escape, unescape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ _KINDS = {
 _FIXED = ("mpims.json", "dms.json")
 """Chats whose people never change."""
 _MOVES = {"channel_join": True, "group_join": True, "channel_leave": False, "group_leave": False}
-_PROGRAM = ("tombstone", "pinned_item", "unpinned_item", "reminder_add", "huddle_thread")
+_PROGRAM = ("pinned_item", "unpinned_item", "reminder_add", "huddle_thread")
 _PROGRAM_ENDS = (
     "_join",
     "_leave",
@@ -57,14 +57,28 @@ _PROGRAM_ENDS = (
     "_added",
 )
 _MARKUP = re.compile(r"<([^<>\n]+)>")
+_DIALLED = ("mailto:", "tel:")
+_BLOCK_MARKUP = {
+    "user": ("user_id", "<@{}>"),
+    "channel": ("channel_id", "<#{}>"),
+    "usergroup": ("usergroup_id", "<!subteam^{}>"),
+    "broadcast": ("range", "<!{}>"),
+    "emoji": ("name", ":{}:"),
+    "date": ("fallback", "{}"),
+}
+"""How a text writes what a block holds in this field, by the kind of the part."""
+_INLINE = ("text", "link", *_BLOCK_MARKUP)
+_DEEPEST = 20
 _MENTION = re.compile(r"<@([A-Z0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Directory:
-    """The names of people by id, the ids of bots, and what the export says of each room by the name of its folder."""
+    """The names of people and of channels by id, the ids of bots, and what the export says of each room by the name of
+    its folder."""
 
     people: dict[str, str]
+    channels: dict[str, str]
     bots: frozenset[str]
     rooms: dict[str, RoomFacts]
 
@@ -95,11 +109,13 @@ class Export:
         users = {name(one.get("id")): one for one in self._listed("users.json", _PEOPLE)}
         bots = frozenset(user for user, one in users.items() if one.get("is_bot") is True) | {"USLACKBOT"}
         rooms: dict[str, RoomFacts] = {}
+        channels: dict[str, str] = {}
         for file in _KINDS:
             for one in self._listed(file, _ROOMS):
+                channels[name(one.get("id"))] = name(one.get("name"))
                 facts = _facts(file, one, bots)
                 rooms.update({folder: facts for key in ("id", "name") if (folder := name(one.get(key)))})
-        return _Directory({user: _person(one) for user, one in users.items()}, bots, rooms)
+        return _Directory({user: _person(one) for user, one in users.items()}, channels, bots, rooms)
 
     def _listed(self, wanted: str, layout: Layout) -> Iterator[dict[str, Any]]:
         for file in (one for one in self.names if one.rpartition("/")[2] == wanted):
@@ -184,18 +200,19 @@ def _parsed(said: Any, file: str, number: int, directory: _Directory, position: 
     sender = first_name(
         said.get("user"), said.get("bot_id"), obj(said.get("comment")).get("user"), said.get("username")
     )
-    text = words(said.get("text"))
+    gone = said.get("subtype") == "tombstone"
+    marked = "" if gone else words(said.get("text")) or _block_text(said.get("blocks"), 0)
     message = Message(
         id=prefix + (stamp or derived_id("slack", file, number, said)),
         room_id=options.room_id or channel,
         sender_id=sender or "unknown",
         sender_name=_sender_name(said, sender, people),
-        role=_role(said),
-        text=_plain(text, people) or _attached_text(said, people),
+        role=_role(said, directory.bots),
+        text=_plain(marked, directory) or _attached_text(said, directory),
         sent_at=parse_time(stamp),
         root_id=prefix + root if root and root != stamp else None,
-        mentions=tuple(dict.fromkeys(_MENTION.findall(text))),
-        metadata=_metadata(said, people),
+        mentions=tuple(dict.fromkeys(_MENTION.findall(marked))),
+        metadata={"deleted": True} if gone else _metadata(said, directory),
     )
     return Parsed(
         message,
@@ -211,11 +228,11 @@ def _moves(said: dict[str, Any], sender: str, bots: frozenset[str]) -> tuple[Mov
     return () if came is None or not sender or sender in bots else (Move(sender, came),)
 
 
-def _role(said: dict[str, Any]) -> Role:
-    kind = words(said.get("subtype"))
-    if kind in _PROGRAM or kind.endswith(_PROGRAM_ENDS) or said.get("user") == "USLACKBOT":
+def _role(said: dict[str, Any], bots: frozenset[str]) -> Role:
+    kind, user = words(said.get("subtype")), name(said.get("user"))
+    if kind in _PROGRAM or kind.endswith(_PROGRAM_ENDS) or user == "USLACKBOT":
         return Role.SYSTEM
-    return Role.ASSISTANT if kind == "bot_message" or said.get("bot_id") else Role.USER
+    return Role.ASSISTANT if kind == "bot_message" or said.get("bot_id") or user in bots else Role.USER
 
 
 def _sender_name(said: dict[str, Any], sender: str, people: dict[str, str]) -> str:
@@ -233,42 +250,64 @@ def _person(user: dict[str, Any]) -> str:
     )
 
 
-def _plain(text: str, people: dict[str, str]) -> str:
+def _plain(text: str, directory: _Directory) -> str:
     """Return Slack's markup as people read it: @name, #channel, label (link)."""
-    return unescape(_MARKUP.sub(lambda match: _unmarked(match[1], people), text))
+    return unescape(_MARKUP.sub(lambda match: _unmarked(match[1], directory), text))
 
 
-def _unmarked(inside: str, people: dict[str, str]) -> str:
+def _unmarked(inside: str, directory: _Directory) -> str:
     target, _, label = inside.partition("|")
     if target.startswith("@"):
-        return "@" + (people.get(target[1:]) or label or target[1:])
+        return "@" + (directory.people.get(target[1:]) or label or target[1:])
     if target.startswith("#"):
-        return "#" + (label or target[1:])
+        return "#" + (label or directory.channels.get(target[1:]) or target[1:])
     if target.startswith("!"):
-        return label if label else "@" + target[1:].split("^")[0]
+        return label if label else "@" + target[1:].removeprefix("subteam^").split("^")[0]
     if ":" not in target:
         return f"<{inside}>"
+    if target.startswith(_DIALLED):
+        return label or target.partition(":")[2]
     return f"{label} ({target})" if label and label not in target else target
 
 
-def _attached_text(said: dict[str, Any], people: dict[str, str]) -> str:
+def _block_text(value: object, level: int) -> str:
+    """Return the words of blocks as Slack's markup: apps may write them there and leave the text empty."""
+    if isinstance(value, list):
+        inline = all(obj(one).get("type") in _INLINE for one in value)
+        return joined((_block_text(one, level) for one in value), "" if inline else "\n")
+    block = obj(value)
+    kind = words(block.get("type"))
+    if kind in ("text", "plain_text"):
+        return escape(words(block.get("text")), quote=False)
+    if kind == "mrkdwn":
+        return words(block.get("text"))
+    if kind == "link":
+        return f"<{words(block.get('url'))}|{words(block.get('text'))}>"
+    if kind in _BLOCK_MARKUP:
+        field, form = _BLOCK_MARKUP[kind]
+        return form.format(words(block.get(field)))
+    inside = [block[key] for key in ("text", "fields", "elements") if isinstance(block.get(key), dict | list)]
+    return joined((_block_text(one, level + 1) for one in inside if level < _DEEPEST), "\n")
+
+
+def _attached_text(said: dict[str, Any], directory: _Directory) -> str:
     """Return the text of attachments: bots often put everything there and leave the text empty."""
     if said.get("files"):
         return ""
     parts = ((one.get("pretext"), one.get("title"), one.get("text")) for one in objects(said.get("attachments")))
     found = joined((joined(part, "\n") for part in parts), "\n")
     fallback = joined((one.get("fallback") for one in objects(said.get("attachments"))), "\n")
-    return _plain(found or fallback, people)
+    return _plain(found or fallback, directory)
 
 
-def _metadata(said: dict[str, Any], people: dict[str, str]) -> dict[str, Any]:
+def _metadata(said: dict[str, Any], directory: _Directory) -> dict[str, Any]:
     files = objects(said.get("files")) or objects([said.get("file")])
     titles = [first_name(one.get("title"), one.get("name")) for one in files]
     previews = [joined((one.get("title"), one.get("text")), ": ") for one in objects(said.get("attachments"))]
     reactions = {first_name(one.get("name")): one.get("count") for one in objects(said.get("reactions"))}
     return kept(
         {
-            "caption": _plain(joined((*titles, *(previews if words(said.get("text")) else ())), "\n"), people),
+            "caption": _plain(joined((*titles, *(previews if words(said.get("text")) else ())), "\n"), directory),
             "attachments": [one for one in map(_file, files) if one],
             "subtype": said.get("subtype"),
             "reactions": reactions,

@@ -54,7 +54,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 def _note(event: Event, facts: Facts) -> None:
     """Keep the id and the type of the open chat, and whose export it is."""
     if event.kind == "enter" and (event.path == () or event.path[-2:-1] == ("list",)):
-        for key in ("chat", "type", "name"):
+        for key in ("chat", "type", "name", "topics"):
             facts.pop(key, None)
     elif event.kind == "scalar" and event.path == ("personal_information", "user_id"):
         facts["owner"] = f"user{name(event.value)}"
@@ -68,12 +68,18 @@ def _is_of_chat(path: JsonPath) -> bool:
 
 def _parsed(member: Member, source: Source, options: Options) -> Item:
     said = member.value
+    if said.get("type") == "unsupported":
+        return member.bad("a kind of message that Telegram Desktop does not export: it wrote the id alone")
     if not ({"id", "text", "from", "actor", "action"} & said.keys()):
         return member.bad("neither id, text nor sender: not a Telegram message")
     chat = member.facts.get("chat") or source.stem
     prefix = f"{chat}/" if options.room_id and len(member.path) > 2 else ""
     own_id = name(said.get("id")) or derived_id("telegram", chat, member.number, said)
     service = said.get("type") == "service"
+    answered = _answered(said)
+    in_topic = answered in member.facts.get("topics", ())
+    if said.get("action") == "topic_created":
+        member.facts["topics"] = [*member.facts.get("topics", ()), own_id]
     message = Message(
         id=prefix + own_id,
         room_id=options.room_id or chat,
@@ -83,7 +89,8 @@ def _parsed(member: Member, source: Source, options: Options) -> Item:
         role=_role(said, member.facts),
         text=_service_text(said) if service else _text(said.get("text")),
         sent_at=_time(said, "date", options),
-        reply_to=_reply(said, prefix),
+        reply_to=prefix + answered if answered and not in_topic else None,
+        root_id=prefix + answered if in_topic else None,
         mentions=_mentions(said),
         metadata=_metadata(said),
     )
@@ -135,8 +142,14 @@ def _time(said: dict[str, Any], field: str, options: Options) -> datetime | None
 
 def _text(value: object) -> str:
     if isinstance(value, list):
-        return "".join(one if isinstance(one, str) else words(obj(one).get("text")) for one in value)
+        return "".join(one if isinstance(one, str) else _piece(obj(one)) for one in value)
     return words(value)
+
+
+def _piece(part: dict[str, Any]) -> str:
+    """Return a part of a text with what is behind it: a link that its words do not show."""
+    text, link = words(part.get("text")), words(part.get("href"))
+    return f"{text} ({link})" if link and link != text else text
 
 
 def _service_text(said: dict[str, Any]) -> str:
@@ -148,10 +161,12 @@ def _service_text(said: dict[str, Any]) -> str:
     )
 
 
-def _reply(said: dict[str, Any], prefix: str) -> str | None:
-    """Return the message answered, unless it is one of another chat."""
-    target = name(said.get("reply_to_message_id"))
-    return prefix + target if target and "reply_to_peer_id" not in said else None
+def _answered(said: dict[str, Any]) -> str:
+    """Return the id of the message answered or pinned, '' if there is none or it is one of another chat. In a forum,
+    what answers nothing has the message that opened its topic here."""
+    if "reply_to_peer_id" in said:
+        return ""
+    return name(said.get("reply_to_message_id")) or name(said.get("message_id"))
 
 
 def _mentions(said: dict[str, Any]) -> tuple[str, ...]:
@@ -168,14 +183,21 @@ def _metadata(said: dict[str, Any]) -> dict[str, Any]:
     caption = (
         said.get("file_name"), said.get("title") if said.get("media_type") else "", said.get("performer"),
         said.get("sticker_emoji"), poll.get("question"), *answers, said.get("place_name"), said.get("address"),
-        contact.get("first_name"), contact.get("last_name"),
+        contact.get("first_name"), contact.get("last_name"), said.get("game_title"), said.get("game_description"),
     )  # fmt: skip
+    reactions = {_reaction(one): one.get("count") for one in objects(said.get("reactions"))}
     service = said.get("type") == "service"
     return kept(
         {"caption": joined(caption), "action": said.get("action"), "location": place}
+        | {"reactions": reactions}
         | {"attachments": [] if service else _attachments(said)}
         | {key: said.get(key) for key in (_SERVICE_FACTS if service else _FACTS)}
     )
+
+
+def _reaction(told: dict[str, Any]) -> str:
+    """Return the emoji of a reaction, or its kind if it has none of Unicode, such as "paid"."""
+    return first_name(told.get("emoji"), told.get("type"))
 
 
 def _attachments(said: dict[str, Any]) -> list[dict[str, Any]]:

@@ -169,8 +169,11 @@ _NOTICE = re.compile(
     r"[^:\n]{1,100}: ?\u200e[^\n]*(?:end-to-end|Ende-zu-Ende|端到端|端對端|extremo|chiffré|crittograf|сквозн)"
 )
 _EDITED = re.compile(
-    r"(?<!\s)\s*+<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?|此消息已编辑|此訊息已編輯)>\s*$"
+    r"(?<!\s)\s*+(?:\u200e?<(?:This message was edited|Diese Nachricht wurde bearbeitet|Se editó este mensaje"
+    r"|Ce message a été modifié|Questo messaggio è stato modificato|Mensagem editada|Dit bericht is bewerkt"
+    r"|此消息已编辑|此訊息已編輯)\.?>|(?<!\A)\u200e<[^<>\n:：]{4,60}>)\s*$"
 )
+"""The mark behind a message that was edited; on an iPhone in any language, by the mark before it that nobody types."""
 _DELETED = re.compile(
     r"(?:This message was deleted(?: by admin[^\n]{0,100})?|You deleted this message(?: as admin)?"
     r"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht|此消息已删除|此訊息已刪除|此訊息已被刪除"
@@ -198,6 +201,11 @@ _SYSTEM = re.compile(
     re.I,
 )
 _SENDER = re.compile(r"(?P<name>[^\n:]{1,100}): ?(?P<text>.*)", re.DOTALL)
+_QUOTE_OPEN = re.compile(r"^[^\"]*\"[^\"]*(?:\"[^\"]*\"[^\"]*)*$|“[^”]*$|„[^“”]*$|«[^»]*$|「[^」]*$")
+"""A notice that quotes a name with a colon, such as that of a group: its sender would end inside the quotes."""
+_NUMBER = re.compile(r"@(\d{6,15})\b")
+_PAGES = re.compile(r"(?P<title>[^\n•]{1,200}\.\w{2,5}) • ?\u200e?\d+[^\n\u200e]{0,20} ?\u200e?\Z")
+"""What an iPhone writes between a document and its place in the zip."""
 _ROOM = re.compile(
     r"WhatsApp[ -]?[Cc]hatt?(?:verlauf)? (?:with|mit|met|med|-) (?P<en>.+)"
     r"|(?:Chat|Conversación) de WhatsApp con (?P<es>.+)|Discussion WhatsApp avec (?P<fr>.+)"
@@ -249,7 +257,7 @@ class _Chat:
         self._room = options.room_id or room_name(source)
         self._start = dict(resume_from["start"]) if resume_from else {}
         self._passage = Passage.resumed(self._start)
-        self._order = _sniff_order(source)
+        self._order, self._numbers = _sniff(source)
         self._draft: _Draft | None = None
 
     def items(self) -> Iterator[Item]:
@@ -292,6 +300,7 @@ class _Chat:
         sender, said = _split(whole)
         local = draft.stamp.at(self._order)
         content = _content(said)
+        numbers = (self._numbers.get(digits) for digits in _NUMBER.findall(content.text))
         return Message(
             id=self._passage.take(local.isoformat() if local else "", sender, said, draft.state),
             room_id=self._room,
@@ -300,23 +309,27 @@ class _Chat:
             role=Role.USER if sender else Role.SYSTEM,
             text=content.text,
             sent_at=local and in_zone(local, self._options.timezone),
-            mentions=content.mentions,
+            mentions=tuple(dict.fromkeys((*content.mentions, *(one for one in numbers if one)))),
             metadata=content.metadata,
         )
 
 
-def _sniff_order(source: Source) -> str:
+def _sniff(source: Source) -> tuple[str, dict[str, str]]:
+    """Return the order of day, month and year, and the people without a name by the digits of their numbers: a mention
+    of one has only these."""
     before = source.bytes_read, source.repaired
-    lines = islice(read_lines(source), _SNIFFED)
-    order = decide_order([stamp for line in lines if line.whole and (stamp := read_stamp(line.text))])
+    lines = [line.text for line in islice(read_lines(source), _SNIFFED) if line.whole]
+    stamped = [(stamp, line) for line in lines if (stamp := read_stamp(line))]
     source.bytes_read, source.repaired = before
-    return order
+    senders = {_split(line[stamp.length :])[0] for stamp, line in stamped}
+    numbers = {re.sub(r"\D", "", sender): sender for sender in senders if sender.startswith("+")}
+    return decide_order([stamp for stamp, _ in stamped]), numbers
 
 
 def _split(whole: str) -> tuple[str, str]:
     """Return (sender, text), the sender '' for a message of the program itself."""
     match = _SENDER.match(whole)
-    if match is None or "://" in whole[: match.end("name") + 3]:
+    if match is None or "://" in whole[: match.end("name") + 3] or _QUOTE_OPEN.search(match["name"]):
         return "", whole.strip(MARKS)
     name = match["name"].strip(MARKS + "~\u202f\u00a0 ")
     said = match["text"]
@@ -326,10 +339,10 @@ def _split(whole: str) -> tuple[str, str]:
 
 def _content(said: str) -> _Content:
     """Return the text without the program's own marks, and the meaning of those."""
+    edited = _EDITED.search(said)
+    said = said[: edited.start()] if edited else said
     marked = said.startswith("\u200e")
     text = said.replace("\u200e", "").strip("\u200f\u202a\u202c")
-    edited = _EDITED.search(text)
-    text = text[: edited.start()] if edited else text
     metadata: dict[str, Any] = {"edited": True} if edited else {}
     if _DELETED.fullmatch(text):
         return _Content("", metadata=metadata | {"deleted": True})
@@ -356,7 +369,9 @@ def _marked_file(said: str) -> tuple[str, str] | None:
     file = _MARKED_FILE.search(said)
     if file is None or (file["android"] and file.start()):
         return None
-    rest = _EDITED.sub("", said[: file.start()] + said[file.end() :])
+    before = said[: file.start()]
+    before = "" if _PAGES.match(before.lstrip("\u200e")) else before
+    rest = before + said[file.end() :]
     return rest.replace("\u200e", "").strip("\u200f\u202a\u202c \n"), (file["ios"] or file["android"]).strip()
 
 

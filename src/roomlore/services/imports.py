@@ -461,7 +461,7 @@ class ImportService:
             messages = [message for item in batch if (message := self._message(item, reading.tally)) is not None]
             sent = _Sent(reading, batch, messages, line.add(messages), reading.export.source.bytes_read)
             await line.put(partial(self._store_rest, sent), sent.report)
-            if any(isinstance(item, Parsed) and (item.deletes or item.corrected is not None) for item in batch):
+            if any(isinstance(item, Parsed) and (item.corrected is not None or _recalled(item)) for item in batch):
                 await line.finish()  # What follows is linked with messages as they are now.
 
     async def _taken(self, batch: Sequence[Item]) -> set[tuple[str, str]]:
@@ -481,11 +481,13 @@ class ImportService:
     async def _store_rest(self, sent: _Sent) -> None:
         """Wait until a batch is stored, and store what else it told and how far the export is read."""
         batch, tally, export = sent.items, sent.reading.tally, sent.reading.export
-        if sent.report is not None:
-            tally.take(sent.messages, await sent.report)
+        report = await sent.report if sent.report is not None else AddReport()
         for item in batch:
-            if isinstance(item, Parsed) and item.deletes:
-                await self._messages.delete(item.message.room_id, item.deletes)
+            recalled = _recalled(item) if isinstance(item, Parsed) else ""
+            if isinstance(item, Parsed) and recalled and (item.deletes or recalled in report.conflicts):
+                await self._messages.delete(item.message.room_id, recalled)
+                report = report if item.deletes else _without_conflict(report, recalled)
+        tally.take(sent.messages, report)
         await self._correct(batch)
         for room_id in tally.listen(batch, {message.room_id for message in sent.messages}):
             await self._learn(room_id, tally)
@@ -585,6 +587,21 @@ def _next_batch(items: Iterator[Item], most: int) -> list[Item]:
         if characters > _BATCH_CHARACTERS:
             break
     return batch
+
+
+def _recalled(item: Parsed) -> str:
+    """Return the id of the message that the item says was recalled: an earlier one or itself. '' for none."""
+    return item.deletes or (item.message.id if item.message.metadata.get("deleted") is True else "")
+
+
+def _without_conflict(report: AddReport, message_id: str) -> AddReport:
+    """Return the report with this message as a duplicate: that its text is gone is no conflict."""
+    place = report.conflicts.index(message_id)
+    return replace(
+        report,
+        conflicts=report.conflicts[:place] + report.conflicts[place + 1 :],
+        duplicates=(*report.duplicates, message_id),
+    )
 
 
 def _sum(reports: Sequence[ImportReport]) -> ImportReport:
