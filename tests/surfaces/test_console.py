@@ -69,7 +69,7 @@ def test_every_key_of_a_template_is_there_and_every_key_is_used():
     used = set(re.findall(r"""t\(["']([\w.]+)["'][,)]""", "".join(TEMPLATES.values())))
     used |= set(re.findall(r"""tongue\.say\("([\w.]+)\"""", code))
     begun = set(re.findall(r"""t\(["']([\w.]+\.)["'] ~""", "".join(TEMPLATES.values())))
-    begun |= {"ago.", "left.", "place.", "reason.", "strategy.", "outcome.", "failure.", "span."}
+    begun |= {"ago.", "left.", "place.", "reason.", "strategy.", "outcome.", "failure.", "span.", "label."}
     assert used - known == set()
     used |= {f"{key}.one" for key in used}
     assert {key for key in known - used if not key.startswith(tuple(begun))} == set()
@@ -81,6 +81,7 @@ def test_every_key_of_a_template_is_there_and_every_key_is_used():
     assert 'f"span.' in code
     assert 'f"strategy.' in code
     assert 'f"reason.' in code
+    assert 'f"label.' in code
 
 
 @pytest.mark.parametrize(
@@ -276,7 +277,7 @@ async def test_any_id_of_a_room_leads_to_its_page(http, lore, room):
 @pytest.mark.parametrize(
     ("address", "status"),
     [
-        ("/console/room?id=none", 404), ("/console/room", 422), ("/console/room?id=tea&before=x", 422),
+        ("/console/room?id=none", 404), ("/console/context", 422), ("/console/room?id=tea&before=x", 422),
         ("/console/room?id=tea&before=99999999999999999999", 422), ("/console/nothing", 404),
         ("/console/thread?id=tea&message=none", 404), ("/console/context?room=tea&message=none", 404),
         ("/console/context?room=tea&message=m1&strategy=best", 422), ("/console/static/frame.html", 404),

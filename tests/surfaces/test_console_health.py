@@ -171,6 +171,7 @@ def test_what_was_timed_is_drawn_between_its_bounds():
     ("value", "unit", "text"),
     [
         (None, "count", "–"), (0.0, "count", "0"), (1234.4, "count", "1,234"), (0.125, "count", "0.125"),
+        (0.107, "rate", "0.107/min"), (1234.4, "rate", "1,234/min"),
         (0.0123, "seconds", "12.3 ms"), (1.5, "seconds", "1.50 s"), (0.256, "share", "26 %"), (-0.5, "share", "-50 %"),
     ],
 )  # fmt: skip

@@ -68,7 +68,7 @@ SHOWS = [
     "/viewer",
 ]
 TELL_TEXT = {
-    "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
+    "", "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
     "/memory/write", "/visible", "/recall", "/room/live", "/people", "/person", "/forget", "/search", "/digest",
     "/memory/compare", "/memories",
 }  # fmt: skip

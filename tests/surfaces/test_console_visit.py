@@ -207,3 +207,37 @@ async def test_rooms_are_read_before_the_first_visit(app, http, lore):
     async with beside(app, lore):
         pass
     assert "tea" in await page(http, "/console")
+
+
+@pytest.mark.parametrize(
+    ("path", "leads_to"),
+    [
+        ("/room", ""), ("/thread", ""), ("/digest", ""), ("/visible", ""), ("/person", "/people"),
+        ("/session", "/sessions"), ("/memory", "/memories"), ("/memory/one", "/memories"),
+        ("/memory/compare", "/memories"), ("/memory?id=", "/memories"), ("/memory?step=5", "/memories"),
+    ],
+)  # fmt: skip
+async def test_an_address_without_an_id_leads_to_the_list_to_choose_from(http, path, leads_to):
+    answer = await http.get(f"/console{path}")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/console{leads_to}")
+
+
+@both
+async def test_memories_found_say_whether_they_are_of_a_group_or_of_a_person(http, lore, language):
+    for scope in ("user:ann", "group:ann", "agent:ann"):
+        await lore.memories.add(scope, f"green tea 绿茶 {scope}")
+    for path in ("/search?q=绿茶", "/recall?scopes=user:ann+group:ann+agent:ann&q=绿茶", "/memories"):
+        shown = (await page(http, f"/console{path}", language=language)).partition("<main")[2]
+        for kind in ("group", "user", "agent"):
+            chip = f'<span class="chip">{tongue(language).say(f"memories.of.{kind}")}</span>'
+            assert chip in shown, (path, kind)
+
+
+async def test_what_a_memory_is_about_is_said_in_the_language_of_the_page(http, lore):
+    await lore.memories.add("group:tea", "周五喝茶", category="safety", tags=["rule", "plan", "自己的"])
+    for path in ("/memory?id=group:tea", "/memory?id=tea&kind=fact"):
+        english, chinese = [await page(http, f"/console{path}", language=one) for one in ("en", "zh")]
+        for label in ("#rule", "#plan", "#自己的", ">safety<"):
+            assert label in english
+        for label in ("#规则", "#计划", "#自己的", ">安全<"):
+            assert label in chinese

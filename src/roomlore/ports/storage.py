@@ -252,6 +252,16 @@ class Messages(Protocol):
     async def recent(self, *, tenant: str, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:
         """Return the newest `limit` messages with arrival < `before`, in order of arrival: the plain window."""
 
+    async def newest_of(self, *, tenant: str, room_ids: Collection[str], characters: int) -> dict[str, StoredMessage]:
+        """Return the newest message of each of these rooms, with the first `characters` of its text, without rooms
+        that have none."""
+
+    async def sent_between(
+        self, *, tenant: str, room_ids: Collection[str], times: Sequence[datetime], most: int
+    ) -> dict[str, tuple[int, ...]]:
+        """Return how many messages of each of these rooms were sent from each time until the next one, at most `most`,
+        however many there are; without unknown rooms."""
+
     async def page(
         self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
     ) -> list[StoredMessage]:

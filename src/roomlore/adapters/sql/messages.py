@@ -1,7 +1,8 @@
 """Parts of the port `Messages`: reading the messages of a room, their neighbours and threads."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -39,6 +40,9 @@ from roomlore.core.models import Entry, Exchange, LinkKind, Origin, Role, Stored
 
 _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
 NEWEST_OF_ALL = 2**62
+
+_earlier_message = _m.alias("before")
+_these_rooms = (_r.c.tenant == bindparam("tenant"), among(_r.c.room_id, "room_ids"))
 
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
 """A condition: messages of the room that are not deleted."""
@@ -111,6 +115,30 @@ def _appended() -> Select[Any]:
     return select(its.c.changed, _m.c.deleted_at, *ENTRY.columns).select_from(joined)
 
 
+def _newest_of_rooms() -> Select[Any]:
+    """Select the newest message of each of these rooms, with the beginning of its text."""
+    last = _earlier_message
+    its = and_(last.c.room_key == _r.c.room_key, last.c.deleted_at.is_(None))
+    newest = select(last.c.arrival).where(its).order_by(last.c.arrival.desc()).limit(literal_column("1"))
+    here = and_(_m.c.room_key == _r.c.room_key, _m.c.arrival == newest.correlate(_r).scalar_subquery())
+    begun = func.substr(_m.c.text, 1, bindparam("size", type_=Integer))
+    columns = [begun if column is _m.c.text else column for column in MESSAGE.columns]
+    return select(_r.c.room_id, *columns).select_from(_r.join(_m, here)).where(*_these_rooms)
+
+
+@cache
+def _sent_in_rooms(spans: int) -> Statement:
+    """Return the statement that counts the messages of these rooms in each span between `spans` + 1 times."""
+
+    def counted(number: int) -> Any:
+        since, until = (bindparam(f"at{place}", type_=BigInteger) for place in (number, number + 1))
+        sent = and_(_m.c.room_key == _r.c.room_key, _m.c.sent_at >= since, _m.c.sent_at < until)
+        few = select(_m.c.arrival).where(sent, _m.c.deleted_at.is_(None)).limit(bindparam("most")).correlate(_r)
+        return select(func.count()).select_from(few.subquery(f"span{number}")).scalar_subquery()
+
+    return Statement(lambda: select(_r.c.room_id, *map(counted, range(spans))).where(*_these_rooms))
+
+
 _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
@@ -134,6 +162,7 @@ _BY_ARRIVAL = Statement(lambda: entries(among(_m.c.arrival, "arrivals")))
 _PLAIN = Statement(lambda: select(*MESSAGE.columns).where(visible, among(_m.c.arrival, "arrivals")))
 _TAIL = Statement(lambda: _newest(entries(_before)))
 _TAIL_SINCE = Statement(lambda: _newest(entries(_m.c.arrival.in_(_arrivals_since()))))
+_NEWEST_OF_ROOMS = Statement(_newest_of_rooms)
 _RECENT = Statement(lambda: _recent(*MESSAGE.columns))
 _RECENT_HASHED = Statement(lambda: _recent(*_HASHED_COLUMNS))
 _PAGE = Statement(lambda: _page(MESSAGE.columns))
@@ -237,6 +266,23 @@ class MessageReading(_InRoom):
         rows = await self._rows(_RECENT_HASHED, tenant, room_id, before=before, count=limit)
         return [(MESSAGE.read(row, room_id), row[-1]) for row in reversed(rows)]
 
+    async def newest_of(self, *, tenant: str, room_ids: Collection[str], characters: int) -> dict[str, StoredMessage]:
+        if not room_ids:
+            return {}
+        named = {"tenant": escape(tenant), "room_ids": names_text(sorted(room_ids))}
+        rows = await self._sql.fetch(_NEWEST_OF_ROOMS, size=characters, **named)
+        return {(room_id := unescape(row[0])): MESSAGE.read(row[1:], room_id) for row in rows}
+
+    async def sent_between(
+        self, *, tenant: str, room_ids: Collection[str], times: Sequence[datetime], most: int
+    ) -> dict[str, tuple[int, ...]]:
+        if not room_ids or len(times) < 2:
+            return {}
+        named: dict[str, Any] = {"tenant": escape(tenant), "room_ids": names_text(sorted(room_ids)), "most": most}
+        bounds = {f"at{place}": to_micros(at) for place, at in enumerate(times)}
+        rows = await self._sql.fetch(_sent_in_rooms(len(times) - 1), **named, **bounds)
+        return {unescape(row[0]): tuple(row[1:]) for row in rows}
+
     async def page(
         self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
     ) -> list[StoredMessage]:
@@ -298,9 +344,6 @@ class MessageReading(_InRoom):
         if any(deleted_at is not None or row[ARRIVAL_AT] <= after for _, deleted_at, *row in of_revisions):
             return None
         return to_entries(room_id, [row[2:] for row in of_revisions])
-
-
-_earlier_message = _m.alias("before")
 
 
 def _newest_before(column: ColumnElement[Any]) -> Select[Any]:

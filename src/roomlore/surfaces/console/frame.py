@@ -329,6 +329,7 @@ class Page:
             "t": spoken.say,
             "flush": _FLUSH,
             "place_named": lambda name: spoken.words.get(f"place.{name}", name),
+            "label_named": lambda name: spoken.words.get(f"label.{name}", name),
             "language": spoken.language,
             "theme": self.theme,
             "token": token,

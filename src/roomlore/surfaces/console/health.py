@@ -137,7 +137,8 @@ _SPANS = 2
 """Parts of an axis between its ticks."""
 _MINUTES_APART = timedelta(minutes=5)
 
-Unit = Literal["count", "seconds", "share"]
+Unit = Literal["count", "rate", "seconds", "share"]
+"""`rate`: a minute."""
 Bounds = Mapping[str, tuple[float, ...]]
 Values = tuple[float | None, ...]
 Figure = Callable[[Sequence[CounterReading], Bounds], Values]
@@ -262,7 +263,7 @@ def _quantile(name: str, rank: float, readings: Sequence[CounterReading], bounds
 
 
 def _rates(**lines: tuple[str, str | None]) -> tuple[Unit, Mapping[str, Figure]]:
-    return "count", {line: partial(_rate, *counters) for line, counters in lines.items()}
+    return "rate", {line: partial(_rate, *counters) for line, counters in lines.items()}
 
 
 def _times(name: str) -> tuple[Unit, Mapping[str, Figure]]:
@@ -436,8 +437,8 @@ def format_value(value: float | None, unit: Unit) -> str:
         return "–"
     if unit == "share":
         return f"{100 * value:.0f} %"
-    if unit == "count":
-        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if unit in ("count", "rate"):
+        return (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") + ("/min" if unit == "rate" else "")
     return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.3g} ms"
 
 

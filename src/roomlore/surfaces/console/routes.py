@@ -145,6 +145,18 @@ _SHOWN: dict[str, Answer] = {
     "/sign-in": asked,
     "/viewer": ask_viewer,
 }
+_LISTS = {
+    "/room": "",
+    "/thread": "",
+    "/digest": "",
+    "/visible": "",
+    "/person": "/people",
+    "/session": "/sessions",
+    "/memory": "/memories",
+    "/memory/one": "/memories",
+    "/memory/compare": "/memories",
+}
+"""The list to choose from, for a page whose address lacks the id."""
 _SENT: dict[str, Answer] = {
     "/session/change": sessions.done,
     "/memory/change": memory_editing.apply_change,
@@ -182,20 +194,22 @@ def console_routes(
                     found.form = await read_form(request)
                 if found.visitor is not None and "hx-request" not in request.headers:
                     found.rooms_beside = await shell.rooms_beside(found)
+                if method == "GET" and path in _LISTS and not found.asked("id"):
+                    return found.go(_LISTS[path])
                 return await answer(found)
             except NoViewer:
                 return found.go("/viewer", next=found.here if method == "GET" else None)
             except RoomloreError as error:
                 return found.show("problem.html", status_of(error), problem=str(error))
 
-        return _Known(path, handle, methods=[method])
+        return _Known(ROOT + path, handle, methods=[method])
 
     return [
         _Known("/", _to_console, methods=["GET"]),
         _Known(f"{ROOT}/static/{{name}}", _static, methods=["GET"]),
-        *(page(ROOT + path, answer, "GET") for path, answer in _SHOWN.items()),
-        *(page(ROOT + path, answer, "POST") for path, answer in _SENT.items()),
-        page(f"{ROOT}/{{rest:path}}", _nothing, "GET"),
+        *(page(path, answer, "GET") for path, answer in _SHOWN.items()),
+        *(page(path, answer, "POST") for path, answer in _SENT.items()),
+        page("/{rest:path}", _nothing, "GET"),
     ]
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
@@ -15,7 +15,7 @@ from roomlore.core.audience import ALWAYS, check_viewer
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.errors import RoomloreError
 from roomlore.core.memory.memory import Memory
-from roomlore.core.models import Room, Speaker
+from roomlore.core.models import Room, Speaker, StoredMessage
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import words as words_of
 from roomlore.ports.audience import rooms_shown
@@ -26,6 +26,12 @@ _BESIDE = 14
 _ROOMS = 50
 _MAX_ROOMS = 200
 """Rooms of a viewer among which people and rooms are searched, as in a search of messages."""
+_DAYS = 14
+_STEPS = (1, 5, 15, 50)
+"""Messages of a day from which its bar is a step higher."""
+_BUSY = _STEPS[-1]
+_PREVIEW = 200
+"""Characters that are read of a room's newest message."""
 _FOUND = 5
 _MESSAGES = 20
 _MEMORIES = 5
@@ -55,6 +61,26 @@ class Found:
     @property
     def nothing(self) -> bool:
         return not (self.rooms or self.people or self.messages or self.memories)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRoom:
+    """A room in the list, with its newest message, and its number of messages on each of the last days, at most
+    `_BUSY`."""
+
+    room: Room
+    last: StoredMessage | None
+    days: Sequence[int]
+
+    @property
+    def said(self) -> str:
+        """The number of messages on these days."""
+        return f"{sum(self.days):,}{'+' if _BUSY in self.days else ''}"
+
+    @property
+    def heights(self) -> list[int]:
+        """How high the bar of each day is, from 0 to `len(_STEPS)`."""
+        return [sum(count >= step for step in _STEPS) for count in self.days]
 
 
 async def rooms_beside(page: Page) -> Sequence[Room]:
@@ -112,7 +138,20 @@ async def listed(page: Page) -> Response:
     offset = page.number("offset") or 0
     found = await rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
     following = offset + _ROOMS if len(found) > _ROOMS else None
-    return page.show("rooms.html", rooms=found[:_ROOMS], next=following, offset=offset)
+    rooms = await _with_news(page, found[:_ROOMS])
+    return page.show("rooms.html", rooms=rooms, next=following, offset=offset, highest=len(_STEPS))
+
+
+async def _with_news(page: Page, rooms: Sequence[Room]) -> list[ListedRoom]:
+    """Return the rooms with what was said last and how much lately: two queries, whatever the number of rooms."""
+    lore, ids = page.lore, [one.room_id for one in rooms]
+    today = lore.now().astimezone(page.zone).date()
+    ends = [today + timedelta(days=day) for day in range(1 - _DAYS, 2)]
+    midnights = [datetime.combine(one, time(), page.zone) for one in ends]
+    async with lore.storage.reading() as work:
+        last = await work.messages.newest_of(tenant=lore.tenant, room_ids=ids, characters=_PREVIEW)
+        days = await work.messages.sent_between(tenant=lore.tenant, room_ids=ids, times=midnights, most=_BUSY)
+    return [ListedRoom(one, last.get(one.room_id), days.get(one.room_id, (0,) * _DAYS)) for one in rooms]
 
 
 async def search(page: Page) -> Response:

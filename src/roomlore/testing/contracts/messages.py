@@ -4,6 +4,7 @@ them."""
 from collections.abc import Awaitable, Callable
 from dataclasses import replace as changed
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -98,6 +99,44 @@ class MessagesContract:
             numbered = await work.messages.by_arrival(tenant=TENANT, room_id=ROOM, arrivals=[6, 99, 1, 4, 4, -1])
         assert [found.message.arrival for found in named] == [1, 4, 6]
         assert [found.message.arrival for found in numbered] == [1, 4, 6]
+
+    async def test_the_newest_message_of_several_rooms(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), entry(2, text="茶\x00tea 👋🏽 later", sender_name="Bo"), entry(3)])
+        await fill(storage, [entry(1, text="")], room_id="房间")
+        await fill(storage, [], room_id="empty")
+        await fill(storage, [entry(1, text="theirs")], room_id="theirs", tenant="other")
+        await erase(storage, 3)
+        async with storage.reading() as work:
+            every = [ROOM, "房间", "empty", "theirs", "unknown"]
+            found = await work.messages.newest_of(tenant=TENANT, room_ids=every, characters=2_000)
+            assert {room_id: (one.room_id, one.arrival) for room_id, one in found.items()} == {
+                ROOM: (ROOM, 2),
+                "房间": ("房间", 1),
+            }
+            assert (found[ROOM].text, found[ROOM].sender_name) == ("茶\x00tea 👋🏽 later", "Bo")
+            begun = (await work.messages.newest_of(tenant=TENANT, room_ids=[ROOM], characters=1))[ROOM]
+            assert begun.text == "茶"
+            for size in range(1, 9):
+                cut = (await work.messages.newest_of(tenant=TENANT, room_ids=[ROOM], characters=size))[ROOM]
+                assert len(cut.text) <= size
+            assert await work.messages.newest_of(tenant=TENANT, room_ids=[], characters=9) == {}
+
+    async def test_how_many_messages_rooms_had_between_times(self, storage: Storage) -> None:
+        times = [START + timedelta(days=day) for day in range(4)]
+        days = (-1, 0, 0, 0, 1, 2.5, 3)
+        said = [entry(n, sent_at=START + timedelta(days=day)) for n, day in enumerate(days, start=1)]
+        await fill(storage, said)
+        await fill(storage, [entry(1, sent_at=times[2])], room_id="茶")
+        await fill(storage, [entry(1)], room_id="theirs", tenant="other")
+        await erase(storage, 5)
+        async with storage.reading() as work:
+            counted = partial(work.messages.sent_between, tenant=TENANT, times=times)
+            every = [ROOM, "茶", "theirs", "unknown"]
+            assert await counted(room_ids=every, most=9) == {ROOM: (3, 0, 1), "茶": (0, 0, 1)}
+            assert await counted(room_ids=[ROOM], most=2) == {ROOM: (2, 0, 1)}, "no more are read than are asked for"
+            assert await counted(room_ids=[], most=9) == {}
+            few = await work.messages.sent_between(tenant=TENANT, room_ids=[ROOM], times=times[:2], most=9)
+            assert few == {ROOM: (3,)}
 
     async def test_ids_that_begin_or_end_alike_in_order_of_arrival(self, storage: Storage) -> None:
         names = ["qq_1_a7", "qq_2_b7", "茶%1", "茶_1", "other"]

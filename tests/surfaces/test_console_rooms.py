@@ -1,0 +1,66 @@
+"""The list of rooms: what was said last in each, and how much lately."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from console_rig import asking, page
+
+from roomlore import Message
+
+both = pytest.mark.parametrize("language", ["en", "zh"])
+
+
+def listed(shown: str) -> dict[str, str]:
+    """Return the rows of the list by the rooms they lead to."""
+    rows = shown.partition("<main")[2].split("<li>")[1:]
+    return {re.search(r"/room\?id=([\w%-]+)", row)[1]: row for row in rows}
+
+
+def bars(row: str) -> list[int]:
+    """Return the heights of a row's bars, in steps."""
+    found = re.findall(r'<rect class="(some|none)"[^>]* height="(\d+)"', row)
+    return [int(height) // 4 if kind == "some" else 0 for kind, height in found]
+
+
+@both
+async def test_each_room_shows_what_was_said_last_and_by_whom(http, lore, language):
+    said = {"sender_id": "u1", "sender_name": "安娜"}
+    await lore.messages.add(
+        [
+            Message(id="m1", room_id="tea", text="the first", **said),
+            Message(id="m2", room_id="tea", text="<b>The last</b> 最后一句\u202e", **said),
+            Message(id="m1", room_id="long", text="长" * 20_000, **said),
+            Message(id="m1", room_id="pictures", text="", metadata={"attachments": [{"type": "picture"}]}, **said),
+        ]
+    )
+    rows = listed(await page(http, "/console", language=language))
+    assert re.search(r'class="who">安娜</bdi> &lt;b&gt;The last&lt;/b&gt; 最后一句⟨U\+202E⟩</p>', rows["tea"])
+    assert "the first" not in rows["tea"]
+    assert rows["long"].count("长") == 160
+    assert {"en": "Picture", "zh": "图片"}[language] in rows["pictures"]
+
+
+@both
+async def test_each_room_shows_how_much_was_said_on_the_last_days(http, lore, language):
+    noon = lore.now().replace(hour=0, minute=0) - timedelta(hours=12)
+    days = {1: 5, 2: 1, 3: 60, 13: 1, 14: 9}
+    for day, count in sorted(days.items(), reverse=True):
+        said = {"room_id": "tea", "sender_id": "ann", "text": "tea", "sent_at": noon - timedelta(days=day - 1)}
+        for begin in range(0, count, 50):
+            await lore.messages.add([Message(id=f"{day}-{n}", **said) for n in range(begin, min(begin + 50, count))])
+    http.cookies.set("roomlore_zone", "UTC", domain="127.0.0.1", path="/console")
+    row = listed(await page(http, "/console", language=language))["tea"]
+    assert bars(row) == [1, *[0] * 9, 4, 1, 2, 0]
+    told = {"en": "57+ messages in the last 14 days", "zh": "最近 14 天 57+ 条消息"}[language]
+    assert f'role="img" aria-label="{told}"><title>{told}</title>' in row
+
+
+async def test_a_viewer_reads_the_last_words_of_none_but_their_own_rooms(lore):
+    for room, kind in (("tea", "public"), ("secret", "private")):
+        await lore.rooms.set_kind(room, kind)
+        await lore.messages.add([Message(id="m1", room_id=room, sender_id="ann", text=f"words of {room}")])
+    secret = (await lore.keys.create("reader", scopes=["read"]))[1]
+    async with asking(lore, secret, viewer="user:bo") as http:
+        shown = await page(http, "/console")
+    assert ("words of tea" in shown, "words of secret" in shown) == (True, False)
