@@ -197,6 +197,7 @@ async def test_verify_reads_the_files_of_archives(lore, tmp_path):
     file.write_bytes(file.read_bytes()[:-1])
     (fault,) = (await lore.privacy.verify()).faults
     assert fault.check == "archives"
+    assert fault.found.endswith("was changed or damaged."), "what to do is said once, in the mend"
     assert fault.where == f"room team, archive {(await lore.archives.kept())[0].archive_id}"
     assert (await lore.privacy.verify("user:ann")).sound, "a scope has no archives"
 

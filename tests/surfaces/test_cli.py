@@ -89,6 +89,65 @@ def test_import_into_a_room_by_its_name(run):
     assert "r1" in run("eval", "Crew").stdout
 
 
+def test_an_import_says_which_room_a_name_means(run):
+    Path("a.jsonl").write_text(json.dumps(said("1", "r1", "ann", 1, "hello")), "utf-8")
+    run("import", "a.jsonl")
+    run("rename", "r1", "Crew")
+    assert "; Crew is the room r1" in run("import", "a.jsonl", "--room", "Crew").stdout
+    for room in ("r1", "new"):
+        assert "is the room" not in run("import", "a.jsonl", "--room", room).stdout
+
+
+def test_rooms_that_go_into_one_keep_all_their_messages(run):
+    """A regression: equal ids of two rooms were conflicts, and the second message was lost."""
+    rows = [
+        said("1", "tea", "ann", 1, "who wants tea?"),
+        said("1", "gym", "cem", 2, "gym at six"),
+        said("2", "gym", "dan", 3, "I come", reply_to="1"),
+        {**said("2", "tea", "bob", 4, "me", reply_to="1"), "thread_id": "1", "team": "x"},
+    ]
+    Path("two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    for added in (4, 0):
+        report = json.loads(run("import", "two.jsonl", "--room", "all", "--json").stdout)
+        assert (report["added"], report["conflicts"]) == (added, [])
+    found = lines(run("export", "--room", "all"))
+    assert [(row["id"], row["text"], row.get("reply_to")) for row in found] == [
+        ("tea/1", "who wants tea?", None),
+        ("gym/1", "gym at six", None),
+        ("gym/2", "I come", "gym/1"),
+        ("tea/2", "me", "tea/1"),
+    ]
+    assert found[3]["root_id"] == "tea/1"
+
+
+def test_ids_stay_as_they_are_if_all_lines_are_of_one_room(run):
+    Path("one.jsonl").write_text(json.dumps(said("1", "tea", "ann", 1, "hello")) + "\n", "utf-8")
+    run("import", "one.jsonl", "--room", "all")
+    assert [row["id"] for row in lines(run("export"))] == ["1"]
+
+
+def test_an_import_names_messages_that_are_there_with_another_content(run):
+    for name, text in (("a", "hello"), ("b", "something else")):
+        rows = [said(str(number), "tea", "ann", number, text) for number in range(1, 8)]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    assert "content" not in run("import", "a.jsonl").stderr
+    told = run("import", "b.jsonl")
+    assert "read 7 messages (jsonl) in 1 room: 0 added, 7 conflicts, left as they were" in told.stdout
+    assert "7 were not imported, since messages with these ids and other contents are there: 1, 2, 3, 4, 5, …" in (
+        " ".join(told.stderr.split())
+    )
+    assert "--room" in told.stderr
+    assert "lore.messages.edit" in told.stderr
+    assert len(json.loads(run("import", "b.jsonl", "--json").stdout)["conflicts"]) == 7
+
+
+def test_an_import_counts_one_as_one(run):
+    Path("one.jsonl").write_text(json.dumps(said("1", "tea", "ann", 1, "hello")) + "\n", "utf-8")
+    assert "read 1 message (jsonl) in 1 room: 1 added; 1 room of unknown kind" in run("import", "one.jsonl").stdout
+    assert "0 added, 1 duplicate; 1 room of unknown kind" in run("import", "one.jsonl").stdout
+    assert "wrote 1 message\n" in run("export").stderr
+
+
 def test_export_gives_back_what_was_imported(chat):
     exported = lines(chat("export"))
     assert [(row["id"], row["text"]) for row in exported] == [

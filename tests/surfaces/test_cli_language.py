@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import get_args
@@ -12,6 +13,7 @@ import typer
 
 from forked_process import run_forked
 from roomlore.core import integrity
+from roomlore.core.quotas import LIMITS, exceeded, import_stopped
 from roomlore.services.privacy import verify
 from roomlore.surfaces.cli import language, privacy
 from roomlore.surfaces.cli.app import app
@@ -117,6 +119,16 @@ def test_an_error_that_says_where_it_looked_is_translated_whole():
 )
 def test_an_error_is_translated_whole_or_not_at_all(error, told):
     assert into_chinese(error) == told
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(("used", "asked"), [(10, 1), (4, 8), (4, 80)])
+def test_what_a_quota_refuses_is_said_in_chinese(limit, used, asked):
+    now = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    refused = exceeded(limit, used=used, asked=asked, most=10, now=now)
+    for error in (refused, import_stopped(refused, added=1234)):
+        told = into_chinese(str(error)).replace("roomlore tenants limit", "").replace(limit, "")
+        assert not re.search("[A-Za-z]{2,}", told.replace("UTC", "").replace("token", "")), told
 
 
 def test_an_error_that_is_not_translated_stays_as_it_is():

@@ -249,8 +249,9 @@ def test_forgetting_asks_first(command):
     done = run(*command, "u1", "--yes").stdout
     assert "Gone of u1" in done
     assert asked("list", "user:u1") == []
-    assert "Nothing of u1 is here" in run(*command, "u1", "--dry-run").stdout
-    assert run(*command, "u1").stdout.startswith("Nothing of u1 is here"), "nobody is asked about nothing"
+    for options in ((), ("--yes",), ("--dry-run",)):
+        assert run(*command, "u1", *options, code=1).stdout.startswith("Nothing of u1 is here"), "nobody is asked"
+    assert json.loads(run(*command, "u1", "--yes", "--json", code=1).stdout)["places"] == {}
 
 
 def test_what_holds_together_is_checked():

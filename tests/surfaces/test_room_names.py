@@ -87,6 +87,15 @@ async def test_over_http(http, make_message):
         assert (await http.patch(path, json=body)).status_code == status
 
 
+async def test_a_name_that_no_room_has_may_be_the_id_of_a_new_one(lore):
+    await lore.messages.add([Message(id="1", room_id="tea", sender_id="ann", text="hello")])
+    await lore.rooms.rename("tea", "Tea party")
+    assert await lore.rooms.named("tea party", or_new=True) == "tea"
+    assert await lore.rooms.named("cake", or_new=True) == "cake"
+    with pytest.raises(NotFound):
+        await lore.rooms.named("cake")
+
+
 async def test_the_console_shows_names_and_finds_by_them(lore, http, make_message):
     await http.post("/messages", json=make_message())
     await lore.rooms.rename("tea", "茶会 <b>Tea</b>")
@@ -185,6 +194,18 @@ async def test_http_takes_the_name_of_a_room_that_its_viewer_may_see(lore, http)
     assert (seen.status_code, seen.json()["room_id"]) == (200, "42"), "the other one is hidden from bob"
     assert (await http.patch("/rooms/Cake", json={"name": "Pie"})).json()["room_id"] == "44"
     assert (await http.get("/rooms/Bread")).status_code == 404
+    found = (await http.get("/messages", params={"room_id": "Pie"})).json()
+    assert [one["room_id"] for one in found["messages"]] == ["44"]
+    for name in ("chat_id", "room_id"):
+        hits = (await http.get("/messages/search", params={name: "Pie", "q": "hello"})).json()["hits"]
+        assert [one["message"]["room_id"] for one in hits] == ["44"]
+    assert (await http.get("/messages", params={"room_id": "Tea"})).status_code == 422, "two rooms have the name"
+    hers = await http.get("/messages", params={"room_id": "Tea", "viewer": "user:bob"})
+    assert [one["room_id"] for one in hers.json()["messages"]] == ["42"]
+    told = await http.patch("/rooms/Pie/audience", json={"add": ["bob"]})
+    assert (told.status_code, told.json()["room_id"]) == (200, "44")
+    made = await http.patch("/rooms/Scones/audience", json={"kind": "private"})
+    assert (made.status_code, made.json()["room_id"]) == (200, "Scones"), "a room that is not there is made"
     # What is stored under an id is never taken for a name.
     await http.post("/messages", json={"messages": [{"id": "9", "room_id": "Pie", "sender_id": "bo", "text": "hi"}]})
     assert (await http.get("/rooms/Pie")).json()["room_id"] == "Pie"
@@ -198,7 +219,8 @@ def test_forget_takes_an_id_that_is_a_name_too(tmp_path, monkeypatch):
     refused = CliRunner().invoke(program, asked)
     assert refused.exit_code == 1
     assert "it is the name of 7. Type `roomlore forget 7`, or add --id to mean the id." in refused.stderr
-    assert CliRunner().invoke(program, [*asked, "--id"]).exit_code == 0
+    meant = CliRunner().invoke(program, [*asked, "--id"])
+    assert (meant.exit_code, meant.stdout) == (1, "Nothing of ann is here.\n"), "taken for an id, by which nothing is"
     with roomlore.open_sync("sqlite:///chat.db", background=False) as lore:
         lore.rooms.add_members("tea", ["ann"])
     assert CliRunner().invoke(program, asked).exit_code == 0, "a member who wrote nothing"

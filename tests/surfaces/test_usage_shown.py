@@ -37,6 +37,8 @@ async def test_pages_over_http(http, lore):
     assert [one["context_id"] for one in (*first["records"], *rest["records"])] == made
     assert rest["next"] is None
     assert (await http.get("/usage?group_id=coffee")).json()["records"] == []
+    await lore.rooms.rename("tea", "茶友")
+    assert len((await http.get("/usage", params={"room_id": "茶友"})).json()["records"]) == 3
     assert (await http.get("/usage?days=0")).status_code == 422
     assert (await http.get("/usage?judged=true&arm=b")).json()["records"] == []
 

@@ -87,9 +87,46 @@ class Fields:
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """Yield one message per line; unknown fields become metadata, lines that are no message are `Bad`."""
+    """Yield one message per line; unknown fields become metadata, lines that are no message are `Bad`.
+
+    With `options.room_id` all go into that room. If the lines name several rooms, ids become "room/id".
+    """
+    apart = bool(options.room_id) and _names_several_rooms(source)
     for found in read_json_lines(source, resume_from):
-        yield _item(found, source, options) if isinstance(found, Member) else found
+        item = _item(found, source, options) if isinstance(found, Member) else found
+        yield _moved(item, options.room_id, apart=apart) if options.room_id and isinstance(item, Parsed) else item
+
+
+def _names_several_rooms(source: Source) -> bool:
+    """Return True if the lines are of more than one room: equal ids may then be those of different messages."""
+    before, rooms = (source.bytes_read, source.repaired), set[str]()
+    for found in read_json_lines(source, None):
+        if isinstance(found, Member) and is_message(found.value):
+            rooms.add(_room(Fields(dict(found.value)), source))
+        if len(rooms) > 1:
+            break
+    source.bytes_read, source.repaired = before
+    return len(rooms) > 1
+
+
+def _moved(item: Parsed, room_id: str, *, apart: bool) -> Parsed:
+    """Return the item in another room. `apart`: with the old room before all ids."""
+    said, told = item.message, item.corrected
+    if not apart:
+        return replace(item, message=replace(said, room_id=room_id))
+
+    def within(message_id: str | None) -> str | None:
+        return message_id and f"{said.room_id}/{message_id}"
+
+    message = replace(
+        said,
+        room_id=room_id,
+        id=f"{said.room_id}/{said.id}",
+        reply_to=within(said.reply_to),
+        root_id=within(said.root_id),
+        turn_id=within(said.turn_id),
+    )
+    return replace(item, message=message, corrected=told and replace(told, answers=within(told.answers)))
 
 
 def is_message(value: dict[str, Any]) -> bool:
@@ -114,7 +151,7 @@ def text_is_unread(message: Message) -> bool:
 def _item(member: Member, source: Source, options: Options) -> Item:
     if not is_message(member.value):
         return member.bad(f"not a message: none of {', '.join((*_ID[:1], *_TEXT[:2], *_SENDER[:2]))} is there")
-    if (exact := _exact(member, options)) is not None:
+    if (exact := _exact(member)) is not None:
         return exact
     fields = Fields(dict(member.value))
     person = obj(next((member.value[one] for one in _SENDER if one in member.value), None))
@@ -122,7 +159,7 @@ def _item(member: Member, source: Source, options: Options) -> Item:
     estimated, edited_at = fields.flag("sent_at_estimated"), fields.time(("edited_at",), options)
     message = Message(
         id=fields.named(_ID) or derived_id("jsonl", member.number, member.value),
-        room_id=_room(fields, source, options),
+        room_id=_room(fields, source),
         sender_id=fields.named(_SENDER) or _fallback_sender(fields),
         sender_name=fields.named(_SENDER_NAME) or name(person.get("name")),
         role=fields.role(),
@@ -138,7 +175,7 @@ def _item(member: Member, source: Source, options: Options) -> Item:
     return Parsed(message, member.position, edited_at=edited_at, sent_at_estimated=estimated)
 
 
-def _exact(member: Member, options: Options) -> Parsed | None:
+def _exact(member: Member) -> Parsed | None:
     """Return a line of roomlore's own export exactly as it was."""
     try:
         told, corrected = split_correction(member.value)
@@ -147,13 +184,11 @@ def _exact(member: Member, options: Options) -> Parsed | None:
         return None
     if record.message.sent_at is None and member.value.get("sent_at"):
         return None
-    message = replace(record.message, room_id=options.room_id) if options.room_id else record.message
-    return Parsed(message, member.position, record.edited_at, record.sent_at_estimated, corrected=corrected)
+    return Parsed(record.message, member.position, record.edited_at, record.sent_at_estimated, corrected=corrected)
 
 
-def _room(fields: Fields, source: Source, options: Options) -> str:
-    own = fields.named(ROOM_NAMES)
-    return options.room_id or own or source.stem
+def _room(fields: Fields, source: Source) -> str:
+    return fields.named(ROOM_NAMES) or source.stem
 
 
 def _fallback_sender(fields: Fields) -> str:

@@ -129,7 +129,11 @@ class Archiver:
         """Return what is wrong with the file of an archive, in a sentence; '' if nothing is."""
         try:
             await self.lines(archive)
-        except (NotFound, StorageUnavailable) as error:
+        except NotFound:
+            return f"The archive {archive.file} is not there."
+        except StorageDamaged:
+            return f"The archive {archive.file} was changed or damaged."
+        except StorageUnavailable as error:
             return str(error)
         return ""
 

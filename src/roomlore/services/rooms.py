@@ -60,11 +60,12 @@ class RoomService:
         async with self._storage.reading() as work:
             return await self._find(work, room_id)
 
-    async def named(self, name: str, *, viewer: str | None = None) -> str:
+    async def named(self, name: str, *, viewer: str | None = None, or_new: bool = False) -> str:
         """Return the id of the room with this id, or else of the only room with this name, whatever its case in ASCII.
 
         `viewer`: among the rooms that 'room:team' or 'user:anna' may see all of, of which a name finds the 200 used
-        last. Raise `NotFound` if there is none, `InvalidInput` that lists some ids if several rooms have the name.
+        last. `or_new`: if there is none, return the name, as the id of a room that may come. Raise `NotFound` if there
+        is none, `InvalidInput` that lists some ids if several rooms have the name.
         """
         if not isinstance(name, str) or not name:
             raise InvalidInput(f"The room is {name!r:.60}; give its id or its name.")
@@ -80,6 +81,8 @@ class RoomService:
             else:
                 like = await work.rooms.named_like(tenant=self._tenant, part=name, limit=_ROOMS_AT_ONCE, whole=True)
         found = [room.room_id for room in like if room.name.casefold() == name.casefold()]
+        if not found and or_new:
+            return name
         if not found:
             raise unknown_room(name)
         if len(found) > 1:

@@ -200,7 +200,7 @@ class SearchSettings(Section):
     )
     time_zone: Annotated[str, AfterValidator(_known_zone)] = setting(
         "",
-        "Where 'yesterday' and 'last week' in a question begin, and when groups evolve; empty: the machine's own zone.",
+        "The zone of times shown, of 'yesterday' and 'last week', and of when groups evolve; empty: the machine's own.",
         form="a zone such as Europe/Berlin, or nothing",
     )
 

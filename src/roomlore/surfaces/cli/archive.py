@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roomlore.core.integrity import MENDS
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import say, translated
@@ -94,6 +95,7 @@ def check(ctx: typer.Context) -> None:
     for one in wrong:
         typer.echo(translated(show.inert(one)), err=True)
     if wrong:
+        typer.echo(translated(MENDS["archives"]), err=True)
         raise typer.Exit(1)
     typer.echo(say("All archives can be read."))
 

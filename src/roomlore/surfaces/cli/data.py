@@ -29,7 +29,7 @@ from roomlore.core.records import CorrectedLink, ImportReport, to_line
 from roomlore.importers import FORMATS
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of, room_to_write
-from roomlore.surfaces.cli.language import say, translated
+from roomlore.surfaces.cli.language import say, several, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ def _advice(standing: IndexStatus) -> str:
 
 
 _NAMED_BAD = 20
+_NAMED_CONFLICTS = 5
 _LARGE_BYTES = 32 * 1024 * 1024
 _MOST_PROCESSES = 16
 _LEFT = "The messages are in; {command} makes the vectors that are left."
@@ -272,7 +273,7 @@ def import_(
                 processes=_processes(paths) if processes is None else processes,
             )
         imported = True
-        _tell(report, as_json=as_json)
+        _tell(report, as_json=as_json, given=room)
         await _index(lore)
 
     try:
@@ -302,25 +303,53 @@ async def _index(lore: Lore) -> None:
         typer.echo(f"{say(_LEFT, command=PENDING)} {translated(str(error))}", err=True)
 
 
-def _tell(report: ImportReport, *, as_json: bool) -> None:
+def _tell(report: ImportReport, *, as_json: bool, given: str | None) -> None:
     _name_bad(report)
     if as_json:
         show.as_json(to_jsonable(report))
     else:
-        typer.echo(_summary(report))
+        typer.echo(f"{_summary(report)}{_resolved(report, given)}")
+    _name_conflicts(report)
+
+
+def _resolved(report: ImportReport, given: str | None) -> str:
+    """Return which room a name meant, '' if an id was given."""
+    if given is None or not report.rooms or given in report.rooms:
+        return ""
+    return say("; {name} is the room {room}", name=show.inert(given, 80), room=show.inert(report.rooms[0], 80))
+
+
+def _name_conflicts(report: ImportReport) -> None:
+    """Name some of the messages that were not stored, and say what can be done."""
+    if not report.conflicts:
+        return
+    named = ", ".join(show.inert(one, 60) for one in report.conflicts[:_NAMED_CONFLICTS])
+    typer.echo(
+        several(
+            len(report.conflicts),
+            "Not imported, since a message with this id and another content is there: {ids}. {ways}",
+            "{count} were not imported, since messages with these ids and other contents are there: {ids}. {ways}",
+            ids=named + ("" if len(report.conflicts) <= _NAMED_CONFLICTS else ", …"),
+            ways=say(
+                "If they are other messages, import them into another room (--room). If they were edited since,"
+                " change those that are there: `lore.messages.edit`, or PATCH /messages/ROOM/ID."
+            ),
+        ),
+        err=True,
+    )
 
 
 @contextmanager
 def _bar(name: str) -> Iterator[Advance]:
     """Show a progress bar on standard error if it is a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), DownloadColumn())
-    tail = (TextColumn(say("{count} messages", count="{task.fields[messages]}")), TimeRemainingColumn())
+    tail = (TextColumn("{task.fields[messages]}"), TimeRemainingColumn())
     shown = Console(stderr=True)
     with Progress(*columns, *tail, console=shown, transient=True, disable=not shown.is_terminal) as progress:
-        task = progress.add_task(show.inert(name, 40).replace("[", "\\["), total=None, messages=0)
+        task = progress.add_task(show.inert(name, 40).replace("[", "\\["), total=None, messages="")
 
         def advance(done: int, total: int, messages: int) -> None:
-            progress.update(task, completed=done, total=total, messages=messages)
+            progress.update(task, completed=done, total=total, messages=show.counted(messages, "message"))
 
         yield advance
 
@@ -335,49 +364,54 @@ def _name_bad(report: ImportReport) -> None:
 
 
 def _summary(report: ImportReport) -> str:
-    counts = {
-        "{count} added": report.added,
-        "{count} duplicates": report.duplicates,
-        "{count} conflicts, left as they were": len(report.conflicts),
-        "{count} skipped": report.bad_count,
-        "{count} without a readable time": report.undated,
-        "{count} with repaired bytes": report.repaired,
-        "{count} attachments": report.attachments,
-        "{count} described": report.described,
-        "{count} that could not be described": report.undescribed,
-    }
-    told = say(", ").join(say(what, count=count) for what, count in counts.items() if count or what == "{count} added")
+    conflicts, told = len(report.conflicts), [say("{count} added", count=report.added)]
+    told += [
+        said
+        for count, said in (
+            (report.duplicates, several(report.duplicates, "{count} duplicate", "{count} duplicates")),
+            (conflicts, several(conflicts, "{count} conflict, left as it was", "{count} conflicts, left as they were")),
+            (report.bad_count, say("{count} skipped", count=report.bad_count)),
+            (report.undated, say("{count} without a readable time", count=report.undated)),
+            (report.repaired, say("{count} with repaired bytes", count=report.repaired)),
+            (report.attachments, several(report.attachments, "{count} attachment", "{count} attachments")),
+            (report.described, say("{count} described", count=report.described)),
+            (report.undescribed, say("{count} that could not be described", count=report.undescribed)),
+        )
+        if count
+    ]
     begun = (
-        "went on with {messages} messages{exports} ({format}) in {rooms}: {told}"
+        "went on with {messages}{exports} ({format}) in {rooms}: {told}"
         if report.resumed
-        else "read {messages} messages{exports} ({format}) in {rooms}: {told}"
+        else "read {messages}{exports} ({format}) in {rooms}: {told}"
     )
     read = say(
         begun,
-        messages=report.read,
+        messages=show.counted(report.read, "message"),
         exports=say(" of {count} exports", count=report.exports) if report.exports > 1 else "",
         format=report.format,
         rooms=show.counted(len(report.rooms), "room"),
-        told=told,
+        told=say(", ").join(told),
     )
     zone = say("; local times as those of {zone}", zone=report.time_zone) if report.time_zone else ""
     return f"{read}{zone}{_kinds(report)}"
 
 
-_KINDS = {
-    "direct": "{count} direct",
-    "private": "{count} private",
-    "public": "{count} public",
-    "": "{count} of unknown kind",
-}
+def _rooms_of(kind: str, count: int) -> str:
+    if kind == "direct":
+        return several(count, "{count} direct room", "{count} direct rooms")
+    if kind == "private":
+        return several(count, "{count} private room", "{count} private rooms")
+    if kind == "public":
+        return several(count, "{count} public room", "{count} public rooms")
+    return several(count, "{count} room of unknown kind", "{count} rooms of unknown kind")
 
 
 def _kinds(report: ImportReport) -> str:
     """Return who can see the rooms, as far as the export or somebody before it said."""
-    kinds = Counter(_KINDS.get(kind or "", _KINDS[""]) for kind in report.kinds.values())
-    listed = [say(kind, count=count) for kind, count in sorted(kinds.items())]
+    kinds = Counter(kind or "unknown" for kind in report.kinds.values())
+    listed = [_rooms_of(kind, count) for kind, count in sorted(kinds.items())]
     if report.members:
-        listed.append(say("all members known in {count}", count=len(report.members)))
+        listed.append(say("all members known in {rooms}", rooms=show.counted(len(report.members), "room")))
     return f"{say('; ')}{say(', ').join(listed)}" if listed else ""
 
 
@@ -397,7 +431,7 @@ def export(
             return await _write(lore, here, sink)
 
     count = frame_of(ctx).run(work)
-    typer.echo(say("wrote {count} messages", count=count), err=True)
+    typer.echo(say("wrote {messages}", messages=show.counted(count, "message")), err=True)
 
 
 async def _write(lore: Lore, room: str | None, sink: BinaryIO) -> int:

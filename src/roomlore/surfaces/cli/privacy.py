@@ -257,23 +257,22 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
-    """Remove everything that a person said and that was derived from it, after asking. It cannot be undone."""
+    """Remove everything that a person said and that was derived from it, after asking. It cannot be undone. Exits with
+    1 if nothing of the person is here, or something is left."""
     frame = frame_of(ctx)
     if not is_id:
         frame.run(lambda lore: _check_id(lore, user))
     if dry_run or not yes:
         would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True, same_words=same_words))
-        if dry_run:
+        nothing = not (_holds_anything(would) or would.left)
+        if dry_run or nothing:
             _tell(would, as_json=as_json)
-            return
-        if not (_holds_anything(would) or would.left):
-            _tell(would, as_json=as_json)
-            return
+            raise typer.Exit(1 if nothing else 0)
         report(would, Console(stderr=True, highlight=False, markup=False))
         typer.confirm(say("Forget {person} for good?", person=show.inert(user, 80)), abort=True, err=True)
     done = frame.run(lambda lore: lore.privacy.forget(user, same_words=same_words))
     _tell(done, as_json=as_json)
-    if not done.complete:
+    if not (done.complete and _holds_anything(done)):
         raise typer.Exit(1)
 
 
@@ -337,12 +336,19 @@ def _holds_anything(done: ForgetReport) -> bool:
 
 
 def _memories(done: ForgetReport) -> str:
-    return say(
-        "{retired} memories would be retired, {rewritten} would be rewritten"
-        if done.dry_run
-        else "{retired} memories retired, {rewritten} rewritten",
-        retired=len(done.retired),
-        rewritten=len(done.rewritten),
+    retired, rewritten = len(done.retired), len(done.rewritten)
+    if done.dry_run:
+        return several(
+            retired,
+            "{count} memory would be retired, {rewritten} would be rewritten",
+            "{count} memories would be retired, {rewritten} would be rewritten",
+            rewritten=rewritten,
+        )
+    return several(
+        retired,
+        "{count} memory retired, {rewritten} rewritten",
+        "{count} memories retired, {rewritten} rewritten",
+        rewritten=rewritten,
     )
 
 
@@ -363,7 +369,7 @@ def verify(
 
             def progress(come: VerifyProgress) -> None:
                 told = say("Read {memories} memories of {scopes} scopes", memories=come.memories, scopes=come.scopes)
-                more = say(", {count} messages", count=come.messages) if come.messages else ""
+                more = say(", ") + show.counted(come.messages, "message") if come.messages else ""
                 status.update(f"{told}{more}")
 
             return await lore.privacy.verify(scope, progress=progress if telling.is_terminal else None)

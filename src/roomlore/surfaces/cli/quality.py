@@ -429,7 +429,7 @@ def export(
             return await _write(lore, sink, room_id=room, arm=arm, judged=judged, days=days)
 
     count = frame_of(ctx).run(work)
-    typer.echo(say("wrote {count} contexts", count=count), err=True)
+    typer.echo(say("wrote {contexts}", contexts=show.counted(count, "context")), err=True)
 
 
 async def _write(lore: Lore, sink: BinaryIO, **selected: Any) -> int:

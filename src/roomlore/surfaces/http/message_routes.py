@@ -45,7 +45,6 @@ from roomlore.surfaces.http.paths import (
     AnyRoom,
     MessageId,
     NamedRoom,
-    NewRoomId,
     PageLimit,
     QueriedRoom,
     ShownRoom,
@@ -574,7 +573,7 @@ async def get_audience(lore: Admin, room_id: AdminsRoom) -> RoomPeople:
 @rooms.patch("/rooms/{room_id:id}/audience", openapi_extra=bodies.documented(bodies.AudienceRequest))
 async def change_audience(
     lore: Admin,
-    room_id: NewRoomId,
+    room_id: AdminsRoom,
     wanted: Annotated[bodies.AudienceRequest, Depends(bodies.body_of(bodies.AudienceRequest, within=Bounds.bulk))],
 ) -> RoomPeople:
     """Say who can see a room: its kind, all its members, or who joined and left. A room that is not there is made."""

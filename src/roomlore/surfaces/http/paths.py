@@ -14,12 +14,11 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON
 from roomlore.surfaces.http.bodies import one_room
 from roomlore.surfaces.http.guard import Admin, Caller, ShownTo, caller_of
-from roomlore.wiring import Lore
 
 MOST = 2**63 - 1
 _USUAL = 100
@@ -76,7 +75,6 @@ def addressed(name: str, about: str, *, most: int | None = None) -> Callable[...
 
 
 RoomId = Annotated[str, Depends(addressed("room_id", "The room's id, or its name if no other room has it"))]
-NewRoomId = Annotated[str, Depends(addressed("room_id", "The room's id"))]
 MessageId = Annotated[str, Depends(addressed("message_id", "The message's id"))]
 After = Annotated[int, Query(ge=0, le=MOST, description="The `next` of the page before; 0 begins.")]
 Limit = Annotated[
@@ -103,11 +101,12 @@ async def page_limit(request: Request, limit: Limit | None = None) -> int:
 _OtherName = Annotated[str | None, Query(include_in_schema=False)]
 
 
-_SAME = "The room; group_id, chat_id and conversation_id mean the same."
+_SAME = "The room's id, or its name if no other room has it; group_id, chat_id and conversation_id mean the same."
 
 
 def _query_of_room(about: str) -> Callable[..., Awaitable[str | None]]:
-    """Return a dependency that gives the room of a query, None if it names none. `about`: the parameter's text."""
+    """Return a dependency that gives the room of a query as it is given, None if it names none. `about`: the
+    parameter's text."""
 
     async def named(
         room_id: Annotated[str | None, Query(description=about)] = None,
@@ -122,24 +121,32 @@ def _query_of_room(about: str) -> Callable[..., Awaitable[str | None]]:
     return named
 
 
-async def queried_room(room: Annotated[str | None, Depends(_query_of_room(f"{_SAME} Needed."))]) -> str:
+async def queried_room(
+    caller: Annotated[Caller, Depends(caller_of)],
+    viewer: ShownTo,
+    room: Annotated[str | None, Depends(_query_of_room(f"{_SAME} Needed."))],
+) -> str:
     if room is None:
         raise InvalidInput("room_id is missing: say whose messages, as in /messages?room_id=tea.")
-    return room
+    return await caller.lore.rooms.named(room, viewer=viewer, or_new=True)
 
 
-AnyRoom = Annotated[str | None, Depends(_query_of_room(_SAME))]
+_Queried = Annotated[str | None, Depends(_query_of_room(_SAME))]
+
+
+async def _any_room(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room: _Queried) -> str | None:
+    return None if room is None else await caller.lore.rooms.named(room, viewer=viewer, or_new=True)
+
+
+async def _any_room_for_admin(lore: Admin, room: _Queried) -> str | None:
+    return None if room is None else await lore.rooms.named(room, or_new=True)
+
+
+AnyRoom = Annotated[str | None, Depends(_any_room)]
+AdminsAnyRoom = Annotated[str | None, Depends(_any_room_for_admin)]
 
 
 PageLimit = Annotated[int, Depends(page_limit)]
-
-
-async def _by_name(lore: Lore, given: str, viewer: str | None = None) -> str:
-    """Return the id of the only room with this id or name; what is given if there is none."""
-    try:
-        return await lore.rooms.named(given, viewer=viewer)
-    except NotFound:
-        return given
 
 
 def shown(room_of: Any, *, by_name: bool = False) -> Callable[..., Awaitable[str]]:
@@ -147,7 +154,7 @@ def shown(room_of: Any, *, by_name: bool = False) -> Callable[..., Awaitable[str
     path may have the name of a room in place of its id."""
 
     async def check(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room_id: room_of) -> str:
-        found: str = await _by_name(caller.lore, room_id, viewer) if by_name else room_id
+        found: str = await caller.lore.rooms.named(room_id, viewer=viewer, or_new=True) if by_name else room_id
         await caller.lore.rooms.check_shown(found, viewer)
         return found
 
@@ -155,11 +162,11 @@ def shown(room_of: Any, *, by_name: bool = False) -> Callable[..., Awaitable[str
 
 
 async def _called(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room_id: RoomId) -> str:
-    return await _by_name(caller.lore, room_id, viewer)
+    return await caller.lore.rooms.named(room_id, viewer=viewer, or_new=True)
 
 
 async def _called_by_admin(lore: Admin, room_id: RoomId) -> str:
-    return await _by_name(lore, room_id)
+    return await lore.rooms.named(room_id, or_new=True)
 
 
 NamedRoom = Annotated[str, Depends(_called)]

@@ -21,7 +21,7 @@ from roomlore.services.jobs import KIND, Job
 from roomlore.services.models import ModelStatus
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.guard import Admin, Reader
-from roomlore.surfaces.http.paths import MOST, After, AnyRoom, PageLimit, addressed
+from roomlore.surfaces.http.paths import MOST, AdminsAnyRoom, After, PageLimit, addressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ _Days = Annotated[float | None, Query(gt=0, le=MAX_DAYS, description="Only those
 
 
 async def read_selected(
-    room_id: AnyRoom,
+    room_id: AdminsAnyRoom,
     arm: Annotated[str | None, Query(description="Only those of this arm of the experiment.")] = None,
     judged: Annotated[bool, Query(description="Only those with a feedback score.")] = False,
     days: _Days = None,

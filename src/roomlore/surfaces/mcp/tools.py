@@ -1,7 +1,6 @@
 """The MCP tools: descriptions for models, arguments, answers, and their work."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from mcp import types
 
 from roomlore.core.dates import moment
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MemoryKind, Source, check_scope
 from roomlore.core.memory.writing import Edit, NewMemory
 from roomlore.core.models import Candidate
@@ -38,9 +37,7 @@ class Visitor:
     async def room(self, given: str) -> str:
         """Return the id of the room with this id or name; what is given if there is none. Raise `InvalidInput` that
         lists their ids if several rooms have the name."""
-        with suppress(NotFound):
-            return await self.lore.rooms.named(given, viewer=self.viewer)
-        return given
+        return await self.lore.rooms.named(given, viewer=self.viewer, or_new=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
