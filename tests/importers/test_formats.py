@@ -460,6 +460,85 @@ def test_slack_messages_of_blocks_alone_are_read(tmp_path):
     assert len(catalogue.messages(tmp_path)) == 3
 
 
+BLOCKS = [
+    {"type": "header", "text": {"type": "plain_text", "text": "Build <7> & more"}},
+    {
+        "type": "section",
+        "text": {"type": "mrkdwn", "text": "*passed* for <@U1>, see <https://example.org|the log>"},
+        "fields": [{"type": "mrkdwn", "text": "branch: `main`"}, {"type": "plain_text", "text": "用时 3 分钟"}],
+    },
+    {"type": "divider"},
+    {
+        "type": "rich_text",
+        "elements": [
+            {
+                "type": "rich_text_section",
+                "elements": [
+                    {"type": "text", "text": "a < b, "},
+                    {"type": "user", "user_id": "U2"},
+                    {"type": "text", "text": " and "},
+                    {"type": "broadcast", "range": "here"},
+                    {"type": "link", "url": "https://example.org/a"},
+                    {"type": "emoji", "name": "tada"},
+                ],
+            },
+            {
+                "type": "rich_text_list",
+                "elements": [
+                    {"type": "rich_text_section", "elements": [{"type": "text", "text": one}]} for one in ("茶", "tea")
+                ],
+            },
+        ],
+    },
+    {"type": "context", "elements": [{"type": "image", "alt_text": "x"}, {"type": "mrkdwn", "text": "by <#C1>"}]},
+    {"type": "actions", "elements": [{"type": "button", "text": {"type": "plain_text", "text": "Open"}}]},
+]
+
+
+def test_the_words_of_slacks_blocks_are_read_where_there_is_no_text(tmp_path):
+    (tmp_path / "general").mkdir()
+    write(tmp_path, "channels.json", json.dumps([{"id": "C1", "name": "builds", "members": []}]))
+    write(tmp_path, "users.json", json.dumps([{"id": "U1", "name": "ann", "profile": {"display_name": "Ann"}}]))
+    said = [
+        {"type": "message", "bot_id": "B1", "ts": "1714550400.0", "text": text, "blocks": BLOCKS} for text in ("", "hi")
+    ]
+    write(tmp_path / "general", "2024-05-01.json", json.dumps(said))
+    blocks, own = catalogue.messages(tmp_path)
+    assert own.text == "hi"
+    assert blocks.mentions == ("U1", "U2")
+    assert blocks.text.split("\n") == [
+        "Build <7> & more",
+        "*passed* for @Ann, see the log (https://example.org)",
+        "branch: `main`",
+        "用时 3 分钟",
+        "a < b, @U2 and @herehttps://example.org/a:tada:",
+        "茶",
+        "tea",
+        "by #builds",
+        "Open",
+    ]
+
+
+def test_a_topic_of_a_telegram_chat_is_none_of_another(tmp_path):
+    def chat(number, first):
+        rest = {"type": "message", "date_unixtime": "1714550400", "from": "A", "from_id": "user1", "text": "hi"}
+        return {
+            "name": "x",
+            "type": "private_supergroup",
+            "id": number,
+            "messages": [{**rest, **first, "id": 2}, {**rest, "id": 3, "reply_to_message_id": 2}],
+        }
+
+    topic = chat(10, {"type": "service", "action": "topic_created", "title": "Gear", "text": ""})
+    path = write(tmp_path, "result.json", json.dumps({"chats": {"list": [topic, chat(11, {})]}}, indent=1))
+    found = [(one.room_id, one.reply_to, one.root_id) for one in catalogue.messages(path)[1::2]]
+    assert found == [("10", None, "2"), ("11", "2", None)]
+    together = catalogue.messages(path, room_id="all")[1::2]
+    assert [(one.reply_to, one.root_id) for one in together] == [(None, "10/2"), ("11/2", None)]
+    begun = catalogue.items(path)[0].position
+    assert [item.message.root_id for item in catalogue.items(path, resume_from=begun)] == ["2", None, None]
+
+
 def test_our_own_export_is_never_refused(tmp_path):
     rows = [
         Message(id=str(n), room_id="r", sender_id="unknown", text="", metadata={"message": {"photo": "a.jpg"}})

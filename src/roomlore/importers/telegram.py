@@ -69,7 +69,7 @@ def _is_of_chat(path: JsonPath) -> bool:
 def _parsed(member: Member, source: Source, options: Options) -> Item:
     said = member.value
     if said.get("type") == "unsupported":
-        return member.bad("a kind of message that Telegram Desktop does not export: it wrote the id alone")
+        return member.bad("neither text, sender nor time: Telegram Desktop does not export this kind of message")
     if not ({"id", "text", "from", "actor", "action"} & said.keys()):
         return member.bad("neither id, text nor sender: not a Telegram message")
     chat = member.facts.get("chat") or source.stem
