@@ -257,6 +257,8 @@ def test_forgetting_asks_first(command):
 def test_what_holds_together_is_checked():
     remembered("周五聚餐")
     assert "All of it holds together" in run("verify").stdout
+    assert "1 memory," in run("verify").stdout
+    assert "memories" not in run("verify").stdout
     assert json.loads(run("verify", "g", "--json").stdout)["sound"] is True
     with sqlite3.connect("m.db") as database:
         database.execute("UPDATE memories SET statement = 'damaged'")

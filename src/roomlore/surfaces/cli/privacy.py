@@ -18,7 +18,7 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of, with_id
-from roomlore.surfaces.cli.language import say, several, translated
+from roomlore.surfaces.cli.language import interface_language, say, several, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
@@ -328,7 +328,9 @@ def report(done: ForgetReport, out: Console) -> None:
         out.print(Text(f"  {told}", "yellow"))
     if done.checked:
         rows, tables = sum(done.checked.values()), len(done.checked)
-        out.print(Text(say("Looked through {rows} rows of {tables} tables.", rows=rows, tables=tables), "dim"))
+        out.print(
+            Text(say("Looked through {rows} of {tables} tables.", rows=show.counted(rows, "row"), tables=tables), "dim")
+        )
 
 
 def _holds_anything(done: ForgetReport) -> bool:
@@ -391,11 +393,18 @@ def _findings(found: VerifyReport, out: Console) -> None:
         out.print(Text(f"  {translated(fault.mend)}", "dim"))
     for note in found.notes:
         out.print(Text(f"{say('note')}  {_placed(note.where)}: {_found(note.found)}", "yellow"))
-    listed = say(", ").join(f"{count} {translated(what)}" for what, count in found.checked.items())
+    listed = say(", ").join(_looked_at(what, count) for what, count in found.checked.items())
     checked = say("Looked at {what}.", what=listed or say("nothing: nothing is remembered"))
     count = sum(found.counts.values())
     verdict = say("All of it holds together.") if found.sound else several(count, "{count} fault.", "{count} faults.")
     out.print(f"{checked} {verdict}")
+
+
+def _looked_at(what: str, count: int) -> str:
+    """Return the number of what was checked, which is called in the plural, with its noun."""
+    if count != 1 or interface_language() == "zh":
+        return f"{count} {translated(what)}"
+    return "1 memory" if what == "memories" else f"1 {what.removesuffix('s')}"
 
 
 def _placed(text: str) -> str:
