@@ -58,7 +58,7 @@ tests: setup
 soak: setup system-packages
 	ROOMLORE_KILLS=20 $(BIN)/pytest --override-ini timeout=3600 tests/faults
 	ROOMLORE_ALL_TEXTS=1 $(BIN)/pytest tests/properties/test_linear_text.py
-	ROOMLORE_AUDIENCE_COMPARED=10 $(BIN)/pytest \
+	ROOMLORE_AUDIENCE_SOAK=1 $(BIN)/pytest \
 		--override-ini timeout=14400 tests/properties/test_audience_machine.py
 	ROOMLORE_TEST_ENGINES=all $(BIN)/pytest --numprocesses 3 --dist worksteal tests/services
 	ROOMLORE_TEST_POOLER=pgbouncer $(BIN)/pytest tests/contracts/test_storage.py tests/contracts/test_vectors.py -k postgresql

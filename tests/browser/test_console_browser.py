@@ -1,26 +1,19 @@
 """The console in a real browser: every page in both themes and languages without a serious fault, and the main jobs."""
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import uvicorn
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page, async_playwright
 
 import roomlore
+from browser_rig import WIDER, browsing, faults, faults_in_every_look, listening, looking, needs_chromium
 from roomlore import Lore, Message, NewMemory, Settings
 from roomlore.core.memory.memory import Source
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.app import beside
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: `make system-packages` installs it")
-
-PATIENCE_MS = 120_000
+pytestmark = needs_chromium
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 TALK = (
     ("anna", "周五谁去喝茶？", None),
@@ -63,7 +56,6 @@ PAGES = {
     "findings": "/console/health/findings",
     "sign-in": "/console/sign-in",
 }
-LOOKS = [("light", "en-GB", 1200), ("dark", "zh-CN", 1200), ("light", "zh-CN", 320), ("dark", "en-GB", 320)]
 
 
 async def fill(lore: Lore) -> None:
@@ -93,61 +85,13 @@ async def serving() -> AsyncIterator[tuple[str, Lore]]:
     async with roomlore.open("sqlite://", settings=settings) as lore:
         await fill(lore)
         app = create_app(lore)
-        config = uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="off")
-        server = uvicorn.Server(config)
-        door = config.bind_socket()
-        running = asyncio.create_task(server.serve([door]))
-        try:
-            async with beside(app, lore):
-                yield f"http://127.0.0.1:{door.getsockname()[1]}", lore
-        finally:
-            server.should_exit = True
-            await running
-            door.close()
-
-
-@asynccontextmanager
-async def browsing() -> AsyncIterator[Browser]:
-    async with async_playwright() as started:
-        browser = await started.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=PATIENCE_MS
-        )
-        try:
-            yield browser
-        finally:
-            await browser.close()
-
-
-@asynccontextmanager
-async def looking(browser: Browser, theme: str = "light", language: str = "en-GB", width: int = 1200, **more):
-    context = await browser.new_context(
-        locale=language, color_scheme=theme, viewport={"width": width, "height": 800}, **more
-    )
-    page = await context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    try:
-        yield page
-    finally:
-        await context.close()
-
-
-async def faults(page: Page) -> list[str]:
-    found = (await Axe().run(page)).response["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['target']}" for one in found if one["impact"] in ("serious", "critical")]
+        async with listening(app) as address, beside(app, lore):
+            yield address, lore
 
 
 async def test_every_page_in_every_look_has_no_serious_fault():
-    wrong: dict[str, object] = {}
     async with serving() as (address, _), browsing() as browser:
-        for theme, language, width in LOOKS:
-            async with looking(browser, theme, language, width) as page:
-                for name, path in PAGES.items():
-                    await page.goto(address + path)
-                    seen = await faults(page)
-                    wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                    if seen or wider > 0:
-                        wrong[f"{name} {theme} {language} {width}"] = (seen, wider)
-    assert wrong == {}
+        assert await faults_in_every_look(browser, address, PAGES) == {}
 
 
 async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere():
@@ -210,7 +154,7 @@ async def test_another_time_is_paged_with_the_keyboard_on_a_phone():
         await page.keyboard.press("Enter")
         await page.get_by_text("130 条中的 30 条").wait_for()
         assert await page.locator("#then .statement").first.inner_text() == many[100].statement
-        assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert await page.evaluate(WIDER) <= 0
         assert await faults(page) == []
 
 
@@ -252,7 +196,7 @@ async def test_health_draws_what_is_measured_and_asks_again_by_itself():
         assert await drawn.count() == 0
         await lore.messages.add([Message(id="new", room_id="tea", sender_id="anna", text="再来一杯")])
         await drawn.wait_for()
-        assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert await page.evaluate(WIDER) <= 0
         await page.get_by_role("link", name="不再自动刷新").click()
         await page.get_by_role("link", name="每 10 秒自动刷新").wait_for()
         assert await page.locator("#now[hx-trigger^=every]").count() == 0

@@ -1,26 +1,17 @@
 """A hostile room in a real browser, on a phone's width: no script of it runs, nothing is fetched, every page holds."""
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlencode
 
-import pytest
-import uvicorn
-from playwright.async_api import async_playwright
-
 import roomlore
+from browser_rig import browsing, listening, looking, needs_chromium
 from hostile_room import NAMES, ROOM, TEXTS, hostile
 from roomlore import Lore, Settings
 from roomlore.core.memory.memory import Source
 from roomlore.surfaces.http import create_app
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: `make system-packages` installs it")
-
-PATIENCE_MS = 120_000
-PHONE = {"width": 390, "height": 844}
+pytestmark = needs_chromium
 COUNT = 2 * len(TEXTS)
 
 
@@ -63,30 +54,20 @@ def pages(message_id: str) -> dict[str, str]:
 async def serving() -> AsyncIterator[tuple[str, str]]:
     async with roomlore.open("sqlite://", settings=Settings(durable_work="process")) as lore:
         message_id = await fill(lore)
-        config = uvicorn.Config(create_app(lore), port=0, log_config=None, access_log=False, lifespan="off")
-        server = uvicorn.Server(config)
-        door = config.bind_socket()
-        running = asyncio.create_task(server.serve([door]))
-        try:
-            yield f"http://127.0.0.1:{door.getsockname()[1]}", message_id
-        finally:
-            server.should_exit = True
-            await running
-            door.close()
+        async with listening(create_app(lore)) as address:
+            yield address, message_id
 
 
 async def test_a_hostile_room_is_inert_on_every_page():
     asked: list[str] = []
     dialogs: list[str] = []
     wrong: dict[str, object] = {}
-    async with serving() as (address, message_id), async_playwright() as started:
-        browser = await started.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=PATIENCE_MS
-        )
-        context = await browser.new_context(viewport=PHONE, locale="zh-CN", color_scheme="dark")
-        page = await context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        context.on("request", lambda request: asked.append(request.url))
+    async with (
+        serving() as (address, message_id),
+        browsing() as browser,
+        looking(browser, "dark", "zh-CN", 390) as page,
+    ):
+        page.context.on("request", lambda request: asked.append(request.url))
         page.on("dialog", lambda dialog: dialogs.append(dialog.message))
         for name, path in pages(message_id).items():
             answer = await page.goto(address + path)
@@ -106,7 +87,6 @@ async def test_a_hostile_room_is_inert_on_every_page():
                 wrong[name] = (answer and answer.status, told)
             if name == "/room":
                 assert await page.get_by_role("article").count() == COUNT
-        await browser.close()
     assert wrong == {}
     assert [one for one in asked if not one.startswith(address)] == []
     assert dialogs == []

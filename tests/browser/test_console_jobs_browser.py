@@ -4,12 +4,13 @@ from datetime import timedelta
 
 import pytest
 from playwright.async_api import Page
-from test_console_browser import CHROMIUM, browsing, looking, serving
+from test_console_browser import serving
 
+from browser_rig import browsing, looking, needs_chromium
 from roomlore import Message, NewMemory
 from roomlore.testing import START
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: `make system-packages` installs it")
+pytestmark = needs_chromium
 
 ROWS = "#flow .row"
 SOON_MS = 500

@@ -1,11 +1,11 @@
 """Where things stand on the console's pages, measured in the browser."""
 
-import pytest
-from test_console_browser import CHROMIUM, browsing, looking, serving
+from test_console_browser import serving
 
+from browser_rig import browsing, looking, needs_chromium
 from roomlore import Message
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: `make system-packages` installs it")
+pytestmark = needs_chromium
 
 ENDS = "all => all.map(one => Math.round(one.getBoundingClientRect().right))"
 

@@ -1,23 +1,16 @@
 """The console's pages of sessions and of facts in a real browser: their main jobs, and no serious fault in any look."""
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-import uvicorn
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page, async_playwright
 
 import roomlore
+from browser_rig import browsing, faults_in_every_look, listening, looking, needs_chromium
 from roomlore import Lore, Settings
 from roomlore.surfaces.http import create_app
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: `make system-packages` installs it")
-
-PATIENCE_MS = 120_000
+pytestmark = needs_chromium
 SAID = (
     ("I feel dizzy. What should I do?", "Sit down first and drink some water."),
     ("我还有高血压，要注意什么？", "请按时服药，早晚各量一次血压。"),
@@ -36,7 +29,6 @@ PAGES = {
     "write": "/console/memory/write?scope=user:ann",
     "edit": "/console/memory/write?id=f1",
 }
-LOOKS = [("light", "en-GB", 1200), ("dark", "zh-CN", 1200), ("light", "zh-CN", 320), ("dark", "en-GB", 320)]
 
 
 async def fill(lore: Lore) -> None:
@@ -60,61 +52,13 @@ async def serving() -> AsyncIterator[tuple[str, Lore]]:
     settings = Settings(durable_work="process", model_context_window=1_000, recent_turns=2)
     async with roomlore.open("sqlite://", settings=settings) as lore:
         await fill(lore)
-        config = uvicorn.Config(create_app(lore), port=0, log_config=None, access_log=False, lifespan="off")
-        server = uvicorn.Server(config)
-        door = config.bind_socket()
-        running = asyncio.create_task(server.serve([door]))
-        try:
-            yield f"http://127.0.0.1:{door.getsockname()[1]}", lore
-        finally:
-            server.should_exit = True
-            await running
-            door.close()
-
-
-@asynccontextmanager
-async def browsing() -> AsyncIterator[Browser]:
-    async with async_playwright() as started:
-        browser = await started.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=PATIENCE_MS
-        )
-        try:
-            yield browser
-        finally:
-            await browser.close()
-
-
-@asynccontextmanager
-async def looking(browser: Browser, theme: str = "light", language: str = "en-GB", width: int = 1200, **more):
-    context = await browser.new_context(
-        locale=language, color_scheme=theme, viewport={"width": width, "height": 800}, **more
-    )
-    page = await context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    try:
-        yield page
-    finally:
-        await context.close()
-
-
-async def faults(page: Page) -> list[str]:
-    found = (await Axe().run(page)).response["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['target']}" for one in found if one["impact"] in ("serious", "critical")]
+        async with listening(create_app(lore)) as address:
+            yield address, lore
 
 
 async def test_every_page_in_every_look_has_no_serious_fault():
-    wrong: dict[str, object] = {}
     async with serving() as (address, _), browsing() as browser:
-        for theme, language, width in LOOKS:
-            async with looking(browser, theme, language, width) as page:
-                for name, path in PAGES.items():
-                    await page.goto(address + path)
-                    seen = await faults(page)
-                    wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                    if seen or wider > 0:
-                        wrong[f"{name} {theme} {language} {width}"] = (seen, wider)
-                    assert "taken" not in await page.title()
-    assert wrong == {}
+        assert await faults_in_every_look(browser, address, PAGES) == {}
 
 
 async def test_the_gauge_is_drawn_as_its_words_say():

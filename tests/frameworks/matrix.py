@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,22 +105,35 @@ def install(framework: Framework, which: str) -> Path:
     wanted = hashlib.sha256(pins.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return python
-    pip = (str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile")
-    _run(sys.executable, "-m", "venv", "--clear", str(environment))
+    pip = (sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-compile")
+    _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(environment))
     _run(*pip, "-r", str(pins))
     _run(*pip, "--no-build-isolation", "--editable", ".")
     stamp.write_text(wanted, encoding="utf-8")
     return python
 
 
-def test(framework: Framework) -> None:
-    """Run the tests of a framework inside its lowest and its newest version. Its own warnings count for nothing."""
+def test(framework: Framework) -> str:
+    """Run the tests of a framework inside its lowest and its newest version and return what they print. Its own
+    warnings count for nothing."""
+    told = []
     for which in WHICH:
         python = install(framework, which)
-        sys.stdout.write(f"{framework.title} {framework.version(which)}\n")
-        sys.stdout.flush()
         asked = ["-m", "pytest", "--quiet", "--no-header", "-W", "default", "--disable-warnings"]
-        _run(str(python), *asked, "--confcutdir", "tests/frameworks", str(framework.tests.relative_to(ROOT)))
+        tests = str(framework.tests.relative_to(ROOT))
+        printed = _run(str(python), *asked, "--confcutdir", "tests/frameworks", tests)
+        told.append(f"{framework.title} {framework.version(which)}\n{printed}")
+    return "".join(told)
+
+
+def test_all(frameworks: list[Framework]) -> None:
+    """Test as many frameworks at a time as there are processors. A failure ends the program, after what has begun."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for one in as_completed([pool.submit(test, framework) for framework in frameworks]):
+            if one.exception():
+                pool.shutdown(wait=True, cancel_futures=True)
+            sys.stdout.write(one.result())
+            sys.stdout.flush()
 
 
 def table(megabytes: dict[str, int]) -> str:
@@ -151,10 +165,20 @@ def _bytes(framework: Framework, own: set[str]) -> int:
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def _run(*command: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | _SILENT, check=False)
+def _run(*command: str) -> str:
+    """Return what a command prints. Raise `SystemExit` with it if it fails."""
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | _SILENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     if done.returncode:
-        sys.exit(done.returncode)
+        raise SystemExit(f"{' '.join(command)}\n{done.stdout}")
+    return done.stdout
 
 
 def main(what: str, *names: str) -> None:
@@ -162,9 +186,11 @@ def main(what: str, *names: str) -> None:
     assert len(chosen) == (len(names) or len(FRAMEWORKS)), f"the frameworks are {[one.name for one in FRAMEWORKS]}"
     if what == "page":
         page()
-        return
-    for framework in chosen:
-        {"lock": lock, "test": test}[what](framework)
+    elif what == "test":
+        test_all(chosen)
+    else:
+        for framework in chosen:
+            lock(framework)
 
 
 if __name__ == "__main__":

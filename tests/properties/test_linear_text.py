@@ -37,11 +37,12 @@ PAIRED = ("a", "1", " ", "\n", ".", "?", "_", "@", "“", "中", "三", "。", "
 def hostile_texts(reader: str) -> Iterator[tuple[str, str, str]]:
     """Begin, unit and end: runs of every class with an odd end, alternations of two, and a run behind another sign.
 
-    A reader gets every fourth alternation, each reader others; all of them if `ROOMLORE_ALL_TEXTS` is set."""
-    for place, unit in enumerate(UNITS):
-        yield "", unit, ODD[place % len(ODD)]
-    first, step = (0, 1) if os.environ.get("ROOMLORE_ALL_TEXTS") else (list(READERS).index(reader) % 4, 4)
-    for one, other in islice(combinations(PAIRED, 2), first, None, step):
+    A reader gets every second class and every fourth alternation, each reader others; all of them if
+    `ROOMLORE_ALL_TEXTS` is set."""
+    share, place = (1, 0) if os.environ.get("ROOMLORE_ALL_TEXTS") else (4, list(READERS).index(reader) % 4)
+    for number, unit in islice(enumerate(UNITS), place % 2, None, min(share, 2)):
+        yield "", unit, ODD[number % len(ODD)]
+    for one, other in islice(combinations(PAIRED, 2), place, None, share):
         yield "", one + other, "x"
     for place, one in enumerate(PAIRED):
         yield one, PAIRED[(place + 4) % len(PAIRED)], "\x01"
