@@ -90,9 +90,9 @@ async def run(arguments: argparse.Namespace) -> None:
 
 async def _stored(arguments: argparse.Namespace, folder: Path) -> str:
     store: Path = arguments.store or folder / "screen.db"
-    if not await asyncio.to_thread(store.exists):
-        await copied_store.build(store, arguments.messages, big=arguments.loaded + 200, room=arguments.room)
-    return f"sqlite:///{store}"
+    url = f"sqlite:///{store}"
+    await copied_store.build(url, arguments.messages, big=arguments.loaded + 200, room=arguments.room)
+    return url
 
 
 @asynccontextmanager

@@ -45,10 +45,10 @@ def _message(number: int) -> Message:
 
 
 def _tell(rooms: int, rate: float) -> None:
-    print(f"| {rooms:,} | {_resident() / 1e6:,.0f} MB | {_highest() / 1e6:,.0f} MB | {rate:,.0f} |", flush=True)
+    print(f"| {rooms:,} | {resident() / 1e6:,.0f} MB | {_highest() / 1e6:,.0f} MB | {rate:,.0f} |", flush=True)
 
 
-def _resident() -> int:
+def resident() -> int:
     """Bytes, of Linux; elsewhere the highest there was."""
     known = Path("/proc/self/statm")
     return int(known.read_text().split()[1]) * resource.getpagesize() if known.exists() else _highest()

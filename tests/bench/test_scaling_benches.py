@@ -4,6 +4,8 @@ import asyncio
 import os
 import sys
 
+import pytest
+from bench.growth import CALLS
 from bench.many_processes import Turn, family_ms, medians
 
 from bench_command import bench
@@ -29,6 +31,17 @@ def test_the_bytes_of_a_message_are_those_of_its_tables(postgres_url):
     assert {"`messages`", "`message_features`", "`message_words`", "`vectors`"} <= sizes.keys()
     assert sizes["`messages`"] > 100
     assert sizes["all"] >= sum(sizes.values()) - sizes["all"] - len(sizes)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_every_call_is_timed_in_stores_of_each_size(engine, request):
+    where = ["--database", request.getfixturevalue("postgres_url")] if engine == "postgresql" else []
+    words = ("growth", "--messages", "4000", "8000", "--room", "20", "--rounds", "1", "--verify")
+    printed = bench(*words, *where)
+    rows = [line.split("|")[1:-1] for line in printed.splitlines() if line.startswith("| ")][1:]
+    assert [row[0].strip() for row in rows] == list(CALLS)
+    assert all(float(cell.replace(",", "")) > 0 for row in rows for cell in row[1:])
+    assert printed.count("verified in") == printed.count(" s: sound") == 2
 
 
 async def test_a_family_has_the_processes_that_a_process_started():
