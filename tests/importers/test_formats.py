@@ -460,6 +460,43 @@ def test_slack_messages_of_blocks_alone_are_read(tmp_path):
     assert len(catalogue.messages(tmp_path)) == 3
 
 
+@pytest.mark.parametrize(
+    "notice",
+    [
+        'Ann changed the group name from "Choir" to "Choir: Tuesday"',
+        "Ann cambió el nombre del grupo de “Coro” a “Coro: martes”",
+        "Ann hat den Gruppennamen von „Chor“ zu „Chor: Dienstag“ geändert",
+        "Ann a changé le nom du groupe de « Chœur » à « Chœur : mardi »",
+        "Ann將群組名稱從「合唱」改為「合唱: 星期二」",
+    ],
+)
+def test_a_name_with_a_colon_in_a_notice_of_whatsapp_makes_no_sender(tmp_path, notice):
+    lines = [
+        f"01/06/2024, 09:00 - {notice}",
+        '01/06/2024, 09:01 - Tim 6\'2": say "ah"',
+        "02/06/2024, 09:02 - Ann “A”: x",
+    ]
+    found = catalogue.messages(write(tmp_path, "chat.txt", "\n".join(lines)))
+    assert [(one.role, one.sender_name, one.text) for one in found] == [
+        (Role.SYSTEM, "", notice),
+        (Role.USER, "Tim 6'2\"", 'say "ah"'),
+        (Role.USER, "Ann “A”", "x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "notice", ["Ana adicionou Carla", "Ana a ajouté Carla", "Ana добавил(-а) Carla", "Anaがグループを作成しました"]
+)
+def test_a_notice_of_an_iphone_is_known_in_any_language_by_the_name_that_it_begins_with(tmp_path, notice):
+    lines = [
+        f"[01/06/2024, 09:00:00] ~\u00a0Ana: \u200e~\u00a0{notice}",
+        f"[01/06/2024, 09:01:00] Ana: {notice}",
+        "[01/06/2024, 09:02:00] Ana: \u200eAna.vcf \u200eContact card omitted",
+    ]
+    first, typed, card = catalogue.messages(write(tmp_path, "chat.txt", "\n".join(lines)))
+    assert (first.role, typed.role, card.role) == (Role.SYSTEM, Role.USER, Role.USER)
+
+
 BLOCKS = [
     {"type": "header", "text": {"type": "plain_text", "text": "Build <7> & more"}},
     {

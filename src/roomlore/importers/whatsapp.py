@@ -25,6 +25,8 @@ from roomlore.importers.export_files import (
 from roomlore.importers.shapes import Passage, after_position, attached, in_zone
 
 MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+_MARGIN = f"{MARKS}~\u202f\u00a0 "
+"""What WhatsApp puts before and after a name."""
 _BLANKS = str.maketrans({"\u202f": " ", "\u00a0": " ", "\u2009": " ", **dict.fromkeys(MARKS)})
 
 _DATE = (
@@ -201,8 +203,7 @@ _SYSTEM = re.compile(
     re.I,
 )
 _SENDER = re.compile(r"(?P<name>[^\n:]{1,100}): ?(?P<text>.*)", re.DOTALL)
-_QUOTE_OPEN = re.compile(r"^[^\"]*\"[^\"]*(?:\"[^\"]*\"[^\"]*)*$|“[^”]*$|„[^“”]*$|«[^»]*$|「[^」]*$")
-"""A notice that quotes a name with a colon, such as that of a group: its sender would end inside the quotes."""
+_QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 _NUMBER = re.compile(r"@(\d{6,15})\b")
 _PAGES = re.compile(r"(?P<title>[^\n•]{1,200}\.\w{2,5}) • ?\u200e?\d+[^\n\u200e]{0,20} ?\u200e?\Z")
 """What an iPhone writes between a document and its place in the zip."""
@@ -329,12 +330,26 @@ def _sniff(source: Source) -> tuple[str, dict[str, str]]:
 def _split(whole: str) -> tuple[str, str]:
     """Return (sender, text), the sender '' for a message of the program itself."""
     match = _SENDER.match(whole)
-    if match is None or "://" in whole[: match.end("name") + 3] or _QUOTE_OPEN.search(match["name"]):
+    if match is None or "://" in whole[: match.end("name") + 3] or _is_quoted(whole, match.end("name")):
         return "", whole.strip(MARKS)
-    name = match["name"].strip(MARKS + "~\u202f\u00a0 ")
+    name = match["name"].strip(_MARGIN)
     said = match["text"]
-    spoken_by_program = said.startswith("\u200e") and _SYSTEM.search(said.partition("\n")[0]) and _content(said).text
-    return ("", said.strip(MARKS)) if spoken_by_program or not name else (name, said)
+    if not name or (said.startswith("\u200e") and _is_notice(said, name) and _content(said).text):
+        return "", said.strip(MARKS)
+    return name, said
+
+
+def _is_quoted(whole: str, colon: int) -> bool:
+    """Return True if the colon is inside quotation marks: a notice quotes a name with one, such as that of a group."""
+    before, after = whole[:colon], whole[colon:].partition("\n")[0]
+    if before.count('"') % 2 and after.count('"') % 2:
+        return True
+    return any(before.rfind(begin) > before.rfind(end) and end in after for begin, end in _QUOTES)
+
+
+def _is_notice(said: str, sender: str) -> bool:
+    """Return True for a text of the program's: by its words, or because it begins with its own sender's name."""
+    return said.lstrip(_MARGIN).startswith(sender) or _SYSTEM.search(said.partition("\n")[0]) is not None
 
 
 def _content(said: str) -> _Content:
@@ -348,7 +363,7 @@ def _content(said: str) -> _Content:
         return _Content("", metadata=metadata | {"deleted": True})
     if caption := _left_out(text, marked):
         return _Content("", metadata=metadata | {"caption": caption, "attachments": [attached(kind=caption)]})
-    names = tuple(dict.fromkeys(name.strip("~\u202f\u00a0 ") for name in _MENTION.findall(text)))
+    names = tuple(dict.fromkeys(name.strip(_MARGIN) for name in _MENTION.findall(text)))
     text = _MENTION.sub(r"@\1", text)
     if marked_file := _marked_file(said):
         rest, name = marked_file
@@ -408,7 +423,7 @@ def _name_inside(source: Source) -> str:
     if first is None or stamp is None:
         return source.stem
     said = first.text[stamp.length :]
-    name = said.partition(":")[0].strip(MARKS + "~\u202f\u00a0 ") if _NOTICE.match(said) else ""
+    name = said.partition(":")[0].strip(_MARGIN) if _NOTICE.match(said) else ""
     return name or derived_id("whatsapp", first.text).replace("x", "_chat-", 1)[:18]
 
 
@@ -446,7 +461,6 @@ _NOTICES = tuple(
 )
 _BETWEEN_NAMES = re.compile(r", | and | und |、|，| 和 | 與 | 与 ")
 _SELF = ("you", "du", "sie", "你", "您")
-_MARGIN = "~\u200e\u200f\u2066\u2067\u2068\u2069\u202a\u202c\u202f\u00a0 "
 _LONGEST_NOTICE = 1000
 
 
