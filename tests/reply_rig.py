@@ -6,7 +6,7 @@ from typing import Any
 
 import roomlore
 from roomlore import Message, Reply, ReplyEvent, ReplyText, RoomloreError, Settings
-from roomlore.ports.recall import Recall
+from roomlore.ports.memories import Recall
 from roomlore.services.replies import ReplyService
 from roomlore.testing.model_server import Asked, ModelServer, Script
 

@@ -1,4 +1,4 @@
-"""Storage of memories, their log and evolutions.
+"""Storage of memories, their log and evolutions, and the port through which replies find memories.
 
 Every call names a tenant and sees nothing of another. An empty list of ids returns nothing. Any call may raise
 `StorageUnavailable`.
@@ -10,6 +10,7 @@ from typing import Protocol
 
 from roomlore.core.memory.log import Touch
 from roomlore.core.memory.memory import Change, Evolution, Memory, MemoryKind, MemoryStatus, NumberedMemory, Scope
+from roomlore.core.models import StoredMessage
 
 
 class Memories(Protocol):
@@ -145,3 +146,17 @@ class Memories(Protocol):
 
     async def evolutions(self, *, tenant: str, scope: str, before: str | None, limit: int) -> list[Evolution]:
         """Return the scope's records with an id below `before`, newest first."""
+
+
+class Recall(Protocol):
+    """Finds memories for a reply. One that raises, or takes too long, is left out of the prompt."""
+
+    @property
+    def name(self) -> str:
+        """The name for logs and metrics, short and of low cardinality."""
+
+    async def recall(
+        self, *, tenant: str, room_id: str, agent_id: str, messages: Sequence[StoredMessage], max_tokens: int
+    ) -> str:
+        """Return a text of at most `max_tokens`, '' for nothing. `messages`: the messages of the room that the reply
+        may see, in people's order; the last one is replied to."""

@@ -1,9 +1,11 @@
-"""API keys: created once, shown once, stored as a hash."""
+"""Who may call: API keys, shown once and stored as a hash, and access tokens of an authorization server."""
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
+from roomlore.core.access_tokens import TokenGrant, grant_of
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound
 from roomlore.core.models import ApiKey
 from roomlore.ports.coordination import Clock, Ids
@@ -72,3 +74,18 @@ class KeyService:
 
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class TokenService:
+    """The access tokens of OAuth 2 that one authorization server issues to people. `verify`: returns the claims of a
+    token whose signature, issuer, audience and times are right, and raises `Forbidden` for any other and `Unavailable`
+    if the server's keys cannot be read. `user_claim`: the claim with a person's id."""
+
+    def __init__(self, *, verify: Callable[[str], Awaitable[Mapping[str, Any]]], user_claim: str) -> None:
+        self._verify = verify
+        self._user_claim = user_claim
+
+    async def authenticate(self, token: str) -> TokenGrant:
+        """Return what a token allows. Raise `Forbidden` if it is not valid here, and `Unavailable` if that cannot be
+        found out now."""
+        return grant_of(await self._verify(token), user_claim=self._user_claim)

@@ -7,8 +7,8 @@ from roomlore.ports.backends import CACHES
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Embedder, Summarizer
+from roomlore.ports.memories import Recall
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.recall import Recall
 from roomlore.ports.storage import SESSIONS
 from roomlore.services.jobs import counted
 from roomlore.services.models import ModelService

@@ -22,7 +22,7 @@ from roomlore.core.linking.model import LinkModel
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Describer, Embedder, Summarizer
-from roomlore.ports.recall import Recall
+from roomlore.ports.memories import Recall
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.archives import RETENTION, Archiver
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from roomlore.core.access_tokens import TOKEN_SCOPES
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, say
-from roomlore.services.tokens import TokenService
+from roomlore.services.keys import TokenService
 from roomlore.settings import Settings
 
 
@@ -20,7 +20,7 @@ def make_tokens(settings: Settings) -> TokenService | None:
     except ModuleNotFoundError as error:
         raise _extra_missing(error) from error
     tokens = IssuerTokens(server.oauth_issuer, audience=server.oauth_resource)
-    return TokenService(tokens=tokens, user_claim=server.oauth_user_claim)
+    return TokenService(verify=tokens.verify, user_claim=server.oauth_user_claim)
 
 
 async def examine_issuer(settings: Settings, timeout_seconds: float) -> Sequence[Finding]:

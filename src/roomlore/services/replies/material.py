@@ -27,7 +27,7 @@ from roomlore.core.replies.reply import (
 from roomlore.core.sessions.session import Session
 from roomlore.core.transcript import is_own, language_of, text_or_caption
 from roomlore.ports.language import Language
-from roomlore.ports.recall import Recall
+from roomlore.ports.memories import Recall
 from roomlore.ports.storage import UnitOfWork
 from roomlore.services.replies.request import Asked, Contexts, Messages, ReplyParts, Sessions
 

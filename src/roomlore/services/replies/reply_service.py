@@ -26,7 +26,7 @@ from roomlore.core.models import Message
 from roomlore.core.replies.prompt import LONGEST_NAME, ReplyPrompt, Round, as_function, matched, own_ids
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted, said_before
 from roomlore.core.text import graphemes, language, truncate
-from roomlore.ports.recall import Recall
+from roomlore.ports.memories import Recall
 from roomlore.services.replies.material import Gathered, Gatherer, Place, ReplyStore, usage_so_far
 from roomlore.services.replies.request import (
     Asked,

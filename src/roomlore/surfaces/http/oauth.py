@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from roomlore.core.access_tokens import TOKEN_SCOPES, TokenGrant
 from roomlore.core.errors import Forbidden
-from roomlore.services.tokens import TokenService
+from roomlore.services.keys import TokenService
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems
 from roomlore.surfaces.http.answers import dump
