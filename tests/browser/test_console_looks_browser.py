@@ -1,8 +1,8 @@
-"""Where things stand on the console's pages, measured in the browser."""
+"""Where things stand on the console's pages, and what its search suggests, in the browser."""
 
 from test_console_browser import serving
 
-from browser_rig import browsing, looking, needs_chromium
+from browser_rig import browsing, faults, looking, needs_chromium
 from roomlore import Message
 
 pytestmark = needs_chromium
@@ -23,3 +23,32 @@ async def test_titles_of_threads_fill_the_rail_and_the_last_one_is_not_cut():
             await page.goto(f"{address}/console/room?id=long")
             await page.locator("#rail").evaluate("rail => rail.scrollTo(99999, 0)")
             assert (await page.locator("#rail li").evaluate_all(ENDS))[-1] <= 390 - 8
+
+
+async def test_rooms_and_people_are_suggested_while_one_types():
+    async with serving() as (address, lore), browsing() as browser, looking(browser) as page:
+        await lore.messages.add(
+            [Message(id="1", room_id="harbour-team", sender_id="h1", sender_name="Harry", text="x")]
+        )
+        await page.goto(f"{address}/console/health")
+        await page.keyboard.press("/")
+        await page.keyboard.type("har")
+        box = page.get_by_role("combobox")
+        options = page.get_by_role("listbox").get_by_role("option")
+        await options.first.wait_for()
+        assert await options.all_inner_texts() == ["harbour-team\nRoom", "Harry\nPerson"]
+        assert await faults(page) == []
+        await page.keyboard.press("Escape")
+        assert await box.get_attribute("aria-expanded") == "false"
+        assert await box.input_value() == "har"
+        await page.keyboard.type("r")
+        await options.first.wait_for()
+        await page.keyboard.press("ArrowDown")
+        assert await box.get_attribute("aria-activedescendant") == await options.first.get_attribute("id")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/console/person?id=h1")
+        await page.keyboard.press("/")
+        await page.keyboard.type("harb")
+        await options.first.wait_for()
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/console/search?q=harb")

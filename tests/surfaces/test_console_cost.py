@@ -23,6 +23,7 @@ PAGES = {
     "room earlier": "/console/room?id=tea&before=150",
     "live": "/console/room/live?id=tea&after=1",
     "thread": "/console/thread?id=tea&message=0",
+    "suggest": "/console/suggest?q=u1",
     "people": "/console/people",
     "person": "/console/person?id=u1",
     "context": "/console/context?room=tea&message=150",
@@ -35,6 +36,8 @@ PAGES = {
 WALKED = {name: (24 if name in ("rooms", "rooms later", "sessions") else 12) * ROOMS // STEPS for name in PAGES}
 """Beside every page are the rooms used last, and all rooms are walked over to find them, at some steps each; on the
 list of rooms twice, and on that of sessions once more."""
+WALKED["suggest"] *= 4
+"""Without the header of a script it has the rooms beside it, too, and it compares names and ids of all rooms."""
 for name in ("rooms", "rooms later"):
     WALKED[name] += 500
 """The small store has two rooms to list, the large one 50: of each the newest message and 14 days are read."""

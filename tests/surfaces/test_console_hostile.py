@@ -29,12 +29,12 @@ ul ol li span b strong bdi time table thead tbody tr th td code pre blockquote l
 meter progress select option mark textarea fieldset legend ins del br svg polyline line rect text circle"""
 ATTRIBUTES = """href src rel type name value content charset lang class id for action method role tabindex datetime dir
 title data-zone data-thread data-last data-live data-newest data-part data-all data-title data-waits
-data-one data-close data-beside data-width data-zoned
+data-one data-close data-beside data-width data-zoned data-suggest
 autofocus scope min max maxlength required placeholder autocomplete hidden open selected checked data-theme media
 http-equiv defer viewbox points x1 x2 y1 y2
 preserveaspectratio x y cx cy r width height rx step rows minlength pattern list cols inputmode spellcheck size"""
-ADDRESSES = ("href", "src", "action", "hx-get", "data-live", "data-newest", "data-all")
-PIECES = ("/console/side", "/console/room/live")
+ADDRESSES = ("href", "src", "action", "hx-get", "data-live", "data-newest", "data-all", "data-suggest")
+PIECES = ("/console/side", "/console/suggest", "/console/room/live")
 HIDDEN = re.compile("[\u200b\u202a-\u202e\u2066-\u2069\ufeff\u2028\u2029\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 KEPT = re.compile(r'<input type="hidden"[^>]*>')

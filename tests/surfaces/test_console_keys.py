@@ -29,6 +29,7 @@ SHOWS = [
     "/room/live?id=tea",
     "/side",
     "/search?q=anna",
+    "/suggest?q=an",
     "/places",
     "/people",
     "/person?id=anna",
@@ -70,7 +71,7 @@ SHOWS = [
 TELL_TEXT = {
     "", "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
     "/memory/write", "/visible", "/recall", "/room/live", "/people", "/person", "/forget", "/search", "/digest",
-    "/memory/compare", "/memories",
+    "/memory/compare", "/memories", "/suggest",
 }  # fmt: skip
 """Pages on which a key that may read sees what is stored."""
 SENDS = [

@@ -49,7 +49,7 @@ async def test_a_person_has_a_page_and_nobody_has_none(http, lore, language):
         assert told in shown
     assert "the build is green" not in shown
     await page(http, "/console/person?id=nobody", 404, language)
-    await page(http, "/console/person", 422, language)
+    await page(http, "/console/person", 303, language)
 
 
 @both

@@ -1,7 +1,8 @@
-"""The list of rooms: what was said last in each, and how much lately."""
+"""The list of rooms, what was said last in each and how much lately; and what a search suggests while one types."""
 
 import re
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 from console_rig import asking, page
@@ -64,3 +65,51 @@ async def test_a_viewer_reads_the_last_words_of_none_but_their_own_rooms(lore):
     async with asking(lore, secret, viewer="user:bo") as http:
         shown = await page(http, "/console")
     assert ("words of tea" in shown, "words of secret" in shown) == (True, False)
+
+
+def suggested(shown: str) -> list[str]:
+    """Return the addresses of the options, which are all there is."""
+    assert re.sub(r"<a role=\"option\".*?</a>", "", shown, flags=re.DOTALL).strip() == ""
+    return re.findall(r'<a role="option" tabindex="-1" href="/console/([^"]+)"', shown)
+
+
+async def test_a_search_suggests_rooms_and_people_by_a_part_of_their_names(http, lore):
+    await lore.messages.add(
+        [
+            Message(id="m1", room_id="10086@chatroom", sender_id="wx_1", sender_name="安娜 Anna", text="茶"),
+            Message(id="m1", room_id="annex", sender_id="wx_2", sender_name="<b>Hannah", text="tea"),
+        ]
+    )
+    await lore.rooms.rename("10086@chatroom", "产品讨论组")
+    for typed, found in {
+        "ANN": ["room?id=annex", "person?id=wx_1", "person?id=wx_2"],
+        "讨": ["room?id=10086%40chatroom"],
+        "安": ["person?id=wx_1"],
+        "nobody": [],
+        "n": [],
+        "%": [],
+        "": [],
+    }.items():
+        assert sorted(suggested(await page(http, f"/console/suggest?q={quote(typed)}"))) == sorted(found), typed
+    shown = await page(http, "/console/suggest?q=hannah", language="zh")
+    assert "<bdi>&lt;b&gt;Hannah</bdi>" in shown
+    assert ">人</span>" in shown
+
+
+async def test_a_search_suggests_a_viewer_what_they_may_see(lore):
+    for room, kind in (("tea-public", "public"), ("tea-secret", "private")):
+        await lore.rooms.set_kind(room, kind)
+        await lore.messages.add([Message(id="m1", room_id=room, sender_id=f"of-{room}", text="tea")])
+    secret = (await lore.keys.create("reader", scopes=["read"]))[1]
+    async with asking(lore, secret, viewer="user:bo") as http:
+        found = suggested(await page(http, "/console/suggest?q=tea"))
+    assert found == ["room?id=tea-public", "person?id=of-tea-public"]
+
+
+async def test_without_a_script_a_search_is_a_plain_form(http):
+    for path in ("", "/search"):
+        shown = await page(http, f"/console{path}")
+        for form in re.findall(r'<form[^>]* data-suggest="/console/suggest">.*?</form>', shown, re.DOTALL):
+            assert 'method="get" action="/console/search"' in form
+            assert 'role="combobox"' not in form
+            assert re.search(r'role="listbox" aria-label="[^"]+" hidden></div></form>', form)

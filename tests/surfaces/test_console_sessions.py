@@ -226,7 +226,7 @@ async def test_room_and_session_lead_to_each_other(http, lore):
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("session?id=none", 404), ("session", 422), ("session?id=conv&window=x", 422),
+        ("session?id=none", 404), ("session/change", 422), ("session?id=conv&window=x", 422),
         ("session?id=conv&before=x", 422), ("session?id=conv&window=999999999", 422),
         ("session/change?what=burn&id=conv", 422),
         ("session/change?what=reset&id=none", 404), ("session/summarising?id=conv&job=none", 404),

@@ -122,11 +122,13 @@ def _like(column: Any) -> Any:
 
 
 def _speakers(*rooms: Any) -> Any:
-    """Select everybody who spoke, or only those in the chosen rooms."""
+    """Select everybody who spoke, or only those in the chosen rooms. With rooms, the tenant is compared as an
+    expression: SQLite would else read all people of the tenant by the index of senders, and not those of the rooms."""
     p = _people.c
     spoke, said = func.max(p.last_spoke_at), func.sum(p.messages)
     columns = (p.sender_id, func.max(p.name), func.count(), said, spoke, func.max(case((p.answers, 1), else_=0)))
-    chosen = select(*columns).where(p.tenant == bindparam("tenant"), or_(_like(p.sender_id), _like(p.name)))
+    tenant = p.tenant.concat(literal_column("''")) if rooms else p.tenant
+    chosen = select(*columns).where(tenant == bindparam("tenant"), or_(_like(p.sender_id), _like(p.name)))
     if rooms:
         chosen = chosen.where(p.room_key.in_(select(_rooms.c.room_key).where(*rooms)))
     latest = func.coalesce(spoke, literal_column("-9223372036854775808")).desc()

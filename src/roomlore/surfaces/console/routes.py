@@ -114,6 +114,7 @@ _SHOWN: dict[str, Answer] = {
     "": shell.listed,
     "/side": shell.side,
     "/search": shell.search,
+    "/suggest": shell.suggest,
     "/places": shell.places,
     "/people": people.listed,
     "/person": people.person,

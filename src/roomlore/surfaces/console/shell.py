@@ -175,6 +175,19 @@ async def search(page: Page) -> Response:
     )
 
 
+async def suggest(page: Page) -> Response:
+    """Return rooms and people whose id or name contains what is typed, as options of the search. It is asked at each
+    key, so people are looked for only in the rooms used last."""
+    lore, part = page.lore, page.asked("q").strip()[:_LONGEST_QUERY]
+    if len(part) < 2 and part <= chr(_LATIN_ENDS):
+        return page.show("suggest.html", rooms=(), people=())
+    recent = [room.room_id for room in await rooms_by_use(page, limit=_MAX_ROOMS)]
+    rooms = await _rooms_named(page, part)
+    async with lore.storage.reading() as work:
+        people = await work.rooms.speakers(tenant=lore.tenant, part=part, room_ids=recent, limit=_FOUND)
+    return page.show("suggest.html", rooms=rooms, people=people)
+
+
 def reasons(signals: Mapping[str, float], at: datetime, times: Sequence[TimeSpan]) -> list[str]:
     """Return why a message was found, as keys of texts, the strongest reason first. A message that is only near the
     times of the query was not said then."""
@@ -211,13 +224,8 @@ async def _found(page: Page, query: str, among: list[str] | None) -> Found:
 
 async def _searched(page: Page, query: str, among: list[str] | None) -> Found:
     lore, viewer = page.lore, page.viewer
+    rooms = await _rooms_named(page, query)
     async with lore.storage.reading() as work:
-        if among is None:
-            rooms = await work.rooms.named_like(tenant=lore.tenant, part=query, limit=_FOUND)
-        else:
-            by_use = await rooms_by_use(page, limit=_MAX_ROOMS)
-            wanted = query.lower()
-            rooms = [room for room in by_use if wanted in room.room_id.lower() or wanted in room.name.lower()][:_FOUND]
         people = await work.rooms.speakers(tenant=lore.tenant, part=query, room_ids=among, limit=_FOUND)
     memories = await _memories(page, query)
     try:
@@ -225,6 +233,15 @@ async def _searched(page: Page, query: str, among: list[str] | None) -> Found:
     except RoomloreError as error:
         return Found(rooms, people, (), memories, problems=(str(error),))
     return Found(rooms, people, answer.hits, memories, answer.degraded or "", answer.times)
+
+
+async def _rooms_named(page: Page, part: str) -> Sequence[Room]:
+    """Return the rooms that the viewer sees whose id or name contains `part`."""
+    if page.viewer is not None:
+        by_use, wanted = await rooms_by_use(page, limit=_MAX_ROOMS), part.lower()
+        return [room for room in by_use if wanted in room.room_id.lower() or wanted in room.name.lower()][:_FOUND]
+    async with page.lore.storage.reading() as work:
+        return await work.rooms.named_like(tenant=page.lore.tenant, part=part, limit=_FOUND)
 
 
 async def _memories(page: Page, query: str) -> Sequence[Memory]:

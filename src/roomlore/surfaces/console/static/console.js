@@ -304,6 +304,61 @@
     correct(event.target, event.submitter);
   });
 
+  // Rooms and people while somebody types in a search. Enter without a choice searches, as without the script.
+  const PAUSE_MS = 150;
+  function suggestIn(form) {
+    const input = find("input[type=search]", form), list = find("[role=listbox]", form);
+    let waiting = 0, asking = null, at = -1;
+    for (const [name, value] of [["role", "combobox"], ["aria-autocomplete", "list"], ["aria-controls", list.id], ["aria-expanded", "false"], ["autocomplete", "off"]]) input.setAttribute(name, value);
+
+    function hide() {
+      clearTimeout(waiting);
+      asking?.abort();
+      choose(-1);
+      list.hidden = true;
+      input.setAttribute("aria-expanded", "false");
+    }
+    function choose(place) {
+      at = place;
+      for (const [number, option] of [...list.children].entries()) option.setAttribute("aria-selected", String(number === at));
+      if (at < 0) { input.removeAttribute("aria-activedescendant"); return; }
+      input.setAttribute("aria-activedescendant", list.children[at].id);
+      list.children[at].scrollIntoView({ block: "nearest" });
+    }
+    async function ask() {
+      asking?.abort();
+      const mine = asking = new AbortController(), typed = input.value.trim();
+      if (!typed) { hide(); return; }
+      let options = [];
+      try {
+        const answer = await fetch(`${form.dataset.suggest}?q=${encodeURIComponent(typed)}`, { ...asScript, signal: mine.signal });
+        if (answer.ok && !answer.redirected) options = all("[role=option]", parsed(await answer.text()));
+      } catch { if (mine.signal.aborted) return; }
+      if (mine !== asking || document.activeElement !== input) return;
+      for (const [number, option] of options.entries()) option.id = `${list.id}-${number}`;
+      list.replaceChildren(...options);
+      choose(-1);
+      list.hidden = !options.length;
+      input.setAttribute("aria-expanded", String(!list.hidden));
+    }
+    const askSoon = () => { clearTimeout(waiting); waiting = setTimeout(ask, PAUSE_MS); };
+    input.addEventListener("input", (event) => { if (!event.isComposing) askSoon(); });
+    input.addEventListener("compositionend", askSoon);
+    input.addEventListener("keydown", (event) => {
+      if (list.hidden || event.isComposing) return;
+      const count = list.children.length, by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (by) choose(((at + 1 + by + count + 1) % (count + 1)) - 1);
+      else if (event.key === "Escape") hide();
+      else if (event.key === "Enter" && at >= 0) list.children[at].click();
+      else return;
+      event.preventDefault();
+    });
+    input.addEventListener("blur", hide);
+    list.addEventListener("mousedown", (event) => event.preventDefault());
+    form.addEventListener("submit", hide);
+  }
+  for (const form of all("form[data-suggest]")) suggestIn(form);
+
   // Keys.
   const present = () => document.activeElement?.closest?.(".row");
   const newest = () => newestItem(find("#alone:not([hidden]) .flow") ?? main ?? document) ?? document;
