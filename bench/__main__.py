@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Sequence
 
 from bench import (
+    as_of,
     at_once,
     audience,
     audience_cost,
@@ -42,6 +43,7 @@ from bench import (
 from bench.pictures import drawing, screenshots
 
 BENCHES = {
+    "as-of": as_of,
     "at-once": at_once,
     "predict-context": predict_context,
     "predict-retrieval": predict_retrieval,

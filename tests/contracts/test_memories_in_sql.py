@@ -25,6 +25,7 @@ from roomlore.adapters.sql.memories import (
     _SHORT_OF_ROOM,
 )
 from roomlore.adapters.sql.memory_log import (
+    _BY_NUMBER,
     _CHANGES,
     _CHANGES_SINCE,
     _KEYS,
@@ -34,11 +35,13 @@ from roomlore.adapters.sql.memory_log import (
     _MARK,
     _NO_SUPPORT,
     _OF_EVOLUTION,
+    _OF_LINEAGES,
     _OF_MEMORIES,
     _PAGE_AFTER,
     _TOUCHED,
     _TOUCHES,
 )
+from roomlore.adapters.sql.snapshots import _BETWEEN, _LAST, _NAMES, _SERVING
 from roomlore.adapters.sql.work import _FIND, _MOVE
 from roomlore.testing import START, change, memory
 from roomlore.testing.contracts.memories import page
@@ -57,11 +60,17 @@ WALKS = {
     _VERSIONS: "ix_memories_scope",
     _OF_EVOLUTION: "ix_memory_changes_evolution",
     _OF_MEMORIES: "ix_memory_changes_memory",
+    _OF_LINEAGES: "ix_memory_changes_memory",
     _PAGE_BEFORE: "ix_evolutions_scope",
     _PAGE_FROM_END: "ix_evolutions_scope",
 }
 ALONG_KEYS = (
     _BY_ID,
+    _BY_NUMBER,
+    _NAMES,
+    _LAST,
+    _BETWEEN,
+    _SERVING,
     _LINEAGES,
     _LINEAGE,
     _CITING,
@@ -104,6 +113,8 @@ _FILLING = (
     "INSERT INTO memory_changes (scope_key, number, tenant, action, memory_id, memory, closes, reason, actor, at) "
     "SELECT scope_key, memory_key - (scope_key - 1) * 20, tenant, 'create', memory_id, '{{}}', '[]', '', 'caller', "
     "updated_at FROM memories",
+    "INSERT INTO memory_snapshots (scope_key, number, tenant, at, reached_from, in_force) "
+    "SELECT scope_key, number, tenant, at, at, '[]' FROM memory_changes",
 )
 
 

@@ -9,10 +9,13 @@ import pytest
 from verifying import damage, unguarded, verify
 
 from roomlore.adapters.sql import SqlStorage
+from roomlore.core.memory.log import STEP, active, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Source
 from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.ports.storage import WORDS
-from roomlore.testing import START, change, entry, evolution, memory
+from roomlore.services.memories import Past
+from roomlore.testing import START, FrozenClock, change, entry, evolution, memory
+from roomlore.testing.contracts.memory_log import long_log, snapshot
 from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill
 
 SCOPE, GROUP = "user:ann", "group:茶"
@@ -366,3 +369,56 @@ async def test_an_evolution_without_its_changes_is_a_note(filled):
     report = await verify(filled)
     assert report.sound
     assert any("e2 was applied" in note.found for note in report.notes)
+
+
+SNAPSHOTS = {
+    "another state": ("UPDATE memory_snapshots SET in_force = '[248,249]' WHERE number = 250", 1, "is not the state"),
+    "another time": ("UPDATE memory_snapshots SET at = at + 1", 2, "is not the state"),
+    "another beginning": ("UPDATE memory_snapshots SET reached_from = reached_from - 1", 2, "is not the state"),
+    "an entry that is not there": (
+        "UPDATE memory_snapshots SET in_force = '[248,249,999]' WHERE number = 500",
+        1,
+        "entries that the log does not have",
+    ),
+    "rubbish": ("UPDATE memory_snapshots SET in_force = '{' WHERE number = 500", 1, "JSON"),
+    "no number": ("UPDATE memory_snapshots SET in_force = '[2.5]' WHERE number = 500", 1, "no list of numbers"),
+    "of no entry": ("UPDATE memory_snapshots SET number = 1500 WHERE number = 500", 1, "no such entry after 502"),
+    "of another entry": ("UPDATE memory_snapshots SET number = 260 WHERE number = 250", 1, "is not the state"),
+}
+
+
+@pytest.mark.parametrize("what", SNAPSHOTS)
+async def test_a_wrong_snapshot_is_found_and_mended_as_it_is_said(storage, what):
+    """And what comes after it is stored."""
+    sql, wrong, told = SNAPSHOTS[what]
+    changes = long_log(4 * STEP)
+    await write(storage, SCOPE, changes[: 2 * STEP + 2])
+    assert (await verify(storage)).sound
+    await damage(storage, sql)
+    report = await verify(storage)
+    assert report.counts == {"snapshots": wrong}
+    assert told in report.faults[0].found
+    await damage(storage, "DELETE FROM memory_snapshots")
+    await write(storage, SCOPE, changes[2 * STEP + 2 :])
+    assert (await verify(storage)).sound
+    last = await snapshot(storage, START + timedelta(days=9))
+    assert last is not None
+    assert last.number == 4 * STEP
+
+
+async def test_changes_are_stored_and_the_past_is_read_beside_a_snapshot_that_cannot_be_read(storage):
+    changes = long_log(3 * STEP)
+    await write(storage, SCOPE, changes[: 2 * STEP])
+    await damage(storage, "UPDATE memory_snapshots SET in_force = '{'")
+    await write(storage, SCOPE, changes[2 * STEP :])
+    assert await snapshot(storage, START + timedelta(days=9)) is None
+    past = Past(tenant=TENANT, storage=storage, clock=FrozenClock())
+    assert await past.as_of(SCOPE, START + timedelta(days=9)) == active(replay(changes))
+
+
+async def test_a_log_of_several_pages_is_compared_with_its_snapshots(storage, monkeypatch):
+    monkeypatch.setattr("roomlore.services.privacy.verify._PAGE", 100)
+    await write(storage, SCOPE, long_log(3 * STEP))
+    assert (await verify(storage)).sound
+    await damage(storage, "UPDATE memory_snapshots SET in_force = '[1]' WHERE number = 500")
+    assert (await verify(storage)).counts == {"snapshots": 1}

@@ -2,14 +2,31 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import cycle, pairwise
 from random import Random
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roomlore.core.errors import Conflict
-from roomlore.core.memory.log import Touch, Walk, active, diff, makers, origins, replay, reverted, touched
+from roomlore.core.memory.log import (
+    LATER,
+    STEP,
+    LogState,
+    Snapshot,
+    Touch,
+    Walk,
+    active,
+    diff,
+    makers,
+    origins,
+    replay,
+    reverted,
+    snapshots,
+    snapshots_due,
+    touched,
+)
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
 from roomlore.testing import START, change, memory
 from roomlore.testing.contracts.memories import Story
@@ -89,12 +106,106 @@ def test_where_clocks_disagree_the_order_of_the_log_counts(seed, length, minutes
     assert by_id(walk.chosen(changes)) == by_id(active(replay(changes[:last])))
 
 
-def test_a_page_of_later_changes_ends_the_walk():
-    late = [change(n, memory(f"m{n}"), at=START + timedelta(days=1)) for n in range(1, 4)]
+@pytest.mark.parametrize("size", [1, 7, LATER, 10 * LATER])
+@pytest.mark.parametrize(("later", "number"), [(LATER, 1), (LATER - 1, LATER + 1)])
+def test_many_later_changes_in_a_row_end_the_walk(size, later, number):
+    """An entry of a clock that is far behind counts only if it follows soon."""
+    times = [START, *[START + timedelta(days=1)] * later, START]
+    changes = [Touch(n, at, f"m{n}", (), True) for n, at in enumerate(times, start=1)]
     walk = Walk(START)
-    walk.take([Touch.of(one) for one in late])
-    assert walk.done
-    assert (walk.number, walk.read, walk.chosen(late)) == (0, 3, [])
+    while not walk.done:
+        walk.take(changes[walk.read :][:size])
+    assert walk.number == number
+    assert len(walk.in_force) == number
+
+
+def kept(touches: list[Touch], batches: list[int]) -> list[Snapshot]:
+    """The snapshots that are stored while so many entries are written at once, again and again."""
+    found: list[Snapshot] = []
+    changes, state, sizes = 0, LogState(), cycle(batches)
+    active = []
+    for one in touches:
+        state.add(one)
+        active.append(state.active)
+    while changes < len(touches):
+        changes = min(changes + next(sizes), len(touches))
+        last = found[-1].number if found else 0
+        if until := snapshots_due(last=last, changes=changes, active=active[changes - 1]):
+            start = LogState(found[-1] if found else None)
+            found += snapshots(start, touches[last:until], last=last, until=until)
+    return found
+
+
+def scattered(rng: Random, length: int) -> list[Touch]:
+    """A log of entries of all kinds, whose clocks disagree: some a little, a few by far."""
+    touches: list[Touch] = []
+    active: list[str] = []
+    ended: list[str] = []
+    for number in range(1, length + 1):
+        closes = tuple(rng.sample(active, min(len(active), rng.choice([0, 0, 1, 2]))))
+        staying = [name for name in active if name not in closes]
+        effect = rng.choice(["new", "new", "ends", "back", "touched"])
+        name = f"m{number}"
+        if effect in ("ends", "touched") and staying:
+            name = rng.choice(staying)
+        elif effect in ("back", "touched") and ended:
+            name = rng.choice(ended)
+        leaves = {"ends": False, "touched": None}.get(effect, True)
+        if name == f"m{number}":
+            leaves = True
+        now = leaves if leaves is not None else name in active
+        active = [one for one in staying if one != name] + [name] * now
+        ended = [one for one in (*ended, *closes) if one != name] + [name] * (not now)
+        clock = rng.choice(
+            [0] * 40 + [-90, 90] + [rng.randrange(-3, 4)] * 20 + [-length, 10 * length] * rng.choice([0, 1])
+        )
+        touches.append(Touch(number, START + (number + clock) * MINUTE, name, closes, leaves))
+    return touches
+
+
+@settings(max_examples=25)
+@given(seeds, st.integers(0, 3000), st.lists(st.integers(1, 900), min_size=1, max_size=6))
+def test_the_past_is_the_same_from_a_snapshot_as_from_the_beginning(seed, length, batches):
+    rng = Random(seed)
+    touches = scattered(rng, length)
+    stored = kept(touches, [*batches, 4000] if seed % 3 == 0 else batches)
+    for minute in [-length, 0, length, 11 * length, *(rng.randrange(length + 1) for _ in range(12))]:
+        at = START + minute * MINUTE
+        start = max((one for one in stored if one.serves(at)), key=lambda one: one.number, default=None)
+        whole, short = Walk(at), Walk(at, start=start)
+        for walk, size in ((whole, 1000), (short, rng.choice([1, 99, 1000]))):
+            while not walk.done:
+                walk.take(touches[walk.read :][:size])
+        assert (short.number, short.in_force) == (whole.number, whole.in_force)
+
+
+@pytest.mark.parametrize("active", [10, 600])
+def test_snapshots_stand_as_far_apart_as_they_are_large(active):
+    """And a walk from the last one before any moment is short, also where an entry is of a clock far ahead."""
+    touches = [Touch(n, START + n * MINUTE, f"m{n}", (f"m{n - active}",), True) for n in range(1, 8001)]
+    touches[2000] = replace(touches[2000], at=START + timedelta(days=999))
+    stored = kept(touches, [1])
+    apart = [later.number - one.number for one, later in pairwise(stored)]
+    assert all(max(STEP, active) <= each < active + 2 * STEP for each in apart)
+    for number in range(1500, 8001, 500):
+        serving = [one.number for one in stored if one.serves(START + number * MINUTE)]
+        assert number - max(serving) < active + 2 * STEP
+
+
+def test_an_old_log_gets_its_snapshots_in_steps():
+    ends, last = [], 0
+    while until := snapshots_due(last=last, changes=9_999, active=50):
+        ends.append(until)
+        last = until
+    assert ends == [2500, 5000, 7500, 9750]
+
+
+def test_there_are_snapshots_of_whole_steps_alone():
+    state = LogState()
+    assert state.snapshot() is None
+    for number in range(1, STEP + 2):
+        state.add(Touch(number, START - number * MINUTE, "m", (), True))
+        assert (state.snapshot() is None) == (number != STEP)
 
 
 @given(seeds, st.integers(0, 60), st.integers(0, 12), st.integers(0, 12), st.integers(1, 30))
@@ -103,8 +214,8 @@ def test_a_difference_is_between_what_was_in_force(seed, length, one, other, siz
     start, end = START + min(one, other) * MINUTE, START + max(one, other) * MINUTE
     before = Walk(start)
     walked(changes, before, size)
-    after = Walk(end, after=before)
-    between = walked(changes, after, size)
+    after = Walk(end)
+    between = [one for one in walked(changes, after, size) if one.number > before.number]
     found = diff("group:茶", start, end, before=before.chosen(changes), after=after.chosen(changes), changes=between)
     was, now = [{m.lineage_id: m for m in at_time(changes, at)} for at in (start, end)]
     assert {m.lineage_id: m for m in after.chosen(changes)} == now

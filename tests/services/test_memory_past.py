@@ -10,10 +10,12 @@ import pytest
 import roomlore
 from memory_rig import Rig, create, delete, merge, update
 from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, Message, NewMemory, NotFound, Source
-from roomlore.core.memory.log import active, replay
+from roomlore.adapters.sql.memory_log import MemoryLog
+from roomlore.core.memory.log import STEP, active, replay
 from roomlore.core.memory.memory import Action
 from roomlore.core.privacy import is_mark, mark
 from roomlore.testing import START, change, evolution
+from roomlore.testing.contracts.memory_log import SCOPE, apply, long_log
 
 TEA = "group:茶"
 GROUP = MemoryKind.GROUP
@@ -94,13 +96,67 @@ async def test_what_is_no_scope_is_refused(lore):
 
 
 async def test_a_long_log_is_read_in_pages(rig, monkeypatch):
-    monkeypatch.setattr("roomlore.services.memories.history._PAGE", 3)
+    monkeypatch.setattr("roomlore.services.memories.history._TOUCHES", 3)
     for number in range(10):
         await rig.memories.add(TEA, f"事实 {number}")
         rig.clock.advance(60)
     assert len(await rig.memories.as_of(TEA, START + 4 * MINUTE)) == 5
     found = await rig.memories.diff(TEA, START + 4 * MINUTE)
     assert ([one.statement for one in found.added], found.unchanged) == ([f"事实 {n}" for n in range(5, 10)], 5)
+
+
+def replayed(changes, number):
+    """The memories in force after this entry, by lineage."""
+    found = sorted(active(replay(changes[:number])), key=lambda one: (one.created_at, one.lineage_id))
+    return {one.lineage_id: one for one in found}
+
+
+async def past(rig: Rig, minutes: int):
+    return {one.lineage_id: one for one in await rig.memories.as_of(SCOPE, START + minutes * MINUTE)}
+
+
+async def test_the_past_of_a_long_log_is_not_read_from_its_beginning(rig, monkeypatch):
+    read = []
+    touches = MemoryLog.touches
+
+    async def counted(self, **asked):
+        found = await touches(self, **asked)
+        read.append(len(found))
+        return found
+
+    entries = 12 * STEP + 7
+    changes = long_log(entries)
+    await apply(rig.storage, *changes, tenant=rig.tenant)
+    monkeypatch.setattr(MemoryLog, "touches", counted)
+    for number in (3, 5 * STEP, 10 * STEP + 99, entries):
+        read.clear()
+        assert await past(rig, number) == replayed(changes, number)
+        assert sum(read) <= 1000
+    read.clear()
+    before, after = (5 * STEP + 9, 5 * STEP + 13)
+    found = await rig.memories.diff(SCOPE, START + before * MINUTE, START + after * MINUTE)
+    assert sum(read) <= 2000
+    was, now = replayed(changes, before), replayed(changes, after)
+    assert [(one.before, one.after) for one in found.changed] == [(was[name], now[name]) for name in was]
+    assert sorted(one.number for each in found.changed for one in each.changes) == [before + n for n in (1, 2, 3, 4)]
+
+
+async def test_an_old_log_is_read_from_its_beginning_until_it_has_snapshots(rig, monkeypatch):
+    """As one is that a process of the version before writes."""
+    changes = long_log(11 * STEP + 30)
+    with monkeypatch.context() as before:
+        before.setattr("roomlore.adapters.sql.memory_log.snapshots_due", lambda **_: 0)
+        await apply(rig.storage, *changes[:-2], tenant=rig.tenant)
+    for new, numbers in ((0, []), (1, [10 * STEP]), (1, [10 * STEP, 11 * STEP])):
+        length = len(changes) - 2 + (len(numbers) if new else 0)
+        await apply(rig.storage, *changes[length - new : length], tenant=rig.tenant)
+        async with rig.storage.reading() as work:
+            kept = await work.maintenance.read_snapshots(
+                tenant=rig.tenant, scope=SCOPE, after=9 * STEP, until=99 * STEP, limit=99
+            )
+        assert [one.number for one in kept] == numbers
+        for number in (5, 4 * STEP, length - 9, length):
+            assert await past(rig, number) == replayed(changes, number)
 
 
 async def test_what_changed_between_two_times(rig):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Literal
 
-from roomlore.core.memory.log import is_followed
+from roomlore.core.memory.log import LogState, Snapshot, Touch, is_followed
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope
 from roomlore.core.privacy import has_mark
 
@@ -20,6 +20,7 @@ Check = Literal[
     "merged into",
     "parents",
     "counters",
+    "snapshots",
     "evolutions",
     "support",
     "watermarks",
@@ -48,6 +49,7 @@ MENDS: Mapping[Check, str] = {
     "merged into": _BACKUP,
     "parents": "A version that this one followed is gone: bring this scope back from a backup.",
     "counters": "Set the columns `changes` and `active` of the scope's row in `memory_scopes` to what was found.",
+    "snapshots": "Delete these rows of `memory_snapshots`: the log is read in their place; later changes add new ones.",
     "evolutions": "The record in `evolutions` is gone: bring it back from a backup. The memories themselves are whole.",
     "support": "Set the rows of `memory_sources` to what the column `sources` of `memories` says.",
     "watermarks": "Set the column `arrival` of this mark in `watermarks` to the room's last arrival.",
@@ -277,6 +279,7 @@ class ScopeCheck:
         self._lineages: dict[str, _Lineage] = {}
         self._parents: dict[str, str] = {}
         self._rows: set[str] = set()
+        self._state = LogState()
         self.evolutions: dict[str, str] = {}
         """The evolutions of changes and versions, by id, each with one place that names it."""
 
@@ -284,6 +287,7 @@ class ScopeCheck:
         """Add the next entry of the log."""
         self._follow(change.number)
         self._check_entry(change)
+        self._state.add(Touch.of(change))
         for memory_id in change.closes:
             self._close(memory_id, change)
         memory = change.memory
@@ -303,6 +307,17 @@ class ScopeCheck:
         self._follow(number)
         self._whole = False
         self._find("unreadable", f"change {number}", why)
+
+    def check_snapshot(self, number: int, stored: Snapshot | None, why: str = "") -> None:
+        """Check a snapshot after the entry that was added last, or after no entry at all. `stored`: None if it cannot
+        be read."""
+        where = f"snapshot {number}"
+        if stored is None:
+            self._find("snapshots", where, why)
+        elif number != self._last:
+            self._find("snapshots", where, f"The log has no such entry after {self._last}.")
+        elif self._whole and stored != self._state.snapshot():
+            self._find("snapshots", where, "It is not the state of the log after this entry.")
 
     def add_version(self, stored: StoredVersion) -> None:
         """Add a row of the table."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from roomlore.core.integrity import StoredVersion
+from roomlore.core.memory.log import Snapshot
 from roomlore.core.memory.memory import Change, Evolution, Memory
 from roomlore.core.models import StoredMessage
 
@@ -51,6 +52,15 @@ class ReadChange:
 
     number: int
     change: Change | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSnapshot:
+    """A stored snapshot of a log. `snapshot`: None if it cannot be read; `why`: the reason."""
+
+    number: int
+    snapshot: Snapshot | None
     why: str = ""
 
 
@@ -177,6 +187,11 @@ class Maintenance(Protocol):
 
     async def read_log(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadChange]:
         """Return entries of the scope's log with a number above `after`, ascending."""
+
+    async def read_snapshots(
+        self, *, tenant: str, scope: str, after: int, until: int, limit: int
+    ) -> list[ReadSnapshot]:
+        """Return snapshots of the scope's log with a number above `after` up to `until`, ascending."""
 
     async def found_from(
         self, *, tenant: str, scope: str, room_id: str, message_ids: Sequence[str]

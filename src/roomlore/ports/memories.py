@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from roomlore.core.memory.log import Touch
+from roomlore.core.memory.log import Snapshot, Touch
 from roomlore.core.memory.memory import Change, Evolution, Memory, MemoryKind, MemoryStatus, NumberedMemory, Scope
 from roomlore.core.models import StoredMessage
 
@@ -122,6 +122,19 @@ class Memories(Protocol):
     async def touches(self, *, tenant: str, scope: str, after: int, limit: int) -> list[Touch]:
         """Return the changes that `changes` gives, without statements. A change that leaves a version as active as it
         was may say so (`Touch.active`)."""
+
+    async def snapshot(self, *, tenant: str, scope: str, at: datetime) -> Snapshot | None:
+        """Return the last stored snapshot that serves this moment, None if there is none. `apply` stores those that
+        are due. An unreadable one is not returned."""
+
+    async def changes_by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[Change]:
+        """Return the changes of the scope with these numbers, ascending."""
+
+    async def changes_of_lineages(
+        self, *, tenant: str, scope: str, lineage_ids: Sequence[str], after: int, until: int
+    ) -> list[Change]:
+        """Return the changes of the scope that made or touched a version of these lineages, ascending; those with a
+        number above `after` up to `until`."""
 
     async def latest_changes(
         self, *, tenant: str, scope: str, limit: int, before: int | None = None, since: datetime | None = None

@@ -8,7 +8,7 @@ from sqlalchemy import Dialect, Text, and_, bindparam, cast, exists, func, liter
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as tables
-from roomlore.adapters.sql.engine import Repository, Row, Statement, among, in_room
+from roomlore.adapters.sql.engine import Connection, Locks, Repository, Row, Statement, among, in_room
 from roomlore.adapters.sql.rows import escape, names_text, unescape, unescape_or_none
 from roomlore.adapters.sql.shapes import (
     ARRIVAL_AT,
@@ -20,6 +20,7 @@ from roomlore.adapters.sql.shapes import (
     read_sources,
     to_change,
 )
+from roomlore.adapters.sql.snapshots import Snapshots
 from roomlore.adapters.sql.words import spell_message
 from roomlore.core.integrity import StoredVersion
 from roomlore.core.memory.memory import Source
@@ -29,6 +30,7 @@ from roomlore.ports.maintenance import (
     OrphanRow,
     ReadChange,
     ReadMessage,
+    ReadSnapshot,
     ReadSupport,
     ReadVersion,
     WordIndexMismatch,
@@ -233,6 +235,10 @@ _AHEAD = Statement(_ahead)
 class MemoryAudit(Repository):
     """A part of the port `Maintenance`: reading memories for an integrity check."""
 
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        super().__init__(connection, locks)
+        self._snapshots = Snapshots(connection, locks)
+
     async def read_versions(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadVersion]:
         here = {"tenant": escape(tenant), "scope": escape(scope)}
         return [_version(row) for row in await self._sql.fetch(_VERSIONS, after=after, count=limit, **here)]
@@ -240,6 +246,11 @@ class MemoryAudit(Repository):
     async def read_log(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadChange]:
         here = {"tenant": escape(tenant), "scope": escape(scope)}
         return [_change(scope, row) for row in await self._sql.fetch(_LOG, after=after, count=limit, **here)]
+
+    async def read_snapshots(
+        self, *, tenant: str, scope: str, after: int, until: int, limit: int
+    ) -> list[ReadSnapshot]:
+        return await self._snapshots.between(tenant=tenant, scope=scope, after=after, until=until, limit=limit)
 
     async def found_from(
         self, *, tenant: str, scope: str, room_id: str, message_ids: Sequence[str]

@@ -17,6 +17,7 @@ from roomlore.adapters.sql.rows import (
     escape_or_none,
     from_micros,
     names_text,
+    numbers_text,
     read_list,
     to_micros,
     unescape,
@@ -32,8 +33,9 @@ from roomlore.adapters.sql.shapes import (
     read_sources,
     to_change,
 )
+from roomlore.adapters.sql.snapshots import LAST, Snapshots
 from roomlore.core.errors import Conflict, InvalidInput
-from roomlore.core.memory.log import Touch, is_followed
+from roomlore.core.memory.log import LogState, Snapshot, Touch, is_followed, snapshots, snapshots_due
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope, Source
 from roomlore.ports.storage import MEMORY_VECTORS
 
@@ -243,6 +245,20 @@ def _touches() -> Any:
     return wanted.where(mine, _c.c.number > bindparam("after")).order_by(_c.c.number).limit(bindparam("count"))
 
 
+def _by_number() -> Any:
+    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
+    return select(*CHANGE_COLUMNS).where(mine, among(_c.c.number, "numbers")).order_by(_c.c.number)
+
+
+def _of_lineages() -> Any:
+    """Select along the versions, of which there are few; not along the entries between the two numbers."""
+    its = select(_m.c.memory_id).where(_m.c.tenant == bindparam("tenant"), among(_m.c.lineage_id, "lineage_ids"))
+    mine = (_c.c.tenant == bindparam("tenant")) & _c.c.memory_id.in_(its)
+    between = (_reckoned > bindparam("after")) & (_reckoned <= bindparam("until"))
+    here = _c.c.scope_key + 0 == _key_of_scope
+    return select(*CHANGE_COLUMNS).where(mine, here, between).order_by(_reckoned)
+
+
 def _in_any_scope(chosen: Any) -> Any:
     logged = select(*CHANGE_COLUMNS, _s.c.scope).select_from(_c.join(_s, _s.c.scope_key == _c.c.scope_key))
     return logged.where(_c.c.tenant == bindparam("tenant"), chosen).order_by(_s.c.scope, _c.c.number)
@@ -255,7 +271,7 @@ _reckoned = _c.c.number + 0
 
 _FIND = Statement(lambda: select(*SCOPE.columns).where(_named))
 _keeps_vectors = exists().where(shared.index_states.c.name == MEMORY_VECTORS)
-_LOCK = Statement(lambda: select(*SCOPE.columns, _keeps_vectors, _s.c.scope_key).where(_named).with_for_update())
+_LOCK = Statement(lambda: select(*SCOPE.columns, LAST, _keeps_vectors, _s.c.scope_key).where(_named).with_for_update())
 _MAKE = Statement(
     lambda: (
         insert(_s)
@@ -293,16 +309,19 @@ _CHANGES_SINCE = Statement(lambda: _log(_recent, _reckoned > bindparam("after"),
 _LATEST = Statement(lambda: _log(_c.c.number < bindparam("before"), order=_c.c.number.desc()))
 _LATEST_SINCE = Statement(lambda: _log(_recent, _reckoned < bindparam("before"), order=_reckoned.desc()))
 _TOUCHES = Statement(_touches)
+_BY_NUMBER = Statement(_by_number)
+_OF_LINEAGES = Statement(_of_lineages)
 _OF_EVOLUTION = Statement(lambda: _in_any_scope(_c.c.evolution_id == bindparam("evolution_id")))
 _OF_MEMORIES = Statement(lambda: _in_any_scope(among(_c.c.memory_id, "memory_ids")))
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A scope whose row this unit of work has locked."""
+    """A scope whose row this unit of work has locked. `snapshot`: the entry of its last snapshot, 0 if it has none."""
 
     key: int
     stored: Scope
+    snapshot: int
 
 
 class MemoryLog(Repository):
@@ -311,6 +330,7 @@ class MemoryLog(Repository):
     def __init__(self, connection: Connection, locks: Locks) -> None:
         super().__init__(connection, locks)
         self._due = SqlOutbox(connection, locks, MEMORIES_DUE)
+        self._snapshots = Snapshots(connection, locks)
         self._held: dict[tuple[str, str], _Held] = {}
 
     async def lock(self, *, tenant: str, scope: str, now: datetime) -> Scope:
@@ -321,9 +341,9 @@ class MemoryLog(Repository):
             await self._sql.fetch(_MAKE, now=to_micros(now), **named)
             rows = await self._sql.fetch(_LOCK, **named)
         stored = SCOPE.read(rows[0], tenant)
-        *_, keeps_vectors, key = rows[0]
+        *_, snapshot, keeps_vectors, key = rows[0]
         self._locks.take_scope(LockedScope(key, tenant, scope, bool(keeps_vectors)))
-        self._held[tenant, scope] = _Held(key, stored)
+        self._held[tenant, scope] = _Held(key, stored, snapshot)
         return stored
 
     async def scope(self, *, tenant: str, scope: str) -> Scope | None:
@@ -363,6 +383,23 @@ class MemoryLog(Repository):
     async def touches(self, *, tenant: str, scope: str, after: int, limit: int) -> list[Touch]:
         named = {"tenant": escape(tenant), "scope": escape(scope), "after": after, "count": limit}
         return [_to_touch(scope, row) for row in await self._sql.fetch(_TOUCHES, **named)]
+
+    async def snapshot(self, *, tenant: str, scope: str, at: datetime) -> Snapshot | None:
+        read = await self._snapshots.serving(tenant=tenant, scope=scope, at=at)
+        return read.snapshot if read else None
+
+    async def changes_by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[Change]:
+        named = {"tenant": escape(tenant), "scope": escape(scope), "numbers": numbers_text(numbers)}
+        return [to_change(scope, row) for row in await self._sql.fetch(_BY_NUMBER, **named)] if numbers else []
+
+    async def changes_of_lineages(
+        self, *, tenant: str, scope: str, lineage_ids: Sequence[str], after: int, until: int
+    ) -> list[Change]:
+        if not lineage_ids:
+            return []
+        named = {"tenant": escape(tenant), "scope": escape(scope), "lineage_ids": names_text(lineage_ids)}
+        rows = await self._sql.fetch(_OF_LINEAGES, after=after, until=until, **named)
+        return [to_change(scope, row) for row in rows]
 
     async def latest_changes(
         self, *, tenant: str, scope: str, limit: int, before: int | None = None, since: datetime | None = None
@@ -409,6 +446,7 @@ class MemoryLog(Repository):
         await self._number(tenant, made)
         await self._support(tenant, [*rewritten, *made])
         await self._step(held, added=len(changes), more=plan.active)
+        await self._keep_snapshots(held.stored)
         numbers = [row.key for row in rows if row.key is not None]
         await self._due.add(tenant=held.stored.tenant, scope=held.stored.scope, numbers=numbers, only_if_kept=True)
 
@@ -436,12 +474,36 @@ class MemoryLog(Repository):
         stored = held.stored
         await self._sql.fetch(_STEP, key=held.key, its_tenant=escape(stored.tenant), added=added, more=more)
         after = replace(stored, changes=stored.changes + added, active=stored.active + more)
-        self._held[stored.tenant, stored.scope] = _Held(held.key, after)
+        self._held[stored.tenant, stored.scope] = replace(held, stored=after)
+
+    async def _keep_snapshots(self, of: Scope) -> None:
+        """Store the snapshots that are due. The last one is read again before: PostgreSQL reads it from before the wait
+        for the lock when it locks the scope."""
+        held = self._held[of.tenant, of.scope]
+        if not _due(held, held.snapshot):
+            return
+        here = {"tenant": of.tenant, "scope": of.scope}
+        read = await self._snapshots.last(**here)
+        if read is not None and read.snapshot is None:
+            return
+        start = read.snapshot if read else None
+        state, last = LogState(start), start.number if start else 0
+        until = _due(held, last)
+        if until:
+            touches = await self.touches(**here, after=last, limit=until - last)
+            made = list(snapshots(state, touches, last=last, until=until))
+            await self._snapshots.keep(tenant=of.tenant, scope_key=held.key, made=made)
+            last = made[-1].number if made else last
+        self._held[of.tenant, of.scope] = replace(held, snapshot=last)
 
     async def _many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
             compiled = statement.on(self._sql.dialect)
             await self._sql.many(statement, [compiled.bind(row) for row in rows])
+
+
+def _due(held: _Held, last: int) -> int:
+    return snapshots_due(last=last, changes=held.stored.changes, active=held.stored.active)
 
 
 def _to_touch(scope: str, row: Row) -> Touch:

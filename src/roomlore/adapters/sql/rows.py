@@ -115,6 +115,14 @@ def numbers_text(numbers: Sequence[int]) -> str:
     return f"[{','.join(map(str, map(int, numbers)))}]"
 
 
+def read_numbers(text: str) -> list[int]:
+    """Return the list that `numbers_text` wrote. Raises ValueError for anything else."""
+    numbers = json.loads(text)
+    if not isinstance(numbers, list) or not all(type(one) is int for one in numbers):
+        raise ValueError(f"This is no list of numbers: {text!r:.60}")
+    return numbers
+
+
 def to_micros(at: datetime) -> int:
     """Return microseconds since 1970 for an aware time."""
     since = at - _EPOCH

@@ -575,6 +575,20 @@ Index(
     **_where(changes.c.evolution_id.is_not(None)),
 )
 
+snapshots = Table(
+    "memory_snapshots",
+    metadata,
+    Column("scope_key", Key, ForeignKey("memory_scopes.scope_key"), primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("reached_from", BigInteger, nullable=False),
+    Column("in_force", Text, nullable=False),
+)
+"""The state of a log after some of its entries, derived from it, so that the past is not read from the beginning.
+`in_force`: the numbers of the entries that made the present state of the active versions, as JSON."""
+Index("ix_memory_snapshots_reached_from", snapshots.c.scope_key, snapshots.c.reached_from, snapshots.c.number)
+
 outbox = Table(
     "memory_outbox",
     metadata,

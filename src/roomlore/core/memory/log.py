@@ -58,6 +58,84 @@ class Touch:
         return cls(change.number, change.at, change.memory.memory_id, change.closes, active)
 
 
+STEP = 250
+"""Snapshots are made after entries whose number is a multiple of it."""
+LATER = 2 * STEP
+"""As many later entries in a row end a walk. Each of them holds a whole step, so that steps decide whether it ends."""
+_ENTRIES_AT_ONCE = 10 * STEP
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state after an entry of the log, from which a walk can start.
+
+    `number`, `at`: of that entry. `in_force`: as in `Walk`. `reached_from`: a walk to this moment or a later one has
+    not ended before the entry; it counts unless it is later itself.
+    """
+
+    number: int
+    at: datetime
+    reached_from: datetime
+    in_force: Mapping[str, int]
+
+    def serves(self, at: datetime) -> bool:
+        """Return True if a walk to this moment may start from it."""
+        return max(self.at, self.reached_from) <= at
+
+
+class LogState:
+    """Follows a log entry by entry, from the beginning or from a snapshot."""
+
+    def __init__(self, start: Snapshot | None = None) -> None:
+        self.number = start.number if start else 0
+        self._in_force = dict(start.in_force) if start else {}
+        self._reached_from = start.reached_from if start else None
+        self._at: datetime | None = None
+        self._earliest: datetime | None = None
+
+    @property
+    def active(self) -> int:
+        """The number of active versions."""
+        return len(self._in_force)
+
+    def add(self, touch: Touch) -> None:
+        """Add the next entry."""
+        _apply(self._in_force, touch)
+        self.number, self._at = touch.number, touch.at
+        self._earliest = touch.at if self._earliest is None else min(self._earliest, touch.at)
+        if touch.number % STEP == 0:
+            earliest = self._earliest
+            self._reached_from = earliest if self._reached_from is None else max(self._reached_from, earliest)
+            self._earliest = None
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the snapshot after the last entry that was added; None if its number is not a multiple of `STEP`."""
+        if self._at is None or self._reached_from is None or self.number % STEP:
+            return None
+        return Snapshot(self.number, self._at, self._reached_from, dict(self._in_force))
+
+
+def snapshots_due(*, last: int, changes: int, active: int) -> int:
+    """Return the entry up to which snapshots are to be made now, 0 if none is due. `last`: the entry of the last
+    snapshot, 0 if there is none; `changes`, `active`: as in the scope.
+
+    A snapshot is as large as the number of active memories, so at least as many entries lie between two of them. An
+    old log without snapshots gets them in several steps."""
+    end = changes - changes % STEP
+    return min(end, last + _ENTRIES_AT_ONCE) if end - last >= max(STEP, active) else 0
+
+
+def snapshots(state: LogState, touches: Iterable[Touch], *, last: int, until: int) -> Iterator[Snapshot]:
+    """Yield the snapshots to store while the state follows these entries: one after the entry `until`, and before it
+    where enough entries follow the last one."""
+    for touch in touches:
+        state.add(touch)
+        found = state.snapshot()
+        if found is not None and (touch.number == until or touch.number - last >= max(STEP, state.active)):
+            last = touch.number
+            yield found
+
+
 class Walk:
     """Follows a log, a page at a time, up to a moment.
 
@@ -65,28 +143,36 @@ class Walk:
     the last change that counts. `read`: of the last change read. `done`: no more pages are needed.
 
     Entries are in the order in which they were made. If clocks disagreed, an entry that precedes one of that moment
-    counts as made by then too; a whole page of later ones ends the walk.
+    counts as made by then too, unless `LATER` entries in a row are later: those end the walk.
     """
 
-    def __init__(self, at: datetime, *, after: "Walk | None" = None) -> None:
-        """Begin a walk up to `at`. `after`: continue where that walk ended."""
+    def __init__(self, at: datetime, *, start: Snapshot | None = None) -> None:
+        """Begin a walk up to `at`. `start`: a snapshot that serves this moment."""
         self.at = at
-        self.in_force: dict[str, int] = dict(after.in_force) if after else {}
-        self.number: int = after.number if after else 0
+        self.in_force: dict[str, int] = dict(start.in_force) if start else {}
+        self.number: int = start.number if start else 0
         self.read = self.number
         self.done = False
         self._later: list[Touch] = []
 
-    def take(self, page: Sequence[Touch]) -> None:
-        """Process the next page."""
-        by_then = [place for place, one in enumerate(page, start=1) if one.at <= self.at]
-        self.done = not by_then
-        self.read = page[-1].number if page else self.read
-        if not by_then:
-            return
-        for one in (*self._later, *page[: by_then[-1]]):
-            self._apply(one)
-        self._later = list(page[by_then[-1] :])
+    def take(self, page: Iterable[Touch]) -> None:
+        """Process the next page; an empty one ends the walk."""
+        before = self.read
+        for one in page:
+            self.read = one.number
+            self._later.append(one)
+            if one.at <= self.at:
+                self._count()
+            elif len(self._later) == LATER:
+                self.done = True
+                return
+        self.done = self.read == before
+
+    def _count(self) -> None:
+        for one in self._later:
+            _apply(self.in_force, one)
+        self.number = self.read
+        self._later.clear()
 
     def chosen(self, changes: Iterable[Change]) -> list[Memory]:
         """Return the memories in force, the oldest lineage first; `changes`: of one scope, at least those that made
@@ -94,13 +180,20 @@ class Walk:
         found = (one.memory for one in changes if self.in_force.get(one.memory.memory_id) == one.number)
         return sorted(found, key=_oldest_first)
 
-    def _apply(self, touch: Touch) -> None:
-        self.number = touch.number
-        stays = touch.memory_id in self.in_force if touch.active is None else touch.active
-        for memory_id in (*touch.closes, touch.memory_id):
-            self.in_force.pop(memory_id, None)
-        if stays:
-            self.in_force[touch.memory_id] = touch.number
+
+def _apply(in_force: dict[str, int], touch: Touch) -> None:
+    stays = touch.memory_id in in_force if touch.active is None else touch.active
+    for memory_id in (*touch.closes, touch.memory_id):
+        in_force.pop(memory_id, None)
+    if stays:
+        in_force[touch.memory_id] = touch.number
+
+
+def revised(before: Iterable[Memory], after: Iterable[Memory]) -> list[tuple[Memory, Memory]]:
+    """Return the memories that are in force at both times and say something else, the oldest lineage first."""
+    now = {memory.lineage_id: memory for memory in after}
+    stayed = [(old, now[old.lineage_id]) for old in sorted(before, key=_oldest_first) if old.lineage_id in now]
+    return [(old, new) for old, new in stayed if _says(old) != _says(new)]
 
 
 def diff(
@@ -113,12 +206,11 @@ def diff(
     changes: Iterable[Change],
 ) -> MemoryDiff:
     """Return the diff. `before`, `after`: the memories in force at `start` and at `end`; `changes`: those in between,
-    in order."""
+    in order, at least the ones of lineages that were revised."""
     was = {memory.lineage_id: memory for memory in sorted(before, key=_oldest_first)}
     now = {memory.lineage_id: memory for memory in sorted(after, key=_oldest_first)}
-    stayed = [(old, now[name]) for name, old in was.items() if name in now]
-    revised = [(old, new) for old, new in stayed if _says(old) != _says(new)]
-    made_so: dict[str, list[Change]] = {old.lineage_id: [] for old, _ in revised}
+    both = revised(was.values(), now.values())
+    made_so: dict[str, list[Change]] = {old.lineage_id: [] for old, _ in both}
     for change in changes:
         if change.memory.lineage_id in made_so:
             made_so[change.memory.lineage_id].append(change)
@@ -128,8 +220,8 @@ def diff(
         end=end,
         added=tuple(new for name, new in now.items() if name not in was),
         removed=tuple(old for name, old in was.items() if name not in now),
-        changed=tuple(Revised(old, new, tuple(made_so[old.lineage_id])) for old, new in revised),
-        unchanged=len(stayed) - len(revised),
+        changed=tuple(Revised(old, new, tuple(made_so[old.lineage_id])) for old, new in both),
+        unchanged=len(was.keys() & now.keys()) - len(both),
     )
 
 

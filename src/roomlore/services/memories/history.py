@@ -1,13 +1,13 @@
 """The memories of a scope at a time, the origin of a memory, which memories a viewer is shown and why, and the rooms in
 which a memory is shown."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from roomlore.core.audience import Viewer, may_see, people_of, public_windows, rooms_named, view_of, windows_of
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory import log
-from roomlore.core.memory.log import Touch, Walk
+from roomlore.core.memory.log import Walk
 from roomlore.core.memory.memory import (
     Blame,
     BlamedVersion,
@@ -76,8 +76,7 @@ async def seen_in(work: UnitOfWork, *, tenant: str, memory: Memory, now: datetim
     return SeenIn(False, tuple(sorted(rooms)), hidden)
 
 
-_PAGE = 500
-_TOUCHES = 5000
+_TOUCHES = 1000
 
 
 class Past:
@@ -91,23 +90,24 @@ class Past:
     async def as_of(self, scope: str, at: datetime) -> list[Memory]:
         """Return what the scope remembered at a time, the oldest lineage first, without what had ended by then. The
         time is that of storing, not the one since when the fact is said to be known. Raise `InvalidInput`."""
-        walk = Walk(_moment(at, "at"))
-        await self._along(scope, walk)
-        return await self._chosen(scope, walk)
+        return await self._chosen(scope, await self._walk(scope, _moment(at, "at")))
 
     async def diff(self, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
         """Return the changes between `start` and `end`; `end` is now by default. Raise `InvalidInput`."""
         begins, ends = _moment(start, "start"), self._clock.now() if end is None else _moment(end, "end")
         if ends < begins:
             raise InvalidInput(f"The end, {ends.isoformat()}, is before the start, {begins.isoformat()}; swap them.")
-        before = Walk(begins)
-        await self._along(scope, before)
-        was = await self._chosen(scope, before)
-        known, after = {memory.lineage_id for memory in was}, Walk(ends, after=before)
-        changes = [one async for one in self._between(scope, after) if one.memory.lineage_id in known]
-        now = await self._chosen(scope, after)
-        counted = [change for change in changes if change.number <= after.number]
-        return log.diff(scope, begins, ends, before=was, after=now, changes=counted)
+        before, after = await self._walk(scope, begins), await self._walk(scope, ends)
+        was, now = await self._chosen(scope, before), await self._chosen(scope, after)
+        async with self._storage.reading() as work:
+            changes = await work.memories.changes_of_lineages(
+                tenant=self._tenant,
+                scope=scope,
+                lineage_ids=[old.lineage_id for old, _ in log.revised(was, now)],
+                after=before.number,
+                until=after.number,
+            )
+        return log.diff(scope, begins, ends, before=was, after=now, changes=changes)
 
     async def blame(self, memory_id: str) -> Blame:
         """Return what made a memory: every version that its current version goes back to, the newest first. Raise
@@ -128,28 +128,24 @@ class Past:
         blamed = [_blamed(versions[name], versions, makers, made_by, messages, archived) for name in ordered]
         return Blame(memory=head, versions=tuple(blamed))
 
-    async def _along(self, scope: str, walk: Walk) -> None:
-        """Follow the changes without their contents, which are the larger part of the work."""
+    async def _walk(self, scope: str, at: datetime) -> Walk:
+        """Walk from the last snapshot that serves this moment. The changes are read without their contents, which are
+        the larger part of the work."""
+        async with self._storage.reading() as work:
+            walk = Walk(at, start=await work.memories.snapshot(tenant=self._tenant, scope=scope, at=at))
         while not walk.done:
             async with self._storage.reading() as work:
                 page = await work.memories.touches(tenant=self._tenant, scope=scope, after=walk.read, limit=_TOUCHES)
             walk.take(page)
-
-    async def _between(self, scope: str, walk: Walk) -> AsyncIterator[Change]:
-        """Yield the changes that the walk looks at, with their contents; no page is read while another one is
-        processed."""
-        while not walk.done:
-            async with self._storage.reading() as work:
-                page = await work.memories.changes(tenant=self._tenant, scope=scope, after=walk.read, limit=_PAGE)
-            walk.take([Touch.of(change) for change in page])
-            for change in page:
-                yield change
+            if len(page) < _TOUCHES:
+                break
+        return walk
 
     async def _chosen(self, scope: str, walk: Walk) -> list[Memory]:
+        numbers = sorted(walk.in_force.values())
         async with self._storage.reading() as work:
-            changes = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=list(walk.in_force))
-        chosen = walk.chosen(change for change in changes if change.scope == scope)
-        return [memory for memory in chosen if memory.holds(walk.at)]
+            changes = await work.memories.changes_by_number(tenant=self._tenant, scope=scope, numbers=numbers)
+        return [memory for memory in walk.chosen(changes) if memory.holds(walk.at)]
 
     async def _origins(self, work: UnitOfWork, head: Memory) -> dict[str, Memory]:
         """Read lineage by lineage: the number of reads follows the merges, not the versions."""

@@ -29,9 +29,9 @@ _REDACTED: Mapping[str, tuple[str, ...]] = {
 }
 _TELLS_NOTHING = frozenset(
     {
-        "action", "archive_id", "checksum", "content_hash", "errors", "file", "keyword", "keywords", "kind", "language",
-        "limits", "link_kind", "message_type", "model", "phase", "prompt_hash", "prompt_name", "role", "secret_hash",
-        "status", "strategy", "words", "work",
+        "action", "archive_id", "checksum", "content_hash", "errors", "file", "in_force", "keyword", "keywords", "kind",
+        "language", "limits", "link_kind", "message_type", "model", "phase", "prompt_hash", "prompt_name", "role",
+        "secret_hash", "status", "strategy", "words", "work",
     }
 )  # fmt: skip
 """Columns with roomlore's own words, since a person may have the id 'user'; and values derived from the texts beside

@@ -23,7 +23,15 @@ from roomlore.core.models import Room
 from roomlore.core.search.query import WORDS_MODEL, passage
 from roomlore.ports.archives import ArchiveChecks
 from roomlore.ports.coordination import Clock
-from roomlore.ports.maintenance import OrphanRow, ReadChange, ReadMessage, ReadSupport, ReadVersion, WordIndexMismatch
+from roomlore.ports.maintenance import (
+    OrphanRow,
+    ReadChange,
+    ReadMessage,
+    ReadSnapshot,
+    ReadSupport,
+    ReadVersion,
+    WordIndexMismatch,
+)
 from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, WORDS, Storage
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
@@ -32,6 +40,7 @@ _SHOWN = 20
 Progress = Callable[[VerifyProgress], None]
 _Read = TypeVar("_Read", ReadChange, ReadVersion)
 _SCOPES = 200
+_NO_NUMBER = 2**63 - 1
 _TRIES = 5
 
 
@@ -391,13 +400,28 @@ class Verifier:
         await self._look_for_changes(scope, check, findings)
 
     async def _read_log(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
+        read = 0
         async for page in _pages(partial(self._page_of_log, scope)):
+            last = page[-1].number if len(page) == _PAGE else _NO_NUMBER
+            kept = await self._snapshots(scope, read, last)
             for one in page:
                 if one.change is None:
                     check.skip_change(one.number, one.why)
                 else:
                     check.add_change(one.change)
+                if snapshot := kept.pop(one.number, None):
+                    check.check_snapshot(one.number, snapshot.snapshot, snapshot.why)
+            for number, snapshot in kept.items():
+                check.check_snapshot(number, snapshot.snapshot, snapshot.why)
             findings.saw("changes", len(page))
+            read = last
+
+    async def _snapshots(self, scope: Scope, after: int, until: int) -> dict[int, ReadSnapshot]:
+        async with self._storage.reading() as work:
+            found = await work.maintenance.read_snapshots(
+                tenant=scope.tenant, scope=scope.scope, after=after, until=until, limit=_PAGE
+            )
+        return {one.number: one for one in found}
 
     async def _page_of_log(self, scope: Scope, after: int) -> list[ReadChange]:
         async with self._storage.reading() as work:

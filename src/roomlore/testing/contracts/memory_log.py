@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from roomlore.core.errors import Conflict, InvalidInput
-from roomlore.core.memory.log import Touch, Versions, replay
+from roomlore.core.memory.log import STEP, LogState, Snapshot, Touch, Versions, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope, Source
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, change, memory
@@ -407,6 +408,28 @@ async def latest(
         return await work.memories.latest_changes(tenant=tenant, scope=scope, limit=limit, before=before, since=since)
 
 
+def long_log(length: int, *, tenant: str = "") -> list[Change]:
+    """Return a log of three memories that are updated in turn, a minute apart."""
+    found: list[Change] = []
+    heads: list[Memory] = []
+    for number in range(1, length + 1):
+        at = START + number * MINUTE
+        if len(heads) < 3:
+            heads.append(memory(f"{tenant}{number}"))
+            found.append(change(number, heads[-1], at=at))
+        else:
+            old = heads.pop(0)
+            heads.append(after(old, f"{tenant}{number}"))
+            closed = {"closes": (old.memory_id,), "old_statement": old.statement}
+            found.append(change(number, heads[-1], action=Action.UPDATE, at=at, **closed))
+    return found
+
+
+async def snapshot(storage: Storage, at: datetime, *, tenant: str = TENANT, scope: str = SCOPE) -> Snapshot | None:
+    async with storage.reading() as work:
+        return await work.memories.snapshot(tenant=tenant, scope=scope, at=at)
+
+
 class MemoryPastContract:
     async def test_what_happened_last_stands_first(self, storage: Storage) -> None:
         made = [change(number, memory(f"m{number}"), at=START + number * MINUTE) for number in range(1, 8)]
@@ -440,6 +463,67 @@ class MemoryPastContract:
         pairs = [(one.active, other.active) for one, other in zip(told, expected, strict=True)]
         assert all(one in (None, other) for one, other in pairs)
         assert [one for one, _ in pairs[6:8]] == [False, True]
+
+    async def test_changes_by_their_numbers(self, storage: Storage) -> None:
+        made = [change(number, memory(f"m{number}")) for number in range(1, 8)]
+        await apply(storage, *made)
+        await apply(storage, change(1, memory("elsewhere", scope="user:bo")), scope="user:bo")
+        async with storage.reading() as work:
+            read = work.memories.changes_by_number
+            assert await read(tenant=TENANT, scope=SCOPE, numbers=[6, 2, 99]) == [made[1], made[5]]
+            assert await read(tenant=TENANT, scope=SCOPE, numbers=[]) == []
+            assert await read(tenant="other", scope=SCOPE, numbers=[2]) == []
+
+    async def test_changes_of_lineages(self, storage: Storage) -> None:
+        made = (
+            *MADE,
+            change(5, A2, action=Action.UPDATE, closes=("a",)),
+            change(6, replace(A2, strength=0.5), action=Action.STRENGTH),
+        )
+        await apply(storage, *made)
+        async with storage.reading() as work:
+            read = partial(work.memories.changes_of_lineages, scope=SCOPE)
+            its = [one for one in made if one.memory.lineage_id == "a"]
+            assert [one.number for one in its][-2:] == [5, 6]
+            assert await read(tenant=TENANT, lineage_ids=["a", "zz"], after=0, until=9) == its
+            assert await read(tenant=TENANT, lineage_ids=["a"], after=its[0].number, until=5) == its[1:-1]
+            assert await read(tenant=TENANT, lineage_ids=[], after=0, until=9) == []
+            assert await read(tenant="other", lineage_ids=["a"], after=0, until=9) == []
+
+    async def test_snapshots_of_a_long_log(self, storage: Storage) -> None:
+        """Made while changes are added, and read for the moments that they serve."""
+        entries = long_log(3 * STEP)
+        await apply(storage, *entries[: STEP - 1])
+        assert await snapshot(storage, START + timedelta(days=9)) is None
+        for start, end in ((STEP - 1, STEP), (STEP, STEP + 90), (STEP + 90, 3 * STEP)):
+            await apply(storage, *entries[start:end])
+        await apply(storage, *long_log(STEP, tenant="other"), tenant="other")
+        state, expected = LogState(), {}
+        for one in entries:
+            state.add(Touch.of(one))
+            expected[one.number] = state.snapshot()
+        for number in (1, STEP - 1, STEP, STEP + 1, 2 * STEP, 3 * STEP - 1, 3 * STEP, 4 * STEP):
+            its = number // STEP * STEP
+            assert await snapshot(storage, START + number * MINUTE) == expected.get(min(its, 3 * STEP))
+        assert await snapshot(storage, START + timedelta(days=9), scope="user:nobody") is None
+        assert await snapshot(storage, START + timedelta(days=9), tenant="nobody") is None
+        other = await snapshot(storage, START + timedelta(days=9), tenant="other")
+        assert other is not None
+        assert other.number == STEP
+
+    async def test_two_changes_of_a_unit_of_work_make_a_snapshot_once(self, storage: Storage) -> None:
+        entries = long_log(2 * STEP + 5)
+        async with storage.writing() as work:
+            await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
+            for start, end in ((0, STEP + 1), (STEP + 1, 2 * STEP), (2 * STEP, 2 * STEP + 5)):
+                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=entries[start:end])
+            kept = await work.maintenance.read_snapshots(tenant=TENANT, scope=SCOPE, after=0, until=9999, limit=9)
+        assert [one.number for one in kept] == [STEP, 2 * STEP]
+        async with storage.reading() as work:
+            read = partial(work.maintenance.read_snapshots, tenant=TENANT, scope=SCOPE)
+            assert await read(after=0, until=9999, limit=9) == kept
+            assert await read(after=STEP, until=9999, limit=9) == kept[1:]
+            assert await read(after=0, until=STEP, limit=9) == kept[:1] == await read(after=0, until=9999, limit=1)
 
     async def test_what_happened_last_since_a_time(self, storage: Storage) -> None:
         """Clocks may disagree: the order is that of the numbers."""

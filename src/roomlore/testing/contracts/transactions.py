@@ -2,13 +2,15 @@
 time."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.experiments import UsageSelection
-from roomlore.core.memory.memory import MemoryKind, Source
+from roomlore.core.memory.log import STEP
+from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.models import ApiKey
 from roomlore.core.sessions.session import Due
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -192,7 +194,8 @@ async def _stored(storage: Storage) -> None:
         await work.sessions.save(session=session(1, checkpoint=checkpoint(1)))
         await work.memories.lock(tenant=TENANT, scope=_SCOPE, now=START)
         fact = memory("f1", sources=(Source(ROOM, "m1"),))
-        await work.memories.apply(tenant=TENANT, scope=_SCOPE, changes=[change(1, fact, evolution_id="e1")])
+        again = [change(number, fact, action=Action.STRENGTH) for number in range(2, STEP + 1)]
+        await work.memories.apply(tenant=TENANT, scope=_SCOPE, changes=[change(1, fact, evolution_id="e1"), *again])
         await work.memories.add_evolution(tenant=TENANT, evolution=evolution("e1"))
         await work.progress.move_mark(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
 
@@ -263,6 +266,11 @@ async def _memory_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "memories.changes": await memories.changes(**here, after=0, limit=9),
         "memories.changes since": await memories.changes(**here, after=0, limit=9, since=START),
         "memories.touches": await memories.touches(**here, after=0, limit=9),
+        "memories.snapshot": await memories.snapshot(**here, at=START + timedelta(days=9)),
+        "memories.changes_by_number": await memories.changes_by_number(**here, numbers=[1]),
+        "memories.changes_of_lineages": await memories.changes_of_lineages(
+            **here, lineage_ids=["f1"], after=0, until=9
+        ),
         "memories.latest_changes": await memories.latest_changes(**here, limit=9),
         "memories.latest_changes since": await memories.latest_changes(**here, limit=9, since=START),
         "memories.changes_of_evolution": await memories.changes_of_evolution(tenant=tenant, evolution_id="e1"),

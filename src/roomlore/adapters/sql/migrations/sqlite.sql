@@ -563,4 +563,17 @@ CREATE TABLE archives (
 
 CREATE INDEX ix_archives_room ON archives (tenant, room_id, first_arrival);
 
-INSERT INTO alembic_version (version_num) VALUES ('0020');
+CREATE TABLE memory_snapshots (
+  scope_key INTEGER NOT NULL,
+  number BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  at BIGINT NOT NULL,
+  reached_from BIGINT NOT NULL,
+  in_force TEXT NOT NULL,
+  CONSTRAINT pk_memory_snapshots PRIMARY KEY (scope_key, number),
+  CONSTRAINT fk_memory_snapshots_memory_scopes FOREIGN KEY(scope_key) REFERENCES memory_scopes (scope_key)
+);
+
+CREATE INDEX ix_memory_snapshots_reached_from ON memory_snapshots (scope_key, reached_from, number);
+
+INSERT INTO alembic_version (version_num) VALUES ('0021');
