@@ -60,6 +60,7 @@ def test_help_loads_no_command_and_no_value():
     own = {name for name in loaded if name.startswith("roomlore.")}
     assert own <= {
         *("roomlore.core", "roomlore.core.errors", "roomlore.surfaces", "roomlore.surfaces.cli"),
+        "roomlore.surfaces.library_words",
         *(f"roomlore.surfaces.cli.{name}" for name in ("app", "frame", "language")),
     }
 

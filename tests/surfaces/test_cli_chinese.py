@@ -18,6 +18,7 @@ from roomlore.samples import DEMO_ROOM, demo_path
 from roomlore.surfaces import cli
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.language import _words, causes, say, several, translated
+from roomlore.surfaces.library_words import words
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 PHRASE = re.compile(r"[A-Za-z]{2,}[,;:]? [A-Za-z]{2,}")
@@ -119,7 +120,7 @@ def test_chinese_has_the_same_fields_and_is_chinese():
         "id",
         "{tokens:,} of {window:,} tokens ({share:.1f} %)",
     }
-    assert {one for one, told in _words("told").items() if not HAN.search(told)} == set()
+    assert {one for one, told in words("told").items() if not HAN.search(told)} == set()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from roomlore.core.quotas import LIMITS, exceeded, import_stopped
 from roomlore.services.privacy import verify
 from roomlore.surfaces.cli import language, privacy
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.cli.language import _patterns, _words, interface_language, into_chinese
+from roomlore.surfaces.cli.language import _words, interface_language
+from roomlore.surfaces.library_words import into_chinese, patterns, words
 
 HAN = re.compile("[\u4e00-\u9fff]")
 
@@ -50,10 +51,10 @@ def test_translations_keep_what_is_typed():
 
 
 def test_translations_of_errors_name_the_same_things():
-    for english, chinese in _words("errors").items():
+    for english, chinese in words("errors").items():
         assert set(re.findall(r"\{(\w+)\}", english)) == set(re.findall(r"\{(\w+)\}", chinese)), english
         assert HAN.search(chinese)
-    assert len(_patterns()) == len(_words("errors")) + len(_words("told"))
+    assert len(patterns()) == len(words("errors")) + len(words("told"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from console_rig import page
 from roomlore import Message
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source
-from roomlore.surfaces.console.frame import marked, tongue
+from roomlore.surfaces.console.frame import marked, told, tongue
 from roomlore.surfaces.console.health import failure, outcome
 from roomlore.surfaces.console.shell import reasons, span
 from roomlore.surfaces.http import app as served
@@ -155,6 +155,7 @@ def test_what_is_marked_stays_inert():
         ("a memory of 5 messages", "由 5 条消息得出一条记忆"),
         ("checkpoint 3: 210 tokens", "检查点 3：210 个词元"),
         ("sent 4 messages of 'tea'", "已发送 tea 的 4 条消息"),
+        ("The messages change nothing of what is remembered.", "这些消息没有改变任何记忆。"),
     ],
 )
 def test_what_came_of_a_job_is_said_in_chinese(progress, told):
@@ -241,3 +242,32 @@ async def test_what_a_memory_is_about_is_said_in_the_language_of_the_page(http, 
             assert label in english
         for label in ("#规则", "#计划", "#自己的", ">安全<"):
             assert label in chinese
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "english", "chinese"),
+    [
+        ("/room?id=none", 404, "There is no room &#39;none&#39;", "没有房间 &#39;none&#39;"),
+        ("/room?id=群里", 404, "There is no room &#39;群里&#39;", "没有房间 &#39;群里&#39;"),
+        ("/room?id=tea&limit=99999", 422, "it must be a whole number from 1 to", "必须是 1 到 10000 之间的整数"),
+        ("/person?id=nobody", 404, "Nobody with the id", "这里没有 id 为 &#39;nobody&#39; 的人"),
+        ("/memory?id=tea&at=x", 422, "give a day or a time", "请给出日期或时间"),
+        ("/memory/one?id=none", 404, "There is no memory", "没有记忆 &#39;none&#39;"),
+        ("/context?room=tea&message=m9", 404, "has no message", "里没有消息 &#39;m9&#39;"),
+        ("/jobs?status=odd", 422, "it is one of", "只能取"),
+    ],
+)
+async def test_why_a_page_cannot_be_shown_is_said_in_its_language(http, lore, path, status, english, chinese):
+    await lore.messages.add([Message(id="m1", room_id="tea", sender_id="ann", text="hello 你好")])
+    await lore.memories.add("group:tea", "they drink tea 喝茶")
+    for language, said in (("en", english), ("zh", chinese)):
+        shown = await page(http, f"/console{path}", status, language)
+        alert = re.search(r'role="alert">(.*?)</p>', shown, re.DOTALL)[1]
+        assert said in alert
+        assert 'lang="en"' not in alert
+
+
+def test_what_is_not_translated_is_marked_as_english():
+    assert told("The <flux> is empty.", tongue("zh")) == '<bdi lang="en">The &lt;flux&gt; is empty.</bdi>'
+    assert told("The <flux> is empty.", tongue("en")) == "<bdi>The &lt;flux&gt; is empty.</bdi>"
+    assert told("地址里缺少 id", tongue("zh")) == "<bdi>地址里缺少 id</bdi>"

@@ -1,8 +1,7 @@
 """The language of the command line: what it prints is in Chinese under a Chinese locale or MEMORY_LANGUAGE=zh.
 
-The English texts are the keys of the catalogues in `words`: `help` of options and commands; `said`, what commands
-print, with its fields; `told`, what the library says, such as the reason of a message, and `errors`, both as patterns.
-JSON is the same in every language.
+The English texts are the keys of the catalogues in `words`: `help` of options and commands, and `said`, what commands
+print, with its fields. What the library says is in those of `library_words`. JSON is the same in every language.
 """
 
 import json
@@ -14,6 +13,8 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from typer import rich_utils
+
+from roomlore.surfaces.library_words import into_chinese
 
 _PANELS = {
     "ARGUMENTS_PANEL_TITLE": "参数",
@@ -29,12 +30,8 @@ _PANELS = {
 }
 _VARIABLES = ("MEMORY_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _OWN_HELP = "显示帮助后退出。"
-_OF_ANY_TEXT = frozenset({"error", "why", "known", "place"})
-_LONGEST = 2_000
-"""Characters; a longer text is not translated: with several places, the patterns take longer than linear time."""
 _USAGE = ("Usage:", "[OPTIONS]", "COMMAND [ARGS]...")
 _COMMA = re.compile(r", (?!\d)")
-_PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
 def interface_language() -> Literal["en", "zh"]:
@@ -135,16 +132,6 @@ def translated(error: str) -> str:
     return into_chinese(error) if interface_language() == "zh" else error
 
 
-def into_chinese(error: str) -> str:
-    """Return the Chinese text of what the library says, or that as it is."""
-    if len(error) > _LONGEST:
-        return error
-    for pattern, text in _patterns():
-        if found := pattern.fullmatch(error):
-            return text.format_map({name: into_chinese(value) for name, value in found.groupdict().items()})
-    return error
-
-
 def all_commands(command: Any) -> Iterator[Any]:
     """Yield the command and those below it that are built. The program's own are translated when they are."""
     yield command
@@ -162,21 +149,3 @@ def _with_help(option: Any) -> Any:
 @cache
 def _words(name: str) -> Mapping[str, str]:
     return dict(json.loads((files(__package__) / "words" / f"{name}.zh.json").read_text(encoding="utf-8")))
-
-
-@cache
-def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the patterns of what the library says with their texts: first what is put around other errors, then those
-    with the most words of their own."""
-
-    def place(pair: tuple[str, str]) -> tuple[bool, int]:
-        return not pair[0].startswith("{error}"), -len(re.sub(r"\{\w+\}", "", pair[0]))
-
-    ordered = sorted({**_words("told"), **_words("errors")}.items(), key=place)
-    return tuple((re.compile(_PLACE.sub(_group, re.escape(said)), re.DOTALL), text) for said, text in ordered)
-
-
-def _group(place: re.Match[str]) -> str:
-    """Return the pattern of a place. A name or a number holds no semicolon, which begins another part of a sentence."""
-    name = place[1]
-    return f"(?P<{name}>{'.+' if name in _OF_ANY_TEXT else '[^;]+'})"

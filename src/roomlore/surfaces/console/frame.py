@@ -25,6 +25,7 @@ from roomlore.core.attachments import attachment
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.core.models import Link, Room
+from roomlore.surfaces.library_words import into_chinese
 from roomlore.wiring import Lore
 
 LANGUAGES = ("en", "zh")
@@ -141,6 +142,22 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+
+def in_tongue(said: str, tongue: Tongue) -> tuple[str, bool]:
+    """Return what the library says, in the visitor's language if it is translated, and True if it is in that one. What
+    the console itself says in Chinese stays."""
+    if tongue.language == "en" or not said[:1].isascii():
+        return said, True
+    text = into_chinese(said, room=tongue.words["suggest.room"])
+    return text, text != said
+
+
+def told(said: str, tongue: Tongue, longest: int = 600) -> Markup:
+    """Return what the library says as a part of a page, with its language if it is not the page's."""
+    text, understood = in_tongue(said, tongue)
+    shown = clipped(text, longest)
+    return Markup("<bdi>{}</bdi>").format(shown) if understood else Markup('<bdi lang="en">{}</bdi>').format(shown)
 
 
 class Visitor(Protocol):
@@ -346,6 +363,7 @@ class Page:
             "called": self._called,
             "scope_called": self._scope_called,
             "marked": marked,
+            "library": partial(told, tongue=spoken),
             "here_room": self.asked(
                 "here" if self.section == "side" else "id" if self.section in _OF_A_ROOM else "room"
             ),

@@ -29,7 +29,7 @@ from roomlore.core.health import (
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.surfaces.console.frame import ROOT, Page, Tongue
+from roomlore.surfaces.console.frame import ROOT, Page, Tongue, in_tongue
 from roomlore.surfaces.console.shell import name_scopes
 from roomlore.surfaces.doctor_words import part, told
 from roomlore.surfaces.long_work import LongWork
@@ -405,7 +405,7 @@ def outcome(progress: str, tongue: Tongue) -> tuple[str, bool]:
     for form, key in _OUTCOMES:
         if found := form.match(progress):
             return tongue.words[key].format(*found.groups()) + progress[found.end() :], True
-    return progress, False
+    return in_tongue(progress, tongue)
 
 
 _CLASS = re.compile(r"[A-Z][A-Za-z]+: (?=\S)")
@@ -428,7 +428,7 @@ def failure(error: str, tongue: Tongue) -> tuple[str, bool]:
     for form, key in _FAILURES:
         if found := form.match(told):
             return tongue.words[key].format(*found.groups()), True
-    return told, tongue.language == "en"
+    return in_tongue(told, tongue)
 
 
 def format_value(value: float | None, unit: Unit) -> str:

@@ -1,0 +1,52 @@
+"""What the library says in English, such as an error or the reason of a message, in the language of the surfaces.
+
+The English texts are the keys of the catalogues `told` and `errors` in `words`, as patterns with fields.
+"""
+
+import json
+import re
+from functools import cache
+from importlib.resources import files
+
+_LONGEST = 2_000
+"""Characters; a longer text is not translated: with several places, the patterns take longer than linear time."""
+_OF_ANY_TEXT = frozenset({"error", "why", "known", "place"})
+_PLACE = re.compile(r"\\\{(\w+)\\\}")
+_ROOM = "群"
+"""What the catalogues call a room."""
+
+
+def into_chinese(said: str, *, room: str = _ROOM) -> str:
+    """Return the Chinese text of what the library says, or that as it is. `room`: the word for a room."""
+    if len(said) > _LONGEST:
+        return said
+    for pattern, text in patterns():
+        if found := pattern.fullmatch(said):
+            fields = {name: into_chinese(value, room=room) for name, value in found.groupdict().items()}
+            return text.replace(_ROOM, room).format_map(fields)
+    return said
+
+
+@cache
+def words(name: str) -> dict[str, str]:
+    """Return a catalogue: the Chinese texts by the English ones."""
+    text = files("roomlore.surfaces").joinpath("words", f"{name}.zh.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+@cache
+def patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the patterns of what the library says with their texts: first what is put around other errors, then those
+    with the most words of their own."""
+
+    def place(pair: tuple[str, str]) -> tuple[bool, int]:
+        return not pair[0].startswith("{error}"), -len(re.sub(r"\{\w+\}", "", pair[0]))
+
+    ordered = sorted({**words("told"), **words("errors")}.items(), key=place)
+    return tuple((re.compile(_PLACE.sub(_group, re.escape(said)), re.DOTALL), text) for said, text in ordered)
+
+
+def _group(place: re.Match[str]) -> str:
+    """Return the pattern of a place. A name or a number holds no semicolon, which begins another part of a sentence."""
+    name = place[1]
+    return f"(?P<{name}>{'.+' if name in _OF_ANY_TEXT else '[^;]+'})"
