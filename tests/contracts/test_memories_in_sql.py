@@ -36,6 +36,7 @@ from roomlore.adapters.sql.memory_log import (
     _NO_SUPPORT,
     _OF_EVOLUTION,
     _OF_LINEAGES,
+    _OF_LINEAGES_BETWEEN,
     _OF_MEMORIES,
     _PAGE_AFTER,
     _TOUCHED,
@@ -67,6 +68,7 @@ WALKS = {
 ALONG_KEYS = (
     _BY_ID,
     _BY_NUMBER,
+    _OF_LINEAGES_BETWEEN,
     _NAMES,
     _LAST,
     _BETWEEN,

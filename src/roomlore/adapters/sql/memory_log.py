@@ -250,6 +250,14 @@ def _by_number() -> Any:
     return select(*CHANGE_COLUMNS).where(mine, among(_c.c.number, "numbers")).order_by(_c.c.number)
 
 
+def _of_lineages_between() -> Any:
+    """Select along the entries between the two numbers, if these are few: a lineage may have thousands of versions."""
+    its = (_m.c.tenant == _c.c.tenant) & (_m.c.memory_id == _c.c.memory_id) & among(_m.c.lineage_id, "lineage_ids")
+    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant")) & exists().where(its)
+    between = (_c.c.number > bindparam("after")) & (_c.c.number <= bindparam("until"))
+    return select(*CHANGE_COLUMNS).where(mine, between).order_by(_c.c.number)
+
+
 def _of_lineages() -> Any:
     """Select along the versions, of which there are few; not along the entries between the two numbers."""
     its = select(_m.c.memory_id).where(_m.c.tenant == bindparam("tenant"), among(_m.c.lineage_id, "lineage_ids"))
@@ -311,6 +319,8 @@ _LATEST_SINCE = Statement(lambda: _log(_recent, _reckoned < bindparam("before"),
 _TOUCHES = Statement(_touches)
 _BY_NUMBER = Statement(_by_number)
 _OF_LINEAGES = Statement(_of_lineages)
+_OF_LINEAGES_BETWEEN = Statement(_of_lineages_between)
+_FEW = 1000
 _OF_EVOLUTION = Statement(lambda: _in_any_scope(_c.c.evolution_id == bindparam("evolution_id")))
 _OF_MEMORIES = Statement(lambda: _in_any_scope(among(_c.c.memory_id, "memory_ids")))
 
@@ -398,7 +408,9 @@ class MemoryLog(Repository):
         if not lineage_ids:
             return []
         named = {"tenant": escape(tenant), "scope": escape(scope), "lineage_ids": names_text(lineage_ids)}
-        rows = await self._sql.fetch(_OF_LINEAGES, after=after, until=until, **named)
+        rows = await self._sql.fetch(
+            _OF_LINEAGES if until - after > _FEW else _OF_LINEAGES_BETWEEN, after=after, until=until, **named
+        )
         return [to_change(scope, row) for row in rows]
 
     async def latest_changes(

@@ -486,6 +486,7 @@ class MemoryPastContract:
             its = [one for one in made if one.memory.lineage_id == "a"]
             assert [one.number for one in its][-2:] == [5, 6]
             assert await read(tenant=TENANT, lineage_ids=["a", "zz"], after=0, until=9) == its
+            assert await read(tenant=TENANT, lineage_ids=["a", "zz"], after=0, until=99_999) == its
             assert await read(tenant=TENANT, lineage_ids=["a"], after=its[0].number, until=5) == its[1:-1]
             assert await read(tenant=TENANT, lineage_ids=[], after=0, until=9) == []
             assert await read(tenant="other", lineage_ids=["a"], after=0, until=9) == []
