@@ -2,8 +2,8 @@
 
 Each store has one room with a tenth of the messages, and many of one size. Most are copies of rooms that were really
 ingested (`bench.copied_store`). The stores take turns in one process, so the ratios hold where absolute times do not.
-Every call reads a room that the process has not read before, except those of the large room. The person who is
-forgotten said one thing. `--verify` also checks each store, which takes minutes for a million messages.
+A call is made twice in a room and the second one is timed, or in rooms that the process did not read before. The person
+who is forgotten said one thing. `--verify` also checks each store, which takes minutes for a million messages.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -42,14 +42,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(slots=True)
 class Subject:
-    """One store. `fresh`: its rooms that were not read yet. `newest`: the id of the last message of each. `said`: texts
-    like theirs. `seconds`: of each call."""
+    """One store. `lore`: opened anew for each kind of call, so that nothing of its rooms is in memory. `fresh`: its
+    rooms that this call did not read yet. `newest`: the id of the last message of each. `said`: texts like theirs.
+    `seconds`: of each call."""
 
     messages: int
-    lore: roomlore.Lore
-    fresh: list[str]
+    url: str
+    rooms: int
     newest: str
     said: list[str]
+    lore: roomlore.Lore = field(init=False)
+    fresh: list[str] = field(init=False)
     rng: random.Random = field(default_factory=lambda: random.Random(_SEED))
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -58,9 +61,14 @@ class Subject:
         """Messages of the large room."""
         return self.messages // 10
 
+    def begin(self, lore: roomlore.Lore) -> None:
+        self.lore = lore
+        self.fresh = [f"room-{number}" for number in range(1, self.rooms + 1)]
+        self.rng.shuffle(self.fresh)
+
 
 async def run(arguments: argparse.Namespace) -> None:
-    async with AsyncExitStack() as closing:
+    with ExitStack() as closing:
         folder = arguments.store or Path(closing.enter_context(TemporaryDirectory(prefix="roomlore-growth-")))
         folder.mkdir(parents=True, exist_ok=True)
         server = closing.enter_context(databases.database(arguments.database)) if arguments.database else None
@@ -68,84 +76,92 @@ async def run(arguments: argparse.Namespace) -> None:
         for messages in sorted(arguments.messages):
             url = database(folder, server, f"growth_{messages}")
             await copied_store.build(url, messages, big=messages // 10, room=arguments.room)
-            fresh = [f"room-{number}" for number in range(1, (messages - messages // 10) // arguments.room + 1)]
-            random.Random(_SEED).shuffle(fresh)
-            lore = await closing.enter_async_context(opened(url, plain=True))
-            subjects.append(Subject(messages, lore, fresh, str(arguments.room - 1), said))
-        before = resident()
+            rooms = (messages - messages // 10) // arguments.room
+            subjects.append(Subject(messages, url, rooms, str(arguments.room - 1), said))
         print(_head(subjects), flush=True)
-        for name, (call, most) in CALLS.items():
-            for turn in range(min(most, arguments.rounds)):
-                for one in subjects if turn % 2 else reversed(subjects):
-                    one.seconds[name].append(await call(one))
+        for name, kind in CALLS.items():
+            await _in_turn(subjects, name, kind, min(kind.most, arguments.rounds))
             print(_row(name, subjects), flush=True)
-        print(f"\nresident: {before / 1e6:,.0f} MB before the calls, {resident() / 1e6:,.0f} MB after them", flush=True)
+        print(f"\nresident: {resident() / 1e6:,.0f} MB", flush=True)
         for one in subjects if arguments.verify else ():
-            began = time.perf_counter()
-            report = await one.lore.privacy.verify()
-            took = time.perf_counter() - began
-            print(
-                f"{one.messages:,} messages verified in {took:,.0f} s: {'sound' if report.sound else report}",
-                flush=True,
-            )
+            await _verify(one)
 
 
-async def _context(one: Subject) -> float:
-    return await timed(one.lore.context.build(one.fresh.pop(), one.newest))
+async def _in_turn(subjects: Sequence[Subject], name: str, kind: "Kind", rounds: int) -> None:
+    async with AsyncExitStack() as closing:
+        for one in subjects:
+            one.begin(await closing.enter_async_context(opened(one.url, plain=True)))
+        for turn in range(rounds):
+            for one in subjects if turn % 2 else reversed(subjects):
+                room_id = _LARGE if kind.large else one.fresh.pop()
+                if kind.again:
+                    await kind.call(one, room_id)
+                one.seconds[name].append(await kind.call(one, room_id))
 
 
-async def _search(one: Subject) -> float:
-    return await timed(one.lore.messages.search(one.fresh.pop(), question(one.rng, one.said)))
+async def _verify(one: Subject) -> None:
+    began = time.perf_counter()
+    async with opened(one.url, plain=True) as lore:
+        report = await lore.privacy.verify()
+    found = "sound" if report.sound else f"not sound: {report}"
+    print(f"{one.messages:,} messages verified in {time.perf_counter() - began:,.0f} s: {found}", flush=True)
 
 
-async def _add(one: Subject) -> float:
-    return await timed(one.lore.messages.add(_message(one, one.fresh.pop(), "ann")))
+async def _context(one: Subject, room_id: str) -> float:
+    last = one.rng.randrange(one.large // 2, one.large) if room_id == _LARGE else one.newest
+    return await timed(one.lore.context.build(room_id, str(last)))
 
 
-async def _digest(one: Subject) -> float:
-    room_id = one.fresh.pop()
+async def _search(one: Subject, room_id: str) -> float:
+    return await timed(one.lore.messages.search(room_id, question(one.rng, one.said)))
+
+
+async def _add(one: Subject, room_id: str) -> float:
+    return await timed(one.lore.messages.add(_message(one, room_id, "ann")))
+
+
+async def _digest(one: Subject, room_id: str) -> float:
     last = (await one.lore.messages.get(room_id, one.newest)).message.at
     return await timed(one.lore.digest(room_id, since=last - _DIGEST, mode="offline"))
 
 
-async def _recall(one: Subject) -> float:
-    scope = f"group:{one.fresh.pop()}"
+async def _recall(one: Subject, room_id: str) -> float:
+    scope = f"group:{room_id}"
     await one.lore.memories.add(scope, "They roll the database back on the first Monday of the month")
     asked = [{"role": "user", "content": "When do they roll the database back? 数据库什么时候回滚？"}]
     return await timed(one.lore.recall.build([scope], asked))
 
 
-async def _context_of_the_large(one: Subject) -> float:
-    return await timed(one.lore.context.build(_LARGE, str(one.rng.randrange(one.large // 2, one.large))))
-
-
-async def _search_in_the_large(one: Subject) -> float:
-    return await timed(one.lore.messages.search(_LARGE, question(one.rng, one.said)))
-
-
-async def _add_to_the_large(one: Subject) -> float:
-    return await timed(one.lore.messages.add(_message(one, _LARGE, "ann")))
-
-
-async def _forget(one: Subject) -> float:
-    room_id = one.fresh.pop()
+async def _forget(one: Subject, room_id: str) -> float:
     person = f"visitor-of-{room_id}"
     await one.lore.messages.add(_message(one, room_id, person))
     return await timed(one.lore.privacy.forget(person))
 
 
-CALLS: dict[str, tuple[Callable[[Subject], Awaitable[float]], int]] = {
-    "context": (_context, 10**9),
-    "search of a room": (_search, 10**9),
-    "add a message": (_add, 10**9),
-    "digest of two hours": (_digest, 10**9),
-    "recall": (_recall, 10**9),
-    "context, in the large room": (_context_of_the_large, 10**9),
-    "search of the large room": (_search_in_the_large, 10),
-    "add a message, to the large room": (_add_to_the_large, 10**9),
-    "forget a person": (_forget, 3),
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A call that is timed. `again`: in a room in which it was made before. `most`: times at most in each store."""
+
+    call: Callable[[Subject, str], Awaitable[float]]
+    again: bool = False
+    large: bool = False
+    most: int = 10**9
+
+
+CALLS = {
+    "context": Kind(_context, again=True),
+    "context of a room not read before": Kind(_context),
+    "search of a room": Kind(_search, again=True),
+    "search of a room not read before": Kind(_search),
+    "add a message": Kind(_add, again=True),
+    "add a message to a room not read before": Kind(_add),
+    "digest of two hours": Kind(_digest),
+    "recall": Kind(_recall),
+    "context in the large room": Kind(_context, again=True, large=True),
+    "search of the large room": Kind(_search, again=True, large=True, most=10),
+    "add a message to the large room": Kind(_add, again=True, large=True),
+    "forget a person": Kind(_forget, most=3),
 }
-"""Each call, and how many times it is made at most in each store."""
 
 
 def _message(one: Subject, room_id: str, sender_id: str) -> Message:
