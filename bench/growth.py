@@ -160,7 +160,7 @@ CALLS = {
     "context in the large room": Kind(_context, again=True, large=True),
     "search of the large room": Kind(_search, again=True, large=True, most=10),
     "add a message to the large room": Kind(_add, again=True, large=True),
-    "forget a person": Kind(_forget, most=3),
+    "forget a person": Kind(_forget, most=1),
 }
 
 
