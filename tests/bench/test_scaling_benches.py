@@ -55,3 +55,12 @@ async def test_a_family_has_the_processes_that_a_process_started():
 
 def test_medians_are_of_each_figure_by_itself():
     assert medians([Turn(1, 9, 5, 0), Turn(2, 8, 6, 0), Turn(3, 7, 1, 0)]) == Turn(2, 8, 5, 0)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_the_past_of_a_scope_is_timed_in_logs_of_each_length(engine, request):
+    where = ["--database", request.getfixturevalue("postgres_url")] if engine == "postgresql" else []
+    printed = bench("as-of", "--entries", "60", "600", "--rounds", "1", *where)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["60", "600"]
+    assert all(float(cell) > 0 for row in rows for cell in row[1:])

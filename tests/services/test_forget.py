@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from bench.as_of import ACTIVE, APART, BEGAN, log_of
 
 import roomlore
 from forget_rig import CHINESE, ENGLISH, OTHER_ROOM, ROOM, Figure, everything, fill, in_postgres, replays
@@ -328,3 +329,15 @@ async def test_the_same_words_go_where_asked_for_in_shared_rooms_and_later(lore,
     assert report.left == ()
     assert shown.same_words == report.same_words == {"messages of others": 2, "memories": 1}
     assert {number for number, text in (await texts(lore)).items() if words in text} == {"0", "9"}
+
+
+async def test_numbers_of_a_log_are_not_taken_for_a_person_who_is_called_by_one(lore):
+    scope, middle = "group:log", BEGAN + 260 * APART
+    await log_of(lore, scope, 300)
+    known = await lore.memories.as_of(scope, middle)
+    await lore.messages.add(Message(id="m1", room_id="tea", sender_id="250", text="I row on Fridays"))
+    report = await lore.privacy.forget("250")
+    assert (report.left, report.complete) == ((), True)
+    assert (await lore.memories.as_of(scope, middle)) == known
+    assert len(known) == ACTIVE
+    assert (await lore.privacy.verify()).sound
