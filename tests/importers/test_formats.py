@@ -87,6 +87,14 @@ def test_an_overlong_record_is_bad_and_the_rest_goes_on(tmp_path, monkeypatch):
     assert [item.message.id for item in found if isinstance(item, Parsed)] == ["1", "2", "4", "5"]
 
 
+def test_reactions_of_telegram_with_emoji_of_their_own_are_counted_together(tmp_path):
+    export = json.loads((catalogue.SAMPLES / "telegram.json").read_text("utf-8"))
+    first = next(message for message in export["messages"] if message["type"] == "message")
+    first["reactions"] = [{"type": "custom_emoji", "count": count, "document_id": str(count)} for count in (2, 3)]
+    found = catalogue.messages(write(tmp_path, "telegram.json", json.dumps(export)))
+    assert {"custom_emoji": 5} in [message.metadata.get("reactions") for message in found]
+
+
 def test_local_times_follow_the_zone(tmp_path):
     irc = write(tmp_path, "2024-07-01.log", "[00:30] <a> hi\n")
     chat = write(tmp_path, "chat.txt", "2024/07/01 00:30 - Ann: hi\n")

@@ -86,6 +86,17 @@ async def test_other_content_under_a_known_id_is_named_and_left(lore, tmp_path):
     assert (await lore.messages.get("r", "1")).message.text == "text 1"
 
 
+async def test_a_recalled_message_hides_no_conflict_of_another_room(lore, tmp_path):
+    """Both messages have the id 1."""
+    cake = {"room_id": "cake"}
+    await lore.imports.run(write(tmp_path / "a.jsonl", [line(1), line(1, **cake)]))
+    newer = [line(1, text="", metadata={"deleted": True}), line(1, text="other words", **cake)]
+    for name in "bc":
+        assert (await lore.imports.run(write(tmp_path / f"{name}.jsonl", newer))).conflicts == ("1",)
+    assert await lore.messages.page("r") == []
+    assert [message.text for message in await lore.messages.page("cake")] == ["text 1"]
+
+
 async def test_an_import_broken_off_goes_on_where_it_was(lore, tmp_path, monkeypatch):
     path = write(tmp_path / "a.jsonl", [line(number) for number in range(3_500)])
     calls = []

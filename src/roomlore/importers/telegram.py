@@ -1,6 +1,7 @@
 """Telegram Desktop's `result.json`: one chat, or all chats of an account."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -185,7 +186,7 @@ def _metadata(said: dict[str, Any]) -> dict[str, Any]:
         said.get("sticker_emoji"), poll.get("question"), *answers, said.get("place_name"), said.get("address"),
         contact.get("first_name"), contact.get("last_name"), said.get("game_title"), said.get("game_description"),
     )  # fmt: skip
-    reactions = {_reaction(one): one.get("count") for one in objects(said.get("reactions"))}
+    reactions = _reactions(said)
     service = said.get("type") == "service"
     return kept(
         {"caption": joined(caption), "action": said.get("action"), "location": place}
@@ -195,9 +196,13 @@ def _metadata(said: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _reaction(told: dict[str, Any]) -> str:
-    """Return the emoji of a reaction, or its kind if it has none of Unicode, such as "paid"."""
-    return first_name(told.get("emoji"), told.get("type"))
+def _reactions(said: dict[str, Any]) -> dict[str, int]:
+    """Return the counts of reactions by their emoji, or by their kind if they have none of Unicode, such as "paid"."""
+    counts: Counter[str] = Counter()
+    for one in objects(said.get("reactions")):
+        count = one.get("count")
+        counts[first_name(one.get("emoji"), one.get("type"))] += count if isinstance(count, int) else 0
+    return dict(counts)
 
 
 def _attachments(said: dict[str, Any]) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from roomlore.core.audience import (
     stays_learned,
 )
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, QuotaExceeded
-from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
+from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check, content_hash
 from roomlore.core.models import AddReport, Correction, Entry, Message
 from roomlore.core.quotas import import_stopped
 from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
@@ -484,9 +484,13 @@ class ImportService:
         report = await sent.report if sent.report is not None else AddReport()
         for item in batch:
             recalled = _recalled(item) if isinstance(item, Parsed) else ""
-            if isinstance(item, Parsed) and recalled and (item.deletes or recalled in report.conflicts):
+            if not isinstance(item, Parsed) or not recalled:
+                continue
+            conflicts = not item.deletes and recalled in report.conflicts and await self._differs(item.message)
+            if item.deletes or conflicts:
                 await self._messages.delete(item.message.room_id, recalled)
-                report = report if item.deletes else _without_conflict(report, recalled)
+            if conflicts:
+                report = _without_conflict(report, recalled)
         tally.take(sent.messages, report)
         await self._correct(batch)
         for room_id in tally.listen(batch, {message.room_id for message in sent.messages}):
@@ -494,6 +498,15 @@ class ImportService:
         await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})
         if sent.reading.progress is not None:
             sent.reading.progress(sent.bytes_read, export.source.total_bytes, tally.read)
+
+    async def _differs(self, message: Message) -> bool:
+        """Return True if the room has this message with other content. Conflicts are told by their ids alone, which
+        messages of several rooms may share."""
+        async with self._storage.reading() as work:
+            stored = await work.messages.fingerprints(
+                tenant=self._tenant, room_id=message.room_id, message_ids=[message.id]
+            )
+        return stored.get(message.id, "") not in ("", content_hash(message))
 
     async def _correct(self, batch: Sequence[Item]) -> None:
         """Correct links as in the store that the messages come from. A message that is not here any more has none, and
