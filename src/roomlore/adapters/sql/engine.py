@@ -200,6 +200,18 @@ def _key_of_room() -> Any:
     return select(rooms.c.room_key).where(named).scalar_subquery()
 
 
+def in_scope(table: Any) -> ColumnElement[bool]:
+    """Return a condition: rows of the scope given by the parameters `tenant` and `scope`."""
+    return and_(table.c.scope_key == key_of_scope(), table.c.tenant == bindparam("tenant"))
+
+
+def key_of_scope() -> Any:
+    """Return the key of the scope given by the parameters `tenant` and `scope`, as a subquery."""
+    scopes = schema.scopes
+    named = and_(scopes.c.tenant == bindparam("tenant"), scopes.c.scope == bindparam("scope"))
+    return select(scopes.c.scope_key).where(named).scalar_subquery()
+
+
 def in_locked_room(table: Table) -> ColumnElement[bool]:
     """Return a condition: rows of the room given by the parameters `tenant` and `room_key`."""
     return and_(table.c.room_key == bindparam("room_key"), table.c.tenant == bindparam("tenant"))

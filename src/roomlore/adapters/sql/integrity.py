@@ -8,8 +8,8 @@ from sqlalchemy import Dialect, Text, and_, bindparam, cast, exists, func, liter
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as tables
-from roomlore.adapters.sql.engine import Connection, Locks, Repository, Row, Statement, among, in_room
-from roomlore.adapters.sql.rows import escape, names_text, unescape, unescape_or_none
+from roomlore.adapters.sql.engine import Connection, Locks, Repository, Row, Statement, among, in_room, key_of_scope
+from roomlore.adapters.sql.rows import DAMAGE, escape, names_text, unescape, unescape_or_none
 from roomlore.adapters.sql.shapes import (
     ARRIVAL_AT,
     CHANGE_COLUMNS,
@@ -37,8 +37,6 @@ from roomlore.ports.maintenance import (
 )
 
 _m, _f, _w = schema.messages, schema.features, schema.message_words
-DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
-"""The errors that reading a damaged row may raise."""
 _NAMED = 1000
 _CHARACTERS = 2_000_000
 """The texts of one page may have this many characters before its last message."""
@@ -174,9 +172,7 @@ def _words_kept(
 
 _s, _memories, _c, _src = tables.scopes, tables.memories, tables.changes, tables.sources
 _r, _marks = schema.rooms, tables.watermarks
-_key = (
-    select(_s.c.scope_key).where(_s.c.tenant == bindparam("tenant"), _s.c.scope == bindparam("scope")).scalar_subquery()
-)
+_key = key_of_scope()
 _CURSOR = ("after_room", "after_message", "after_number")
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, or_
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Repository, Row, Statement, among, begins_or_ends
+from roomlore.adapters.sql.engine import Repository, Row, Statement, among, begins_or_ends, key_of_scope
 from roomlore.adapters.sql.rows import (
     containing,
     escape,
@@ -264,16 +264,11 @@ def _numbered(*where: Any) -> Any:
     return select(*MEMORY.columns, _m.c.tenant, _m.c.memory_key).select_from(joined).where(schema.ACTIVE, *where)
 
 
-def _scope_key() -> Any:
-    named = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
-    return select(_s.c.scope_key).where(named).scalar_subquery()
-
-
 def _active() -> Any:
     """Return a condition for active memories. A scope has one tenant; a check of the tenant on each memory would keep
     the query off the index of scopes."""
     latest = (_m.c.updated_at.desc(), _m.c.memory_id.desc())
-    return _numbered(_m.c.scope_key == _scope_key(), _m.c.head).order_by(*latest).limit(bindparam("count"))
+    return _numbered(_m.c.scope_key == key_of_scope(), _m.c.head).order_by(*latest).limit(bindparam("count"))
 
 
 def _after() -> Any:
@@ -282,7 +277,7 @@ def _after() -> Any:
 
 def _by_number() -> Any:
     """Select by number. The arithmetic on the scope's key keeps the query on the index of numbers."""
-    mine = _m.c.scope_key + 0 == _scope_key()
+    mine = _m.c.scope_key + 0 == key_of_scope()
     return _numbered(among(_m.c.memory_key, "numbers"), mine).order_by(_m.c.memory_key)
 
 

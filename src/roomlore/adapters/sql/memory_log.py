@@ -10,7 +10,17 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as shared
-from roomlore.adapters.sql.engine import Connection, LockedScope, Locks, Repository, Row, Statement, among
+from roomlore.adapters.sql.engine import (
+    Connection,
+    LockedScope,
+    Locks,
+    Repository,
+    Row,
+    Statement,
+    among,
+    in_scope,
+    key_of_scope,
+)
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, SqlOutbox
 from roomlore.adapters.sql.rows import (
     escape,
@@ -199,7 +209,6 @@ _LEAVES_ACTIVE = {
 """True if the version of a change is active after it; other actions leave its status unchanged."""
 
 _named = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
-_key_of_scope = select(_s.c.scope_key).where(_named).scalar_subquery()
 
 
 def _scopes(*where: Any) -> Any:
@@ -233,29 +242,25 @@ def _add(table: Any, *left_out: str) -> Any:
 
 
 def _log(*where: Any, order: Any = _c.c.number) -> Any:
-    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
-    return select(*CHANGE_COLUMNS).where(mine, *where).order_by(order).limit(bindparam("count"))
+    return select(*CHANGE_COLUMNS).where(in_scope(_c), *where).order_by(order).limit(bindparam("count"))
 
 
 def _touches() -> Any:
     """Select touches. After a revert only the version itself has its status."""
     told = case((_c.c.action == literal(Action.REVERT.value), _c.c.memory))
-    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
     wanted = select(_c.c.number, _c.c.at, _c.c.memory_id, _c.c.closes, _c.c.action, told)
-    return wanted.where(mine, _c.c.number > bindparam("after")).order_by(_c.c.number).limit(bindparam("count"))
+    return wanted.where(in_scope(_c), _c.c.number > bindparam("after")).order_by(_c.c.number).limit(bindparam("count"))
 
 
 def _by_number() -> Any:
-    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
-    return select(*CHANGE_COLUMNS).where(mine, among(_c.c.number, "numbers")).order_by(_c.c.number)
+    return select(*CHANGE_COLUMNS).where(in_scope(_c), among(_c.c.number, "numbers")).order_by(_c.c.number)
 
 
 def _of_lineages_between() -> Any:
     """Select along the entries between the two numbers, if these are few: a lineage may have thousands of versions."""
     its = (_m.c.tenant == _c.c.tenant) & (_m.c.memory_id == _c.c.memory_id) & among(_m.c.lineage_id, "lineage_ids")
-    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant")) & exists().where(its)
     between = (_c.c.number > bindparam("after")) & (_c.c.number <= bindparam("until"))
-    return select(*CHANGE_COLUMNS).where(mine, between).order_by(_c.c.number)
+    return select(*CHANGE_COLUMNS).where(in_scope(_c), exists().where(its), between).order_by(_c.c.number)
 
 
 def _of_lineages() -> Any:
@@ -263,7 +268,7 @@ def _of_lineages() -> Any:
     its = select(_m.c.memory_id).where(_m.c.tenant == bindparam("tenant"), among(_m.c.lineage_id, "lineage_ids"))
     mine = (_c.c.tenant == bindparam("tenant")) & _c.c.memory_id.in_(its)
     between = (_reckoned > bindparam("after")) & (_reckoned <= bindparam("until"))
-    here = _c.c.scope_key + 0 == _key_of_scope
+    here = _c.c.scope_key + 0 == key_of_scope()
     return select(*CHANGE_COLUMNS).where(mine, here, between).order_by(_reckoned)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from roomlore.core.errors import InvalidInput
 
+DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
+"""The errors that reading a damaged row may raise."""
 _MARK = "\x1a"
 _UNHOLDABLE = re.compile("[\x00\x1a\ud800-\udfff]")
 _SPELLING = re.compile("\x1a(\x1a|0|u[0-9a-f]{4})")

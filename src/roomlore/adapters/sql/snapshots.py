@@ -5,35 +5,25 @@ A row holds the numbers of entries alone, a few bytes for each active memory; th
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import bindparam, func, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Repository, Row, Statement, among
-from roomlore.adapters.sql.rows import escape, from_micros, numbers_text, read_numbers, to_micros, unescape
+from roomlore.adapters.sql.engine import Repository, Row, Statement, among, in_scope
+from roomlore.adapters.sql.rows import DAMAGE, escape, from_micros, numbers_text, read_numbers, to_micros, unescape
 from roomlore.core.memory.log import Snapshot
 from roomlore.ports.maintenance import ReadSnapshot
 
 _n, _s, _c = schema.snapshots, schema.scopes, schema.changes
-DAMAGE = (ValueError, TypeError, KeyError, OverflowError)
 
 LAST = func.coalesce(
     select(func.max(_n.c.number)).where(_n.c.scope_key == _s.c.scope_key, _n.c.tenant == _s.c.tenant).scalar_subquery(),
     literal_column("0"),
 )
 """The entry of a scope's last snapshot, in a select of scopes."""
-_key_of_scope = (
-    select(_s.c.scope_key).where(_s.c.tenant == bindparam("tenant"), _s.c.scope == bindparam("scope")).scalar_subquery()
-)
-_mine = (_n.c.scope_key == _key_of_scope) & (_n.c.tenant == bindparam("tenant"))
+_mine = in_scope(_n)
 _COLUMNS = (_n.c.number, _n.c.at, _n.c.reached_from, _n.c.in_force)
-
-
-def _names() -> Any:
-    here = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
-    return select(_c.c.memory_id, _c.c.number).where(here, among(_c.c.number, "numbers"))
 
 
 _LAST = Statement(lambda: select(*_COLUMNS).where(_mine).order_by(_n.c.number.desc()).limit(literal_column("1")))
@@ -53,7 +43,7 @@ _BETWEEN = Statement(
         .limit(bindparam("count"))
     )
 )
-_NAMES = Statement(_names)
+_NAMES = Statement(lambda: select(_c.c.memory_id, _c.c.number).where(in_scope(_c), among(_c.c.number, "numbers")))
 _KEEP = Statement(
     lambda: (
         insert(_n).values({column.name: bindparam(column.name) for column in _n.c}).on_conflict_do_nothing().inline()
