@@ -1,13 +1,11 @@
-"""What the tests of pages in a real browser share: a server, Chromium, and the faults that axe finds in each look."""
+"""What the tests of pages in a real browser share: Chromium and the faults that axe finds in each look."""
 
-import asyncio
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import uvicorn
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, async_playwright
 
@@ -17,21 +15,6 @@ PATIENCE_MS = 120_000
 WIDE, CONTRAST = 1200, "color-contrast"
 LOOKS = [("light", "en-GB", WIDE), ("dark", "zh-CN", WIDE), ("light", "zh-CN", 320), ("dark", "en-GB", 320)]
 WIDER = "document.documentElement.scrollWidth - innerWidth"
-
-
-@asynccontextmanager
-async def listening(app: Any) -> AsyncIterator[str]:
-    """Serve an ASGI app at a free port and give its URL."""
-    config = uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="off")
-    server = uvicorn.Server(config)
-    door = config.bind_socket()
-    running = asyncio.create_task(server.serve([door]))
-    try:
-        yield f"http://127.0.0.1:{door.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await running
-        door.close()
 
 
 @asynccontextmanager

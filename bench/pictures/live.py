@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
+import uvicorn
 
 from bench.pictures import nights
 from bench.pictures.console_store import fill
@@ -54,6 +55,21 @@ async def served(url: str, folder: str) -> AsyncIterator[str]:
     finally:
         server.terminate()
         await server.wait()
+
+
+@asynccontextmanager
+async def listening(app: Any) -> AsyncIterator[str]:
+    """Serve an ASGI app in this process at a free port and yield its URL."""
+    config = uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="off")
+    server = uvicorn.Server(config)
+    door = config.bind_socket()
+    running = asyncio.create_task(server.serve([door]))
+    try:
+        yield f"http://127.0.0.1:{door.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await running
+        door.close()
 
 
 async def _make(url: str) -> None:

@@ -4,7 +4,6 @@ Needs playwright, Chromium, fonts with Chinese and emoji, and pngquant where the
 """
 
 import argparse
-import asyncio
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
@@ -14,13 +13,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from bench.pictures import nights
 from bench.pictures.console_store import RECENT, SESSION, SUMMARY, WINDOW, fill
 from bench.pictures.drawing import FOLDER
 from bench.pictures.held import held
-from bench.pictures.live import live
+from bench.pictures.live import listening, live
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM
 from roomlore.surfaces.http import create_app
 from roomlore.testing.model_server import ModelServer
@@ -97,15 +94,8 @@ async def serving() -> AsyncIterator[str]:
         )
         async with held(settings) as (lore, clock):
             await fill(lore, clock)
-            server = uvicorn.Server(uvicorn.Config(create_app(lore), port=0, log_config=None, lifespan="off"))
-            door = server.config.bind_socket()
-            running = asyncio.create_task(server.serve([door]))
-            try:
-                yield f"http://127.0.0.1:{door.getsockname()[1]}"
-            finally:
-                server.should_exit = True
-                await running
-                door.close()
+            async with listening(create_app(lore)) as address:
+                yield address
 
 
 @asynccontextmanager

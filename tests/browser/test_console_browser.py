@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from bench.pictures.live import listening
 
 import roomlore
-from browser_rig import WIDER, browsing, faults, faults_in_every_look, listening, looking, needs_chromium
+from browser_rig import WIDER, browsing, faults, faults_in_every_look, looking, needs_chromium
 from roomlore import Lore, Message, NewMemory, Settings
 from roomlore.core.memory.memory import Source
 from roomlore.surfaces.http import create_app

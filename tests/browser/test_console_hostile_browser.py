@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlencode
 
+from bench.pictures.live import listening
+
 import roomlore
-from browser_rig import browsing, listening, looking, needs_chromium
+from browser_rig import browsing, looking, needs_chromium
 from hostile_room import NAMES, ROOM, TEXTS, hostile
 from roomlore import Lore, Settings
 from roomlore.core.memory.memory import Source

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from bench.pictures.live import listening
 
 import roomlore
-from browser_rig import browsing, faults_in_every_look, listening, looking, needs_chromium
+from browser_rig import browsing, faults_in_every_look, looking, needs_chromium
 from roomlore import Lore, Settings
 from roomlore.surfaces.http import create_app
 
