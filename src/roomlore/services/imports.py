@@ -461,7 +461,10 @@ class ImportService:
             messages = [message for item in batch if (message := self._message(item, reading.tally)) is not None]
             sent = _Sent(reading, batch, messages, line.add(messages), reading.export.source.bytes_read)
             await line.put(partial(self._store_rest, sent), sent.report)
-            if any(isinstance(item, Parsed) and (item.corrected is not None or _recalled(item)) for item in batch):
+            if any(
+                isinstance(item, Parsed) and (item.corrected is not None or item.deletes or _is_recalled(item))
+                for item in batch
+            ):
                 await line.finish()  # What follows is linked with messages as they are now.
 
     async def _taken(self, batch: Sequence[Item]) -> set[tuple[str, str]]:
@@ -483,14 +486,11 @@ class ImportService:
         batch, tally, export = sent.items, sent.reading.tally, sent.reading.export
         report = await sent.report if sent.report is not None else AddReport()
         for item in batch:
-            recalled = _recalled(item) if isinstance(item, Parsed) else ""
-            if not isinstance(item, Parsed) or not recalled:
-                continue
-            conflicts = not item.deletes and recalled in report.conflicts and await self._differs(item.message)
-            if item.deletes or conflicts:
-                await self._messages.delete(item.message.room_id, recalled)
-            if conflicts:
-                report = _without_conflict(report, recalled)
+            if isinstance(item, Parsed) and item.deletes:
+                await self._messages.delete(item.message.room_id, item.deletes)
+            elif isinstance(item, Parsed) and _is_recalled(item) and await self._conflicts(item.message, report):
+                await self._messages.delete(item.message.room_id, item.message.id)
+                report = _without_conflict(report, item.message.id)
         tally.take(sent.messages, report)
         await self._correct(batch)
         for room_id in tally.listen(batch, {message.room_id for message in sent.messages}):
@@ -499,9 +499,11 @@ class ImportService:
         if sent.reading.progress is not None:
             sent.reading.progress(sent.bytes_read, export.source.total_bytes, tally.read)
 
-    async def _differs(self, message: Message) -> bool:
+    async def _conflicts(self, message: Message, report: AddReport) -> bool:
         """Return True if the room has this message with other content. Conflicts are told by their ids alone, which
         messages of several rooms may share."""
+        if message.id not in report.conflicts:
+            return False
         async with self._storage.reading() as work:
             stored = await work.messages.fingerprints(
                 tenant=self._tenant, room_id=message.room_id, message_ids=[message.id]
@@ -602,9 +604,14 @@ def _next_batch(items: Iterator[Item], most: int) -> list[Item]:
     return batch
 
 
-def _recalled(item: Parsed) -> str:
-    """Return the id of the message that the item says was recalled: an earlier one or itself. '' for none."""
-    return item.deletes or (item.message.id if item.message.metadata.get("deleted") is True else "")
+def _changes_others(item: Parsed) -> bool:
+    """Return True if the item changes messages or links beside adding its own message."""
+    return item.corrected is not None or bool(item.deletes) or _is_recalled(item)
+
+
+def _is_recalled(item: Parsed) -> bool:
+    """Return True if the item says that its own message was recalled."""
+    return item.message.metadata.get("deleted") is True
 
 
 def _without_conflict(report: AddReport, message_id: str) -> AddReport:

@@ -1,4 +1,4 @@
-"""Who may call: API keys, shown once and stored as a hash, and access tokens of an authorization server."""
+"""Authenticate callers: API keys, shown once and stored as a hash, and access tokens of an authorization server."""
 
 import hashlib
 import secrets

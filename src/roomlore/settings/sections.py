@@ -472,7 +472,7 @@ _LIMIT_FORM = f"a whole number from 0 to {MOST}, or none"
 
 
 class QuotaSettings(Section):
-    """What a tenant may use. `roomlore tenants limit` gives one tenant other limits."""
+    """Limits of a tenant. `roomlore tenants limit` gives one tenant other limits."""
 
     section: ClassVar[str] = "quotas"
     quota_messages_a_day: Whole | None = setting(
@@ -507,7 +507,7 @@ class QuotaSettings(Section):
 
 
 class RetentionSettings(Section):
-    """How long messages and records are kept."""
+    """Days after which messages and records are archived or deleted."""
 
     section: ClassVar[str] = "retention"
     retain_messages_days: Whole | None = setting(

@@ -1,11 +1,10 @@
 """The findings of `roomlore doctor` in the languages of the surfaces."""
 
-import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 
 from roomlore.core.health import PARTS, SAYINGS, Saying
+from roomlore.surfaces import library_words
 
 
 @cache
@@ -13,9 +12,7 @@ def words(language: str) -> Mapping[str, str]:
     """Return the texts of findings by their keys, and those of parts under `part.`."""
     if language == "en":
         return {**SAYINGS, **{f"part.{part}": part for part in PARTS}}
-    text = files("roomlore.surfaces").joinpath("words", f"doctor.{language}.json").read_text(encoding="utf-8")
-    found: Mapping[str, str] = json.loads(text)
-    return found
+    return library_words.words("doctor")
 
 
 def told(said: Saying | None, *, language: str) -> str:

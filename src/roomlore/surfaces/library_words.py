@@ -1,6 +1,7 @@
-"""What the library says in English, such as an error or the reason of a message, in the language of the surfaces.
+"""Translate what the library says in English, such as an error or the reason of a message.
 
-The English texts are the keys of the catalogues `told` and `errors` in `words`, as patterns with fields.
+The English texts are the keys of the catalogues `told` and `errors` in `words`, as patterns with fields. The command
+line imports this module at its start, so it imports nothing heavy.
 """
 
 import json
@@ -28,10 +29,9 @@ def into_chinese(said: str, *, room: str = _ROOM) -> str:
 
 
 @cache
-def words(name: str) -> dict[str, str]:
-    """Return a catalogue: the Chinese texts by the English ones."""
-    text = files("roomlore.surfaces").joinpath("words", f"{name}.zh.json").read_text(encoding="utf-8")
-    return dict(json.loads(text))
+def words(name: str, package: str = "roomlore.surfaces") -> dict[str, str]:
+    """Return a catalogue of a package: the Chinese texts by the English ones, or by their keys."""
+    return dict(json.loads((files(package) / "words" / f"{name}.zh.json").read_text(encoding="utf-8")))
 
 
 @cache

@@ -4,17 +4,15 @@ The English texts are the keys of the catalogues in `words`: `help` of options a
 print, with its fields. What the library says is in those of `library_words`. JSON is the same in every language.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 from typer import rich_utils
 
-from roomlore.surfaces.library_words import into_chinese
+from roomlore.surfaces.library_words import into_chinese, words
 
 _PANELS = {
     "ARGUMENTS_PANEL_TITLE": "参数",
@@ -146,6 +144,5 @@ def _with_help(option: Any) -> Any:
     return option
 
 
-@cache
 def _words(name: str) -> Mapping[str, str]:
-    return dict(json.loads((files(__package__) / "words" / f"{name}.zh.json").read_text(encoding="utf-8")))
+    return words(name, "roomlore.surfaces.cli")

@@ -79,7 +79,7 @@ class ListedRoom:
 
     @property
     def heights(self) -> list[int]:
-        """How high the bar of each day is, from 0 to `len(_STEPS)`."""
+        """Return the height of the bar of each day, from 0 to `len(_STEPS)`."""
         return [sum(count >= step for step in _STEPS) for count in self.days]
 
 
