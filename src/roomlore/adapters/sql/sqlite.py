@@ -77,7 +77,8 @@ class Driver:
     def __init__(self, raw: sqlite3.Connection) -> None:
         self.raw = raw
         self._allowed = inf
-        self._begun = self._begun_working = 0.0
+        self._begun = 0.0
+        self._begun_working: float | None = None
         self.was_late = False
         self._watch()
 
@@ -85,7 +86,7 @@ class Driver:
         """Do the work in this thread. After so many seconds its statement fails, and `was_late` is True."""
         self.was_late = False
         self._allowed = seconds
-        self._begun, self._begun_working = perf_counter(), thread_time()
+        self._begun, self._begun_working = perf_counter(), None
         return work(self.raw)
 
     def unwatched(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -101,6 +102,8 @@ class Driver:
         self.raw.set_progress_handler(self._is_late, _STEPS)
 
     def _is_late(self) -> bool:
+        if self._begun_working is None:  # not read before, since it costs as much as a short statement
+            self._begun_working = thread_time()
         passed = perf_counter() - self._begun
         if passed > self._allowed:
             self.was_late = passed > _WAITED * self._allowed or thread_time() - self._begun_working > self._allowed
