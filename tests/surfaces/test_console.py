@@ -144,7 +144,7 @@ def test_long_texts_are_cut():
 
 
 def test_threads_that_overlap_run_in_lanes_of_their_own():
-    rows = lanes([(1, 1), (2, 2), (3, 1), (4, 2), (5, 5)])
+    rows = lanes([(1, 1), (2, 1), (1, 1), (2, 1), (5, 1)])
     assert [[cell.part for cell in row.cells] for row in rows] == [
         ["first", "none"],
         ["pass", "first"],
@@ -155,18 +155,31 @@ def test_threads_that_overlap_run_in_lanes_of_their_own():
     assert [row.look.number for row in rows] == [1, 2, 1, 2, 5]
 
 
+def test_a_line_has_one_thickness_from_a_message_to_the_next_of_its_thread():
+    rows = lanes([(1, 4), (2, 1), (1, 3), (2, 2), (5, 4), (2, 4)])
+    lines = [[(cell.above, cell.below) for cell in row.cells] for row in rows]
+    assert lines == [
+        [(0, 3), (0, 0)],
+        [(0, 3), (0, 2)],
+        [(3, 0), (0, 2)],
+        [(0, 0), (2, 4)],
+        [(0, 0), (0, 4)],
+        [(0, 0), (4, 0)],
+    ]
+
+
 def test_a_hundred_and_four_threads_in_a_row_all_look_different():
-    looks = {(row.look.colour, row.look.shape) for row in lanes([(n, n) for n in range(1, 105)])}
+    looks = {(row.look.colour, row.look.shape) for row in lanes([(n, 1) for n in range(1, 105)])}
     assert len(looks) == 104
 
 
 def test_a_thread_looks_the_same_on_every_page():
-    (alone,), among = lanes([(9, 7)]), lanes([(n, n) for n in range(3, 9)])
+    (alone,), among = lanes([(7, 1)]), lanes([(n, 1) for n in range(3, 9)])
     assert alone.look in [row.look for row in among]
 
 
 def test_more_threads_than_lanes_leave_some_without():
-    crowd = [(n, n % 9) for n in range(36)]
+    crowd = [(n % 9, 1) for n in range(36)]
     rows = lanes(crowd)
     assert {len(row.cells) for row in rows} == {LANES}
     assert any(all(cell.part in ("pass", "none") for cell in row.cells) for row in rows)

@@ -206,7 +206,8 @@ async def test_a_page_grows_no_further_than_a_browser_can_bear(http, lore, monke
 @given(st.lists(st.integers(0, 12), max_size=60))
 @example([1, 2, 3, 4, 5, 6, 7, 1, 2, 1, 3, 4, 5, 6, 7])
 def test_lanes_are_those_of_looking_at_every_thread_for_every_message(threads):
-    rows = lanes([(place, thread) for place, thread in enumerate(threads)])
+    thick = [1 + place % 4 for place in range(len(threads))]
+    rows = lanes(list(zip(threads, thick, strict=True)))
     spans = {one: (threads.index(one), len(threads) - 1 - threads[::-1].index(one)) for one in threads}
     laned: set[int] = set()
     for one, (first, _) in spans.items():
@@ -217,6 +218,11 @@ def test_lanes_are_those_of_looking_at_every_thread_for_every_message(threads):
         begun = {one for one, (first, last) in spans.items() if first <= place <= last}
         assert told == begun & laned
         assert all((cell == Cell("none")) == (cell.look is None) for cell in row.cells)
+        for cell in row.cells:
+            if cell.look:
+                coming = [n for n in range(place + 1, len(threads)) if threads[n] == cell.look.number]
+                assert cell.below == (thick[coming[0]] if coming else 0)
+                assert cell.above == (thick[place] if cell.part in ("middle", "last") else 0)
     in_lane = [
         {n for n, cell in enumerate(row.cells) if cell.look and cell.look.number == one}
         for one in spans

@@ -151,8 +151,9 @@ async def test_the_likelier_a_link_the_thicker_its_line(http, make_message):
     batch = [make_message(1), make_message(2, reply_to="m1"), make_message(3, reply_to="m2")]
     await http.post("/messages", json={"messages": batch})
     text = await page(http, "/console/room?id=tea")
-    assert 'class="lane last c1 w4"' in text
-    assert 'class="lane middle c1 w4"' in text
+    assert 'class="lane last c1 a4"' in text
+    assert 'class="lane middle c1 a4 b4"' in text
+    assert 'class="lane first c1 b4"' in text
     assert text.count('data-width="4"') == 2
 
 

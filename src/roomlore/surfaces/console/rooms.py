@@ -13,7 +13,7 @@ from starlette.responses import Response
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
-from roomlore.surfaces.console.frame import LONGEST, Page
+from roomlore.surfaces.console.frame import LONGEST, Page, width_of
 from roomlore.surfaces.console.live import Live, told
 from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
 from roomlore.wiring import Lore
@@ -294,7 +294,7 @@ async def _earlier(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[St
 def shown_messages(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: ZoneInfo) -> list[ShownMessage]:
     """Return messages as they are shown. `beyond`: messages that they answer and that are not among them."""
     here = {entry.message.arrival: entry.message for entry in entries}
-    rows = lanes([(entry.message.arrival, entry.link.thread) for entry in entries])
+    rows = lanes([(entry.link.thread, width_of(entry.link)) for entry in entries])
     found: list[ShownMessage] = []
     opened: set[int] = set()
     before: StoredMessage | None = None

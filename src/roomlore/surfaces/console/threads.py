@@ -27,8 +27,13 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
+    """A lane beside one message. `above` and `below`: the thickness of its line over and under the thread's mark; 0 for
+    none. A line has one thickness from a message to the next one of its thread, in every row between."""
+
     part: Part
     look: Look | None = None
+    above: int = 0
+    below: int = 0
 
 
 _NONE = Cell("none")
@@ -43,31 +48,48 @@ class Row:
 
 
 def lanes(messages: Sequence[tuple[int, int]]) -> list[Row]:
-    """Return a row for each message, given as (arrival, arrival of its thread's first message). Two threads share a
-    lane only one after the other; if all lanes are taken a thread has none."""
+    """Return a row for each message, given as (arrival of its thread's first message, thickness of the line that leads
+    to it). Two threads share a lane only one after the other; if all lanes are taken a thread has none."""
     spans = _spans(messages)
+    below = _below(messages)
     looks = {thread: look_of(thread) for thread in spans}
     lane_of = _assigned(spans)
     going: list[int | None] = [None] * max((lane + 1 for lane in lane_of.values()), default=0)
+    under: dict[int, int] = {}
     rows = []
-    for place, (_, thread) in enumerate(messages):
+    for place, (thread, thickness) in enumerate(messages):
+        under[thread] = below[place]
         if thread in lane_of:
             going[lane_of[thread]] = thread
-        rows.append(Row(looks[thread], tuple(_cell(other, thread, place, spans, looks) for other in going)))
+        above = thickness if place > spans[thread][0] else 0
+        cells = (
+            _NONE
+            if other is None
+            else Cell(
+                _part(spans[other], place, mine=other == thread), looks[other], above * (other == thread), under[other]
+            )
+            for other in going
+        )
+        rows.append(Row(looks[thread], tuple(cells)))
         going = [other if other is not None and spans[other][1] > place else None for other in going]
     return rows
 
 
-def _cell(
-    other: int | None, thread: int, place: int, spans: dict[int, tuple[int, int]], looks: dict[int, Look]
-) -> Cell:
-    return _NONE if other is None else Cell(_part(spans[other], place, mine=other == thread), looks[other])
+def _below(messages: Sequence[tuple[int, int]]) -> list[int]:
+    """Return for each message the thickness of the line from it to the next one of its thread; 0 if there is none."""
+    found = [0] * len(messages)
+    after: dict[int, int] = {}
+    for place in range(len(messages) - 1, -1, -1):
+        thread, thickness = messages[place]
+        found[place] = after.get(thread, 0)
+        after[thread] = thickness
+    return found
 
 
 def _spans(messages: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
     """Return the first and last row of each thread, in order of appearance."""
     spans: dict[int, tuple[int, int]] = {}
-    for place, (_, thread) in enumerate(messages):
+    for place, (thread, _) in enumerate(messages):
         spans[thread] = (spans.get(thread, (place, place))[0], place)
     return spans
 

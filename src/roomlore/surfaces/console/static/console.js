@@ -59,17 +59,25 @@
       laneOf.set(thread, lane);
       freeFrom[lane] = last + 1;
     }
+    // A line has one thickness from a message to the next one of its thread.
+    const thick = rows.map((row) => Number(row.dataset.width)), below = new Array(rows.length).fill(0), after = new Map();
+    for (let place = rows.length - 1; place >= 0; place--) {
+      below[place] = after.get(threads[place]) ?? 0;
+      after.set(threads[place], thick[place]);
+    }
     const width = Math.max(0, ...[...laneOf.values()].map((lane) => lane + 1));
-    const going = new Array(width).fill(null);
+    const going = new Array(width).fill(null), under = new Map();
     rows.forEach((row, place) => {
       const own = threads[place];
+      under.set(own, below[place]);
       if (laneOf.has(own)) going[laneOf.get(own)] = own;
       const cells = going.map((thread) => {
         if (thread === null) return ["lane none", ""];
         const [first, last] = spans.get(thread);
         const part = thread !== own ? "pass" : first === last ? "only" : place === first ? "first" : place === last ? "last" : "middle";
-        const thick = part === "middle" || part === "last" ? ` w${row.dataset.width}` : "";
-        return [`lane ${part} c${thread % COLOURS}${thick}`, part === "pass" ? "" : SHAPES[thread % SHAPES.length]];
+        const over = part === "middle" || part === "last" ? ` a${thick[place]}` : "";
+        const beneath = under.get(thread) ? ` b${under.get(thread)}` : "";
+        return [`lane ${part} c${thread % COLOURS}${over}${beneath}`, part === "pass" ? "" : SHAPES[thread % SHAPES.length]];
       });
       const lanes = row.firstElementChild, drawn = cells.join();
       const before = drawnOf.get(row) ?? [...lanes.children].map((cell) => [cell.className, cell.textContent]).join();
