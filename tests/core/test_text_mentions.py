@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.mentions import Mentions, find_mentions, with_names
+from roomlore.core.mentions import Mentions, find_mentions, ids_named, with_names
 
 NAMES = {
     "anna": "U1",
@@ -128,6 +128,8 @@ def test_plain_ascii_is_read_as_it_is_beside_other_text(text):
 )
 def test_people_mentioned_by_their_ids_are_shown_by_their_names(text, shown):
     assert with_names(text, {"123": "小明", "77": "Bob", "5": ""}, ["123"]) == shown
+    ids = ids_named(text, ["123"])
+    assert with_names(text, {one: {"123": "小明", "77": "Bob"}.get(one, "") for one in ids}, ["123"]) == shown
 
 
 @given(st.lists(st.sampled_from([*"@<>!|.-", "123", "<@", "<at id=", "</at>", "小明", " "]), max_size=40).map("".join))

@@ -222,6 +222,7 @@ READERS: dict[str, Reader] = {
     "core.memory.scoring:held": lambda text: scoring.held([text]),
     "core.memory.log:words_diff": lambda text: log.words_diff(text, f"{text[1:]}!"),
     "core.mentions:with_names": lambda text: mentions.with_names(text, {"a": "Anna", "1": "Ben"}, ("a", "1")),
+    "core.mentions:ids_named": lambda text: mentions.ids_named(text, ("a", "1")),
     "core.mentions:find_mentions": lambda text: mentions.find_mentions(text, _PEOPLE.names),
     "core.mentions:naming_of": lambda text: mentions.naming_of([text]),
     "core.json_values:storable": json_values.storable,

@@ -20,8 +20,29 @@ def listed(shown: str) -> dict[str, str]:
 
 def bars(row: str) -> list[int]:
     """Return the heights of a row's bars, in steps."""
-    found = re.findall(r'<rect class="(some|none)"[^>]* height="(\d+)"', row)
-    return [int(height) // 4 if kind == "some" else 0 for kind, height in found]
+    drawn = {kind: re.search(rf'<path class="{kind}" d="([^"]*)"', row)[1] for kind in ("some", "none")}
+    high = {int(x): int(up) // 4 for x, up in re.findall(r"M(\d+) 16v-(\d+)h4", drawn["some"])}
+    low = dict.fromkeys(map(int, re.findall(r"M(\d+) 16v-1h4", drawn["none"])), 0)
+    assert not high.keys() & low.keys()
+    return [height for _, height in sorted((high | low).items())]
+
+
+SLACK = [
+    Message(id="m1", room_id="slack", sender_id="U0A1", sender_name="Ann Lee", text="the umbrella 雨伞 again"),
+    Message(id="m2", room_id="slack", sender_id="U0B2", sender_name="陈静", text="<@U0A1> my umbrella? <@U0ZZ>"),
+    Message(id="m1", room_id="other", sender_id="U0C3", sender_name="Cy", text="<@U0A1> umbrella? 雨伞呢 a@U0C3.com"),
+]
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/search?q=umbrella", "/person?id=U0B2", "/context?room=slack&message=m2", "/room?id=slack"]
+)
+async def test_people_who_are_mentioned_are_shown_by_name_on_every_page(http, lore, path):
+    await lore.messages.add(SLACK)
+    shown = re.sub(r"</?mark>", "", (await page(http, f"/console{path}")).partition("<main")[2])
+    assert "@Ann Lee my umbrella? &lt;@U0ZZ&gt;" in shown
+    if path in ("", "/search?q=umbrella"):
+        assert "&lt;@U0A1&gt; umbrella? 雨伞呢 a@U0C3.com" in shown, "she never spoke in that room"
 
 
 @both

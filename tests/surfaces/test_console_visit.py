@@ -87,6 +87,8 @@ def test_reasons_begin_with_the_strongest():
     assert reasons({"words": 0.3, "time": 0.6}, may.end, [may]) == ["words"], "near the time is not at the time"
     assert reasons({"words": 0.8, "neighbours": 0.1}, at, []) == ["words", "neighbours"]
     assert reasons({}, at, []) == []
+    assert reasons({"words": 0.3, "kind": 0.9}, at, []) == ["words", "kind"]
+    assert reasons({"words": 0.3, "kind": 1.0}, at, []) == ["words"]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_what_is_marked_stays_inert():
         ),
         ("12 messages read, nothing to keep", "读取 12 条消息，没有需要记住的内容"),
         ("a memory of 5 messages", "由 5 条消息得出一条记忆"),
-        ("checkpoint 3: 210 tokens", "检查点 3：210 个词元"),
+        ("checkpoint 3: 210 tokens", "检查点 3：210 个 token"),
         ("sent 4 messages of 'tea'", "已发送 tea 的 4 条消息"),
         ("The messages change nothing of what is remembered.", "这些消息没有改变任何记忆。"),
     ],

@@ -130,6 +130,18 @@ def with_names(text: str, names: Mapping[str, str], mentioned: Collection[str]) 
     return _BY_ID.sub(named, text) if "@" in text or "<at " in text else text
 
 
+def ids_named(text: str, mentioned: Collection[str]) -> set[str]:
+    """Return the ids in whose place `with_names` puts names, if it is given these."""
+    found: set[str] = set()
+    for one in _BY_ID.finditer(text) if "@" in text or "<at " in text else ():
+        plain = one["plain"]
+        if plain is None:
+            found |= {one["id"] or one["at"] or ""}
+        else:
+            found |= {plain, plain.rstrip(".-")}.intersection(mentioned)
+    return found - {""}
+
+
 # An @ after a Latin letter or digit belongs to an e-mail address or a prompt, unless what follows is not Latin.
 _AT = re.compile(r"(?<![a-z0-9._%+-])(?<!!\*)@(?=\S)|@(?=[^\x00-\x7f])")
 _EVERYONE = re.compile(

@@ -162,6 +162,11 @@ class Rooms(Protocol):
     async def participants(self, *, tenant: str, room_id: str) -> dict[str, str]:
         """Return sender id to last known name ('' if none) of everyone who has spoken, in order of first speaking."""
 
+    async def names_of(
+        self, *, tenant: str, room_ids: Collection[str], sender_ids: Collection[str]
+    ) -> dict[str, dict[str, str]]:
+        """Return by room and sender id the last known names of these senders in these rooms, without empty ones."""
+
     async def participants_before(self, *, tenant: str, room_id: str, arrival: int) -> dict[str, str]:
         """Return the participants before the message with this arrival, by the messages that still exist. It reads all
         of these."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -90,10 +90,10 @@ _CONFIGURE = Statement(
 _LATEST_FIRST = (func.coalesce(_rooms.c.last_sent_at, literal_column("-9223372036854775808")).desc(), _rooms.c.room_id)
 _USED_LAST = Statement(lambda: _used_last())
 _NAMED_LIKE = Statement(lambda: _used_last().where(or_(_like(_rooms.c.room_id), _like(_rooms.c.room_name))))
-_SPEAKERS = Statement(lambda: _speakers())
-_SPEAKERS_AMONG = Statement(
-    lambda: _speakers(_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
-)
+_LATEST_VOICE = func.coalesce(_people.c.last_spoke_at, literal_column("-9223372036854775808"))
+_NAMES_OF = Statement(lambda: _names_of())
+_VOICE_ROWS = 4
+"""Rows that are read at first for each speaker of a page: a row is of one room."""
 _VOICES = Statement(lambda: _voices())
 _is_public = _rooms.c.kind == literal_column(f"'{RoomKind.PUBLIC}'")
 _one_kind = _rooms.c.past_kinds == literal_column("''")
@@ -121,19 +121,22 @@ def _like(column: Any) -> Any:
     return func.lower(column).like(func.lower(bindparam("pattern")), escape="!")
 
 
-def _speakers(*rooms: Any) -> Any:
-    """Select everybody who spoke, or only those in the chosen rooms. With rooms, the tenant is compared as an
-    expression: SQLite would else read all people of the tenant by the index of senders, and not those of the rooms."""
+def _spoke_last(*conditions: Any) -> Any:
+    """Select senders by when they spoke in some room, the latest first: one who spoke in several rooms comes several
+    times. Grouping all people instead takes six times as long. The tenant is compared as an expression: SQLite would
+    else read its people by the index of senders, one by one."""
     p = _people.c
-    spoke, said = func.max(p.last_spoke_at), func.sum(p.messages)
-    columns = (p.sender_id, func.max(p.name), func.count(), said, spoke, func.max(case((p.answers, 1), else_=0)))
-    tenant = p.tenant.concat(literal_column("''")) if rooms else p.tenant
-    chosen = select(*columns).where(tenant == bindparam("tenant"), or_(_like(p.sender_id), _like(p.name)))
-    if rooms:
-        chosen = chosen.where(p.room_key.in_(select(_rooms.c.room_key).where(*rooms)))
-    latest = func.coalesce(spoke, literal_column("-9223372036854775808")).desc()
-    grouped = chosen.group_by(p.sender_id).having(said > 0).order_by(latest, p.sender_id)
-    return grouped.limit(bindparam("count")).offset(bindparam("start"))
+    its = (p.tenant.concat(literal_column("''")) == bindparam("tenant"), p.messages > 0, *conditions)
+    return select(p.sender_id).where(*its).order_by(_LATEST_VOICE.desc(), p.sender_id).limit(bindparam("count"))
+
+
+def _speakers(*conditions: Any) -> Any:
+    """Select these senders with the sums over their rooms."""
+    p = _people.c
+    columns = (func.max(p.name), func.count(), func.sum(p.messages), func.max(p.last_spoke_at))
+    agent = func.max(case((p.answers, 1), else_=0))
+    its = (p.tenant == bindparam("tenant"), p.messages > 0, among(p.sender_id, "senders"), *conditions)
+    return select(p.sender_id, *columns, agent).where(*its).group_by(p.sender_id)
 
 
 def _voices() -> Any:
@@ -143,6 +146,25 @@ def _voices() -> Any:
     latest = func.coalesce(p.last_spoke_at, literal_column("-9223372036854775808")).desc()
     its = (p.tenant == bindparam("tenant"), p.sender_id == bindparam("sender_id"), p.messages > 0)
     return chosen.where(*its).order_by(latest, _rooms.c.room_id)
+
+
+@cache
+def _speaker_statements(*, named: bool, in_rooms: bool) -> tuple[Statement, Statement]:
+    """Return the statements that find speakers, and that count what they said. `named`: by a part of an id or a name;
+    `in_rooms`: in these rooms only."""
+
+    def conditions() -> list[Any]:
+        p = _people.c
+        these = select(_rooms.c.room_key).where(*_these_rooms)
+        return [or_(_like(p.sender_id), _like(p.name))] * named + [p.room_key.in_(these)] * in_rooms
+
+    return Statement(lambda: _spoke_last(*conditions())), Statement(lambda: _speakers(*conditions()))
+
+
+def _names_of() -> Any:
+    joined = _people.join(_rooms, _rooms.c.room_key == _people.c.room_key)
+    its = (*_these_rooms, among(_people.c.sender_id, "senders"), _people.c.name != literal_column("''"))
+    return select(_rooms.c.room_id, _people.c.sender_id, _people.c.name).select_from(joined).where(*its)
 
 
 def _of_person() -> Any:
@@ -277,6 +299,17 @@ class SqlRooms(Repository):
         rows = await self._sql.fetch(_PEOPLE, tenant=escape(tenant), room_id=escape(room_id))
         return {unescape(sender): unescape(name) for sender, name in rows}
 
+    async def names_of(
+        self, *, tenant: str, room_ids: Collection[str], sender_ids: Collection[str]
+    ) -> dict[str, dict[str, str]]:
+        if not (room_ids and sender_ids):
+            return {}
+        named = {"room_ids": names_text(sorted(room_ids)), "senders": names_text(sorted(sender_ids))}
+        found: dict[str, dict[str, str]] = {}
+        for room_id, sender, name in await self._sql.fetch(_NAMES_OF, tenant=escape(tenant), **named):
+            found.setdefault(unescape(room_id), {})[unescape(sender)] = unescape(name)
+        return found
+
     async def participants_before(self, *, tenant: str, room_id: str, arrival: int) -> dict[str, str]:
         rows = await self._sql.fetch(_PEOPLE_BEFORE, tenant=escape(tenant), room_id=escape(room_id), before=arrival)
         return {unescape(sender): unescape(name) for sender, name in rows}
@@ -344,12 +377,25 @@ class SqlRooms(Repository):
     async def speakers(
         self, *, tenant: str, part: str, room_ids: Collection[str] | None, limit: int, offset: int = 0
     ) -> list[Speaker]:
-        asked: dict[str, Any] = {"tenant": escape(tenant), "pattern": containing(part), "count": limit, "start": offset}
-        if room_ids is None:
-            rows = await self._sql.fetch(_SPEAKERS, **asked)
-        else:
-            rows = await self._sql.fetch(_SPEAKERS_AMONG, room_ids=names_text(sorted(room_ids)), **asked)
-        return [_speaker(row) for row in rows]
+        found, counted = _speaker_statements(named=bool(part), in_rooms=room_ids is not None)
+        asked: dict[str, Any] = {"tenant": escape(tenant)}
+        if part:
+            asked["pattern"] = containing(part)
+        if room_ids is not None:
+            asked["room_ids"] = names_text(sorted(room_ids))
+        wanted, count, senders = offset + limit, _VOICE_ROWS * (offset + limit), list[str]()
+        while len(senders) < wanted:
+            rows = await self._sql.fetch(found, count=count, **asked)
+            senders = list(dict.fromkeys(unescape(sender) for (sender,) in rows))
+            if len(rows) < count:
+                break
+            count *= _VOICE_ROWS
+        shown = senders[offset:wanted]
+        if not shown:
+            return []
+        made = map(_speaker, await self._sql.fetch(counted, senders=names_text(shown), **asked))
+        by_id = {one.sender_id: one for one in made}
+        return [by_id[sender] for sender in shown]
 
     async def voices(self, *, tenant: str, sender_id: str) -> list[Voice]:
         rows = await self._sql.fetch(_VOICES, tenant=escape(tenant), sender_id=escape(sender_id))

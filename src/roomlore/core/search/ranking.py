@@ -216,6 +216,8 @@ _MIN = 0.01
 _DIGITS = 12
 """Rounding digits, so that equal evidence gives equal scores in any order of summation."""
 _WORTH_SAYING = 0.05
+LOWERED = 0.9
+"""Up to this factor the kind of a message is said: it is a question, or has few words."""
 _SHOWN = {
     "words": "words match %.2f",
     "neighbours": "the messages around it match %.2f",
@@ -224,6 +226,7 @@ _SHOWN = {
     "speaker": "by a person named",
     "voice": "by the side asked about",
     "time": "fits the time asked for %.2f",
+    "kind": "a question or few words: times %.2f",
 }
 
 
@@ -231,8 +234,9 @@ _SHOWN = {
 class Ranked:
     """A search hit. `score` in [0, 1] falls along the list. `signals`, each in [0, 1]: `words` (the share of the
     question's worth that the message matches), `neighbours` (the words its neighbours add), `meaning` (the vectors'
-    similarity), `answers` (the match of the similar question that it answers), `speaker`, `voice`, `time`. `question`:
-    the arrival of that similar question, if any."""
+    similarity), `answers` (the match of the similar question that it answers), `speaker`, `voice`, `time`, and `kind`,
+    the factor of questions and of messages of a few words, 1 for others. `question`: the arrival of that similar
+    question, if any."""
 
     arrival: int
     score: float
@@ -252,6 +256,7 @@ class _Signals:
     speaker: Floats
     voice: Floats
     time: Floats
+    kind: Floats
 
 
 def rank(
@@ -285,8 +290,7 @@ def rank(
         return []
     passed = passed.among(rows, facts.arrivals.size)
     signals = _signals(query, found, near, passed, rows, facts, weights)
-    kinds = _kinds(facts.lengths[rows], facts.questions[rows], weights)
-    fused = kinds if query.only_then else _fused(signals, passed, near.nearness[rows], kinds, weights)
+    fused = signals.kind if query.only_then else _fused(signals, passed, near.nearness[rows], weights)
     fused = np.round(fused, _DIGITS)
     fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
     order = _best(np.where(fits, fused, -np.inf), min(limit, int(np.count_nonzero(fits))))
@@ -360,6 +364,7 @@ def _signals(
         speaker=np.isin(facts.senders[rows], query.people).astype(float) if query.people else nothing,
         voice=_voice(query, facts)[rows] if query.voice else nothing,
         time=closeness(query.spans, facts.sent_at[rows].astype(float)) if query.spans else nothing,
+        kind=_kinds(facts.lengths[rows], facts.questions[rows], weights),
     )
 
 
@@ -376,7 +381,7 @@ def _kinds(lengths: Ints, questions: NDArray[np.bool_], w: SearchWeights) -> Flo
     return kinds
 
 
-def _fused(signals: _Signals, passed: Answers, nearness: Floats, kinds: Floats, w: SearchWeights) -> Floats:
+def _fused(signals: _Signals, passed: Answers, nearness: Floats, w: SearchWeights) -> Floats:
     words = signals.words + signals.neighbours
     best = float(words.max())
     fused = words / best if best > 0 else words
@@ -385,7 +390,7 @@ def _fused(signals: _Signals, passed: Answers, nearness: Floats, kinds: Floats, 
     if passed.rows.size:
         fused = np.maximum(fused, w.answer * passed.passed(fused))
     fused *= (1 + w.speaker * signals.speaker) * (1 + w.voice * signals.voice) * (1 + w.time * signals.time)
-    return fused * kinds + w.time_alone * signals.time
+    return fused * signals.kind + w.time_alone * signals.time
 
 
 def _listed(
@@ -409,9 +414,7 @@ def _listed(
 
 
 def _reason(values: Sequence[float]) -> str:
-    said = [
-        words % value if "%" in words else words
-        for words, value in zip(_SHOWN.values(), values, strict=True)
-        if value >= _WORTH_SAYING
-    ]
-    return ", ".join(said) or "little but its place"
+    *found, kind = zip(_SHOWN.values(), values, strict=True)
+    said = [words % value if "%" in words else words for words, value in found if value >= _WORTH_SAYING]
+    lowered = [kind[0] % kind[1]] if kind[1] <= LOWERED else []
+    return ", ".join([*(said or ["little but its place"]), *lowered])

@@ -2,7 +2,7 @@
 and the page of the experiment, arm by arm."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment, feedback_differences
 from roomlore.core.models import FAR_REASON, Entry, Explanation, LinkKind, StoredMessage, Weighed
 from roomlore.surfaces.console.frame import Page, Tongue
+from roomlore.surfaces.console.shell import with_people_named
 from roomlore.wiring import Lore
 
 _CONSOLE = "console"
@@ -72,7 +73,7 @@ class Compared:
 
 async def context(page: Page) -> Response:
     lore, room_id = page.lore, await page.room("room")
-    found = await lore.context.compare(room_id, page.asked("message") or None)
+    found = await _with_people_named(lore, await lore.context.compare(room_id, page.asked("message") or None))
     target = found[0].target
     return page.show(
         "context.html",
@@ -103,6 +104,21 @@ async def correct(page: Page) -> Response:
     return page.go("/context", room=room_id, message=message_id, strategy=page.asked("strategy"))
 
 
+async def _with_people_named(lore: Lore, found: list[Explanation]) -> list[Explanation]:
+    """Return the explanations with names in place of the ids of people whom the messages mention."""
+    messages = [each.target.message for each in found] + [one.message for each in found for one in each.weighed]
+    said = {one.arrival: one for one in messages}
+    named = {one.arrival: one for one in await with_people_named(lore, said.values())}
+    return [
+        replace(
+            each,
+            target=replace(each.target, message=named[each.target.message.arrival]),
+            weighed=tuple(replace(one, message=named[one.message.arrival]) for one in each.weighed),
+        )
+        for each in found
+    ]
+
+
 async def _answered(lore: Lore, target: Entry) -> StoredMessage | None:
     """Return the message that this one most likely answers."""
     link = target.link
@@ -112,7 +128,7 @@ async def _answered(lore: Lore, target: Entry) -> StoredMessage | None:
         found = await work.messages.messages_by_arrival(
             tenant=lore.tenant, room_id=target.message.room_id, arrivals=[link.parent]
         )
-    return found[0] if found else None
+    return next(iter(await with_people_named(lore, found)), None)
 
 
 def _named(strategy: str, ending: str = "", *, tongue: Tongue) -> str:

@@ -149,7 +149,7 @@ def in_tongue(said: str, tongue: Tongue) -> tuple[str, bool]:
     the console itself says in Chinese stays."""
     if tongue.language == "en" or not said[:1].isascii():
         return said, True
-    text = into_chinese(said, room=tongue.words["suggest.room"])
+    text = into_chinese(said)
     return text, text != said
 
 

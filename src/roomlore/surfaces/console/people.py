@@ -10,7 +10,7 @@ from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, Speaker, StoredMessage, Voice
 from roomlore.surfaces.console.audience import locked
 from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.shell import rooms_among
+from roomlore.surfaces.console.shell import rooms_among, with_people_named
 from roomlore.wiring import Lore
 
 _PEOPLE = 50
@@ -113,4 +113,5 @@ async def _last_said(lore: Lore, person_id: str, voices: Sequence[Voice]) -> lis
             found += await work.messages.page(
                 tenant=lore.tenant, room_id=one.room_id, after=after, limit=_MESSAGES_READ, sender_id=person_id
             )
-    return sorted(found, key=lambda one: one.at, reverse=True)[:_MESSAGES]
+    newest = sorted(found, key=lambda one: one.at, reverse=True)[:_MESSAGES]
+    return await with_people_named(lore, newest)

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput, RoomloreError
-from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
 from roomlore.surfaces.console.frame import LONGEST, Page, width_of
 from roomlore.surfaces.console.live import Live, told
+from roomlore.surfaces.console.shell import with_people_named
 from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
 from roomlore.wiring import Lore
 
@@ -249,26 +249,14 @@ async def thread(page: Page) -> Response:
 
 async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
     lore = page.lore
-    entries = await _with_names(lore, room_id, entries)
+    named = await with_people_named(lore, [entry.message for entry in entries])
+    entries = [replace(entry, message=message) for entry, message in zip(entries, named, strict=True)]
     here = {entry.message.arrival: entry.message for entry in entries}
     asked = {_answered(entry) for entry in entries}
     wanted = sorted(one for one in asked if one is not None and one not in here)
     beyond = {message.arrival: message for message in await _earlier(lore, room_id, wanted[-_MAX_EARLIER:])}
     rows = await asyncio.to_thread(shown_messages, entries, beyond, page.zone)
     return Shown(rows, strands(entries))
-
-
-async def _with_names(lore: Lore, room_id: str, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Return the entries with names in place of the ids of people whom they mention."""
-    if not any("@" in entry.message.text or "<at " in entry.message.text for entry in entries):
-        return entries
-    async with lore.storage.reading() as work:
-        names = await work.rooms.participants(tenant=lore.tenant, room_id=room_id)
-    texts = [with_names(one.message.text, names, one.message.mentions) for one in entries]
-    return [
-        replace(one, message=replace(one.message, text=text)) if text != one.message.text else one
-        for one, text in zip(entries, texts, strict=True)
-    ]
 
 
 async def _titled(page: Page, room_id: str, threads: Sequence[Strand]) -> list[Strand]:
@@ -288,7 +276,7 @@ async def _earlier(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[St
             part = arrivals[start : start + _EARLIER_AT_ONCE]
             read = await work.messages.messages_by_arrival(tenant=lore.tenant, room_id=room_id, arrivals=part)
             found += [replace(message, text=message.text[:_SHORTEST], metadata={}) for message in read]
-    return found
+    return await with_people_named(lore, found)
 
 
 def shown_messages(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: ZoneInfo) -> list[ShownMessage]:

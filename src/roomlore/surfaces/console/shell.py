@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -15,8 +15,10 @@ from roomlore.core.audience import ALWAYS, check_viewer
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.errors import RoomloreError
 from roomlore.core.memory.memory import Memory
+from roomlore.core.mentions import ids_named, with_names
 from roomlore.core.models import Room, Speaker, StoredMessage
-from roomlore.core.search.hits import SearchHit
+from roomlore.core.search.hits import SearchHit, SearchMode
+from roomlore.core.search.ranking import LOWERED
 from roomlore.core.text import words as words_of
 from roomlore.ports.audience import rooms_shown
 from roomlore.surfaces.console.frame import NoViewer, Page, Tongue, clipped, clock, compile_pages
@@ -29,6 +31,7 @@ _MAX_ROOMS = 200
 _DAYS = 14
 _STEPS = (1, 5, 15, 50)
 """Messages of a day from which its bar is a step higher."""
+_HIGHEST = 4 * len(_STEPS)
 _BUSY = _STEPS[-1]
 _PREVIEW = 200
 """Characters that are read of a room's newest message."""
@@ -47,8 +50,8 @@ _LEAST = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The results of one search. `degraded`: why the messages were searched in a simpler way; '' if they were not.
-    `times`: the times that the query names."""
+    """The results of one search. `mode`: how messages were searched. `degraded`: why they were searched in a simpler
+    way; '' if they were not. `times`: the times that the query names."""
 
     rooms: Sequence[Room] = ()
     people: Sequence[Speaker] = ()
@@ -56,6 +59,7 @@ class Found:
     memories: Sequence[Memory] = ()
     degraded: str = ""
     times: Sequence[TimeSpan] = ()
+    mode: SearchMode = "lexical"
     problems: Sequence[str] = field(default=())
 
     @property
@@ -78,9 +82,15 @@ class ListedRoom:
         return f"{sum(self.days):,}{'+' if _BUSY in self.days else ''}"
 
     @property
-    def heights(self) -> list[int]:
-        """Return the height of the bar of each day, from 0 to `len(_STEPS)`."""
-        return [sum(count >= step for step in _STEPS) for count in self.days]
+    def bars(self) -> str:
+        """The bars of the days as a path, four units high for each step; '' if nothing was said."""
+        heights = [4 * sum(count >= step for step in _STEPS) for count in self.days]
+        return "".join(f"M{5 * day} {_HIGHEST}v-{high}h4v{high}z" for day, high in enumerate(heights) if high)
+
+    @property
+    def quiet(self) -> str:
+        """The days on which nothing was said, as a path."""
+        return "".join(f"M{5 * day} {_HIGHEST}v-1h4v1z" for day, count in enumerate(self.days) if not count)
 
 
 async def rooms_beside(page: Page) -> Sequence[Room]:
@@ -139,7 +149,7 @@ async def listed(page: Page) -> Response:
     found = await rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
     following = offset + _ROOMS if len(found) > _ROOMS else None
     rooms = await _with_news(page, found[:_ROOMS])
-    return page.show("rooms.html", rooms=rooms, next=following, offset=offset, highest=len(_STEPS))
+    return page.show("rooms.html", rooms=rooms, next=following, offset=offset, highest=_HIGHEST)
 
 
 async def _with_news(page: Page, rooms: Sequence[Room]) -> list[ListedRoom]:
@@ -151,14 +161,31 @@ async def _with_news(page: Page, rooms: Sequence[Room]) -> list[ListedRoom]:
     async with lore.storage.reading() as work:
         last = await work.messages.newest_of(tenant=lore.tenant, room_ids=ids, characters=_PREVIEW)
         days = await work.messages.sent_between(tenant=lore.tenant, room_ids=ids, times=midnights, most=_BUSY)
-    return [ListedRoom(one, last.get(one.room_id), days.get(one.room_id, (0,) * _DAYS)) for one in rooms]
+    named = {one.room_id: one for one in await with_people_named(lore, last.values())}
+    return [ListedRoom(one, named.get(one.room_id), days.get(one.room_id, (0,) * _DAYS)) for one in rooms]
+
+
+async def with_people_named(lore: Lore, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
+    """Return the messages with names in place of the ids of people whom they mention: one query, whatever their
+    number."""
+    said = list(messages)
+    ids = [ids_named(one.text, one.mentions) for one in said]
+    wanted = set[str]().union(*ids)
+    if not wanted:
+        return said
+    rooms = {one.room_id for one, its in zip(said, ids, strict=True) if its}
+    async with lore.storage.reading() as work:
+        names = await work.rooms.names_of(tenant=lore.tenant, room_ids=rooms, sender_ids=wanted)
+    texts = [with_names(one.text, names.get(one.room_id, {}), one.mentions) for one in said]
+    return [one if text == one.text else replace(one, text=text) for one, text in zip(said, texts, strict=True)]
 
 
 async def search(page: Page) -> Response:
     """Return the page of one search over rooms, people, messages and memories, within what the viewer may see."""
     query = page.asked("q").strip()[:_LONGEST_QUERY]
     if not query:
-        return page.show("search.html", query=query, found=None)
+        by_meaning = page.lore.settings.search.embeddings != "off"
+        return page.show("search.html", query=query, found=None, mode="hybrid" if by_meaning else "lexical")
     page.need("read")
     among = await rooms_among(page)
     parts = [one for one in regex.split(r"[\s\p{P}]+", query) if len(one) > 1 or ord(one or " ") > _LATIN_ENDS]
@@ -190,10 +217,11 @@ async def suggest(page: Page) -> Response:
 
 def reasons(signals: Mapping[str, float], at: datetime, times: Sequence[TimeSpan]) -> list[str]:
     """Return why a message was found, as keys of texts, the strongest reason first. A message that is only near the
-    times of the query was not said then."""
+    times of the query was not said then. Last comes what lowered it."""
     then = any(one.start <= at < one.end for one in times)
-    found = sorted((-value, name) for name, value in signals.items() if value >= _LEAST)
-    return [name for _, name in found if name != "time" or then]
+    found = sorted((-value, name) for name, value in signals.items() if value >= _LEAST and name != "kind")
+    lowered = ["kind"] if signals.get("kind", 1.0) <= LOWERED else []
+    return [name for _, name in found if name != "time" or then] + lowered
 
 
 def span(one: TimeSpan, zone: ZoneInfo, tongue: Tongue) -> str:
@@ -232,7 +260,9 @@ async def _searched(page: Page, query: str, among: list[str] | None) -> Found:
         answer = await lore.messages.search(query=query, viewer=viewer, limit=_MESSAGES)
     except RoomloreError as error:
         return Found(rooms, people, (), memories, problems=(str(error),))
-    return Found(rooms, people, answer.hits, memories, answer.degraded or "", answer.times)
+    said = await with_people_named(lore, [hit.message for hit in answer.hits])
+    hits = [replace(hit, message=message) for hit, message in zip(answer.hits, said, strict=True)]
+    return Found(rooms, people, hits, memories, answer.degraded or "", answer.times, answer.mode)
 
 
 async def _rooms_named(page: Page, part: str) -> Sequence[Room]:

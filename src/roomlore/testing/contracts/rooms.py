@@ -263,6 +263,13 @@ class RoomsContract:
             among = partial(work.rooms.speakers, tenant=TENANT, part="", limit=9)
             assert [(one.sender_id, one.messages) for one in await among(room_ids=["a"])] == [("u_1", 1)]
             assert await among(room_ids=[]) == []
+            assert await of(part="", offset=3) == []
+            named = partial(work.rooms.names_of, tenant=TENANT)
+            assert await named(room_ids=["a", ROOM], sender_ids=["u_1", "bot", "nobody"]) == {
+                one.room_id: {"u_1": one.name} for one in await work.rooms.voices(tenant=TENANT, sender_id="u_1")
+            }
+            assert await named(room_ids=["a"], sender_ids=["bot"]) == {}
+            assert await named(room_ids=[], sender_ids=["u_1"]) == await named(room_ids=["a"], sender_ids=[]) == {}
             found = await work.rooms.voices(tenant=TENANT, sender_id="u_1")
             assert [(one.room_id, one.messages, one.last_arrival) for one in found] == [(ROOM, 2, 2), ("a", 1, 1)]
             assert found[1].name == "Anna"
