@@ -18,6 +18,7 @@ from roomlore.services.privacy import verify
 from roomlore.surfaces.cli import language, privacy
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.language import _words, interface_language
+from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.library_words import into_chinese, patterns, words
 
 HAN = re.compile("[\u4e00-\u9fff]")
@@ -32,6 +33,16 @@ def run(*arguments: str, **environment: str) -> CompletedProcess[str]:
 def texts(command) -> set[str]:
     own = {command.help, *(getattr(parameter, "help", None) for parameter in command.params)} - {None, ""}
     return own.union(*map(texts, getattr(command, "commands", {}).values()))
+
+
+def test_a_room_and_a_token_have_one_name_in_chinese():
+    """A room may be a private chat, so it is no 群, which is the group whose memory evolves."""
+    told = {**words("told"), **words("errors"), **_words("help"), **_words("said")}
+    of_rooms = {said: text for said, text in told.items() if re.search("room", said, re.I) and "group" not in said}
+    assert [text for text in of_rooms.values() if "群" in text] == []
+    assert [
+        text for text in (*told.values(), *tongue("zh").words.values()) if re.search("词元|群里|群 ?id", text)
+    ] == []
 
 
 def test_every_help_text_has_a_translation_and_no_translation_is_left_over():
@@ -104,7 +115,7 @@ def test_a_switch_is_shown_without_a_type():
 
 def test_an_error_that_says_where_it_looked_is_translated_whole():
     error = "Room '茶' has no message 'm9'; add the message first, then ask for its context. Looked for in chat.db."
-    assert into_chinese(error) == "群 '茶' 里没有消息 'm9'；请先添加这条消息，再查询它的上下文。查找范围：chat.db。"
+    assert into_chinese(error) == "房间 '茶' 里没有消息 'm9'；请先添加这条消息，再查询它的上下文。查找范围：chat.db。"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +124,7 @@ def test_an_error_that_says_where_it_looked_is_translated_whole():
         (
             "There is no room '茶'; a room appears with its first message. Looked for in a.db; "
             "`roomlore rooms` lists the rooms.",
-            "没有群 '茶'；收到第一条消息时自动创建。查找范围：a.db；`roomlore rooms` 列出所有的群。",
+            "没有房间 '茶'；收到第一条消息时自动创建。查找范围：a.db；`roomlore rooms` 列出所有的房间。",
         ),
         ("There is no room '茶'; nothing like it.", "There is no room '茶'; nothing like it."),
     ],

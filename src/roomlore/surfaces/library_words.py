@@ -13,18 +13,15 @@ _LONGEST = 2_000
 """Characters; a longer text is not translated: with several places, the patterns take longer than linear time."""
 _OF_ANY_TEXT = frozenset({"error", "why", "known", "place"})
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
-_ROOM = "群"
-"""What the catalogues call a room."""
 
 
-def into_chinese(said: str, *, room: str = _ROOM) -> str:
-    """Return the Chinese text of what the library says, or that as it is. `room`: the word for a room."""
+def into_chinese(said: str) -> str:
+    """Return the Chinese text of what the library says, or that as it is."""
     if len(said) > _LONGEST:
         return said
     for pattern, text in patterns():
         if found := pattern.fullmatch(said):
-            fields = {name: into_chinese(value, room=room) for name, value in found.groupdict().items()}
-            return text.replace(_ROOM, room).format_map(fields)
+            return text.format_map({name: into_chinese(value) for name, value in found.groupdict().items()})
     return said
 
 
