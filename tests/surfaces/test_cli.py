@@ -394,6 +394,23 @@ def test_tune_from_labels(run):
     assert "reply_chain_weight: " in told or "the present ones stay" in told
 
 
+def test_ids_of_slack_stand_on_one_line_of_80_columns(run, monkeypatch):
+    monkeypatch.setattr(show, "PLAIN_WIDTH", 80)
+    said = {
+        "room_id": "dev",
+        "sender_id": "U0A1B2C3D4",
+        "sender_name": "Ann Lee of the harbour",
+        "sent_at": "2024-05-01T08:00:00Z",
+    }
+    rows = [{"id": f"1714550460.00020{n}", "text": f"who took the green umbrella 雨伞 {n}?", **said} for n in range(3)]
+    Path("dev.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run("import", "dev.jsonl")
+    for command in (("threads", "dev"), ("threads", "dev", "--thread", rows[0]["id"]), ("search", "dev", "umbrella")):
+        lines = run(*command).stdout.splitlines()
+        assert max(map(cell_len, lines)) <= 80
+        assert any("1714550460.000200" in line for line in lines), command
+
+
 def demo_tokens() -> int:
     """Return the tokens of the contexts of all messages of people in the demo room, one by one."""
     with roomlore.open_sync("sqlite://") as lore:

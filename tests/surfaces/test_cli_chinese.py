@@ -31,7 +31,7 @@ TYPED = re.compile(r"`roomlore [^`]*`|^(--db|pip install|export|roomlore forget)
 NO_SENTENCE = {
     "The patch",
     "Standard input",
-    "what did Anna say about the BOM this morning",
+    "what did Anna say about the BOM this week",
     "no setting of roomlore, ignored",
     "; `roomlore rooms` lists the rooms",
     "Value error, ",

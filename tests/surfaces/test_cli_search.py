@@ -325,6 +325,15 @@ def test_ctrl_c_leaves_the_vectors_of_an_import_for_later(embeddings, run):
     assert run("reindex", "--pending").stdout == "made the vectors of 6 texts\n"
 
 
+@pytest.mark.parametrize(("zone", "sent"), [("UTC", "06-17 01:17"), ("America/New_York", "06-16 21:17")])
+def test_the_demo_shows_times_as_every_command_does_and_finds_the_same(run, monkeypatch, zone, sent):
+    monkeypatch.setenv("MEMORY_TIME_ZONE", zone)
+    lines = run("demo").stdout.splitlines()
+    first = [lines[place + 1] for place, line in enumerate(lines) if line.startswith("Search: ")]
+    assert f"{sent} Anna bit of both. A BOM costs us nothing though" in first[0]
+    assert "那先不发公告，客服知道就行" in first[1]
+
+
 def test_the_demo_searches_and_keeps_its_chat_where_told(run):
     shown = run("demo").stdout
     assert shown.count("by words alone (lexical)") == 2

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from roomlore.core.search.hits import SearchAnswer
     from roomlore.wiring import Lore
 
-_SEARCHES = ("what did Anna say about the BOM this morning", "今天上午谁说先不发公告")
+_SEARCHES = ("what did Anna say about the BOM this week", "这周谁说先不发公告")
+"""The chat is of one working day in Shanghai, which is in one week in every time zone."""
 _HITS = 2
 _MAX_SHOWN = 5
 _TRY = "try.db"
-_ZONE = ZoneInfo("Asia/Shanghai")
 
 _ASIDE = 42
 """The column at which it is said what a command is for."""
@@ -64,6 +64,7 @@ class _Shown:
     asked: list[tuple[StoredMessage, Context]]
     figures: _Figures
     found: list[SearchAnswer]
+    zone: ZoneInfo
 
 
 def demo(ctx: typer.Context) -> None:
@@ -73,7 +74,7 @@ def demo(ctx: typer.Context) -> None:
     """
     frame = frame_of(ctx)
     with _kept_or_not(frame) as own:
-        shown = own.run(_run, creates=True, time_zone=_ZONE.key)
+        shown = own.run(_run, creates=True)
     out = show.console()
     _tell(shown, out)
     _tell_next(frame.database)
@@ -96,6 +97,7 @@ async def _run(lore: Lore) -> _Shown:
         asked=[await _ask(lore, message_id) for message_id in DEMO_QUESTIONS],
         figures=await _figures(lore),
         found=[await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest") for text in _SEARCHES],
+        zone=lore.settings.search.zone,
     )
 
 
@@ -142,7 +144,7 @@ def _tell(shown: _Shown, out: Console) -> None:
     for answer in shown.found:
         out.print()
         out.print(Text(say("Search: {query}", query=answer.query), "bold"))
-        rooms.found_in_lines(answer, out, _ZONE)
+        rooms.found_in_lines(answer, out, shown.zone)
 
 
 def _told(figures: _Figures) -> list[str]:

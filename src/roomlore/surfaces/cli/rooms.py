@@ -118,7 +118,7 @@ def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bo
             title = show.inert(one.title or one.first_text, 160) or say("(no text)")
             out.print(Text.assemble((show.inert(one.thread_id, show.WHOLE_ID), "dim"), f"  {title}"), soft_wrap=True)
         return
-    shape = show.one_line(title=None, count=None, who=22, last=None, first=14)
+    shape = show.one_line(title=None, count=None, who=22, last=None, first=None)
     heads = (say("title"), say("count"), say("who"), say("last"), say("first"))
     shape.add_row(*(Text(head, "bold") for head in heads))
     for _, one in found:
@@ -149,7 +149,7 @@ def _show_thread(frame: Frame, room: str, message: str, limit: int, *, ids: bool
     if ids:
         show.ids((entry.message for entry in entries), out)
         return
-    shape = show.one_line(sent=None, who=10, said=None, answers=10, known=14, fill="said")
+    shape = show.one_line(sent=None, who=10, said=None, answers=10, known=None, fill="said")
     for entry in entries:
         link, message_ = entry.link, entry.message
         place = say("begins") if link.kind == "new" or link.parent is None else say(str(link.kind))
@@ -421,7 +421,7 @@ def found(
 
 def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
     """Print an answer with a line for each message."""
-    shape = show.one_line(bar=None, score=None, sent=None, who=10, said=None, id=14, fill="said")
+    shape = show.one_line(bar=None, score=None, sent=None, who=10, said=None, id=None, fill="said")
     for hit in answer.hits:
         message = hit.message
         shape.add_row(

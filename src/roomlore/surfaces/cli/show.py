@@ -65,6 +65,10 @@ def table(*columns: str, right: Iterable[str] = (), fixed: Iterable[str] = ()) -
     return shape
 
 
+_ID_COLUMNS = 19
+"""Ids of Slack and Discord fit, longer ones are folded."""
+
+
 def one_line(*, fill: str = "", **columns: int | None) -> Table:
     """Return an empty table that takes a line for each row: `columns` with their most columns, None for what they need.
     The column `fill`, by default the first, takes what is left; what does not fit is cut, except the ids at the end."""
@@ -74,7 +78,7 @@ def one_line(*, fill: str = "", **columns: int | None) -> Table:
         if column == (fill or names[0]):
             shape.add_column(column, no_wrap=True, overflow="ellipsis", ratio=1)
         elif column == names[-1]:
-            shape.add_column(column, overflow="fold", max_width=most)
+            shape.add_column(column, overflow="fold", max_width=most or _ID_COLUMNS)
         else:
             shape.add_column(column, no_wrap=True, overflow="ellipsis", max_width=most)
     return shape
