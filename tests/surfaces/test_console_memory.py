@@ -334,7 +334,10 @@ async def test_counting_what_would_go_keeps_nobody_waiting(http, lore, monkeypat
     piece = "/console/memory/forgetting/would?id=ann"
     assert f'hx-get="{piece}"' in asked
     assert says(language, "confirm.forget.do") in asked
-    assert says(language, "forget.counting") in await page(http, piece, language=language)
+    assert '<span class="scripted">' in asked, "without a script nothing counts here"
+    counting = await page(http, piece, language=language)
+    assert says(language, "forget.counting") in counting
+    assert "scripted" not in counting.partition("<main")[2]
     may_end.set()
     told = (await http.get(piece, headers={**LANGUAGES[language], "HX-Request": "true"})).text
     assert "<td>1</td>" in told

@@ -11,6 +11,11 @@ from console_rig import page
 from roomlore import Message
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source
+from roomlore.services.archives import RETENTION
+from roomlore.services.digest import DIGEST, TITLES
+from roomlore.services.evolution import EVOLUTION
+from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY
+from roomlore.services.sessions import SUMMARY
 from roomlore.surfaces.console.frame import marked, told, tongue
 from roomlore.surfaces.console.health import failure, outcome
 from roomlore.surfaces.console.shell import reasons, span
@@ -87,7 +92,7 @@ def test_reasons_begin_with_the_strongest():
     assert reasons({"words": 0.3, "time": 0.6}, may.end, [may]) == ["words"], "near the time is not at the time"
     assert reasons({"words": 0.8, "neighbours": 0.1}, at, []) == ["words", "neighbours"]
     assert reasons({}, at, []) == []
-    assert reasons({"words": 0.3, "kind": 0.9}, at, []) == ["words", "kind"]
+    assert reasons({"words": 0.3, "kind": 0.7}, at, []) == ["words", "kind"]
     assert reasons({"words": 0.3, "kind": 1.0}, at, []) == ["words"]
 
 
@@ -132,6 +137,33 @@ def test_why_a_job_failed_is_told_in_the_language_of_the_page(error, words):
         assert words in told
         assert "ModelUnavailable" not in told
         assert ("没" in told or "无" in told) == (language == "zh")
+
+
+@both
+def test_a_provider_that_rests_is_not_said_to_be_missing(language):
+    error = "ModelUnavailable: No provider of the model 'tiny' can be asked: each failed lately and is tried again."
+    assert failure(error, tongue(language)) == (tongue(language).words["failure.resting"].format("tiny"), True)
+    error = "ModelUnavailable: No provider of the model 'tiny' can be asked: there is no key; set TINY_KEY."
+    assert failure(error, tongue(language))[0] == tongue(language).words["failure.no_provider"].format("tiny")
+
+
+@both
+def test_every_kind_of_job_has_a_name(language):
+    kinds = (DIGEST, EVOLUTION, EXTRACTION, EXTRACTION_RETRY, RETENTION, SUMMARY, TITLES)
+    assert {f"job.kind.{kind}" for kind in kinds} == {
+        key for key in tongue(language).words if key.startswith("job.kind.")
+    }
+
+
+@both
+async def test_a_search_says_what_it_used(http, lore, language):
+    said = tongue(language).say
+    assert said("search.about.lexical") in await page(http, "/console/search", language=language)
+    await lore.messages.add([Message(id="m1", room_id="tea", sender_id="ann", text="whose umbrella?")])
+    shown = (await page(http, "/console/search?q=umbrella", language=language)).partition("s-messages")[2]
+    assert said("search.by.lexical") in shown
+    assert said("search.by.hybrid") not in shown
+    assert said("found.kind") in shown
 
 
 def test_an_unknown_failure_is_told_as_it_is_without_its_class():

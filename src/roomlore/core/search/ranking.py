@@ -216,7 +216,7 @@ _MIN = 0.01
 _DIGITS = 12
 """Rounding digits, so that equal evidence gives equal scores in any order of summation."""
 _WORTH_SAYING = 0.05
-LOWERED = 0.9
+LOWERED = 0.75
 """Up to this factor the kind of a message is said: it is a question, or has few words."""
 _SHOWN = {
     "words": "words match %.2f",
