@@ -31,7 +31,7 @@ ATTRIBUTES = """href src rel type name value content charset lang class id for a
 title data-zone data-thread data-last data-live data-newest data-part data-all data-title data-waits
 data-one data-close data-beside data-width data-zoned data-suggest
 autofocus scope min max maxlength required placeholder autocomplete hidden open selected checked data-theme media
-http-equiv defer viewbox points x1 x2 y1 y2
+http-equiv defer viewbox points d x1 x2 y1 y2
 preserveaspectratio x y cx cy r width height rx step rows minlength pattern list cols inputmode spellcheck size"""
 ADDRESSES = ("href", "src", "action", "hx-get", "data-live", "data-newest", "data-all", "data-suggest")
 PIECES = ("/console/side", "/console/suggest", "/console/room/live")
