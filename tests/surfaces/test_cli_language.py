@@ -35,13 +35,13 @@ def texts(command) -> set[str]:
     return own.union(*map(texts, getattr(command, "commands", {}).values()))
 
 
-def test_a_room_and_a_token_have_one_name_in_chinese():
+def test_a_room_a_token_and_recall_have_one_name_in_chinese():
     """A room may be a private chat, so it is no 群, which is the group whose memory evolves."""
     told = {**words("told"), **words("errors"), **_words("help"), **_words("said")}
     of_rooms = {said: text for said, text in told.items() if re.search("room", said, re.I) and "group" not in said}
     assert [text for text in of_rooms.values() if "群" in text] == []
     assert [
-        text for text in (*told.values(), *tongue("zh").words.values()) if re.search("词元|群里|群 ?id", text)
+        text for text in (*told.values(), *tongue("zh").words.values()) if re.search("词元|回忆|群里|群 ?id", text)
     ] == []
 
 

@@ -35,12 +35,22 @@ SLACK = [
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/search?q=umbrella", "/person?id=U0B2", "/context?room=slack&message=m2", "/room?id=slack"]
+    "path",
+    [
+        "",
+        "/search?q=umbrella",
+        "/person?id=U0B2",
+        "/context?room=slack&message=m2",
+        "/room?id=slack",
+        "/digest?id=slack",
+    ],
 )
 async def test_people_who_are_mentioned_are_shown_by_name_on_every_page(http, lore, path):
     await lore.messages.add(SLACK)
     shown = re.sub(r"</?mark>", "", (await page(http, f"/console{path}")).partition("<main")[2])
-    assert "@Ann Lee my umbrella? &lt;@U0ZZ&gt;" in shown
+    assert "&lt;@U0A1&gt; my" not in shown
+    assert "@Ann Lee my umbrella?" in shown
+    assert path.startswith("/digest") or "umbrella? &lt;@U0ZZ&gt;" in shown, "nobody is known by that id"
     if path in ("", "/search?q=umbrella"):
         assert "&lt;@U0A1&gt; umbrella? 雨伞呢 a@U0C3.com" in shown, "she never spoke in that room"
 

@@ -1,7 +1,7 @@
 """The page of what happened in a room: by the reader, by a time, by open questions and decisions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from starlette.responses import Response
@@ -9,6 +9,8 @@ from starlette.responses import Response
 from roomlore.core.dates import moment
 from roomlore.core.digest.digest import DigestEntry, Why
 from roomlore.surfaces.console.frame import Page
+from roomlore.surfaces.console.shell import texts_with_names
+from roomlore.wiring import Lore
 
 _TOKENS = 2_000
 
@@ -36,7 +38,18 @@ async def digest(page: Page) -> Response:
         viewer=page.viewer,
         mode="auto" if by_model else "offline",
     )
-    groups = [Group(why, tuple(its)) for why, its in groupby(made.entries, key=lambda entry: entry.why)]
+    entries = await _with_people_named(page.lore, room_id, made.entries)
+    groups = [Group(why, tuple(its)) for why, its in groupby(entries, key=lambda entry: entry.why)]
     return page.show(
         "digest.html", room_id=room_id, digest=made, groups=groups, reader=reader or "", since=since, by_model=by_model
     )
+
+
+async def _with_people_named(lore: Lore, room_id: str, entries: Sequence[DigestEntry]) -> list[DigestEntry]:
+    """Return the entries with names in place of the ids of people whom titles and lines mention."""
+    titles, said = [one.title for one in entries], [line.text for one in entries for line in one.lines]
+    named = await texts_with_names(lore, room_id, [*titles, *said])
+    return [
+        replace(one, title=named[one.title], lines=tuple(replace(line, text=named[line.text]) for line in one.lines))
+        for one in entries
+    ]

@@ -14,7 +14,7 @@ from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
 from roomlore.surfaces.console.frame import LONGEST, Page, width_of
 from roomlore.surfaces.console.live import Live, told
-from roomlore.surfaces.console.shell import with_people_named
+from roomlore.surfaces.console.shell import texts_with_names, with_people_named
 from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
 from roomlore.wiring import Lore
 
@@ -262,10 +262,15 @@ async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
 async def _titled(page: Page, room_id: str, threads: Sequence[Strand]) -> list[Strand]:
     """Return the threads with their titles and states; without them if they cannot be read."""
     made: Mapping[str, Heading] = {}
+    titles: Mapping[str, str] = {}
     with suppress(RoomloreError):
         made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads])
+        titles = await texts_with_names(page.lore, room_id, (its.title for its in made.values()))
     named = ((one, made.get(one.message_id)) for one in threads)
-    return [replace(one, title=its.title, open=its.state is TalkState.OPEN) if its else one for one, its in named]
+    return [
+        replace(one, title=titles.get(its.title, its.title), open=its.state is TalkState.OPEN) if its else one
+        for one, its in named
+    ]
 
 
 async def _earlier(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:

@@ -180,6 +180,17 @@ async def with_people_named(lore: Lore, messages: Iterable[StoredMessage]) -> li
     return [one if text == one.text else replace(one, text=text) for one, text in zip(said, texts, strict=True)]
 
 
+async def texts_with_names(lore: Lore, room_id: str, texts: Iterable[str]) -> dict[str, str]:
+    """Return texts of a room, such as titles, by what they are with names in place of the ids in tags."""
+    ids = {text: ids_named(text, ()) for text in texts}
+    wanted = set[str]().union(*ids.values())
+    names: Mapping[str, Mapping[str, str]] = {}
+    if wanted:
+        async with lore.storage.reading() as work:
+            names = await work.rooms.names_of(tenant=lore.tenant, room_ids=[room_id], sender_ids=wanted)
+    return {text: with_names(text, names.get(room_id, {}), ()) for text in ids}
+
+
 async def search(page: Page) -> Response:
     """Return the page of one search over rooms, people, messages and memories, within what the viewer may see."""
     query = page.asked("q").strip()[:_LONGEST_QUERY]
