@@ -88,7 +88,7 @@ async def test_the_gauge_is_drawn_as_its_words_say():
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
-async def test_a_session_is_summarised_and_begins_anew(scripted):
+async def test_a_session_is_summarised_and_reset(scripted):
     async with (
         serving() as (address, lore),
         browsing() as browser,
@@ -100,9 +100,9 @@ async def test_a_session_is_summarised_and_begins_anew(scripted):
         await page.get_by_text("The summary stands for 6 turns").wait_for()
         await page.get_by_role("link", name="To the session").click()
         await page.get_by_role("heading", name="Checkpoint 2").wait_for()
-        await page.get_by_role("link", name="Begin anew").click()
-        await page.get_by_role("button", name="Begin anew").click()
-        await page.get_by_text("The conversation begins anew.").wait_for()
+        await page.get_by_role("link", name="Reset").click()
+        await page.get_by_role("button", name="Reset").click()
+        await page.get_by_text("The session was reset.").wait_for()
         assert [one.kind for one in await lore.sessions.checkpoints("conv-1")] == ["reset", "summary", "summary"]
 
 

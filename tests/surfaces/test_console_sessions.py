@@ -266,7 +266,7 @@ async def test_summarising_is_followed_until_it_is_over(language):
         assert says(language, "summarising.nothing") in await page(http, again, language=language)
 
 
-async def test_a_conversation_begins_anew_once_that_is_confirmed(http, lore):
+async def test_a_session_is_reset_once_that_is_confirmed(http, lore):
     await talk(lore, 3)
     path = "/console/session/change?what=reset&id=conv"
     await page(http, path)
