@@ -10,21 +10,21 @@ from roomlore.surfaces.mcp.tools import TOOLS, Tool
 
 _ABOUT = f"""# MCP tools
 
-Made from the code; a test compares the two. [How to connect a host](../how-to/mcp.md) is told elsewhere.
+This page is generated from the code. To connect a host, see [MCP](../how-to/mcp.md).
 
-The server offers tools alone: no resources and no prompts. What a host gives a model to read of it:
+The server offers only tools, no resources and no prompts. A host gives these instructions to the model:
 
 > {INSTRUCTIONS}
 
-- An answer is data that keeps the tool's output schema, and the same as JSON text. Fields without a value are left out;
-  null given for an argument is the same as leaving it out.
-- Lists end at about {ANSWER_BYTES:,} bytes of UTF-8 and say in `hint` how to go on. What is cut says `cut`.
-- What can be mended is an answer with `isError` and a sentence that says how. Only an unknown tool is an error of the
-  protocol.
+- A tool returns data that follows its output schema, and the same data as JSON text. Fields without a value are left
+  out; passing null for an argument is the same as leaving it out.
+- Lists end at about {ANSWER_BYTES:,} bytes of UTF-8, and `hint` says how to continue. A shortened text is marked `cut`.
+- If the model can correct a mistake, the result has `isError` and a sentence that says how. Only an unknown tool is an
+  error of the protocol.
 - Every tool may be called again with the same arguments: the second call changes no memory.
-- `room_context` notes what it chose, as every context is noted, and is called reading all the same.
+- `room_context` records which messages it chose, as every context does. It still counts as a tool that only reads.
 
-| tool | reads only | takes out of force what is there | what it does |
+| tool | reads only | replaces or deletes memories | what it does |
 |---|---|---|---|
 """
 

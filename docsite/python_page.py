@@ -16,7 +16,7 @@ from docsite.signatures import kind, signature, value
 
 _ABOUT = """# Python
 
-Made from the code; a test compares the two. `import roomlore` gives every name on this page, unless it says otherwise.
+This page is generated from the code. `import roomlore` provides every name on this page, unless it says otherwise.
 
 ```python
 import roomlore
@@ -26,9 +26,10 @@ with roomlore.open_sync("sqlite://") as lore:
     print(lore.context.build("tea", "1").strategy)
 ```
 
-`open` gives a [`Lore`](#lore), whose verbs marked `async` are awaited; `open_sync` gives a [`SyncLore`](#synclore)
-with the same verbs, which answer without `await`, and iterators for `for` in the place of those for `async for`.
-`connect` and `connect_sync` give the same without a block, and `close()` ends them. Times are aware datetimes in UTC.
+`open` returns a [`Lore`](#lore), whose methods marked `async` are awaited. `open_sync` returns a
+[`SyncLore`](#synclore) with the same methods without `await`, and with iterators for `for` instead of `async for`.
+`connect` and `connect_sync` return the same clients outside a block; `close()` closes them. Times are aware datetimes
+in UTC.
 [Settings](settings.md), [HTTP](http.md) and the [command line](cli.md) have pages of their own.
 """
 _BESIDE: Mapping[str, str] = {
