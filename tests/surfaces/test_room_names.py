@@ -1,6 +1,7 @@
 """Rooms have names: from exports, or given by hand; they are shown wherever a room is, and ids stay visible."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 import roomlore
 from roomlore import InvalidInput, Message, NotFound
 from roomlore.surfaces.cli.app import app as program
+from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.mcp.server import make_server
 from roomlore.surfaces.mcp.tools import Visitor
 
@@ -309,3 +311,124 @@ def test_no_command_chooses_between_rooms_of_one_name():
         result = CliRunner().invoke(program, ["--db", "chat.db", *command])
         assert result.exit_code == 1, (command, result.output)
         assert names_both(result.output), (command, result.output)
+
+
+HARBOUR = [
+    ("GET", "/facts?scope=group:HARBOUR", None),
+    ("GET", "/memory/list/harbour", None),
+    ("GET", "/memory/search/harbour?q=boats&threshold=0", None),
+    ("GET", "/memory/changes/harbour", None),
+    ("GET", "/memory/as-of/group:Harbour?at=2100-01-01", None),
+    ("GET", "/memory/diff/harbour?from=2000-01-01", None),
+    ("GET", "/rooms/three/visible?scope=group:harbour", None),
+    ("POST", "/recall", {"scopes": ["group:harbour"]}),
+]
+"""Requests that name the scope of a room by the room's name."""
+
+
+@pytest.mark.parametrize("first", ["http", "cli", "mcp"])
+async def test_every_face_finds_the_scope_of_a_room_by_the_rooms_name(twins, http, first):
+    async with Client(make_server(Visitor(lore=twins))) as client:
+        fact = {"scope": "group:HARBOUR", "statement": "Boats come at four"}
+        if first == "http":
+            (made,) = (await http.post("/facts", json=fact)).json()["facts"]
+        elif first == "mcp":
+            made = (await ask(client, "add_memory", **fact))["memory"]
+        else:
+            made = to_jsonable(
+                await twins.memories.add(await twins.rooms.scope_named(fact["scope"]), fact["statement"])
+            )
+        assert made["scope"] == "group:three"
+        for method, path, body in HARBOUR:
+            answer = await http.request(method, path, json=body)
+            assert (answer.status_code, "Boats come" in answer.text) == (200, True), (path, answer.text)
+        assert (await ask(client, "get_memories", scope="group:harbour"))["total"] == 1
+        assert (await ask(client, "search_memories", scope="group:harbour", query="boats", threshold=0))["memories"]
+        assert "Boats" in (await ask(client, "memory_prompt", scopes=["group:harbour"]))["text"]
+
+        for method, path, body in (*HARBOUR, ("POST", "/facts", fact), ("POST", "/memory/evolve/HARBOUR", None)):
+            several = json.loads(json.dumps(body).replace("HARBOUR", "茶会 tea").replace("harbour", "茶会 tea"))
+            named = path.replace("HARBOUR", "茶会 tea").replace("Harbour", "茶会 tea").replace("harbour", "茶会 tea")
+            answer = await http.request(method, named, json=several)
+            assert (answer.status_code, names_both(answer.text)) == (422, True), (path, answer.text)
+        assert names_both(await refusal(client, "get_memories", scope="group:茶会 Tea"))
+        assert names_both(await refusal(client, "memory_prompt", scopes=["group:茶会 Tea"]))
+    await twins.messages.add(Message(id="9", room_id="harbour", sender_id="bo", text="hi"))
+    assert (await http.get("/memory/list/harbour")).json()["scope"] == "group:harbour", (
+        "an id is never taken for a name"
+    )
+
+
+async def test_the_name_of_an_evolved_group_is_that_of_its_room(twins, http):
+    done = (await http.post("/memory/evolve/harbour")).json()
+    assert (done["group_id"], done["scope"]) == ("harbour", "group:three")
+
+
+async def test_a_scope_in_which_anything_is_remembered_is_no_name(twins, http):
+    for viewer, seen in ((None, {}), ("user:eve", {"viewer": "user:eve"})):
+        await twins.memories.add("group:Reading list", "Books of May")
+        await twins.rooms.rename("three", "Reading list")
+        await twins.rooms.set_kind("three", "public")
+        assert await twins.rooms.scope_named("group:Reading list", viewer=viewer) == "group:Reading list"
+        assert (await http.get("/memory/list/Reading list", params=seen)).json()["scope"] == "group:Reading list"
+        assert await twins.rooms.scope_named("group:reading LIST", viewer=viewer) == "group:three"
+    source = roomlore.Source("one", "1")
+    await twins.rooms.set_kind("one", "private")
+    await twins.memories.add("group:Secret", "Said behind a closed door", sources=[source])
+    await twins.rooms.rename("three", "Secret")
+    assert await twins.rooms.scope_named("group:Secret") == "group:Secret"
+    told = await twins.rooms.scope_named("group:Secret", viewer="user:eve")
+    assert told == "group:three", "a viewer learns nothing of what it may not see"
+
+
+async def test_a_scope_of_no_room_stays_and_what_is_none_is_refused(twins):
+    for scope in ("group:cake", "user:Harbour", "agent:harbour", "group:three"):
+        assert await twins.rooms.scope_named(scope) == scope
+    for wrong in ("Harbour", "room:three", "group:", None):
+        with pytest.raises(InvalidInput, match="A scope is"):
+            await twins.rooms.scope_named(wrong)
+
+
+async def test_bodies_take_the_name_of_a_room_that_is_there(twins, http):
+    context = await http.post("/context", json={"room_id": "harbour", "message_id": "1"})
+    assert (context.status_code, context.json()["room_id"]) == (200, "three")
+    several = await http.post("/context", json={"chat_id": "茶会 Tea"})
+    assert (several.status_code, names_both(several.text)) == (422, True)
+    assert (await http.post("/context", json={"room_id": "cake"})).status_code == 404
+
+    said = [{"room_id": "HARBOUR", "message_id": "1"}]
+    fact = {"scope": "user:ann", "statement": "Ann drinks oolong", "sources": said}
+    (made,) = (await http.post("/facts", json=fact)).json()["facts"]
+    assert made["sources"] == [{"room_id": "three", "message_id": "1"}]
+    assert names_both((await http.post("/facts", json=fact | {"sources": [said[0] | {"room_id": "茶会 tea"}]})).text)
+    plain = await twins.memories.add("user:ann", "Ann likes rain")
+    changed = await http.patch(f"/facts/{plain.memory_id}", json={"sources": said})
+    assert changed.json()["sources"] == [{"room_id": "three", "message_id": "1"}], changed.text
+
+    memory = f"/memory/{plain.memory_id}/share"
+    shared = (await http.put(memory, json={"with": "room:harbour"})).json()["memory"]["shared_with"]
+    assert shared == ["room:three"]
+    assert names_both((await http.put(memory, json={"with": "room:茶会 Tea"})).text)
+    ended = (await http.delete(memory, params={"with": "room:harbour"})).json()["memory"]["shared_with"]
+    assert ended == []
+
+
+async def test_what_stores_messages_takes_ids_alone(twins, http):
+    """Else the rooms of two platforms could become one."""
+    said = {"id": "2", "room_id": "Harbour", "sender_id": "bo", "text": "Which boats?"}
+    assert (await http.post("/messages", json=said)).status_code == 200
+    assert (await twins.rooms.get("three")).messages == 1
+    assert (await twins.rooms.get("Harbour")).messages == 1
+    await http.post("/sessions", json={"conversation_id": "HARBOUR", "user_id": "bo"})
+    assert (await twins.sessions.get_session("HARBOUR")).meta.conversation_id == "HARBOUR"
+
+
+async def test_the_id_of_a_room_of_which_a_viewer_may_see_a_part_is_no_name(twins, http):
+    await twins.rooms.set_kind("three", "private")
+    await twins.rooms.set_members("three", [roomlore.Member("eve", joined_at=datetime(2030, 1, 1, tzinfo=UTC))])
+    await twins.rooms.set_kind("one", "public")
+    await twins.rooms.rename("one", "three")
+    late = Message(id="2", room_id="three", sender_id="bo", text="late boats", sent_at=datetime(2031, 1, 1, tzinfo=UTC))
+    await twins.messages.add(late)
+    assert await twins.rooms.named("three", viewer="user:eve") == "three"
+    assert await twins.rooms.named("three", viewer="user:mo") == "one", "mo may see nothing of the room with this id"

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from roomlore.core.audience import (
     ALWAYS,
     BEGINNING,
+    NEVER,
     Member,
     RoomKind,
     RoomPeople,
@@ -19,11 +20,13 @@ from roomlore.core.audience import (
     check_room_kind,
     check_viewer,
     kinds_before,
+    may_see,
     removed,
 )
 from roomlore.core.context import ContextOptions, from_json
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
+from roomlore.core.memory.memory import MemoryKind, MemoryStatus, check_scope
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
 from roomlore.ports.audience import check_sees_all_of, rooms_shown, sees_all_of, view_for
@@ -69,25 +72,68 @@ class RoomService:
         """
         if not isinstance(name, str) or not name:
             raise InvalidInput(f"The room is {name!r:.60}; give its id or its name.")
-        now, whom = self._clock.now(), None if viewer is None else check_viewer(viewer)
+        whom = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading() as work:
-            if whom is not None:
-                if await sees_all_of(work, tenant=self._tenant, viewer=viewer, room_id=name, now=now):
-                    return name
-                seen = await rooms_shown(work, tenant=self._tenant, viewer=whom, now=now, most=_ROOMS_AT_ONCE)
-                like = [room for room, windows in seen.rooms if windows == ALWAYS]
-            elif await work.rooms.find(tenant=self._tenant, room_id=name) is not None:
+            if await self._is_id(work, name, whom):
                 return name
-            else:
-                like = await work.rooms.named_like(tenant=self._tenant, part=name, limit=_ROOMS_AT_ONCE, whole=True)
-        found = [room.room_id for room in like if room.name.casefold() == name.casefold()]
+            found = await self._called(work, name, whom)
         if not found and or_new:
             return name
-        if not found:
-            raise unknown_room(name)
-        if len(found) > 1:
-            raise InvalidInput(f"Several rooms are called {name!r:.80}: {', '.join(found[:_LISTED])}. Give an id.")
-        return found[0]
+        return _only(name, found)
+
+    async def scope_named(self, scope: str, *, viewer: str | None = None) -> str:
+        """Return a scope such as 'group:Tea party' with the id of the room in place of its name, found as `named` finds
+        it; other scopes as they are.
+
+        The scope of an id is never taken for a name: it stays if the room is there or anything is remembered in the
+        scope, and if no room has the name. `viewer`: as for `named`; what it may not see does not count. Raise
+        `InvalidInput` if it is no scope, or if several rooms have the name.
+        """
+        kind, _, name = check_scope(scope).partition(":")
+        whom = None if viewer is None else check_viewer(viewer)
+        if kind != "group":
+            return scope
+        async with self._storage.reading() as work:
+            if await self._is_id(work, name, whom):
+                return scope
+            found = await self._called(work, name, whom)
+            if not found or await self._remembers(work, scope, whom):
+                return scope
+        return f"group:{_only(name, found)}"
+
+    async def _is_id(self, work: UnitOfWork, name: str, viewer: Viewer | None) -> bool:
+        """Return True if there is a room with this id of which the viewer may see anything."""
+        if viewer is None:
+            return await work.rooms.find(tenant=self._tenant, room_id=name) is not None
+        if viewer == Viewer("room", name):
+            return True
+        view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=[name], now=self._clock.now())
+        return view.windows.get(name, NEVER) != NEVER
+
+    async def _called(self, work: UnitOfWork, name: str, viewer: Viewer | None) -> list[str]:
+        """Return the ids of the rooms with this name of which the viewer may see all."""
+        if viewer is None:
+            like = await work.rooms.named_like(tenant=self._tenant, part=name, limit=_ROOMS_AT_ONCE, whole=True)
+        else:
+            now = self._clock.now()
+            seen = await rooms_shown(work, tenant=self._tenant, viewer=viewer, now=now, most=_ROOMS_AT_ONCE)
+            like = [room for room, windows in seen.rooms if windows == ALWAYS]
+        return [room.room_id for room in like if room.name.casefold() == name.casefold()]
+
+    async def _remembers(self, work: UnitOfWork, scope: str, viewer: Viewer | None) -> bool:
+        """Return True if anything was ever remembered in the scope, or holds there that the viewer may see."""
+        known = await work.memories.scope(tenant=self._tenant, scope=scope)
+        if known is None or viewer is None:
+            return known is not None and known.changes > 0
+        held = await work.memories.page(
+            tenant=self._tenant,
+            scopes=[scope],
+            kinds=tuple(MemoryKind),
+            status=MemoryStatus.ACTIVE,
+            limit=max(known.active, 1),
+        )
+        view = await view_for(work, tenant=self._tenant, viewer=viewer, memories=held, now=self._clock.now())
+        return any(may_see(memory, view) for memory in held)
 
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
@@ -276,6 +322,15 @@ class RoomService:
         if room is None:
             raise unknown_room(room_id)
         return room
+
+
+def _only(name: str, found: Sequence[str]) -> str:
+    """Return the one id. Raise `NotFound` if there is none, `InvalidInput` that lists some if there are several."""
+    if not found:
+        raise unknown_room(name)
+    if len(found) > 1:
+        raise InvalidInput(f"Several rooms are called {name!r:.80}: {', '.join(found[:_LISTED])}. Give an id.")
+    return found[0]
 
 
 def _check_begin(room: Room, wanted: RoomKind | None, begin: datetime | None) -> None:

@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing, scope_named
+from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing
 from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -111,7 +111,7 @@ def list_(
     kinds = (MemoryKind.FACT,)
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
-        page = await lore.memories.page(await scope_named(lore, scope), kinds=kinds, status=status, limit=limit)
+        page = await lore.memories.page(await lore.rooms.scope_named(scope), kinds=kinds, status=status, limit=limit)
         return page, lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
@@ -222,7 +222,8 @@ def import_(
     changes nothing."""
 
     async def work(lore: Lore) -> FactImport:
-        return await lore.memories.import_facts(file, form=form, scope=scope, dry_run=dry_run)
+        about = None if scope is None else await lore.rooms.scope_named(scope)
+        return await lore.memories.import_facts(file, form=form, scope=about, dry_run=dry_run)
 
     report = frame_of(ctx).run(work, creates=True)
     for left in report.skipped[:_NAMED_SKIPPED]:

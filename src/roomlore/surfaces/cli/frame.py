@@ -162,19 +162,18 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
         return given, room
 
 
-async def scope_named(lore: Lore, given: str) -> str:
-    """Return a scope such as group:Crew with the room's id in place of its name; any other text stays as it is. Raise
-    `InvalidInput` if several rooms have the name."""
-    return (await scope_and_missing(lore, given))[0]
-
-
 async def scope_and_missing(lore: Lore, given: str) -> tuple[str, str | None]:
-    """Return a scope as `scope_named` does, and the room if there is none such."""
-    kind, _, room = given.partition(":")
-    if kind != "group" or not room:
-        return given, None
-    known, missing = await with_id(lore, f"room:{room}")
-    return f"group:{known.removeprefix('room:')}", missing
+    """Return a scope such as group:Crew with the room's id in place of its name, and the room if there is none such.
+    Raise `InvalidInput` if several rooms have the name."""
+    scope = await lore.rooms.scope_named(given)
+    kind, _, room = scope.partition(":")
+    if kind != "group":
+        return scope, None
+    try:
+        await lore.rooms.get(room)
+    except NotFound:
+        return scope, room
+    return scope, None
 
 
 async def room_to_write(lore: Lore, given: str | None) -> str | None:

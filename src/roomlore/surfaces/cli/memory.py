@@ -19,7 +19,7 @@ from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, ch
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of, scope_named
+from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
@@ -62,7 +62,7 @@ def evolve(
     out = show.console()
 
     async def work(lore: Lore) -> bool:
-        scope = await scope_named(lore, scope_of(group))
+        scope = await lore.rooms.scope_named(scope_of(group))
         while True:
             with _waiting(scope):
                 done.append(await lore.memories.evolve(scope, days=days, mode=mode))
@@ -234,7 +234,8 @@ def log(
 
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
-        found = await lore.memories.latest_changes(await scope_named(lore, scope_of(group)), limit=limit, since=since)
+        scope = await lore.rooms.scope_named(scope_of(group))
+        found = await lore.memories.latest_changes(scope, limit=limit, since=since)
         return found, await _records(lore, found), lore.settings.search.zone
 
     found, records, zone = frame_of(ctx).run(work)
@@ -267,9 +268,8 @@ def diff(
 
     async def work(lore: Lore) -> tuple[MemoryDiff, ZoneInfo]:
         begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
-        return await lore.memories.diff(
-            await scope_named(lore, scope_of(group)), begun, ended
-        ), lore.settings.search.zone
+        scope = await lore.rooms.scope_named(scope_of(group))
+        return await lore.memories.diff(scope, begun, ended), lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -290,7 +290,8 @@ def as_of(
 
     async def work(lore: Lore) -> tuple[list[Memory], datetime, ZoneInfo]:
         at = _moment(lore, "WHEN", " ".join(when), "end")
-        return await lore.memories.as_of(await scope_named(lore, scope_of(group)), at), at, lore.settings.search.zone
+        scope = await lore.rooms.scope_named(scope_of(group))
+        return await lore.memories.as_of(scope, at), at, lore.settings.search.zone
 
     found, at, zone = frame_of(ctx).run(work)
     if as_json:
@@ -357,7 +358,7 @@ def list_(
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
         found = await lore.memories.page(
-            await scope_named(lore, scope_of(group)), kinds=kinds, status=status, limit=limit
+            await lore.rooms.scope_named(scope_of(group)), kinds=kinds, status=status, limit=limit
         )
         return found, lore.settings.search.zone
 
@@ -420,7 +421,7 @@ def search(
 
     async def work(lore: Lore) -> tuple[MemoryAnswer, ZoneInfo]:
         words = " ".join(query)
-        scope = await scope_named(lore, scope_of(group))
+        scope = await lore.rooms.scope_named(scope_of(group))
         found = await lore.memories.search(scope, words, limit=limit, threshold=threshold, include_ended=ended)
         return found, lore.settings.search.zone
 

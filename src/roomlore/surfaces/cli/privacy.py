@@ -143,7 +143,9 @@ def visible(
     room: Annotated[str, typer.Argument(help="The room's id or name.")],
     scope: Annotated[
         str | None,
-        typer.Option(help="Only memories about user:<id>, agent:<id> or group:<id>; else of the room and its people."),
+        typer.Option(
+            help="Only memories about user:<id>, agent:<id> or group:<id or name>; else of the room and its people."
+        ),
     ] = None,
     withheld: Annotated[bool, typer.Option("--withheld", help="Only what is not shown there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -151,7 +153,8 @@ def visible(
     """Show which memories may be shown in a room, and why."""
 
     async def work(lore: Lore) -> list[Visibility]:
-        return await lore.memories.visible(f"room:{await lore.rooms.named(room)}", scope=scope)
+        about = None if scope is None else await lore.rooms.scope_named(scope)
+        return await lore.memories.visible(f"room:{await lore.rooms.named(room)}", scope=about)
 
     every = frame_of(ctx).run(work)
     found = [one for one in every if not (withheld and one.shown)]

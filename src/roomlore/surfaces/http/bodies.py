@@ -361,7 +361,11 @@ class Body(BaseModel):
 class ContextRequest(Body):
     """The message to build a context for."""
 
-    room_id: str = Field(min_length=1, description="The room; group_id, chat_id and conversation_id mean the same.")
+    room_id: str = Field(
+        min_length=1,
+        description="The room's id, or its name if no other room has it; group_id, chat_id and conversation_id mean "
+        "the same.",
+    )
     message_id: str | None = Field(None, description="By default the newest message that a user wrote.")
     strategy: StrategyName | None = Field(None, description="By default the room's.")
     max_messages: int | None = Field(None, ge=1, le=200, description="Most messages in the context.")

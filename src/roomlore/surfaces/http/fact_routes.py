@@ -1,7 +1,7 @@
 """Routes of facts and of their recall, with their requests and responses."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
@@ -32,8 +32,9 @@ from roomlore.surfaces.http.memory_routes import STATUS, ChangeableMemory
 from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
 from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import request_of, values_of
+from roomlore.wiring import Lore
 
-_SCOPE = "Whom it is about: user:<id>, agent:<id> or group:<id>."
+_SCOPE = "Whom it is about: user:<id>, agent:<id> or group:<id or name>."
 Scope = Annotated[str, Field(min_length=1, max_length=MAX_SCOPE_CHARS, json_schema_extra={"pattern": SCOPE_PATTERN})]
 # The limit counts graphemes, which a schema cannot: these are the most code points that always fit.
 Statement = Annotated[str, Field(min_length=1, json_schema_extra={"maxLength": MAX_STATEMENT, "pattern": r"\S"})]
@@ -86,7 +87,9 @@ FactForm = request_of(
         "said_by": Annotated[People, Field(description="Who said it, beside the senders of the sources.")],
         "valid_from": Annotated[TimeOrDay, Field(description="Since when it holds; a day counts from its beginning.")],
         "valid_until": Annotated[TimeOrDay, Field(description=_ENDS)],
-        "sources": Annotated[Sources, Field(description="The messages that support it.")],
+        "sources": Annotated[
+            Sources, Field(description="The messages that support it, each with the id or the name of its room.")
+        ],
         "memory_id": Annotated[
             str | None,
             Field(
@@ -227,10 +230,27 @@ async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[NewMem
     """Add one fact, or `{"facts": [...]}`, in one transaction. A fact that exists, by its id or in the same words, is
     not added again. A viewer may cite the messages that it may see; without one, a fact
     that a room adds was said there now, and one that a person or an administrator adds is for all."""
+    wanted = await _with_ids(lore, wanted, viewer)
     done = await lore.memories.add_all(await lore.memories.check_new(wanted, viewer))
     told = await lore.memories.as_told([one.memory for one in done], viewer)
     facts = [made_from(AddedFact, memory, outcome=one.outcome) for memory, one in zip(told, done, strict=True)]
     return AddedFacts(facts=facts)
+
+
+async def _with_ids(lore: Lore, wanted: Sequence[NewMemory], viewer: str | None) -> list[NewMemory]:
+    """Return new facts with the ids of rooms in place of their names."""
+    scopes = {one: await lore.rooms.scope_named(one, viewer=viewer) for one in {new.scope for new in wanted}}
+    rooms = await _rooms_of([source for new in wanted for source in new.sources], lore, viewer)
+    return [
+        replace(new, scope=scopes[new.scope], sources=[replace(one, room_id=rooms[one.room_id]) for one in new.sources])
+        for new in wanted
+    ]
+
+
+async def _rooms_of(sources: Iterable[Source], lore: Lore, viewer: str | None) -> dict[str, str]:
+    """Return the id of each room that the sources name."""
+    named = {source.room_id for source in sources}
+    return {name: await lore.rooms.named(name, viewer=viewer, or_new=True) for name in named}
 
 
 @facts.get("/facts")
@@ -241,7 +261,7 @@ async def list_facts(
     scope: Annotated[
         str,
         Query(
-            description="Whom they are about: user:<id>, agent:<id> or group:<id>. Needed.",
+            description="Whom they are about: user:<id>, agent:<id> or group:<id or name>. Needed.",
             json_schema_extra={"pattern": SCOPE_PATTERN, "maxLength": MAX_SCOPE_CHARS},
         ),
     ] = "",
@@ -252,7 +272,7 @@ async def list_facts(
     """Return the facts of a scope, the last changed first."""
     if not scope:
         raise InvalidInput("scope is missing: say whose facts, as in /facts?scope=user:anna.")
-    kinds = tuple(kind or (MemoryKind.FACT,))
+    scope, kinds = await lore.rooms.scope_named(scope, viewer=viewer), tuple(kind or (MemoryKind.FACT,))
     page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset, viewer=viewer)
     total = await lore.memories.count(scope, kinds=kinds, status=status, viewer=viewer)
     following = offset + len(page)
@@ -274,6 +294,9 @@ async def change_fact(
 ) -> Memory:
     """Add a new version with its own id; the version before stays in the history."""
     wanted = values_of(Edit, change)
+    if wanted.get("sources"):
+        rooms = await _rooms_of(wanted["sources"], lore, viewer)
+        wanted["sources"] = [replace(one, room_id=rooms[one.room_id]) for one in wanted["sources"]]
     await lore.memories.check_changeable(memory_id, viewer, citing=wanted.get("sources") or ())
     changed = await lore.memories.update(
         memory_id, **wanted, expected=change.expected, reason=change.reason, viewer=viewer
@@ -323,7 +346,7 @@ class _Recall(bodies.Body):
     """The scopes to recall from, and the conversation. Fields that are left out have the values of the settings."""
 
     scopes: list[Scope] = Field(
-        max_length=MAX_SCOPES, description="Whom the facts are about: user:<id>, agent:<id> or group:<id>."
+        max_length=MAX_SCOPES, description="Whom the facts are about: user:<id>, agent:<id> or group:<id or name>."
     )
     messages: list[Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]] = Field(
         [], max_length=_MAX_MESSAGES, description="The conversation, the newest last, in OpenAI's form."
@@ -372,4 +395,5 @@ async def recall_facts(
 ) -> Recollection:
     """Return the facts and group memories that matter for a conversation, ranked, and the block of text that holds them
     within a token budget."""
-    return await lore.recall.build(wanted.scopes, wanted.messages, viewer=viewer, **values_of(RecallRequest, wanted))
+    scopes = [await lore.rooms.scope_named(scope, viewer=viewer) for scope in wanted.scopes]
+    return await lore.recall.build(scopes, wanted.messages, viewer=viewer, **values_of(RecallRequest, wanted))

@@ -26,7 +26,7 @@ from roomlore.core.memory.memory import (
     Revised,
     Status,
 )
-from roomlore.core.memory.writing import MAX_REASON, scope_of
+from roomlore.core.memory.writing import MAX_REASON
 from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode
 from roomlore.services.jobs import Job
@@ -35,7 +35,17 @@ from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router, SuccessResponse, reply
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore.surfaces.http.message_routes import Moment, read_time
-from roomlore.surfaces.http.paths import MOST, After, EvolutionId, GroupId, MemoryId, PageLimit, Reason
+from roomlore.surfaces.http.paths import (
+    MOST,
+    AdminsGroup,
+    After,
+    EvolutionId,
+    Group,
+    MemoryId,
+    NamedGroup,
+    PageLimit,
+    Reason,
+)
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import model_of
 from roomlore.wiring import Lore
@@ -399,25 +409,25 @@ STATUS = "active: what holds or will; ended: what holds no more; deprecated: wha
 async def list_memories(
     lore: Reader,
     viewer: ShownTo,
-    group_id: GroupId,
+    group: NamedGroup,
     kind: Annotated[list[MemoryKind] | None, Query(description="By default every kind; may be repeated.")] = None,
     status: Annotated[Status, Query(description=STATUS)] = "active",
     limit: Annotated[int, Query(ge=1, le=MOST, description="Most memories; at most the setting max_page.")] = 20,
     offset: Annotated[int, Query(ge=0, le=MOST, description="How many were shown before.")] = 0,
 ) -> MemoryPage:
     """Return the memories of a group, the newest version of each, the last changed first."""
-    scope, kinds = scope_of(group_id), tuple(kind or MemoryKind)
+    scope, kinds = group.scope, tuple(kind or MemoryKind)
     most = min(limit, lore.settings.limits.max_page)
     page = await lore.memories.page(scope, kinds=kinds, status=status, limit=most, offset=offset, viewer=viewer)
     total = await lore.memories.count(scope, kinds=kinds, status=status, viewer=viewer)
-    return MemoryPage(group_id=group_id, scope=scope, total=total, memories=each_listed(page, lore))
+    return MemoryPage(group_id=group.group_id, scope=scope, total=total, memories=each_listed(page, lore))
 
 
 @memory_router.get("/search/{group_id:id}")
 async def search_memories(
     lore: Reader,
     viewer: ShownTo,
-    group_id: GroupId,
+    group: NamedGroup,
     q: Annotated[
         str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
     ] = "",
@@ -429,10 +439,10 @@ async def search_memories(
     if not q:
         raise InvalidInput("q is missing: say what to look for, as in /memory/search/tea?q=green+tea.")
     answer = await lore.memories.search(
-        group_id, q, limit=limit, threshold=threshold, include_ended=include_ended, viewer=viewer
+        group.scope, q, limit=limit, threshold=threshold, include_ended=include_ended, viewer=viewer
     )
     results = [made_from(FoundMemory, hit.memory, score=hit.score, signals=hit.signals) for hit in answer.hits]
-    return made_from(MemorySearch, answer, group_id=group_id, results=results)
+    return made_from(MemorySearch, answer, group_id=group.group_id, results=results)
 
 
 @memory_router.get("/history/{memory_id:id}")
@@ -447,7 +457,7 @@ async def memory_history(lore: Reader, viewer: ShownTo, memory_id: MemoryId) -> 
 @memory_router.get("/changes/{group_id:id}")
 async def memory_changes(
     lore: Admin,
-    group_id: GroupId,
+    group: AdminsGroup,
     limit: PageLimit,
     days: Annotated[float, Query(gt=0, le=_MAX_DAYS, description="Those of the last so many days.")] = 7,
     after: After = 0,
@@ -459,7 +469,7 @@ async def memory_changes(
     ] = None,
 ) -> ChangeLog:
     """Return the changes of a group's memories, in order; with `newest_first` the last change first."""
-    now, scope = lore.now(), scope_of(group_id)
+    now, scope = lore.now(), group.scope
     since = now - timedelta(days=days)
     if newest_first:
         found = await lore.memories.latest_changes(scope, before=before, limit=limit, since=since)
@@ -467,13 +477,13 @@ async def memory_changes(
         found = await lore.memories.changes(scope, after=after, limit=limit, since=since)
     following = found[-1].number if len(found) == limit else None
     period, changes = _period(since, now), each_logged(found)
-    return ChangeLog(group_id=group_id, scope=scope, period=period, changes=changes, next=following)
+    return ChangeLog(group_id=group.group_id, scope=scope, period=period, changes=changes, next=following)
 
 
 @memory_router.get("/as-of/{group_id:id}")
 async def memories_as_of(
     lore: Admin,
-    group_id: GroupId,
+    group: AdminsGroup,
     at: Annotated[
         str,
         Query(
@@ -483,15 +493,15 @@ async def memories_as_of(
     ] = "",
 ) -> MemoriesThen:
     """Return the memories of a group as of a time."""
-    moment, scope = _needed("at", at, "/memory/as-of/tea?at=2024-05-01T12:00:00Z"), scope_of(group_id)
+    moment, scope = _needed("at", at, "/memory/as-of/tea?at=2024-05-01T12:00:00Z"), group.scope
     memories = each_listed(await lore.memories.as_of(scope, moment), lore)
-    return MemoriesThen(group_id=group_id, scope=scope, at=moment, total=len(memories), memories=memories)
+    return MemoriesThen(group_id=group.group_id, scope=scope, at=moment, total=len(memories), memories=memories)
 
 
 @memory_router.get("/diff/{group_id:id}")
 async def diff_memories(
     lore: Admin,
-    group_id: GroupId,
+    group: AdminsGroup,
     start: Annotated[
         str,
         Query(alias="from", description="ISO 8601 or a Unix time. Needed.", json_schema_extra=dict(bodies.MOMENT)),
@@ -500,8 +510,8 @@ async def diff_memories(
 ) -> MemoryDifference:
     """Return the difference between the memories of a group at two times."""
     first = _needed("from", start, "/memory/diff/tea?from=2024-05-01&to=2024-06-01")
-    found = await lore.memories.diff(scope_of(group_id), first, read_time("to", end))
-    return difference(found, lore, group_id)
+    found = await lore.memories.diff(group.scope, first, read_time("to", end))
+    return difference(found, lore, group.group_id)
 
 
 @memory_router.get("/blame/{memory_id:id}")
@@ -596,18 +606,18 @@ _LATER: dict[int | str, dict[str, Any]] = {
 @evolutions.post("/evolve/{group_id:id}", responses=_LATER)
 async def evolve(
     lore: Admin,
-    group_id: GroupId,
+    group: AdminsGroup,
     days: Annotated[float, Query(gt=0, le=3_650, description="How far back a group's first evolution reads.")] = 1,
     mode: Annotated[Mode, Query(description="`llm`, `offline` (rules), or `auto`: `llm` if set up.")] = "auto",
     wait: Annotated[float, Query(ge=0, le=_MAX_WAITED, description="Most seconds to wait for it.")] = _MAX_WAITED,
 ) -> Evolved | Response:
     """Read the group's messages since the last evolution and update its memories."""
-    begun = await lore.memories.begin_evolution(group_id, days=days, mode=mode)
+    begun = await lore.memories.begin_evolution(group.scope, days=days, mode=mode)
     try:
         job = await lore.jobs.wait(begun.job_id, wait)
     except errors.NotFound as error:
         raise _dropped() from error
-    return await _answer(lore, group_id, begun, job)
+    return await _answer(lore, group, begun, job)
 
 
 @evolutions.get("/evolution/{evolution_id:id}")
@@ -617,33 +627,34 @@ async def get_evolution(lore: Admin, evolution_id: EvolutionId) -> Evolved:
     return evolved(result.scope.removeprefix("group:"), result)
 
 
-async def _answer(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) -> Evolved | Response:
+async def _answer(lore: Lore, group: Group, begun: BegunEvolution, job: Job) -> Evolved | Response:
     if job.status in ("waiting", "running"):
-        return _later(group_id, begun, job)
+        return _later(group, begun, job)
     if job.status == "cancelled":
         raise _dropped()
     if job.status != "done":
         raise _failure(job)
-    return evolved(group_id, await _result(lore, group_id, begun, job))
+    return evolved(group.group_id, await _result(lore, group.scope, begun, job))
 
 
-def _later(group_id: str, begun: BegunEvolution, job: Job) -> Response:
+def _later(group: Group, begun: BegunEvolution, job: Job) -> Response:
     message = job.progress or f"It is {job.status}; ask for the job, then for the evolution."
     answer = reply(
-        made_from(Evolving, begun, group_id=group_id, scope=scope_of(group_id), status=job.status, message=message), 202
+        made_from(Evolving, begun, group_id=group.group_id, scope=group.scope, status=job.status, message=message),
+        202,
     )
     answer.headers["Location"] = f"/jobs/{quote(begun.job_id, safe='')}"
     return answer
 
 
-async def _result(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) -> EvolutionResult:
+async def _result(lore: Lore, scope: str, begun: BegunEvolution, job: Job) -> EvolutionResult:
     """Return the recorded result, or one that says that there was nothing to read."""
     try:
         return await lore.memories.evolved(begun.evolution_id)
     except errors.NotFound:
         return EvolutionResult(
             evolution_id=begun.evolution_id,
-            scope=scope_of(group_id),
+            scope=scope,
             mode="auto",
             at=job.updated_at,
             message=job.progress or "There are no new messages.",

@@ -396,9 +396,10 @@ async def build_context(
     wanted: Annotated[bodies.ContextRequest, Depends(bodies.body_of(bodies.ContextRequest))],
 ) -> BuiltContext:
     """Return the messages that matter for one message, each with its score, its signals and its reason."""
-    await lore.rooms.check_shown(wanted.room_id, viewer)
+    room_id = await lore.rooms.named(wanted.room_id, viewer=viewer, or_new=True)
+    await lore.rooms.check_shown(room_id, viewer)
     built = await lore.context.build(
-        wanted.room_id,
+        room_id,
         wanted.message_id,
         strategy=wanted.strategy,
         max_messages=wanted.max_messages,

@@ -6,6 +6,7 @@ each id is decoded. But clients and proxies change some paths: they resolve `..`
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -16,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
-from roomlore.core.memory.writing import MAX_REASON
+from roomlore.core.memory.writing import MAX_REASON, scope_of
 from roomlore.surfaces.http.bodies import one_room
 from roomlore.surfaces.http.guard import Admin, Caller, ShownTo, caller_of
 
@@ -176,8 +177,31 @@ ShownRoom = Annotated[str, Depends(shown(RoomId, by_name=True))]
 QueriedRoom = Annotated[str, Depends(queried_room)]
 
 
-_GROUP = "The group's id, or a scope such as user:anna for what is known of anna"
-GroupId = Annotated[str, Depends(addressed("group_id", _GROUP, most=MAX_GROUP_CHARS))]
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of a path. `group_id`: as it was asked for. `scope`: with the id of its room."""
+
+    group_id: str
+    scope: str
+
+
+_GROUP = (
+    "The group's id, or the name of its room if no other room has it; or a scope such as user:anna for what is known "
+    "of anna"
+)
+_GroupId = Annotated[str, Depends(addressed("group_id", _GROUP, most=MAX_GROUP_CHARS))]
+
+
+async def _group(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, group_id: _GroupId) -> Group:
+    return Group(group_id, await caller.lore.rooms.scope_named(scope_of(group_id), viewer=viewer))
+
+
+async def _group_for_admin(lore: Admin, group_id: _GroupId) -> Group:
+    return Group(group_id, await lore.rooms.scope_named(scope_of(group_id)))
+
+
+NamedGroup = Annotated[Group, Depends(_group)]
+AdminsGroup = Annotated[Group, Depends(_group_for_admin)]
 MemoryId = Annotated[str, Depends(addressed("memory_id", "The id of any version of it"))]
 EvolutionId = Annotated[str, Depends(addressed("evolution_id", "The evolution's id"))]
 Reason = Annotated[str, Query(description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})]

@@ -26,6 +26,7 @@ from roomlore.surfaces.http.memory_routes import OneMemory, ReasonRequest, one_m
 from roomlore.surfaces.http.paths import AdminsRoom, MemoryId, Reason
 from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import model_of
+from roomlore.wiring import Lore
 
 privacy = Router(prefix="/privacy", tags=["privacy"])
 
@@ -120,7 +121,7 @@ async def verify(
         str | None,
         Query(
             min_length=1,
-            description="Only this group or scope, such as user:anna; by default all.",
+            description="Only this group, by its id or name, or scope, such as user:anna; by default all.",
             json_schema_extra={"maxLength": MAX_GROUP_CHARS},
         ),
     ] = None,
@@ -130,7 +131,7 @@ async def verify(
     Work of more than 30 seconds continues and is answered with 202. The same request waits for it, or returns its
     result of the last two minutes. At most three checks of a tenant run at a time.
     """
-    scope = None if group_id is None else scope_of(group_id)
+    scope = None if group_id is None else await lore.rooms.scope_named(scope_of(group_id))
     asked = await long_work.verify(request.app.state.long_work, lore, scope, seconds=_MAX_WAITED)
     if asked.full:
         raise _too_many("checks")
@@ -164,7 +165,7 @@ def _unconfirmed(user_id: str, would: ForgetReport | None) -> InvalidInput:
 
 
 _TARGET = "^(everyone|room:.+)$"
-_WITH = "With whom: room:<id> or everyone."
+_WITH = "With whom: room:<id or name> or everyone."
 _LONGEST = len("room:") + MAX_NAME_CHARS
 
 
@@ -202,13 +203,14 @@ async def list_visible(
     scope: Annotated[
         str | None,
         Query(
-            description="Whom they are about: user:<id>, agent:<id> or group:<id>; by default all of the room.",
+            description="Whom they are about: user:<id>, agent:<id> or group:<id or name>; by default all of the room.",
             json_schema_extra={"pattern": SCOPE_PATTERN, "maxLength": MAX_SCOPE_CHARS},
         ),
     ] = None,
 ) -> VisibleMemories:
     """Return every active memory that concerns a room, with the reasons why it is shown there or withheld."""
     await lore.rooms.get(room_id)
+    scope = None if scope is None else await lore.rooms.scope_named(scope)
     return VisibleMemories(room_id=room_id, memories=await lore.memories.visible(f"room:{room_id}", scope=scope))
 
 
@@ -228,7 +230,8 @@ async def share_memory(
     """Share a memory with a room or with everyone, beside those who heard it. A key without the scope admin names the
     person it is about as viewer."""
     await lore.memories.check_shown(memory_id, viewer)
-    done = await lore.memories.share(memory_id, wanted.with_, by=_person(viewer), reason=wanted.reason)
+    target = await _target(lore, wanted.with_, viewer)
+    done = await lore.memories.share(memory_id, target, by=_person(viewer), reason=wanted.reason)
     return one_memory((await lore.memories.as_told([done], viewer))[0], lore)
 
 
@@ -247,8 +250,16 @@ async def end_share(
 ) -> OneMemory:
     """End a share, as the person that the memory is about or as an administrator."""
     await lore.memories.check_shown(memory_id, viewer)
+    if target not in (await lore.memories.head(memory_id)).shared_with:
+        target = await _target(lore, target, viewer)
     done = await lore.memories.unshare(memory_id, target, by=_person(viewer), reason=reason)
     return one_memory((await lore.memories.as_told([done], viewer))[0], lore)
+
+
+async def _target(lore: Lore, given: str, viewer: str | None) -> str:
+    """Return with whom a memory is shared, with the id of a room in place of its name."""
+    kind, _, room = given.partition(":")
+    return f"room:{await lore.rooms.named(room, viewer=viewer, or_new=True)}" if kind == "room" and room else given
 
 
 def _person(viewer: str | None) -> str | None:

@@ -9,7 +9,7 @@ from mcp import types
 
 from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.memory import MemoryKind, Source, check_scope
+from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.core.memory.writing import Edit, NewMemory
 from roomlore.core.models import Candidate
 from roomlore.surfaces.mcp import answers
@@ -28,11 +28,12 @@ class Visitor:
     scope: str | None = None
     viewer: str | None = None
 
-    def whose(self, scope: str | None) -> str:
-        """Return the scope of a call. Raises `InvalidInput` if neither it nor the server names one."""
+    async def whose(self, scope: str | None) -> str:
+        """Return the scope of a call, with the id of a room in place of its name. Raise `InvalidInput` if neither the
+        call nor the server names one, and as `room` does."""
         if not scope and self.scope is None:
             raise InvalidInput("scope is missing: say whose memories, as user:<id>, agent:<id> or group:<id>.")
-        return check_scope(scope or self.scope or "")
+        return await self.lore.rooms.scope_named(scope or self.scope or "", viewer=self.viewer)
 
     async def room(self, given: str) -> str:
         """Return the id of the room with this id or name; what is given if there is none. Raise `InvalidInput` that
@@ -95,7 +96,7 @@ def _lean(schema: Any) -> Any:
 
 async def searched(visitor: Visitor, wanted: answers.SearchMemories) -> answers.FoundMemories:
     found = await visitor.lore.memories.search(
-        visitor.whose(wanted.scope),
+        await visitor.whose(wanted.scope),
         wanted.query,
         limit=wanted.limit,
         threshold=wanted.threshold,
@@ -128,7 +129,7 @@ async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) ->
 
 
 async def listed(visitor: Visitor, wanted: answers.GetMemories) -> answers.MemoryPage:
-    scope, memories = visitor.whose(wanted.scope), visitor.lore.memories
+    scope, memories = await visitor.whose(wanted.scope), visitor.lore.memories
     kinds = tuple(MemoryKind) if wanted.kind is None else (MemoryKind(wanted.kind),)
     which: Any = {"kinds": kinds, "status": wanted.status, "viewer": visitor.viewer}
     page = await memories.page(scope, limit=wanted.limit, offset=wanted.offset, **which)
@@ -156,7 +157,7 @@ async def history(visitor: Visitor, wanted: answers.MemoryHistory) -> answers.Ve
 
 
 async def prompt(visitor: Visitor, wanted: answers.MemoryPrompt) -> answers.PromptBlock:
-    scopes = [visitor.whose(scope) for scope in wanted.scopes or ("",)]
+    scopes = [await visitor.whose(scope) for scope in wanted.scopes or ("",)]
     said = [{"role": "user", "content": wanted.query}] if wanted.query.strip() else []
     found = await visitor.lore.recall.build(scopes, said, max_tokens=wanted.max_tokens, viewer=visitor.viewer)
     return answers.PromptBlock(
@@ -272,7 +273,7 @@ def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
 
 
 async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
-    given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": visitor.whose(wanted.scope)}
+    given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": await visitor.whose(wanted.scope)}
     room_id = "" if wanted.room_id is None else await visitor.room(wanted.room_id)
     sources = [Source(room_id, message_id) for message_id in wanted.message_ids]
     new = NewMemory(**given, sources=sources)
