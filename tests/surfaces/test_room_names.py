@@ -221,12 +221,75 @@ def test_forget_takes_an_id_that_is_a_name_too(tmp_path, monkeypatch):
     asked = ["--db", "chat.db", "forget", "ann", "--dry-run"]
     refused = CliRunner().invoke(program, asked)
     assert refused.exit_code == 1
-    assert "it is the name of 7. Type `roomlore forget 7`, or add --id to mean the id." in refused.stderr
+    assert "it is the name of 7. Give the id of one. Type `roomlore forget ID`, or add --id" in refused.stderr
     meant = CliRunner().invoke(program, [*asked, "--id"])
     assert (meant.exit_code, meant.stdout) == (1, "Nothing of ann is here.\n"), "taken for an id, by which nothing is"
     with roomlore.open_sync("sqlite:///chat.db", background=False) as lore:
         lore.rooms.add_members("tea", ["ann"])
     assert CliRunner().invoke(program, asked).exit_code == 0, "a member who wrote nothing"
+
+
+@pytest.fixture
+async def anns(lore):
+    """Three people called Ann, in different rooms, one of whom has another name elsewhere; and one whose id it is
+    nearly."""
+    spoke = (("U03", "tea", "Ann"), ("U04", "cake", "ANN"), ("U05", "pie", "Ann"), ("U05", "tea", "Anneliese"))
+    for number, (person, room, name) in enumerate((*spoke, ("U06", "tea", "Anna"))):
+        said = Message(id=f"{number}", room_id=room, sender_id=person, sender_name=name, text="hello")
+        await lore.messages.add(said)
+    return lore
+
+
+async def test_forgetting_asks_who_of_several_people_of_one_name_is_meant(anns, http):
+    with pytest.raises(InvalidInput, match="Nobody has the id 'ann'") as refused:
+        await anns.privacy.forget("ann", dry_run=True)
+    assert all(one in str(refused.value) for one in ("U03", "U04", "U05"))
+    assert "U06" not in str(refused.value)
+    for more in ({"dry_run": True}, {"confirm": True}, {}):
+        answer = await http.post("/privacy/forget", json={"user_id": "@Ann", **more})
+        assert answer.status_code == 422, answer.text
+        assert "it is the name of" in answer.json()["detail"]
+        assert "Add `is_id: true`" in answer.json()["detail"]
+    meant = await http.post("/privacy/forget", json={"user_id": "Ann", "dry_run": True, "is_id": True})
+    assert (meant.status_code, meant.json()["places"].get("messages")) == (200, None)
+    await anns.memories.add("user:Ann", "Ann drinks oolong")
+    assert (await anns.privacy.forget("Ann", dry_run=True)).retired, "what is an id is forgotten, whoever is called so"
+    assert (await anns.privacy.forget("nobody")).places == {}
+
+
+async def test_forgetting_a_scope_hints_at_the_id(anns, http):
+    with pytest.raises(InvalidInput, match=r"'user:U03' is a scope; the id of the person is 'U03'\."):
+        await anns.privacy.forget("user:U03")
+    answer = await http.post("/privacy/forget", json={"user_id": "user:U03", "confirm": True})
+    assert (answer.status_code, "'U03'" in answer.json()["detail"]) == (422, True)
+    await anns.messages.add(Message(id="9", room_id="tea", sender_id="user:U03", text="that is my id"))
+    assert (await anns.privacy.forget("user:U03")).places["messages"] == 1
+
+
+async def test_checking_what_is_not_there_is_an_error(twins, http):
+    for scope in ("group:cake", "user:eve", "agent:bot", "group:ann"):
+        with pytest.raises(NotFound, match="There is nothing to check"):
+            await twins.privacy.verify(scope)
+    for there in ("group:one", "user:ann"):
+        assert (await twins.privacy.verify(there)).sound, "it is there, and nothing is remembered of it"
+    assert (await http.get("/privacy/verify?group_id=cake")).status_code == 404
+    await twins.memories.add("group:three", "Boats come at four")
+    told = await http.get("/privacy/verify?group_id=harbour")
+    assert (told.status_code, told.json()["checked"].get("memories")) == (200, 1)
+    assert names_both((await http.get("/privacy/verify?group_id=茶会 Tea")).text)
+
+
+def test_verify_says_that_there_is_no_such_group(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with roomlore.open_sync("sqlite:///chat.db", background=False) as lore:
+        lore.messages.add(Message(id="1", room_id="42", sender_id="ann", text="hello"))
+        lore.rooms.rename("42", "Tea")
+        lore.memories.add("group:42", "Tea at four")
+    missing = CliRunner().invoke(program, ["--db", "chat.db", "verify", "cake"])
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert "There is nothing to check in 'group:cake'" in missing.stderr
+    found = CliRunner().invoke(program, ["--db", "chat.db", "verify", "tea"])
+    assert (found.exit_code, "1 memory," in found.stdout) == (0, True), found.output
 
 
 def test_threads_lists_no_notices_of_the_platform(tmp_path, monkeypatch):

@@ -139,11 +139,11 @@ async def forget(
     work: LongWork, lore: Lore, user_id: str, *, seconds: float, anew: bool = False, same_words: bool = False
 ) -> ForgetReport | None:
     """Return the result as `LongWork.wait` does. Counts and checks from before are removed, as they may name the
-    person."""
+    person. A name is not told from an id here: the same call waits for work that has removed the id already."""
 
     async def begin() -> ForgetReport:
         try:
-            return await lore.privacy.forget(user_id, same_words=same_words)
+            return await lore.privacy.forget(user_id, same_words=same_words, is_id=True)
         finally:
             for words in (False, True):
                 work.drop(*_counting(lore, user_id, same_words=words))
@@ -159,7 +159,7 @@ async def would_forget(
     """Return what forgetting a person would remove."""
 
     async def count() -> ForgetReport:
-        return await lore.privacy.forget(user_id, dry_run=True, same_words=same_words)
+        return await lore.privacy.forget(user_id, dry_run=True, same_words=same_words, is_id=True)
 
     return await _within_limit(work, _counting(lore, user_id, same_words=same_words), count, seconds)
 

@@ -157,7 +157,9 @@ class Lore:
     @cached_property
     def privacy(self) -> PrivacyService:
         shared = self._resources
-        return PrivacyService(tenant=self.tenant, forgetting=shared.forgetter, verifying=shared.verifier)
+        return PrivacyService(
+            tenant=self.tenant, storage=shared.storage, forgetting=shared.forgetter, verifying=shared.verifier
+        )
 
     @cached_property
     def rooms(self) -> RoomService:

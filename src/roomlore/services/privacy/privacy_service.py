@@ -15,17 +15,21 @@ from typing import Protocol
 from roomlore.core.errors import CacheUnavailable, InvalidInput, StorageUnavailable, describe
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import VerifyProgress, VerifyReport
-from roomlore.core.memory.memory import check_scope
+from roomlore.core.memory.memory import check_scope, owner_of
 from roomlore.core.privacy import ForgetReport
+from roomlore.core.text import fold
 from roomlore.ports.archives import ArchivedPeople
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, owner_prefix
 from roomlore.ports.maintenance import Upkeep
-from roomlore.ports.storage import Storage
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.privacy.forget_memories import MemoryEraser, RowEraser, still
 from roomlore.services.privacy.forget_messages import MessageEraser, Person, Tally, gather
 
 _WAIT_SECONDS = 10.0
+_NAMED = 8
+_LIKE = 200
+"""The most people whose names are compared with one that was given in place of an id."""
 _ROUNDS = 3
 """The most rounds in which messages that came in meanwhile are handled."""
 _RUNNING = "Work that read the person's words runs just now; forget again when it has ended."
@@ -231,21 +235,64 @@ class Verifying(Protocol):
 class PrivacyService:
     """The verbs of `lore.privacy`, for one tenant."""
 
-    def __init__(self, *, tenant: str, forgetting: Forgetting, verifying: Verifying) -> None:
+    def __init__(self, *, tenant: str, storage: Storage, forgetting: Forgetting, verifying: Verifying) -> None:
         self._tenant = tenant
+        self._storage = storage
         self._forgetting = forgetting
         self._verifying = verifying
 
-    async def forget(self, user_id: str, *, dry_run: bool = False, same_words: bool = False) -> ForgetReport:
+    async def check_person(self, user_id: str) -> None:
+        """Raise `InvalidInput` if nobody has this id, and it is the name of people who spoke, in any room, or the scope
+        of a person; the error names their ids.
+
+        Whoever spoke, is or was a member of a room, or has memories is known by an id, even if it is also a name of
+        others. An id of which nothing is known is no error.
+        """
+        given = _checked(user_id)
+        async with self._storage.reading() as work:
+            if await self._is_known(work, given):
+                return
+            person = owner_of(given)
+            if person and await self._is_known(work, person):
+                raise InvalidInput(f"{given!r:.80} is a scope; the id of the person is {person!r:.80}.")
+            known = await self._called(work, given)
+        if known:
+            more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+            named = ", ".join(f"{one:.80}" for one in known[:_NAMED])
+            raise InvalidInput(f"Nobody has the id {given!r:.80}; it is the name of {named}{more}. Give the id of one.")
+
+    async def _is_known(self, work: UnitOfWork, user_id: str) -> bool:
+        return bool(
+            await work.rooms.of_person(tenant=self._tenant, person_id=user_id)
+            or await work.memories.scope(tenant=self._tenant, scope=f"user:{user_id}")
+        )
+
+    async def _called(self, work: UnitOfWork, name: str) -> list[str]:
+        """Return the ids of those whose name it is in a room, those who spoke last first."""
+        part = name.removeprefix("@")
+        like = await work.rooms.speakers(tenant=self._tenant, part=part, room_ids=None, limit=_LIKE) if part else []
+        called = []
+        for one in like:
+            voices = await work.rooms.voices(tenant=self._tenant, sender_id=one.sender_id)
+            if any(fold(voice.name) == fold(part) for voice in voices):
+                called.append(one.sender_id)
+        return called
+
+    async def forget(
+        self, user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False
+    ) -> ForgetReport:
         """Remove what a person said and what follows from it: messages, features, vectors, sessions, facts, raw answers
         of models, finished work. Memories that rest on the person alone are retired, others lose their part.
 
         It cannot be undone: ask first. `dry_run` changes nothing and reports what would be removed. Messages of others
         are redacted only if they are linked to the person: quotes, replies, mentions. Messages that merely have the
         same words are counted (`report.same_words`) and stay; `same_words` redacts them too, in rooms that both spoke
-        in, if they came later. If it breaks off, or something is left (`report.left`), the same call continues. Raise
-        `InvalidInput`, `StorageUnavailable`.
+        in, if they came later. If it breaks off, or something is left (`report.left`), the same call continues.
+        A name in place of an id is refused, as by `check_person`, unless you say that it `is_id`. Raise `InvalidInput`,
+        `StorageUnavailable`.
         """
+        if not is_id:
+            await self.check_person(user_id)
         return await self._forgetting.forget(
             tenant=self._tenant, user_id=_checked(user_id), dry_run=dry_run, same_words=same_words
         )
@@ -258,7 +305,8 @@ class PrivacyService:
         in what is derived from messages: features, words, counters. Change nothing.
 
         It may run beside writers. `progress`: called after each scope and each page of messages. `report.sound` is
-        False if there is a fault: then the command line exits with 1. Raise `InvalidInput`, `StorageUnavailable`.
+        False if there is a fault: then the command line exits with 1. Raise `NotFound` if nothing is remembered in the
+        scope and nobody has its id, `InvalidInput`, `StorageUnavailable`.
         """
         if scope is not None:
             check_scope(scope)

@@ -3,7 +3,6 @@ others may know too; `roomlore forget` and `verify`, removing a person, and chec
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -241,9 +240,6 @@ def _where(seen: SeenIn) -> str:
     )
 
 
-_PAGE = 500
-
-
 def forget(
     ctx: typer.Context,
     user: Annotated[str, typer.Argument(help="The sender id that the person's messages have.")],
@@ -266,41 +262,24 @@ def forget(
     if not is_id:
         frame.run(lambda lore: _check_id(lore, user))
     if dry_run or not yes:
-        would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True, same_words=same_words))
+        would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True, same_words=same_words, is_id=True))
         nothing = not (_holds_anything(would) or would.left)
         if dry_run or nothing:
             _tell(would, as_json=as_json)
             raise typer.Exit(1 if nothing else 0)
         report(would, Console(stderr=True, highlight=False, markup=False))
         typer.confirm(say("Forget {person} for good?", person=show.inert(user, 80)), abort=True, err=True)
-    done = frame.run(lambda lore: lore.privacy.forget(user, same_words=same_words))
+    done = frame.run(lambda lore: lore.privacy.forget(user, same_words=same_words, is_id=True))
     _tell(done, as_json=as_json)
     if not (done.complete and _holds_anything(done)):
         raise typer.Exit(1)
 
 
 async def _check_id(lore: Lore, user: str) -> None:
-    """Raise `NotFound` for the name of people instead of an id, with their ids. Whoever has a scope or is a member of a
-    room is known by it."""
-    ids: set[str] = set()
-    after: str | None = None
-    while page := await lore.rooms.page(after=after, limit=_PAGE):
-        after = page[-1].room_id
-        for room in page:
-            async with lore.storage.reading() as unit:
-                people = await unit.rooms.participants(tenant=lore.tenant, room_id=room.room_id)
-            if user in people:
-                return
-            ids.update(sender for sender, name in people.items() if name == user)
-    async with lore.storage.reading() as unit:
-        belongs = ids and await unit.rooms.of_person(tenant=lore.tenant, person_id=user)
-    if ids and not belongs and not await lore.memories.count(f"user:{user}", status="all"):
-        known = ", ".join(sorted(ids))
-        command = f"roomlore forget {shlex.quote(min(ids))}"
-        raise NotFound(
-            f"No message is by the id {user!r:.80}; it is the name of {known:.400}. Type `{command}`, or add --id to"
-            " mean the id."
-        )
+    try:
+        await lore.privacy.check_person(user)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error} Type `roomlore forget ID`, or add --id to mean this as an id.") from error
 
 
 def _tell(done: ForgetReport, *, as_json: bool) -> None:
@@ -360,16 +339,19 @@ def _memories(done: ForgetReport) -> str:
 def verify(
     ctx: typer.Context,
     group: Annotated[
-        str | None, typer.Argument(metavar="[GROUP]", help="Only this group or scope, such as `user:anna`; else all.")
+        str | None,
+        typer.Argument(
+            metavar="[GROUP]", help="Only this group, by its id or name, or scope, such as `user:anna`; else all."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
     """Check the integrity of stored data: logs, versions, evidence, marks, derived data, indexes. Changes nothing;
-    exits with 1 if there is a fault."""
-    scope = None if group is None else scope_of(group)
+    exits with 1 if there is a fault, or nothing of the group."""
     telling = Console(stderr=True, highlight=False, markup=False)
 
     async def work(lore: Lore) -> VerifyReport:
+        scope = None if group is None else await lore.rooms.scope_named(scope_of(group))
         with telling.status(say("Reading")) as status:
 
             def progress(come: VerifyProgress) -> None:

@@ -49,6 +49,10 @@ class ForgetRequest(bodies.Body):
     same_words: bool = Field(
         False, description="Also redact what others said later in the same words, in rooms that both spoke in."
     )
+    is_id: bool = Field(
+        False,
+        description="It is an id, even if nobody is known by it and people have it as a name: else that is a 422.",
+    )
     confirm: bool = Field(False, description="True, to do it: it cannot be undone.")
 
 
@@ -103,6 +107,8 @@ async def forget(
     """
     work, user_id = request.app.state.long_work, wanted.user_id
     asked: _Asked = {"seconds": _MAX_WAITED, "same_words": wanted.same_words}
+    if not (wanted.is_id or work.knows(long_work.forgetting(lore, user_id, same_words=wanted.same_words))):
+        await _check_person(lore, user_id)
     if wanted.confirm and not wanted.dry_run:
         return _told(user_id, await long_work.forget(work, lore, user_id, **asked))
     would = await long_work.would_forget(work, lore, user_id, **asked)
@@ -111,6 +117,13 @@ async def forget(
     if would.full:
         raise _too_many("counts of what forgetting somebody would remove")
     return _told(user_id, would.report)
+
+
+async def _check_person(lore: Lore, user_id: str) -> None:
+    try:
+        await lore.privacy.check_person(user_id)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error} Add `is_id: true` to mean this as an id.") from error
 
 
 @privacy.get("/verify", responses=_later(Checking, "As many checks"))
