@@ -51,6 +51,14 @@ def test_adding_says_when_a_fact_ends_and_if_it_has_ended():
     assert "In Rome" in run("facts", "list", ANNA, "--status", "ended").stdout
 
 
+def test_an_update_that_changes_nothing_says_so():
+    fact = asked("add", ANNA, "Likes tea", "--confidence", "0.5")["memory_id"]
+    assert run("facts", "update", fact, "--text", "Likes tea").stdout == f"Unchanged, version 1, {fact}: Likes tea\n"
+    assert run("facts", "update", fact, "--confidence", "0.5").stdout.startswith("Unchanged")
+    assert run("facts", "update", fact, "--text", "Likes black tea").stdout.startswith("Version 2, ")
+    assert asked("update", fact, "--text", "Likes black tea")["version"] == 2
+
+
 def test_a_fact_about_a_group_that_does_not_exist_says_so():
     told = run("facts", "add", "group:nosuch", "They meet on Fridays", "--id", "f9").stderr
     assert "There is no room nosuch yet" in told

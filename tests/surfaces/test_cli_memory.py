@@ -306,13 +306,40 @@ def test_nothing_is_wider_than_the_terminal(width, capsys, monkeypatch):
     assert "".join(told.split()).count("science") >= 4
 
 
+# What is done a second time, and what is brought back.
+
+
+def test_the_log_tells_what_was_brought_back_from_what_is_new():
+    (known,) = remembered("周五聚餐")
+    run("memory", "delete", known, "--yes")
+    run("memory", "restore", known, "--reason", "又有了")
+    newest = run("memory", "log", "group:g").stdout.splitlines()[1]
+    assert newest.split("  ", 1)[1].strip().startswith("+ ")
+    assert "周五聚餐  (restored)" in newest
+    run("facts", "update", known, "--text", "周六聚餐")
+    run("memory", "restore", known)
+    newest = run("memory", "log", "group:g").stdout.splitlines()[1]
+    assert "~ " in newest
+    assert newest.endswith("  (restored)")
+    assert run("memory", "log", "group:g").stdout.count("(restored)") == 2
+
+
+@pytest.mark.parametrize("command", ["facts", "memory"])
+def test_deleting_again_says_that_it_was_deleted_already(command):
+    (known,) = remembered("周五聚餐")
+    assert run(command, "delete", known, "--yes").stdout == f"Deleted {known}: 周五聚餐\n"
+    assert run(command, "delete", known).stdout == f"Deleted already, {known}: 周五聚餐\n", "nobody is asked"
+    assert json.loads(run(command, "delete", known, "--yes", "--json").stdout)["status"] == "deprecated"
+    assert len(asked("log", "group:g")) == 2
+
+
 # Times.
 
 
 @pytest.mark.parametrize(
     ("words", "edge", "expected"),
     [
-        ("2024-05-01", "end", "2024-04-30T16:00"),
+        ("2024-05-01", "end", "2024-05-01T16:00"),
         ("2024-05-01T12:30", "start", "2024-05-01T04:30"),
         ("2024-05-01T12:30Z", "start", "2024-05-01T12:30"),
         ("yesterday", "start", "2026-11-20T16:00"),
@@ -326,6 +353,11 @@ def test_nothing_is_wider_than_the_terminal(width, capsys, monkeypatch):
         ("今天", "start", "2026-11-21T16:00"),
         ("now", "end", "2026-11-22T12:05"),
         ("现在", "start", "2026-11-22T12:05"),
+        ("2026-11-21", "start", "2026-11-20T16:00"),
+        ("2026-11-21", "end", "2026-11-21T16:00"),
+        ("2026/11/21", "end", "2026-11-21T16:00"),
+        ("2026-11-22", "end", "2026-11-22T12:05"),
+        ("2026-11-24", "end", "2026-11-24T16:00"),
     ],
 )
 def test_times_as_people_write_them(words, edge, expected):

@@ -1,15 +1,17 @@
 """Memories over HTTP: evolutions, lists, search, the past, and going back."""
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import httpx
 import pytest
 
+import roomlore
 from evolution_rig import CHINESE, both, create, delete, keep, lines, opened, remember, talk, update
 from roomlore import MemoryKind, Message
 from roomlore.surfaces.http import create_app
+from roomlore.testing import FrozenClock
 from roomlore.testing.model_server import Fails, ModelServer, Says
 
 SECONDS = 60
@@ -282,6 +284,32 @@ async def test_what_was_remembered_then(http, lore):
     assert (found["removed"], found["unchanged"]) == ([], 0)
     back = await http.get("/memory/diff/g", params={"from": lore.now().isoformat(), "to": then})
     assert back.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("asked", "at"),
+    [
+        ("yesterday", "2024-05-09T16:00"),
+        ("昨天", "2024-05-09T16:00"),
+        ("2024-05-08", "2024-05-08T16:00"),
+        ("2024-05-10", "2024-05-10T09:30"),
+        ("two hours ago", "2024-05-10T07:30"),
+        ("2024-05-08T16:00:00", "2024-05-08T16:00"),
+        ("2024-05-08T16:00:00+08:00", "2024-05-08T08:00"),
+        ("1715184000", "2024-05-08T16:00"),
+    ],
+)
+async def test_points_in_time_are_read_as_on_the_command_line(monkeypatch, asked, at):
+    clock = FrozenClock(datetime(2024, 5, 10, 9, 30, tzinfo=UTC))
+    monkeypatch.setattr("roomlore.wiring.resources.SystemClock", lambda: clock)
+    settings = roomlore.Settings(database_url="sqlite://", time_zone="Asia/Shanghai")
+    async with roomlore.open(settings=settings, background=False) as lore, client(lore) as http:
+        told = await ok(http, "GET", "/memory/as-of/g", params={"at": asked})
+        assert told["at"] == f"{at}:00+00:00"
+        found = await ok(http, "GET", "/memory/diff/g", params={"from": "2024-05-07", "to": asked})
+        assert (found["start"], found["end"]) == ("2024-05-06T16:00:00+00:00", told["at"])
+        for wrong in ("someday", "yesterday or today", "yesterday" + " " * 300):
+            assert (await http.get("/memory/as-of/g", params={"at": wrong})).status_code == 422
 
 
 @pytest.mark.parametrize("path", ["as-of/g", "as-of/g?at=someday", "diff/g", "diff/g?from=x", "diff/g?from=1&to=x"])

@@ -73,6 +73,8 @@ async def test_filters(http):
     assert set(await found(http, since="2024-05-02T00:00:00Z")) >= {"m2"}
     assert "m0" not in await found(http, since="2024-05-02")
     assert set(await found(http, until="2024-05-02")) == {"m0"}
+    assert await found(http, since="yesterday") == []
+    assert "m0" in await found(http, until="last year")
     assert "m0" in await found(http, sender_id=["u0", "u1"])
     assert not {"m0", "m2"} & set(await found(http, sender_id="u1"))
     assert await found(http, sender_id="") == []
@@ -104,7 +106,7 @@ BAD = [
     ("room_id=tea&q=x&limit=201", 422, "limit"),
     ("room_id=tea&q=x&limit=some", 422, "limit"),
     ("room_id=tea&q=x&mode=fuzzy", 422, "'hybrid' or 'lexical'"),
-    ("room_id=tea&q=x&since=soon", 422, "since is 'soon'; give a day or a time, such as"),
+    ("room_id=tea&q=x&since=soon", 422, "since is 'soon'; write one time, such as"),
     ("room_id=tea&q=x&until=2024-13-01", 422, "until"),
     ("room_id=tea&q=x&asked_at=", 422, "asked_at"),
     (f"room_id=tea&q=x&since={'9' * 30}", 422, "since"),

@@ -56,10 +56,13 @@ _NOW = frozenset({"now", "现在", "現在"})
 def moment(name: str, words: str, *, now: datetime, zone: tzinfo, edge: Edge, may_come: bool = False) -> datetime:
     """Return the time that the words name (aware, UTC). A time without a zone is in `zone`.
 
-    A date is its first instant. Days in words, such as 'last week', give their first or last instant (`edge`); a
-    shorter time, such as 'two hours ago', its middle. A time in words is never later than `now`, unless it `may_come`.
-    `name`: what the error calls it. Raises `InvalidInput` if the words name no time, or several.
+    A day, as a date or in words such as 'yesterday' and 'last week', gives its first or last instant (`edge`); a
+    shorter time, such as 'two hours ago', its middle. A time in words is never later than `now`, and today ends now,
+    unless it `may_come`. `name`: what the error calls it. Raises `InvalidInput` if the words name no time, or several.
     """
+    if day := day_in(words):
+        begins, ends = start_of(day, zone), end_of(day, zone)
+        return begins if edge == "start" else ends if may_come or now < begins else min(ends, now)
     told = parse_time(words, zone=zone)
     if told is not None:
         return told

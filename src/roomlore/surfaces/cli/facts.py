@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.core.dates import Edge, day_in, end_of, moment
+from roomlore.core.dates import Edge, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
@@ -153,10 +153,11 @@ def update(
         )
     wanted = None if no_confidence else KEEP if confidence is None else confidence
 
-    async def work(lore: Lore) -> Memory:
+    async def work(lore: Lore) -> tuple[Memory, bool]:
         begins, ends = _span(lore, valid_from, valid_until)
-        return await lore.memories.update(
-            await lore.memories.named(fact),
+        before = await lore.memories.head(await lore.memories.named(fact))
+        after = await lore.memories.update(
+            before.memory_id,
             statement=text,
             confidence=wanted,
             category=category,
@@ -166,13 +167,15 @@ def update(
             expected=expected,
             reason=reason,
         )
+        return after, after.memory_id != before.memory_id
 
-    changed = frame_of(ctx).run(work)
+    changed, anew = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(changed))
     else:
         known, said = show.inert(changed.memory_id), show.inert(changed.statement)
-        typer.echo(say("Version {number}, {memory}: {said}", number=changed.version, memory=known, said=said))
+        told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
+        typer.echo(say(told, number=changed.version, memory=known, said=said))
 
 
 @app.command()
@@ -185,16 +188,11 @@ def delete(
     as_json: _Json = False,
 ) -> None:
     """Delete a fact, after asking. It stays in its history and is no longer recalled."""
-    known = frame_of(ctx).run(lambda lore: lore.memories.named(fact))
-    if not yes:
-        there = frame_of(ctx).run(lambda lore: lore.memories.head(known))
-        memory.confirm_deletion(there)
-    gone = frame_of(ctx).run(lambda lore: lore.memories.delete(known, reason, expected=expected))
+    gone, told = memory.deleted(frame_of(ctx), fact, yes=yes, reason=reason, expected=expected)
     if as_json:
         show.as_json(to_jsonable(gone))
     else:
-        known, said = show.inert(gone.memory_id), show.inert(gone.statement)
-        typer.echo(say("Deleted {memory}: {said}", memory=known, said=said))
+        typer.echo(f"{told}{say(': ')}{show.inert(gone.statement)}")
 
 
 app.command("history")(memory.history)
@@ -251,10 +249,7 @@ def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | 
     """Return the time; None if it is not given, or ''."""
     if not words:
         return None
-    zone = lore.settings.search.zone
-    if edge == "end" and (day := day_in(words)):
-        return end_of(day, zone)
-    return moment(name, words, now=lore.now(), zone=zone, edge=edge, may_come=True)
+    return moment(name, words, now=lore.now(), zone=lore.settings.search.zone, edge=edge, may_come=True)
 
 
 def _line(fact: Memory, zone: ZoneInfo) -> list[str]:

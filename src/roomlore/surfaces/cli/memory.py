@@ -16,10 +16,20 @@ from rich.text import Text
 from roomlore.core.dates import Edge, moment
 from roomlore.core.errors import NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
-from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
+from roomlore.core.memory.memory import (
+    Blame,
+    Change,
+    Evolution,
+    Memory,
+    MemoryAnswer,
+    MemoryDiff,
+    MemoryKind,
+    MemoryStatus,
+    Status,
+)
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import Frame, Group, frame_of
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
@@ -202,12 +212,20 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete a memory, after asking. It stays in its history and can be restored."""
-    known = frame_of(ctx).run(lambda lore: lore.memories.named(memory))
-    if not yes:
-        there = frame_of(ctx).run(lambda lore: lore.memories.head(known))
+    gone, told = deleted(frame_of(ctx), memory, yes=yes, reason=reason, expected=expected)
+    _tell_change(gone, told, as_json=as_json)
+
+
+def deleted(frame: Frame, named: str, *, yes: bool, reason: str, expected: str | None) -> tuple[Memory, str]:
+    """Delete a memory, after asking unless `yes`. Return it, and what was done. One that is deleted already is not
+    asked about."""
+    known = frame.run(lambda lore: lore.memories.named(named))
+    there = frame.run(lambda lore: lore.memories.head(known))
+    held = there.status is MemoryStatus.ACTIVE
+    if held and not yes:
         confirm_deletion(there)
-    gone = frame_of(ctx).run(lambda lore: lore.memories.delete(known, reason, expected=expected))
-    _tell_change(gone, say("Deleted {memory}", memory=show.inert(gone.memory_id)), as_json=as_json)
+    gone = frame.run(lambda lore: lore.memories.delete(known, reason, expected=expected))
+    return gone, say("Deleted {memory}" if held else "Deleted already, {memory}", memory=show.inert(gone.memory_id))
 
 
 def confirm_deletion(memory: Memory) -> None:

@@ -124,16 +124,19 @@ def _sign(one: Change) -> str:
 def _said(one: Change, sign: str) -> Text:
     said = one.memory.statement
     if one.action is Action.STRENGTH:
-        return Text.assemble(
-            statement(said), (f"  {say('(strength {strength:.2f})', strength=one.memory.strength)}", "dim")
-        )
+        return _noted(statement(said), say("(strength {strength:.2f})", strength=one.memory.strength))
     if sign != "~" or one.old_statement is None:
-        return statement(said, "" if sign == "~" else _STYLES[sign])
-    whole = difference(one.old_statement, said)
-    if len(one.closes) < 2:
-        return whole
-    others = say(" and ").join(short(known) for known in one.closes)
-    return Text.assemble(whole, (f"  {say('(of {memories})', memories=others)}", "dim"))
+        whole = statement(said, "" if sign == "~" else _STYLES[sign])
+    else:
+        whole = difference(one.old_statement, said)
+        if len(one.closes) > 1:
+            others = say(" and ").join(short(known) for known in one.closes)
+            whole = _noted(whole, say("(of {memories})", memories=others))
+    return _noted(whole, say("(restored)")) if one.action is Action.RESTORE else whole
+
+
+def _noted(said: Text, note: str) -> Text:
+    return Text.assemble(said, (f"  {note}", "dim"))
 
 
 def log(found: Sequence[Change], records: dict[str, Evolution], out: Console, zone: ZoneInfo) -> None:

@@ -11,6 +11,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from roomlore.core import errors
+from roomlore.core.dates import Edge
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, Rejected, Stats, strength_at
 from roomlore.core.memory.log import Piece, words_diff
@@ -34,7 +35,7 @@ from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router, SuccessResponse, reply
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore.surfaces.http.message_routes import Moment, read_time
+from roomlore.surfaces.http.message_routes import TIME_IN_QUERY, Moment, read_time
 from roomlore.surfaces.http.paths import (
     MOST,
     AdminsGroup,
@@ -487,13 +488,13 @@ async def memories_as_of(
     at: Annotated[
         str,
         Query(
-            description="ISO 8601 or a Unix time; without a zone it is UTC. Needed.",
+            description=f"{TIME_IN_QUERY}, as it ends. Needed.",
             json_schema_extra=dict(bodies.MOMENT),
         ),
     ] = "",
 ) -> MemoriesThen:
     """Return the memories of a group as of a time."""
-    moment, scope = _needed("at", at, "/memory/as-of/tea?at=2024-05-01T12:00:00Z"), group.scope
+    moment, scope = _needed(lore, "at", at, "/memory/as-of/tea?at=2024-05-01T12:00:00Z", edge="end"), group.scope
     memories = each_listed(await lore.memories.as_of(scope, moment), lore)
     return MemoriesThen(group_id=group.group_id, scope=scope, at=moment, total=len(memories), memories=memories)
 
@@ -504,13 +505,17 @@ async def diff_memories(
     group: AdminsGroup,
     start: Annotated[
         str,
-        Query(alias="from", description="ISO 8601 or a Unix time. Needed.", json_schema_extra=dict(bodies.MOMENT)),
+        Query(
+            alias="from",
+            description=f"{TIME_IN_QUERY}, as it begins. Needed.",
+            json_schema_extra=dict(bodies.MOMENT),
+        ),
     ] = "",
-    end: Annotated[Moment | None, Query(alias="to", description="By default now.")] = None,
+    end: Annotated[Moment | None, Query(alias="to", description="A time as `at`; by default now.")] = None,
 ) -> MemoryDifference:
     """Return the difference between the memories of a group at two times."""
-    first = _needed("from", start, "/memory/diff/tea?from=2024-05-01&to=2024-06-01")
-    found = await lore.memories.diff(group.scope, first, read_time("to", end))
+    first = _needed(lore, "from", start, "/memory/diff/tea?from=2024-05-01&to=2024-06-01")
+    found = await lore.memories.diff(group.scope, first, read_time(lore, "to", end, edge="end"))
     return difference(found, lore, group.group_id)
 
 
@@ -588,8 +593,8 @@ async def revert_evolution(
     return Reverted(evolution_id=evolution_id, changes=each_logged(done), message=message)
 
 
-def _needed(name: str, text: str, example: str) -> datetime:
-    moment = read_time(name, text or None)
+def _needed(lore: Lore, name: str, text: str, example: str, *, edge: Edge = "start") -> datetime:
+    moment = read_time(lore, name, text or None, edge=edge)
     if moment is None:
         raise InvalidInput(f"{name} is missing: give a day or a time, as in {example}.")
     return moment

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import Context, ContextOptions
-from roomlore.core.dates import moment
+from roomlore.core.dates import Edge, day_in, moment
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
@@ -168,7 +168,12 @@ search = Router(tags=["messages"])
 _UNCODED_PLUS = re.compile(r"(:\d\d(?:\.\d+)?) (\d\d(?::?\d\d)?)$")
 
 Moment = Annotated[str, Field(json_schema_extra=dict(bodies.MOMENT))]
-_Bound = Annotated[Moment | None, Query(description="ISO 8601 or a Unix time; without a zone it is UTC.")]
+TIME_IN_QUERY = (
+    "ISO 8601 or a Unix time, in UTC without a zone; or a day, such as `2024-05-01`, `yesterday` or `昨天`, of the "
+    "setting time_zone"
+)
+_MAX_WORDS = 200
+_Bound = Annotated[Moment | None, Query(description=f"{TIME_IN_QUERY}, from its beginning.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,7 @@ class Asked:
 
 
 async def read_asked(
+    lore: Reader,
     sender_id: Annotated[list[str] | None, Query(description="Only what they said; may be repeated.")] = None,
     since: _Bound = None,
     until: _Bound = None,
@@ -192,9 +198,9 @@ async def read_asked(
 ) -> Asked:
     return Asked(
         senders=sender_id,
-        since=read_time("since", since),
-        until=read_time("until", until),
-        asked_at="newest" if asked_at == "newest" else read_time("asked_at", asked_at),
+        since=read_time(lore, "since", since),
+        until=read_time(lore, "until", until),
+        asked_at="newest" if asked_at == "newest" else read_time(lore, "asked_at", asked_at),
     )
 
 
@@ -233,17 +239,19 @@ async def search_messages(
     )
 
 
-def read_time(name: str, text: str | None) -> datetime | None:
-    """Return a time of a query; None if it is not given. A `+` that was not percent-encoded arrives as a space and is
-    read as `+`. Raises `InvalidInput`."""
+def read_time(lore: Lore, name: str, text: str | None, *, edge: Edge = "start") -> datetime | None:
+    """Return a time of a query; None if it is not given. A time without a zone is UTC; a day, as a date or in words, is
+    one of the setting time_zone, and gives its first or last instant (`edge`). A `+` that was not percent-encoded
+    arrives as a space and is read as `+`. Raise `InvalidInput`."""
     if text is None:
         return None
-    told = parse_time(_plussed(text))
-    if told is None:
-        raise InvalidInput(
-            f"{name} is {text[:60]!r}; give a day or a time, such as 2024-05-01 or 2024-05-01T12:30:00Z."
-        )
-    return told
+    given = _plussed(text)
+    told = None if day_in(given) else parse_time(given)
+    if told is not None:
+        return told
+    if len(given) > _MAX_WORDS:
+        raise InvalidInput(f"{name} has {len(given)} characters; a time in words has at most {_MAX_WORDS}.")
+    return moment(name, given, now=lore.now(), zone=lore.settings.search.zone, edge=edge)
 
 
 def _plussed(text: str) -> str:
@@ -522,8 +530,8 @@ async def get_digest(
     since: Annotated[
         str | None,
         Query(
-            max_length=200,
-            description="ISO 8601 or a Unix time, in UTC without a zone; or words: `yesterday`, `3 days ago`, `昨天`.",
+            max_length=_MAX_WORDS,
+            description=f"{TIME_IN_QUERY}, from its beginning; or words such as `3 days ago`.",
         ),
     ] = None,
     for_user: Annotated[
@@ -553,16 +561,9 @@ async def get_digest(
     Without `since` and `for_user` it is of the last day in which something was said.
     """
     zone = lore.settings.search.zone
-    begin = _since(lore, since)
+    begin = read_time(lore, "since", since)
     made = await lore.digest(room_id, since=begin, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode)
     return made_from(ShownDigest, made, rendered=made.to_prompt(zone=zone) if render else None)
-
-
-def _since(lore: Lore, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    zone = lore.settings.search.zone
-    return parse_time(_plussed(text)) or moment("since", text, now=lore.now(), zone=zone, edge="start")
 
 
 @rooms.get("/rooms/{room_id:id}/audience")
