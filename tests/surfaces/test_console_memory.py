@@ -295,11 +295,11 @@ async def test_forgetting_that_takes_long_is_followed_and_done_once(http, lore, 
     await lore.messages.add([Message(id=f"m{n}", room_id="g", sender_id="安", text=f"word {n}") for n in range(3)])
     begun, may_end, forget = [], asyncio.Event(), lore.privacy.forget
 
-    async def slow(user_id: str, *, dry_run: bool = False, same_words: bool = False):
+    async def slow(user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False):
         if not dry_run:
             begun.append(user_id)
             await may_end.wait()
-        return await forget(user_id, dry_run=dry_run)
+        return await forget(user_id, dry_run=dry_run, is_id=is_id)
 
     monkeypatch.setattr(lore.privacy, "forget", slow)
     monkeypatch.setattr(memory_editing, "_WAITED", 0.01)
@@ -323,10 +323,10 @@ async def test_counting_what_would_go_keeps_nobody_waiting(http, lore, monkeypat
     await lore.messages.add([Message(id="m1", room_id="g", sender_id="ann", text="word")])
     counted, may_end, forget = [], asyncio.Event(), lore.privacy.forget
 
-    async def slow(user_id: str, *, dry_run: bool = False, same_words: bool = False):
+    async def slow(user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False):
         counted.append(dry_run)
         await may_end.wait()
-        return await forget(user_id, dry_run=dry_run)
+        return await forget(user_id, dry_run=dry_run, is_id=is_id)
 
     monkeypatch.setattr(lore.privacy, "forget", slow)
     monkeypatch.setattr(memory_editing, "_WAITED", 0.01)

@@ -80,10 +80,10 @@ async def test_what_takes_long_goes_on_and_is_waited_for(http, lore, known, monk
     begun, may_end = [], asyncio.Event()
     forget = lore.privacy.forget
 
-    async def slow(user_id: str, *, dry_run: bool = False, same_words: bool = False):
+    async def slow(user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False):
         begun.append(user_id)
         await may_end.wait()
-        return await forget(user_id, dry_run=dry_run)
+        return await forget(user_id, dry_run=dry_run, is_id=is_id)
 
     monkeypatch.setattr(lore.privacy, "forget", slow)
     monkeypatch.setattr(privacy_routes, "_MAX_WAITED", 0.01)

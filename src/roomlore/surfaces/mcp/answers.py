@@ -64,7 +64,7 @@ _CODE_POINTS_A_CHARACTER = 8
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 Scope = Annotated[
     str | None,
-    Field(max_length=MAX_SCOPE_CHARS, description="Whose: user:<id>, agent:<id> or group:<room id or name>."),
+    Field(max_length=MAX_SCOPE_CHARS, description="Whose: user:<id>, agent:<id> or group:<room>."),
 ]
 MemoryId = Annotated[Id, Field(description="The id of any version of the memory.")]
 Statement = Annotated[
@@ -231,7 +231,7 @@ class MemoryPrompt(Arguments):
 
     query: Query = Field("", description="What is being talked about; empty: the surest memories.")
     scopes: list[Annotated[str, Field(max_length=MAX_SCOPE_CHARS)]] | None = Field(
-        None, min_length=1, max_length=MAX_SCOPES, description="Whose: user:<id>, agent:<id>, group:<room id or name>."
+        None, min_length=1, max_length=MAX_SCOPES, description="Whose: user:<id>, agent:<id>, group:<room>."
     )
     max_tokens: int = Field(1_000, ge=1, le=MAX_PROMPT_TOKENS)
 
