@@ -349,7 +349,7 @@ async def test_no_more_is_counted_at_a_time_for_a_tenant_than_there_may_be(lore,
     """Whoever asks for one count too many is told what to do, and gets it once another has ended."""
     counted, may_end = [], {f"人{n}": asyncio.Event() for n in range(10)}
 
-    async def slow(self, user_id: str, *, dry_run: bool = False, same_words: bool = False):
+    async def slow(self, user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False):
         counted.append(user_id)
         await may_end[user_id].wait()
         return ForgetReport(user_id=user_id, dry_run=dry_run, started_at=lore.now(), finished_at=lore.now())
@@ -396,10 +396,10 @@ async def test_forgetting_that_fails_says_so_and_what_is_left(http, lore, monkey
     await lore.messages.add([Message(id="m1", room_id="g", sender_id="ann", text="word")])
     forget = lore.privacy.forget
 
-    async def fails(user_id: str, *, dry_run: bool = False, same_words: bool = False):
+    async def fails(user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False):
         if not dry_run:
             raise StorageUnavailable("The disk is full; make room.")
-        return await forget(user_id, dry_run=True)
+        return await forget(user_id, dry_run=True, is_id=is_id)
 
     monkeypatch.setattr(lore.privacy, "forget", fails)
     told = await send(http, "/console/memory/change?what=forget&id=ann", 200, typed="ann")

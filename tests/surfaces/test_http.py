@@ -16,6 +16,7 @@ from roomlore.core import errors
 from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.surfaces import logs
 from roomlore.surfaces.http import create_app, problems
+from roomlore.surfaces.library_words import into_chinese
 
 
 async def test_a_message_goes_in_and_comes_out(http, make_message):
@@ -584,3 +585,46 @@ async def test_openapi_names_every_path(http, app):
             assert operation["description"], (method, path)
             assert operation["responses"]["4XX"], (method, path)
     assert "{" in json.dumps(document["paths"]["/messages"]["post"]["requestBody"])
+
+
+ZH = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.8"}
+TOLD_IN_CHINESE = [
+    ("GET", "/rooms/none", None, 404, "没有房间 'none'；收到第一条消息时自动创建。"),
+    ("GET", "/nowhere", None, 404, "这个路径不存在；/openapi.json 列出所有路径。"),
+    ("DELETE", "/rooms", None, 405, "这个路径不支持这个方法；支持的方法见 /openapi.json。"),
+    ("GET", "/messages?room_id=tea&lmit=3", None, 422, "这里没有参数 'lmit'；是不是 limit？"),
+    ("GET", "/facts", None, 422, "缺少 scope：请说明是谁的事实，例如 /facts?scope=user:anna。"),
+    ("GET", "/facts?scope=anna", None, 422, "范围的写法是 group:<id>、user:<id> 或 agent:<id>，不是 'anna'。"),
+    ("POST", "/context", {}, 422, "缺少 room_id。"),
+    ("POST", "/context", {"room_id": "none"}, 404, "房间 'none' 里没有可以构建上下文的用户消息。"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "detail"), TOLD_IN_CHINESE)
+async def test_a_problem_is_told_in_the_language_of_the_request(http, make_message, method, path, body, status, detail):
+    await http.post("/messages", json=make_message())
+    chinese = await http.request(method, path, json=body, headers=ZH)
+    english = await http.request(method, path, json=body, headers={"Accept-Language": "de, en;q=0.5, zh;q=0.1"})
+    assert (chinese.status_code, chinese.json()["detail"]) == (status, detail)
+    assert (chinese.headers["content-language"], english.headers["content-language"]) == ("zh", "en")
+    assert chinese.headers["vary"] == english.headers["vary"] == "Accept-Language"
+    assert english.json()["detail"] == (await http.request(method, path, json=body)).json()["detail"] != detail
+    for field in ("type", "status", "instance"):
+        assert chinese.json()[field] == english.json()[field]
+    assert chinese.json()["title"] == into_chinese(english.json()["title"]) != english.json()["title"]
+
+
+async def test_a_problem_without_a_chinese_text_is_in_english(http):
+    answer = await http.post("/messages", json={"messages": [], "more": 1}, headers=ZH)
+    assert (answer.status_code, answer.headers["content-language"]) == (422, "en")
+    assert answer.json()["title"] == "The input cannot be used as it is"
+
+
+def test_every_title_of_a_problem_has_a_chinese_text():
+    assert [kind.title for kind in problems.KINDS if into_chinese(kind.title) == kind.title] == []
+
+
+async def test_protocols_of_others_keep_their_english(http):
+    answer = await http.post("/v1/chat/completions", json={}, headers=ZH)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].isascii()

@@ -7,13 +7,16 @@ from typing import Any, NamedTuple
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from roomlore.core import errors
+from roomlore.surfaces.console.frame import preferred
 from roomlore.surfaces.http.answers import dump
+from roomlore.surfaces.library_words import into_chinese
 from roomlore.surfaces.shapes import in_words
 
 MEDIA_TYPE = "application/problem+json"
@@ -175,21 +178,32 @@ def respond(
     *,
     kind: str | None = None,
 ) -> Response:
-    """Return the problem as a response. `kind`: its name, by default that of the status."""
+    """Return the problem as a response, in Chinese if the request prefers it and the detail has a Chinese text. `kind`:
+    its name, by default that of the status."""
     told = _NAMED[kind] if kind else _USUAL.get(status, _STRANGE)
     if scope["path"].startswith(_OPENAI_PATHS):
         return _in_openai_form(status, detail, headers, told)
     media_type = "application/json" if scope["path"].startswith(_MEM0_PATHS) else MEDIA_TYPE
     raw_path = scope.get("raw_path")
+    title, detail, language = _in_language(scope, told.title, detail)
     problem = {
         "type": f"urn:roomlore:{told.name}",
-        "title": told.title,
+        "title": title,
         "status": status,
         "detail": detail,
         "instance": raw_path.decode("ascii", "replace") if raw_path else scope["path"],
         "request_id": scope.get("state", {}).get("request_id", ""),
     }
-    return Response(dump(problem), status, dict(headers or {}), media_type)
+    spoken = {"Content-Language": language, "Vary": "Accept-Language"}
+    return Response(dump(problem), status, {**spoken, **(headers or {})}, media_type)
+
+
+def _in_language(scope: Mapping[str, Any], title: str, detail: str) -> tuple[str, str, str]:
+    """Return the texts in the language of the request, and the language. They are English if a part has no Chinese."""
+    wanted = Headers(raw=scope.get("headers", [])).get("accept-language", "")
+    if preferred(wanted) == "zh" and (chinese := into_chinese(detail)) != detail:
+        return into_chinese(title), chinese, "zh"
+    return title, detail, "en"
 
 
 def _in_openai_form(status: int, detail: str, headers: Mapping[str, str] | None, told: Kind) -> Response:
