@@ -1,4 +1,5 @@
-"""Translate what the library says in English, such as an error or the reason of a message.
+"""Translate what the library says in English, such as an error or the reason of a message, and read which language a
+request prefers.
 
 The English texts are the keys of the catalogues `told` and `errors` in `words`, as patterns with fields. The command
 line imports this module at its start, so it imports nothing heavy.
@@ -9,6 +10,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
+LANGUAGES = ("en", "zh")
 _LONGEST = 2_000
 """Characters; a longer text is not translated: with several places, the patterns take longer than linear time."""
 _OF_ANY_TEXT = frozenset({"error", "why", "known", "place"})
@@ -47,3 +49,20 @@ def _group(place: re.Match[str]) -> str:
     """Return the pattern of a place. A name or a number holds no semicolon, which begins another part of a sentence."""
     name = place[1]
     return f"(?P<{name}>{'.+' if name in _OF_ANY_TEXT else '[^;]+'})"
+
+
+def preferred(header: str) -> str:
+    """Return the available language that an Accept-Language header prefers; English if there is none."""
+    wanted = []
+    for place, part in enumerate(header[:1_000].split(",")):
+        name, _, rest = part.strip().partition(";")
+        wanted.append((-_weight(rest), place, name.partition("-")[0].strip().lower()))
+    return next((name for weight, _, name in sorted(wanted) if weight < 0 and name in LANGUAGES), LANGUAGES[0])
+
+
+def _weight(parameters: str) -> float:
+    name, _, value = parameters.strip().partition("=")
+    try:
+        return float(value) if name.strip() == "q" else 1.0
+    except ValueError:
+        return 0.0

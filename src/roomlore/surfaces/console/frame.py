@@ -25,10 +25,9 @@ from roomlore.core.attachments import attachment
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.core.models import Link, Room
-from roomlore.surfaces.library_words import into_chinese
+from roomlore.surfaces.library_words import LANGUAGES, into_chinese, preferred
 from roomlore.wiring import Lore
 
-LANGUAGES = ("en", "zh")
 T = TypeVar("T")
 
 
@@ -49,23 +48,6 @@ class Tongue:
 def tongue(language: str) -> Tongue:
     text = files("roomlore.surfaces.console").joinpath("words", f"{language}.json").read_text(encoding="utf-8")
     return Tongue(language, json.loads(text))
-
-
-def preferred(header: str) -> str:
-    """Return the available language that an Accept-Language header prefers; English if there is none."""
-    wanted = []
-    for place, part in enumerate(header[:1_000].split(",")):
-        name, _, rest = part.strip().partition(";")
-        wanted.append((-_weight(rest), place, name.partition("-")[0].strip().lower()))
-    return next((name for weight, _, name in sorted(wanted) if weight < 0 and name in LANGUAGES), LANGUAGES[0])
-
-
-def _weight(parameters: str) -> float:
-    name, _, value = parameters.strip().partition("=")
-    try:
-        return float(value) if name.strip() == "q" else 1.0
-    except ValueError:
-        return 0.0
 
 
 LONGEST = 2_000

@@ -27,7 +27,6 @@ from roomlore.surfaces.console import (
 from roomlore.surfaces.console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
-    LANGUAGES,
     ROOT,
     THEME_COOKIE,
     THEMES,
@@ -37,6 +36,7 @@ from roomlore.surfaces.console.frame import (
     Visitor,
     read_form,
 )
+from roomlore.surfaces.library_words import LANGUAGES
 
 _YEAR = 31_536_000
 

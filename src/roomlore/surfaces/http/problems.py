@@ -14,9 +14,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from roomlore.core import errors
-from roomlore.surfaces.console.frame import preferred
 from roomlore.surfaces.http.answers import dump
-from roomlore.surfaces.library_words import into_chinese
+from roomlore.surfaces.library_words import into_chinese, preferred
 from roomlore.surfaces.shapes import in_words
 
 MEDIA_TYPE = "application/problem+json"
