@@ -71,9 +71,15 @@ def first_page(page: Page, group: str, instead: dict[str, str]):
     assert "乌龙茶。Oolong." in told
 
 
-@rig("docs/how-to/production.md", "docs/how-to/production.zh.md", "docs/how-to/verify.md")
+@rig("docs/how-to/production.md", "docs/how-to/production.zh.md")
 def database(page: Page):
     page.open()
+    yield
+
+
+@rig("docs/how-to/verify.md")
+def verify(page: Page):
+    page.wait(page.open().memories.add("group:tea", "They meet at four"))
     yield
 
 
