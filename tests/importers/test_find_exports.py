@@ -9,7 +9,7 @@ import pytest
 
 import roomlore
 from roomlore import InvalidInput
-from roomlore.importers import ExportFile, find_exports, open_import
+from roomlore.importers import ExportFile, find, find_exports, open_import
 
 LENA = "[31.12.23, 21:40:01] Lena: happy new year\n[31.12.23, 21:41:00] Jo: 新年快乐\n"
 OTTO = "[01.01.24, 09:00:00] Otto: who is awake?\n[01.01.24, 09:05:00] Jo: nobody\n"
@@ -49,7 +49,7 @@ def rooms(path: Path, form: str | None = None) -> dict[str, list[str]]:
     """Return the texts of the exports at a path by room."""
     found: dict[str, list[str]] = {}
     for file in find_exports(path, form):
-        with open_import(file.path, form, member=file.member) as export:
+        with open_import(file.path, file.format, member=file.member) as export:
             for item in export:
                 found.setdefault(item.message.room_id, []).append(item.message.text)
     return found
@@ -95,13 +95,113 @@ def test_zips_in_a_folder_are_looked_into(tmp_path):
     assert rooms(tmp_path) == SEVERAL["whatsapp"][1]
 
 
-def test_one_export_is_found_as_it_was_given(tmp_path):
+def test_one_export_is_found_with_its_format(tmp_path):
     folder = laid(tmp_path / "ChatExport", {"result.json": telegram(5, "茶")} | ATTACHMENTS)
-    assert find_exports(folder) == [ExportFile(folder)]
+    assert find_exports(folder) == [ExportFile(folder / "result.json", None, "telegram")]
     assert find_exports(folder / "result.json") == [ExportFile(folder / "result.json")]
     assert rooms(folder) == {"5": ["茶"]}
     slack = catalogue.SAMPLES / "slack"
-    assert find_exports(slack) == [ExportFile(slack)]
+    assert find_exports(slack) == [ExportFile(slack, None, "slack")]
+
+
+MIXED = {
+    "ChatExport_1/result.json": telegram(5, "茶会"),
+    "ChatExport_1/files/notes.txt": "milk\n",
+    "Acme/users.json": "[]",
+    "Acme/general/2024-05-01.json": json.dumps([{"type": "message", "ts": "1714557600.1", "user": "U1", "text": "早"}]),
+    "WhatsApp Chat with Lena.txt": LENA,
+}
+
+
+@pytest.mark.parametrize("packed_up", [False, True], ids=["folder", "zip"])
+def test_exports_of_several_programs_are_each_read_in_their_format(tmp_path, packed_up):
+    """A regression: one format was told for all, and what it could not read was dropped without a word."""
+    path = packed(tmp_path / "mix.zip", MIXED) if packed_up else laid(tmp_path / "mix", MIXED)
+    found = find(path)
+    assert [one.format for one in found.exports] == ["slack", "telegram", "whatsapp"]
+    assert found.left_out == []
+    assert sorted(text for texts in rooms(path).values() for text in texts) == sorted(
+        ["happy new year", "新年快乐", "早", "茶会"]
+    )
+
+
+def test_every_sample_is_found_among_all_of_them():
+    found = find(catalogue.SAMPLES)
+    inside = {one.path.relative_to(catalogue.SAMPLES).parts[0]: one.format for one in found.exports}
+    assert inside == catalogue.FORMAT_OF
+    assert len(found.exports) == len(catalogue.FORMAT_OF)
+    assert found.left_out == []
+
+
+def test_the_own_folder_of_a_slack_export_has_lists_or_days_of_messages(tmp_path):
+    day = MIXED["Acme/general/2024-05-01.json"]
+    laid(tmp_path / "deep", {"a/b/general/2024-05-01.json": day, "a/other.txt": LENA})
+    assert [one.path.relative_to(tmp_path).as_posix() for one in find_exports(tmp_path)] == [
+        "deep/a/b",
+        "deep/a/other.txt",
+    ]
+    logs = "".join(
+        json.dumps({"id": n, "sender_id": "ann", "text": "hi", "ts": 1714557600 + n}) + "\n" for n in range(3)
+    )
+    laid(tmp_path / "logs", {"general/2024-05-01.json": logs})
+    assert [one.format for one in find_exports(tmp_path / "logs")] == ["jsonl"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"result.json": telegram(5, "茶"), "files/WhatsApp Chat with Lena.txt": LENA, "files/a.txt": "milk"},
+        {"result.json": telegram(5, "茶"), "chats/chat_001/files/lena.txt": LENA},
+        {"Acme/users.json": "[]", "Acme/general/2024-05-01.json": MIXED["Acme/general/2024-05-01.json"]}
+        | {"Acme/general/attachments/F1-lena.txt": LENA, "Acme/__uploads/F2/b.txt": "eggs"},
+        {"c [81].json": discord("81", "hello"), "c [81].json_Files/lena-0A1B2.txt": LENA},
+        {"c [81].json": discord("81", "hello"), "media of c/lena-0A1B2.txt": LENA, "media of c/b-0A1B3.txt": "eggs"},
+        {"WhatsApp Chat - Jo/_chat.txt": OTTO, "WhatsApp Chat - Jo/00000012-lena.txt": LENA},
+        {"WhatsApp Chat with Jo.txt": f"{OTTO}[01.01.24, 09:06:00] Jo: lena.txt (file attached)\n", "lena.txt": LENA},
+        {"conversations.json": (catalogue.SAMPLES / "conversations.json").read_text("utf-8")}
+        | {"user.json": "{}", "file-AbCdEfGh12-lena.txt": LENA},
+    ],
+    ids=["telegram", "account", "slack", "discord", "discord-folder", "iphone", "android", "chatgpt"],
+)
+def test_what_was_sent_in_a_chat_is_no_chat_and_named_if_it_looks_like_one(tmp_path, files):
+    for path in (laid(tmp_path / "all", files), packed(tmp_path / "all.zip", files)):
+        found = find(path)
+        assert len(found.exports) == 1
+        assert [Path(one.name).name.lower().endswith((".txt",)) for one in found.left_out] == [True]
+        assert "lena" in found.left_out[0].name.lower()
+        assert "was sent in a chat of" in found.left_out[0].reason
+
+
+def test_what_may_be_an_export_and_is_not_read_is_named(tmp_path):
+    folder = laid(tmp_path / "all", MIXED | {"odd.txt": "milk\neggs\n", "none.json": ""})
+    (folder / "broken.zip").write_bytes(b"PK\x03\x04 cut off")
+    packed(folder / "inner.zip", {"_chat.txt": OTTO})
+    packed(folder / "outer.zip", {"more.zip": "PK"})
+    found = {Path(one.name).name: one.reason for one in find(folder).left_out}
+    assert found.keys() == {"odd.txt", "none.json", "broken.zip", "more.zip"}
+    assert (found["odd.txt"], found["none.json"]) == ("its format cannot be told by looking", "it is empty")
+    assert "cannot be read as a zip" in found["broken.zip"]
+    only = find(folder, "slack")
+    assert [one.path.name for one in only.exports] == ["Acme"]
+    assert {"result.json", "WhatsApp Chat with Lena.txt", "_chat.txt"} <= {Path(one.name).name for one in only.left_out}
+
+
+def test_a_file_that_only_resembles_a_format_does_not_end_the_import_of_a_folder(tmp_path):
+    lines = "".join(json.dumps({"id": n, "name": "x"}) + "\n" for n in range(9))
+    folder = laid(tmp_path / "all", {"lena.txt": LENA, "list.jsonl": lines})
+    assert [one.path.name for one in find_exports(folder)] == ["lena.txt"]
+    assert ["nearly all of its messages have no" in one.reason for one in find(folder).left_out] == [True]
+
+
+async def test_the_report_says_what_was_read_of_each_export(tmp_path):
+    folder = laid(tmp_path / "mix", MIXED | {"odd.txt": "milk\neggs\n"})
+    async with roomlore.open("sqlite://") as lore:
+        report = await lore.imports.run(folder)
+    assert [(one.format, one.read, one.added, len(one.rooms)) for one in report.files] == [
+        ("slack", 1, 1, 1), ("telegram", 1, 1, 1), ("whatsapp", 2, 2, 1),
+    ]  # fmt: skip
+    assert [Path(one.name).name for one in report.files] == ["Acme", "result.json", "WhatsApp Chat with Lena.txt"]
+    assert ([Path(one.name).name for one in report.left_out], report.left_out_count) == (["odd.txt"], 1)
 
 
 def test_without_an_export_the_error_says_what_to_do(tmp_path):

@@ -310,10 +310,10 @@ def test_a_zip_of_a_document_is_read_inside(tmp_path):
 @pytest.mark.parametrize("files", [{}, {"a__txt": CHAT, "b__txt": CHAT}], ids=["none", "two"])
 def test_a_zip_without_one_chat_says_what_to_do(tmp_path, files):
     path = zipped(tmp_path, "chats.zip", photo__jpg="x", **files)
-    with pytest.raises(InvalidInput, match="unpack it"):
-        open_import(path, "whatsapp")
-    with pytest.raises(InvalidInput, match="folder with no file"):
-        open_import(tmp_path, "whatsapp")
+    wanted = "holds 2 exports: give one of them" if files else "holds no chat export of the format whatsapp"
+    for given in (path, tmp_path):
+        with pytest.raises(InvalidInput, match=wanted):
+            open_import(given, "whatsapp")
 
 
 @pytest.mark.parametrize(
@@ -609,6 +609,7 @@ def test_only_a_nameless_chat_is_named_by_its_folder(tmp_path):
 
 
 TOLD = json.dumps(TELEGRAM | {"messages": numbered(POST | {"text": "news"})})
+SENT_ONE = "[31.12.23, 21:42:00] Jo: conversations.json (file attached)\n"
 ASKED = (catalogue.SAMPLES / "conversations.json").read_text("utf-8")
 
 
@@ -617,7 +618,7 @@ ASKED = (catalogue.SAMPLES / "conversations.json").read_text("utf-8")
     [
         ("whatsapp", {"_chat.txt": CHAT, "notes.txt": "buy milk"}),
         ("whatsapp", {"WhatsApp Chat with Lena.txt": CHAT, "notes.txt": "buy milk", "data.json": "{}"}),
-        ("whatsapp", {"与登山队的WhatsApp聊天.txt": CHAT, "conversations.json": ASKED}),
+        ("whatsapp", {"与登山队的WhatsApp聊天.txt": f"{CHAT}{SENT_ONE}", "conversations.json": ASKED}),
         ("chatgpt", {"conversations.json": ASKED, "user.json": "{}", "message_feedback.json": "[]"}),
         ("telegram", {"ChatExport_1/result.json": TOLD, "ChatExport_1/files/_chat.txt": CHAT}),
         ("telegram", {"result.json": TOLD, "files/result.json": "{}", "files/a.json": "{}"}),

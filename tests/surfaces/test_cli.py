@@ -141,6 +141,22 @@ def test_an_import_names_messages_that_are_there_with_another_content(run):
     assert len(json.loads(run("import", "b.jsonl", "--json").stdout)["conflicts"]) == 7
 
 
+def test_an_import_of_several_exports_says_what_was_read_of_each_and_what_was_left_out(run):
+    Path("all").mkdir()
+    rows = [said(str(number), "tea", "ann", number, "hello") for number in range(1, 3)]
+    Path("all/a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    Path("all/Lena.txt").write_text("[31.12.23, 21:40:01] Lena: happy new year\n", "utf-8")
+    Path("all/odd.txt").write_text("milk\neggs\n", "utf-8")
+    told = run("import", "all")
+    assert "read 3 messages of 2 exports (whatsapp, jsonl) in 2 rooms: 3 added" in told.stdout
+    assert "  all/Lena.txt (whatsapp): 1 message in Lena" in told.stdout
+    assert "  all/a.jsonl (jsonl): 2 messages in tea" in told.stdout
+    assert "left out all/odd.txt: its format cannot be told by looking" in told.stderr
+    report = json.loads(run("import", "all", "--json").stdout)
+    assert report["left_out"] == [{"name": "all/odd.txt", "reason": "its format cannot be told by looking"}]
+    assert [one["name"] for one in report["files"]] == ["all/Lena.txt", "all/a.jsonl"]
+
+
 def test_an_import_counts_one_as_one(run):
     Path("one.jsonl").write_text(json.dumps(said("1", "tea", "ann", 1, "hello")) + "\n", "utf-8")
     assert "read 1 message (jsonl) in 1 room: 1 added; 1 room of unknown kind" in run("import", "one.jsonl").stdout

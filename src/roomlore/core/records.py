@@ -56,6 +56,25 @@ class Bad:
 Item: TypeAlias = Parsed | Bad
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file or folder that may be an export and was not read. `reason`: why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRead:
+    """What was read of one export. `name`: its path. `rooms`: those with messages in it."""
+
+    name: str
+    format: str
+    read: int
+    added: int
+    rooms: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
     """The result of an import. `bad` holds the first 1,000 skipped records, `bad_count` counts all of them.
@@ -63,7 +82,9 @@ class ImportReport:
     `undated`: messages with an estimated time. `repaired`: records whose broken bytes were replaced. `resumed`: True if
     the import continued an interrupted one. `time_zone`: the zone used for times without one, None if the format has
     none. `kinds`: the kinds of the rooms, as they are after the import. `members`: how many members of a room are known
-    to be there, for those rooms of which all are known. `exports`: how many exports were read.
+    to be there, for those rooms of which all are known. `exports`: how many exports were read. `files`: what was read
+    of each, the first 1,000. `left_out`: the first 1,000 files and folders that may be exports and were not read,
+    `left_out_count` counts all of them.
     `attachments`: what the added messages hold beside their texts. `described`: those of them that the describer put
     into words. `undescribed`: those where it failed.
     """
@@ -83,6 +104,9 @@ class ImportReport:
     kinds: Mapping[str, RoomKind | None] = field(default_factory=dict)
     members: Mapping[str, int] = field(default_factory=dict)
     exports: int = 1
+    files: tuple[ExportRead, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    left_out_count: int = 0
     attachments: int = 0
     described: int = 0
     undescribed: int = 0

@@ -5,24 +5,29 @@ the exports in a folder or zip. Both are synchronous; run them in a thread. Memo
 export.
 """
 
-from roomlore.core.records import Bad, Item, Parsed, Position
+from roomlore.core.records import Bad, Item, LeftOut, Parsed, Position
 from roomlore.importers.export_files import Options, Source
-from roomlore.importers.formats import FORMATS, ExportFile, Format, Import, detect, find_exports, open_import
+from roomlore.importers.finding import ExportFile, Found, find, find_exports
+from roomlore.importers.formats import FORMATS, Format
 from roomlore.importers.lark import lark_message
 from roomlore.importers.onebot import onebot_message, onebot_recall
+from roomlore.importers.opening import Import, detect, open_import
 
 __all__ = [
     "FORMATS",
     "Bad",
     "ExportFile",
     "Format",
+    "Found",
     "Import",
     "Item",
+    "LeftOut",
     "Options",
     "Parsed",
     "Position",
     "Source",
     "detect",
+    "find",
     "find_exports",
     "lark_message",
     "onebot_message",

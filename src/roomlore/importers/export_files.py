@@ -66,7 +66,7 @@ class Source:
 
     `total_bytes` and `bytes_read` are for a progress bar; `repaired` counts lines or records in which broken bytes were
     replaced; `stem`: the name without its ending, for a room that has none. `member`: the file inside a zip that is
-    read in place of the zip. Raise `InvalidInput` if the path cannot be read.
+    read in place of the zip, or with a slash at its end a folder. Raise `InvalidInput` if the path cannot be read.
     """
 
     def __init__(self, path: Path, member: str | None = None) -> None:
@@ -78,6 +78,16 @@ class Source:
         self.bytes_read = 0
         self.repaired = 0
         self.stem = _stem_inside(member) or path.resolve().stem or "import"
+
+    @property
+    def label(self) -> str:
+        """The path as people read it, also inside a zip."""
+        return str(self.path if self.member is None else self.path / self.member)
+
+    @property
+    def folder(self) -> str:
+        """The folder inside the zip, as the names of its files begin; '' for the whole folder or zip."""
+        return self.member if self.member is not None and self.member.endswith("/") else ""
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -121,7 +131,8 @@ class Source:
             return None
         try:
             if self.member is not None:
-                return _inside(self.path, str(PurePosixPath(self.member).parent / place), most_bytes)
+                folder_inside = PurePosixPath(self.folder or str(PurePosixPath(self.member).parent))
+                return _inside(self.path, str(folder_inside / place), most_bytes)
             folder = (self.path if self.path.is_dir() else self.path.parent).resolve()
             file = (folder / place).resolve()
             if not file.is_relative_to(folder) or not file.is_file() or file.stat().st_size > most_bytes:
@@ -278,6 +289,8 @@ def _damaged(path: Path, error: object) -> InvalidInput:
 
 def _size_in_zip(path: Path, member: str) -> int:
     with open_zip(path) as archive:
+        if member.endswith("/"):
+            return sum(one.file_size for one in archive.infolist() if one.filename.startswith(member))
         return archive.getinfo(member).file_size
 
 

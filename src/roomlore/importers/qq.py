@@ -63,7 +63,7 @@ _LAYOUT = Layout(
     plausible=lambda value: isinstance(value, dict) and "sender" in value and "content" in value,
     home=("messages", 0),
 )
-MANIFEST = "manifest.json"
+MANIFEST, CHUNKS = "manifest.json", "chunks"
 _WANTED = Wanted((".json",))
 
 
@@ -73,7 +73,7 @@ def read_exporter(source: Source, options: Options, resume_from: Position | None
 
     A recalled message is empty and marked as such. A forwarded conversation keeps who said what.
     """
-    found = _in_chunks if has_chunks(source.path) else _in_one_file
+    found = _in_chunks if has_chunks(source) else _in_one_file
     yield from found(source, options, resume_from)
 
 
@@ -91,7 +91,7 @@ def _note(event: Event, facts: Facts) -> None:
 
 def _in_chunks(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
     """Yield the messages of the chunks, in the order of the manifest. A position says in which chunk it is."""
-    manifest, chunks = _opened(source.path)
+    manifest, chunks = _opened(source)
     export = _Export(source, options, chunks)
     chat = {key: name(obj(manifest.get("chatInfo")).get(key)) for key in _CHAT}
     start = resume_from or {"chunk": 0, "inside": None, "facts": chat}
@@ -107,37 +107,40 @@ def _in_chunks(source: Source, options: Options, resume_from: Position | None) -
         done += chunk.total_bytes
 
 
-def has_chunks(path: Path) -> bool:
-    """Return True for a folder or zip of chunks. Other programs call a file `manifest.json` too."""
-    found = _manifest(path)
-    return found is not None and b'"chunked"' in found[1]
+def has_chunks(source: Source) -> bool:
+    """Return True for a folder of chunks, also in a zip. Other programs call a file `manifest.json` too."""
+    found = _manifest(source)
+    return found is not None and b'"chunked"' in found
 
 
-def _manifest(path: Path) -> tuple[str, bytes] | None:
-    """Return the manifest of a folder or zip, its path inside and what it says; None if there is none."""
-    if path.is_dir():
-        return ("", (path / MANIFEST).read_bytes()) if (path / MANIFEST).is_file() else None
-    if not is_zip(path):
+def _manifest(source: Source) -> bytes | None:
+    """Return what the manifest of a folder or zip says; None if there is none."""
+    if source.path.is_dir():
+        file = source.path / MANIFEST
+        return file.read_bytes() if file.is_file() else None
+    if (source.member is not None and not source.folder) or not is_zip(source.path):
         return None
-    with open_zip(path) as archive:
-        inside = next((one for one in archive.namelist() if PurePosixPath(one).name == MANIFEST), None)
-        return None if inside is None else (inside, archive.read(inside))
+    with open_zip(source.path) as archive:
+        inside = f"{source.folder}{MANIFEST}"
+        return archive.read(inside) if inside in archive.namelist() else None
 
 
-def _opened(path: Path) -> tuple[dict[str, Any], list[Source]]:
+def _opened(source: Source) -> tuple[dict[str, Any], list[Source]]:
     """Return the manifest and the chunks of a folder or zip that has them."""
-    inside, data = _manifest(path) or ("", b"")
-    manifest = parse_object(data.decode("utf-8", "replace"))
+    path = source.path
+    manifest = parse_object((_manifest(source) or b"").decode("utf-8", "replace"))
     if isinstance(manifest, str):
         raise InvalidInput(f"{path}: its {MANIFEST} cannot be read ({manifest}): export the chat again")
     names = _names(manifest, path)
     if path.is_dir():
         return manifest, [Source(path / one) for one in names]
-    return manifest, [Source(path, str(PurePosixPath(inside).parent / one)) for one in names]
+    return manifest, [Source(path, f"{source.folder}{one}") for one in names]
 
 
 def _file_of(source: Source) -> Source:
     """Return the only JSON file of a folder or zip; a file is returned as it is."""
+    if source.member is not None:
+        return source
     if source.path.is_dir():
         return in_folder(source.path, _WANTED)
     return in_zip(source.path, _WANTED) if is_zip(source.path) else source
@@ -146,7 +149,7 @@ def _file_of(source: Source) -> Source:
 def _names(manifest: Mapping[str, Any], path: Path) -> list[str]:
     """Return the chunks' paths below the manifest, those only which lie there."""
     chunked = obj(manifest.get("chunked"))
-    folder = words(chunked.get("chunksDir")) or "chunks"
+    folder = words(chunked.get("chunksDir")) or CHUNKS
     listed = [first_name(one.get("relativePath"), one.get("fileName")) for one in objects(chunked.get("chunks"))]
     names = [one if "/" in one else f"{folder}/{one}" for one in listed if one]
     if not names or any(".." in PurePosixPath(one).parts or one.startswith("/") for one in names):

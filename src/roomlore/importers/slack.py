@@ -17,6 +17,8 @@ from roomlore.importers.json_stream import Layout, Walker, start_at
 from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
 
 _DAY_FILE = re.compile(r"(?:.*/)?([^/]+)/(\d{4}-\d\d-\d\d)\.json")
+DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
+"""The name of the file of a day."""
 _LAYOUT = Layout(
     streams=lambda path: path == (),
     start=re.compile(r'\{\s*"[a-z_]+"\s*:'),
@@ -41,6 +43,10 @@ _KINDS = {
     "mpims.json": RoomKind.PRIVATE,
     "dms.json": RoomKind.DIRECT,
 }
+LISTS = frozenset(
+    {*_KINDS, "users.json", "canvases.json", "integration_logs.json", "file_conversations.json", "lists.json"}
+)
+"""The files beside the folders of the channels."""
 _FIXED = ("mpims.json", "dms.json")
 """Chats whose people never change."""
 _MOVES = {"channel_join": True, "group_join": True, "channel_leave": False, "group_leave": False}
@@ -84,12 +90,20 @@ class _Directory:
 
 
 class Export:
-    """The files of the export by name; an enclosing folder is skipped."""
+    """The files of an export by name: those in its own folder, and in the folders of its channels."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._zip = None if path.is_dir() else open_zip(path)
-        self.names = sorted(_zip_names(self._zip) if self._zip else _folder_names(path))
+    def __init__(self, source: Source) -> None:
+        self._path = source.path
+        self._folder = source.folder
+        self._zip = None if source.path.is_dir() else open_zip(source.path)
+        names = _zip_names(self._zip) if self._zip else _folder_names(source.path)
+        self.names = sorted(one for one in names if self._is_own(one))
+
+    def _is_own(self, file: str) -> bool:
+        inside = file.removeprefix(self._folder)
+        return file.startswith(self._folder) and inside.count("/") == (
+            DAY.fullmatch(inside.rpartition("/")[2]) is not None
+        )
 
     def refuse_encrypted(self) -> None:
         """Raise `InvalidInput` if the days need a password."""
@@ -118,7 +132,7 @@ class Export:
         return _Directory({user: _person(one) for user, one in users.items()}, channels, bots, rooms)
 
     def _listed(self, wanted: str, layout: Layout) -> Iterator[dict[str, Any]]:
-        for file in (one for one in self.names if one.rpartition("/")[2] == wanted):
+        for file in (one for one in self.names if one == f"{self._folder}{wanted}"):
             try:
                 data = self.read(file)
             except UNREADABLE:
@@ -147,12 +161,18 @@ def _folder_names(path: Path) -> list[str]:
     return [one.relative_to(path).as_posix() for one in path.rglob("*.json")]
 
 
+def is_day(data: bytes) -> bool:
+    """Return True if a file of a day begins with messages of Slack, or has none."""
+    head = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    return head.startswith(b"[") and (b'"ts"' in head or not head[1:].strip(b"] \t\r\n"))
+
+
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of all channels; the room is the channel's folder name (the id for direct messages).
 
     With `options.room_id` all channels go into that room and ids become "channel/ts".
     """
-    export = Export(source.path)
+    export = Export(source)
     try:
         export.refuse_encrypted()
         directory = export.directory()

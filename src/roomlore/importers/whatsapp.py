@@ -427,6 +427,22 @@ def _name_inside(source: Source) -> str:
     return name or derived_id("whatsapp", first.text).replace("x", "_chat-", 1)[:18]
 
 
+def files_sent(source: Source, names: Iterable[str]) -> set[str]:
+    """Return those of the names under which a message of the chat sends a file."""
+    asked, found = set(names), set[str]()
+    for line in read_lines(source):
+        found |= {name for name in asked - found if name in line.text and _sends(line.text, name)}
+        if found == asked:
+            break
+    source.bytes_read = source.repaired = 0
+    return found
+
+
+def _sends(line: str, name: str) -> bool:
+    before, _, after = line.partition(name)
+    return before.endswith((" ", "\u200e", ":")) and after.startswith((" (", ">", " •"))
+
+
 GROUP = RoomFacts(RoomKind.PRIVATE)
 """A chat with such a notice is a group."""
 

@@ -30,7 +30,7 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound, QuotaExceeded
 from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check, content_hash
 from roomlore.core.models import AddReport, Correction, Entry, Message
 from roomlore.core.quotas import import_stopped
-from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
+from roomlore.core.records import Bad, ExportRead, ImportReport, Item, LeftOut, Parsed, Position
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Describer
 from roomlore.ports.storage import Storage
@@ -38,6 +38,7 @@ from roomlore.ports.storage import Storage
 _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000
 _KEPT_BAD = 1_000
+_KEPT_FILES = 1_000
 _MOST_PROCESSES = 64
 _AHEAD = 3
 """Batches that are under way for each process."""
@@ -99,10 +100,27 @@ class ExportFile(Protocol):
     def path(self) -> Path: ...
     @property
     def member(self) -> str | None:
-        """The file inside a zip of several exports."""
+        """The file or folder inside a zip of several exports."""
+
+    @property
+    def format(self) -> str | None:
+        """Its format, None if nobody looked."""
+
+    @property
+    def label(self) -> str:
+        """Its path as people read it."""
 
 
-FindExports = Callable[[Path | str, str | None], Sequence[ExportFile]]
+class FoundExports(Protocol):
+    """The exports at a path, and what may be one and is left out."""
+
+    @property
+    def exports(self) -> Sequence[ExportFile]: ...
+    @property
+    def left_out(self) -> Sequence[LeftOut]: ...
+
+
+FindExports = Callable[[Path | str, str | None], FoundExports]
 
 
 class OpenExport(Protocol):
@@ -222,8 +240,9 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Reading:
-    """One export in progress."""
+    """One export in progress. `name`: its path."""
 
+    name: str
     export: Export
     tally: _Tally
     progress: Progress | None
@@ -382,9 +401,11 @@ class ImportService:
     ) -> ImportReport:
         """Read exports into the store, batch by batch; records that cannot be read are skipped and listed.
 
-        `paths`: files, folders or zips; a folder or zip may hold several exports, each of which is read. `format`: None
-        detects it. `room_id`: put everything into this room; refused for several exports, which are several chats.
-        `timezone`: of exports with local times, the setting `time_zone` by default; the report says which was used.
+        `paths`: files, folders or zips; a folder or zip may hold several exports, each of which is read in its own
+        format. What may be an export and was not read is named in the report. `format`: None detects it, else only
+        exports of that format are read. `room_id`: put everything into this room; refused for several exports, which
+        are several chats. `timezone`: of exports with local times, the setting `time_zone` by default; the report says
+        which was used.
         `day`: ISO date of the first line of an IRC log without dates. `resume`: continue an import of the same file
         that broke off. `progress`: called for each export. Importing a file again adds nothing twice. `processes`: how
         many processes link and store the messages; those of one room stay in their order in one process, so a single
@@ -394,7 +415,8 @@ class ImportService:
         if isinstance(processes, bool) or not isinstance(processes, int) or not 1 <= processes <= _MOST_PROCESSES:
             raise InvalidInput(f"processes is {processes!r}; it must be a whole number from 1 to {_MOST_PROCESSES}.")
         asked = [paths] if isinstance(paths, str | Path) else list(paths)
-        found = [file for path in asked for file in await asyncio.to_thread(self._find, path, format)]
+        looked = [await asyncio.to_thread(self._find, path, format) for path in asked]
+        found = [file for one in looked for file in one.exports]
         if not found:
             raise InvalidInput("there is nothing to import: give the path of at least one export")
         if room_id and len(found) > 1:
@@ -410,25 +432,33 @@ class ImportService:
             try:
                 seen = set[str]()
                 for file in found:
-                    export = await asyncio.to_thread(self._open, file.path, format, member=file.member, **given)
+                    export = await asyncio.to_thread(self._open, file.path, file.format, member=file.member, **given)
                     if export.fingerprint in seen:
                         await line.finish()
                     seen.add(export.fingerprint)
-                    await self._import(export, line, reports, resume=resume, progress=progress)
+                    await self._import(file.label, export, line, reports, resume=resume, progress=progress)
                 await line.finish()
             except QuotaExceeded as refused:
                 raise import_stopped(refused, added=line.added) from refused
             finally:
                 await line.drop()
-        return _sum(reports)
+        left_out = [left for one in looked for left in one.left_out]
+        return replace(_sum(reports), left_out=tuple(left_out[:_KEPT_FILES]), left_out_count=len(left_out))
 
     async def _import(
-        self, export: Export, line: _Line, reports: list[ImportReport], *, resume: bool, progress: Progress | None
+        self,
+        name: str,
+        export: Export,
+        line: _Line,
+        reports: list[ImportReport],
+        *,
+        resume: bool,
+        progress: Progress | None,
     ) -> None:
         """Read an export. Its report is appended when all of it is stored."""
         try:
             tally = _Tally()
-            reading = _Reading(export, tally, progress, resumed=resume and await self._resume(export, tally))
+            reading = _Reading(name, export, tally, progress, resumed=resume and await self._resume(export, tally))
             await self._read(reading, line)
         finally:
             await asyncio.to_thread(export.close)
@@ -440,7 +470,7 @@ class ImportService:
             await self._learn(room_id, tally)
         async with self._storage.writing() as work:
             await work.progress.forget_import_position(tenant=self._tenant, source=export.fingerprint)
-        reports.append(_report(export, tally, self._clock.now(), resumed=reading.resumed))
+        reports.append(_report(reading, self._clock.now()))
 
     async def _resume(self, export: Export, tally: _Tally) -> bool:
         async with self._storage.reading() as work:
@@ -649,13 +679,16 @@ def _sum(reports: Sequence[ImportReport]) -> ImportReport:
         kinds=kinds,
         members=members,
         exports=len(reports),
+        files=tuple(file for report in reports for file in report.files)[:_KEPT_FILES],
         attachments=sum(report.attachments for report in reports),
         described=sum(report.described for report in reports),
         undescribed=sum(report.undescribed for report in reports),
     )
 
 
-def _report(export: Export, tally: _Tally, now: datetime, *, resumed: bool) -> ImportReport:
+def _report(reading: _Reading, now: datetime) -> ImportReport:
+    export, tally = reading.export, reading.tally
+    rooms = tuple(tally.rooms)
     return ImportReport(
         format=export.format,
         added=tally.added,
@@ -666,9 +699,10 @@ def _report(export: Export, tally: _Tally, now: datetime, *, resumed: bool) -> I
         undated=tally.undated,
         repaired=export.source.repaired,
         total_bytes=export.source.total_bytes,
-        rooms=tuple(tally.rooms),
-        resumed=resumed,
+        rooms=rooms,
+        resumed=reading.resumed,
         time_zone=export.time_zone,
+        files=(ExportRead(name=reading.name, format=export.format, read=tally.read, added=tally.added, rooms=rooms),),
         attachments=tally.attachments,
         described=tally.described,
         undescribed=tally.undescribed,

@@ -216,6 +216,7 @@ def _advice(standing: IndexStatus) -> str:
 
 
 _NAMED_BAD = 20
+_NAMED_FILES = 20
 _NAMED_CONFLICTS = 5
 _LARGE_BYTES = 32 * 1024 * 1024
 _MOST_PROCESSES = 16
@@ -309,7 +310,32 @@ def _tell(report: ImportReport, *, as_json: bool, given: str | None) -> None:
         show.as_json(to_jsonable(report))
     else:
         typer.echo(f"{_summary(report)}{_resolved(report, given)}")
+        _name_files(report)
     _name_conflicts(report)
+    _name_left_out(report)
+
+
+def _name_files(report: ImportReport) -> None:
+    """Say what was read of each export, if there are several."""
+    if report.exports == 1:
+        return
+    for one in report.files[:_NAMED_FILES]:
+        rooms = show.inert(one.rooms[0], 80) if len(one.rooms) == 1 else show.counted(len(one.rooms), "room")
+        told = say("{messages} in {rooms}", messages=show.counted(one.read, "message"), rooms=rooms)
+        typer.echo(say("  {path} ({format}): {told}", path=show.inert(one.name, 200), format=one.format, told=told))
+    if report.exports > _NAMED_FILES:
+        hidden = report.exports - _NAMED_FILES
+        typer.echo(say("  and {count} more exports; --json names up to 1,000", count=hidden))
+
+
+def _name_left_out(report: ImportReport) -> None:
+    """Name files that may be exports and were not read."""
+    for one in report.left_out[:_NAMED_FILES]:
+        why = translated(show.inert(one.reason, 400))
+        typer.echo(say("left out {path}: {why}", path=show.inert(one.name, 200), why=why), err=True)
+    hidden = report.left_out_count - min(len(report.left_out), _NAMED_FILES)
+    if hidden:
+        typer.echo(say("left out {count} more; --json names up to 1,000", count=hidden), err=True)
 
 
 def _resolved(report: ImportReport, given: str | None) -> str:
