@@ -228,8 +228,10 @@ def slack(path: Path) -> list[Counted]:
     channels = {
         one["id"]: one["name"] for name in ("channels", "groups") for one in json.loads(files.get(f"{name}.json", "[]"))
     }
+    listed = [one for name in ("channels", "groups", "mpims") for one in json.loads(files.get(f"{name}.json", "[]"))]
+    ids = {one["name"]: one["id"] for one in listed}
     days = [(name.rsplit("/", 1)[0], json.loads(text)) for name, text in files.items() if "/" in name]
-    said = [(room, one) for room, day in days for one in day]
+    said = [(ids.get(folder, folder), one) for folder, day in days for one in day]
     names = {who: _slack_name(user["profile"], user["name"]) for who, user in users.items()}
     bots = {who for who, user in users.items() if user.get("is_bot")}
     return [_slack_message(room, one, names, channels, bots) for room, one in said]

@@ -13,7 +13,7 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def slack(folder, *, members=("UANN", "UBEN"), listed="groups.json"):
+def slack(folder, *, members=("UANN", "UBEN"), listed="groups.json", room_id="G1"):
     """Write an export with a private channel that Ben joined on the second day and Eve left on it."""
     said = {
         "2026-01-01": [
@@ -29,7 +29,7 @@ def slack(folder, *, members=("UANN", "UBEN"), listed="groups.json"):
     (folder / "plans").mkdir(parents=True)
     for day, messages in said.items():
         (folder / "plans" / f"{day}.json").write_text(json.dumps(messages))
-    room = {"id": "G1", "name": "plans", "created": 1767250800, "members": [*members, "UBOT"]}
+    room = {"id": room_id, "name": "plans", "created": 1767250800, "members": [*members, "UBOT"]}
     (folder / listed).write_text(json.dumps([room]))
     users = [{"id": "UBOT", "is_bot": True, "profile": {}}, {"id": "UANN", "name": "ann", "profile": {}}]
     (folder / "users.json").write_text(json.dumps(users))
@@ -38,12 +38,12 @@ def slack(folder, *, members=("UANN", "UBEN"), listed="groups.json"):
 
 async def test_slack_tells_members_and_when_they_came(lore, tmp_path):
     report = await lore.imports.run(slack(tmp_path / "export"))
-    assert (report.kinds, report.members) == ({"plans": RoomKind.PRIVATE}, {"plans": 2})
-    people = (await lore.rooms.people("plans")).people
+    assert (report.kinds, report.members) == ({"G1": RoomKind.PRIVATE}, {"G1": 2})
+    people = (await lore.rooms.people("G1")).people
     assert people.keys() == {"UANN", "UBEN", "UEVE"}
     assert people["UBEN"].stays[0].joined_at == at("2026-01-02T09:00:00.0001")
     assert people["UEVE"].stays[0].left_at == at("2026-01-02T09:00:00.0002")
-    first = [roomlore.EvidenceRoom("plans", at("2026-01-01T10:30"), at("2026-01-01T10:30"))]
+    first = [roomlore.EvidenceRoom("G1", at("2026-01-01T10:30"), at("2026-01-01T10:30"))]
     await lore.memories.add("user:UANN", "the budget is 40k", evidence=first)
     seen = {who: await lore.memories.search("user:UANN", "budget", viewer=f"user:{who}") for who in ("UANN", "UBEN")}
     assert {who: len(found.hits) for who, found in seen.items()} == {"UANN": 1, "UBEN": 0}
@@ -52,28 +52,28 @@ async def test_slack_tells_members_and_when_they_came(lore, tmp_path):
 async def test_importing_again_changes_nothing_that_is_known(lore, tmp_path):
     export = slack(tmp_path / "export")
     await lore.imports.run(export)
-    before = await lore.rooms.people("plans")
+    before = await lore.rooms.people("G1")
     await lore.imports.run(export)
-    assert await lore.rooms.people("plans") == before
+    assert await lore.rooms.people("G1") == before
 
 
 async def test_an_import_never_opens_a_room_but_closes_one(lore, tmp_path):
-    await lore.rooms.set_kind("plans", "private")
+    await lore.rooms.set_kind("G1", "private")
     opened = await lore.imports.run(slack(tmp_path / "public", listed="channels.json"))
-    assert opened.kinds == {"plans": RoomKind.PRIVATE}
-    await lore.rooms.set_kind("plans", "public")
+    assert opened.kinds == {"G1": RoomKind.PRIVATE}
+    await lore.rooms.set_kind("G1", "public")
     closed = await lore.imports.run(slack(tmp_path / "private"))
-    assert closed.kinds == {"plans": RoomKind.PRIVATE}
-    assert (await lore.rooms.get("plans")).past_kinds == (), "it never was public"
+    assert closed.kinds == {"G1": RoomKind.PRIVATE}
+    assert (await lore.rooms.get("G1")).past_kinds == (), "it never was public"
 
 
 async def test_members_of_an_old_export_do_not_replace_newer_ones(lore, tmp_path):
     await lore.imports.run(slack(tmp_path / "export"))
     sent = at("2026-02-01T09:00")
-    await lore.messages.add([roomlore.Message(id="new", room_id="plans", sender_id="UCLEO", text="hi", sent_at=sent)])
-    await lore.rooms.set_members("plans", ["UANN", "UBEN", "UCLEO"])
+    await lore.messages.add([roomlore.Message(id="new", room_id="G1", sender_id="UCLEO", text="hi", sent_at=sent)])
+    await lore.rooms.set_members("G1", ["UANN", "UBEN", "UCLEO"])
     report = await lore.imports.run(slack(tmp_path / "again", members=("UANN",)))
-    assert report.members == {"plans": 3}
+    assert report.members == {"G1": 3}
 
 
 async def test_an_import_that_goes_on_knows_who_came_before_it_broke_off(tmp_path):
@@ -87,7 +87,7 @@ async def test_an_import_that_goes_on_knows_who_came_before_it_broke_off(tmp_pat
             await lore.imports.run(export, progress=stop)
         report = await lore.imports.run(export)
         assert report.resumed
-        stays = (await lore.rooms.people("plans")).people["UEVE"].stays
+        stays = (await lore.rooms.people("G1")).people["UEVE"].stays
         assert (stays[0].joined_at, stays[0].left_at) == (
             at("2026-01-01T09:00:00.0001"),
             at("2026-01-02T09:00:00.0002"),
@@ -97,6 +97,16 @@ async def test_an_import_that_goes_on_knows_who_came_before_it_broke_off(tmp_pat
 async def test_a_given_room_takes_many_channels_and_no_kind(lore, tmp_path):
     report = await lore.imports.run(slack(tmp_path / "export", listed="channels.json"), room_id="all")
     assert (report.kinds, report.members) == ({"all": None}, {})
+
+
+async def test_channels_of_one_name_in_two_workspaces_are_two_rooms(lore, tmp_path):
+    first, second = slack(tmp_path / "first"), slack(tmp_path / "second", members=("UZOE",), room_id="G9")
+    report = await lore.imports.run([first, second])
+    assert report.rooms == ("G1", "G9")
+    assert report.members == {"G1": 2, "G9": 1}, "nobody left the first because the second does not list them"
+    assert [(await lore.rooms.get(room)).title for room in report.rooms] == ["plans", "plans"]
+    assert await lore.messages.page("G1")
+    assert await lore.messages.page("G9")
 
 
 async def test_whatsapp_tells_who_came_and_went_by_name(lore, tmp_path):

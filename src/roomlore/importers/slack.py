@@ -80,12 +80,13 @@ _MENTION = re.compile(r"<@([A-Z0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class _Directory:
-    """The names of people and of channels by id, the ids of bots, and what the export says of each room by the name of
-    its folder."""
+    """The names of people and of channels by id, the ids of bots, and by the name of a channel's folder its id and what
+    the export says of it."""
 
     people: dict[str, str]
     channels: dict[str, str]
     bots: frozenset[str]
+    ids: dict[str, str]
     rooms: dict[str, RoomFacts]
 
 
@@ -124,12 +125,15 @@ class Export:
         bots = frozenset(user for user, one in users.items() if one.get("is_bot") is True) | {"USLACKBOT"}
         rooms: dict[str, RoomFacts] = {}
         channels: dict[str, str] = {}
+        ids: dict[str, str] = {}
         for file in _KINDS:
             for one in self._listed(file, _ROOMS):
-                channels[name(one.get("id"))] = name(one.get("name"))
-                facts = _facts(file, one, bots)
-                rooms.update({folder: facts for key in ("id", "name") if (folder := name(one.get(key)))})
-        return _Directory({user: _person(one) for user, one in users.items()}, channels, bots, rooms)
+                room_id, called = name(one.get("id")), name(one.get("name"))
+                channels[room_id] = called
+                for folder in filter(None, (room_id, called)):
+                    ids[folder] = room_id or called
+                    rooms[folder] = _facts(file, one, bots)
+        return _Directory({user: _person(one) for user, one in users.items()}, channels, bots, ids, rooms)
 
     def _listed(self, wanted: str, layout: Layout) -> Iterator[dict[str, Any]]:
         for file in (one for one in self.names if one == f"{self._folder}{wanted}"):
@@ -150,7 +154,7 @@ def _facts(file: str, room: dict[str, Any], bots: frozenset[str]) -> RoomFacts:
     listed = room.get("members")
     members = tuple(one for one in map(name, listed) if one and one not in bots) if isinstance(listed, list) else None
     since = parse_time(room.get("created")) if file in _FIXED else None
-    return RoomFacts(_KINDS[file], members, since)
+    return RoomFacts(_KINDS[file], members, since, name(room.get("name")))
 
 
 def _zip_names(archive: zipfile.ZipFile) -> list[str]:
@@ -168,7 +172,7 @@ def is_day(data: bytes) -> bool:
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """Yield the messages of all channels; the room is the channel's folder name (the id for direct messages).
+    """Yield the messages of all channels; the room is the channel's id, or its folder if the export lists no id.
 
     With `options.room_id` all channels go into that room and ids become "channel/ts".
     """
@@ -224,7 +228,7 @@ def _parsed(said: Any, file: str, number: int, directory: _Directory, position: 
     marked = "" if gone else words(said.get("text")) or _block_text(said.get("blocks"), 0)
     message = Message(
         id=prefix + (stamp or derived_id("slack", file, number, said)),
-        room_id=options.room_id or channel,
+        room_id=options.room_id or directory.ids.get(channel, channel),
         sender_id=sender or "unknown",
         sender_name=_sender_name(said, sender, people),
         role=_role(said, directory.bots),
