@@ -190,6 +190,7 @@ def test_a_reply_that_takes_its_time_is_not_cut():
 
 
 def test_an_answer_that_nobody_reads_is_given_up(quick_url):
+    httpx.get(f"{quick_url}/openapi.json", timeout=PATIENCE)  # the first one takes seconds
     asked = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 200
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -238,7 +239,7 @@ def test_where_all_are_at_work_a_further_one_is_refused(monkeypatch):
 def test_without_file_descriptors_the_log_stays_small(monkeypatch):
     monkeypatch.setenv("MEMORY_MAX_CONNECTIONS", "1000")
     with serving() as (process, url), ExitStack() as closing:
-        assert httpx.get(f"{url}/health/ready").status_code == 200
+        assert httpx.get(f"{url}/health/ready", timeout=PATIENCE).status_code == 200
         before, most = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
         held = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (held, most))

@@ -125,6 +125,7 @@ def test_the_document_says_what_is_accepted_and_what_is_answered(server, documen
         "run", "openapi.json", "--url", server, "--include-tag", tag, "--checks", "all", "--mode", "all",
         "--phases", "coverage,fuzzing", "--max-examples", "4", "--generation-deterministic", "--no-shrink",
         "--continue-on-failure", "--warnings", "off", "--suppress-health-check", "all", "--request-timeout", "60",
+        "--max-response-time", "60",  # ten seconds by default, which a busy machine may need for 10,000 facts
     ]  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", program, *asked], cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
