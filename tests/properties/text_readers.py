@@ -58,7 +58,7 @@ from roomlore.core.sessions import window as turns
 from roomlore.core.summary import corrections, sentences
 from roomlore.core.summary import sentences as summary_quotes
 from roomlore.importers import export_files, irc, json_stream, wechat, whatsapp
-from roomlore.importers.formats import open_import
+from roomlore.importers.opening import open_import
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.console import frame
 from roomlore.surfaces.mcp import answers as fitting
