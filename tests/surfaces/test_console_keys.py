@@ -23,7 +23,7 @@ TOLD = {
     "zh": ("安娜藏着机密茶会的茶", "安娜如今藏着机密茶会的咖啡", "大家去机密茶会"),
 }
 MARKS = {"en": "hidden-regatta", "zh": "机密茶会"}
-LACKS = {"en": "lacks the scope {}", "zh": "没有 {} 权限"}
+LACKS = {"en": "lacks the scope", "zh": "没有权限"}
 SHOWS = [
     "",
     "/room?id=tea",
@@ -161,7 +161,7 @@ async def test_a_key_that_may_only_write_sees_nothing_that_is_stored(language):
                 if seen.status_code == 200 and MARKS[language] in seen.text:
                     telling.add(urlsplit(path).path)
                     assert unseen.status_code == 403, address
-                    assert any(LACKS[language].format(scope) in unseen.text for scope in ("read", "admin"))
+                    assert LACKS[language] in unseen.text
     assert telling == TELL_TEXT
 
 
@@ -209,7 +209,7 @@ async def test_a_key_without_a_scope_that_a_form_needs_changes_nothing(language,
                 address = ROOT + path.format(**ids)
                 typed = {name: value.format(**ids) for name, value in fields.items()}
                 sent = await http.post(address, data={**typed, "token": token}, headers=LANGUAGES[language])
-                assert (sent.status_code, LACKS[language].format(lacks) in sent.text) == (403, True), path
+                assert (sent.status_code, f"{LACKS[language]} {lacks}" in sent.text) == (403, True), path
                 if "what=" in path:
                     assert (await http.get(address)).status_code == 403, path
         assert await kept(lore) == before

@@ -491,10 +491,7 @@ class ImportService:
             messages = [message for item in batch if (message := self._message(item, reading.tally)) is not None]
             sent = _Sent(reading, batch, messages, line.add(messages), reading.export.source.bytes_read)
             await line.put(partial(self._store_rest, sent), sent.report)
-            if any(
-                isinstance(item, Parsed) and (item.corrected is not None or item.deletes or _is_recalled(item))
-                for item in batch
-            ):
+            if any(isinstance(item, Parsed) and _changes_others(item) for item in batch):
                 await line.finish()  # What follows is linked with messages as they are now.
 
     async def _taken(self, batch: Sequence[Item]) -> set[tuple[str, str]]:
