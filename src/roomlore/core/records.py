@@ -66,7 +66,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRead:
-    """One export that was read, with the counts of its messages. `name`: its path. `rooms`: those with messages in it."""
+    """One export that was read, and how many messages. `name`: its path. `rooms`: those with messages in it."""
 
     name: str
     format: str
