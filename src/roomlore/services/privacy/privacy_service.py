@@ -291,11 +291,10 @@ class PrivacyService:
         A name in place of an id is refused, as by `check_person`, unless you say that it `is_id`. Raise `InvalidInput`,
         `StorageUnavailable`.
         """
+        given = _checked(user_id)
         if not is_id:
-            await self.check_person(user_id)
-        return await self._forgetting.forget(
-            tenant=self._tenant, user_id=_checked(user_id), dry_run=dry_run, same_words=same_words
-        )
+            await self.check_person(given)
+        return await self._forgetting.forget(tenant=self._tenant, user_id=given, dry_run=dry_run, same_words=same_words)
 
     async def verify(
         self, scope: str | None = None, *, progress: Callable[[VerifyProgress], None] | None = None

@@ -1,7 +1,8 @@
 """The shell around every page: the rooms by last activity, one search over everything, and the page of all places."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
@@ -170,12 +171,7 @@ async def with_people_named(lore: Lore, messages: Iterable[StoredMessage]) -> li
     number."""
     said = list(messages)
     ids = [ids_named(one.text, one.mentions) for one in said]
-    wanted = set[str]().union(*ids)
-    if not wanted:
-        return said
-    rooms = {one.room_id for one, its in zip(said, ids, strict=True) if its}
-    async with lore.storage.reading() as work:
-        names = await work.rooms.names_of(tenant=lore.tenant, room_ids=rooms, sender_ids=wanted)
+    names = await _names_of(lore, {one.room_id for one, its in zip(said, ids, strict=True) if its}, ids)
     texts = [with_names(one.text, names.get(one.room_id, {}), one.mentions) for one in said]
     return [one if text == one.text else replace(one, text=text) for one, text in zip(said, texts, strict=True)]
 
@@ -183,12 +179,19 @@ async def with_people_named(lore: Lore, messages: Iterable[StoredMessage]) -> li
 async def texts_with_names(lore: Lore, room_id: str, texts: Iterable[str]) -> dict[str, str]:
     """Return texts of a room, such as titles, by what they are with names in place of the ids in tags."""
     ids = {text: ids_named(text, ()) for text in texts}
-    wanted = set[str]().union(*ids.values())
-    names: Mapping[str, Mapping[str, str]] = {}
-    if wanted:
-        async with lore.storage.reading() as work:
-            names = await work.rooms.names_of(tenant=lore.tenant, room_ids=[room_id], sender_ids=wanted)
+    names = await _names_of(lore, [room_id], ids.values())
     return {text: with_names(text, names.get(room_id, {}), ()) for text in ids}
+
+
+async def _names_of(
+    lore: Lore, rooms: Collection[str], ids: Iterable[AbstractSet[str]]
+) -> Mapping[str, Mapping[str, str]]:
+    """Return by room and id the names of the people with these ids."""
+    wanted = set[str]().union(*ids)
+    if not wanted:
+        return {}
+    async with lore.storage.reading() as work:
+        return await work.rooms.names_of(tenant=lore.tenant, room_ids=rooms, sender_ids=wanted)
 
 
 async def search(page: Page) -> Response:
