@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import catalogue
@@ -104,7 +105,14 @@ def test_documents_keep_all_before_the_damage(data):
     damaged = data.draw(damaged_bytes(raw, start))
     found = [item.message for item in read(damaged, name) if isinstance(item, Parsed)]
     before = [message for end, message in whole if end <= start]
-    assert found[: len(before)] == before
+    assert len(found) >= len(before)
+    for message, expected in zip(found, before, strict=False):
+        assert message in (expected, with_ids_of_the_program(expected))
+
+
+def with_ids_of_the_program(message):
+    """In the sample of QQChatExporter only the messages of 10003, which come later, say that this is u_ccc."""
+    return replace(message, mentions=tuple("u_ccc" if one == "10003" else one for one in message.mentions))
 
 
 @QUICK

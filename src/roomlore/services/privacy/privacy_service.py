@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from roomlore.core.errors import CacheUnavailable, InvalidInput, StorageUnavailable, describe
+from roomlore.core.errors import CacheUnavailable, InvalidInput, NotFound, StorageUnavailable, describe
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope, owner_of
@@ -309,7 +309,23 @@ class PrivacyService:
         """
         if scope is not None:
             check_scope(scope)
-        return await self._verifying.verify(tenant=self._tenant, scope=scope, progress=progress)
+        report = await self._verifying.verify(tenant=self._tenant, scope=scope, progress=progress)
+        if scope is not None and not report.checked and report.sound:
+            await self._check_there(scope)
+        return report
+
+    async def _check_there(self, scope: str) -> None:
+        """Raise `NotFound` if neither a room nor a person has the id of a scope in which nothing is remembered."""
+        kind, _, name = scope.partition(":")
+        async with self._storage.reading() as work:
+            if kind == "group":
+                there = await work.rooms.find(tenant=self._tenant, room_id=name) is not None
+            else:
+                there = bool(await work.rooms.of_person(tenant=self._tenant, person_id=name))
+        if not there:
+            raise NotFound(
+                f"There is nothing to check in {scope!r:.80}: nothing is remembered, and nobody has this id."
+            )
 
 
 def _checked(user_id: object) -> str:

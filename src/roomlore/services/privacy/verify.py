@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from roomlore.core.errors import NotFound, VectorsUnavailable, describe
+from roomlore.core.errors import VectorsUnavailable, describe
 from roomlore.core.integrity import (
     Check,
     Fault,
@@ -338,7 +338,7 @@ class Verifier:
     async def verify(self, *, tenant: str, scope: str | None, progress: Progress | None) -> VerifyReport:
         """Check one scope only; else the whole tenant, its rooms and their messages too.
 
-        Raise `NotFound` if nothing is remembered in the scope and nobody has its id, `StorageUnavailable`.
+        Raise `StorageUnavailable`.
         """
         started, findings = self._clock.now(), Findings()
         tell = partial(_tell, progress, findings)
@@ -354,22 +354,7 @@ class Verifier:
             await self._check_marks(tenant, findings)
             await self._messages.check(tenant, holds, findings, tell)
             await self._check_archives(tenant, findings)
-        elif not findings.checked and not findings.faults:
-            await self._check_there(tenant, scope)
         return findings.report(started, self._clock.now())
-
-    async def _check_there(self, tenant: str, scope: str) -> None:
-        """Raise `NotFound` if neither a room nor a person has the id of a scope in which nothing is remembered."""
-        kind, _, name = scope.partition(":")
-        async with self._storage.reading() as work:
-            if kind == "group":
-                there = await work.rooms.find(tenant=tenant, room_id=name) is not None
-            else:
-                there = bool(await work.rooms.of_person(tenant=tenant, person_id=name))
-        if not there:
-            raise NotFound(
-                f"There is nothing to check in {scope!r:.80}: nothing is remembered, and nobody has this id."
-            )
 
     async def _scopes(self, tenant: str, scope: str | None) -> AsyncIterator[Scope]:
         """Yield the scopes. No unit of work is held while a page is checked."""
