@@ -91,6 +91,8 @@ _LATEST_FIRST = (func.coalesce(_rooms.c.last_sent_at, literal_column("-922337203
 _USED_LAST = Statement(lambda: _used_last())
 _NAMED_LIKE = Statement(lambda: _used_last().where(or_(_like(_rooms.c.room_id), _like(_rooms.c.room_name))))
 _LATEST_VOICE = func.coalesce(_people.c.last_spoke_at, literal_column("-9223372036854775808"))
+_SPOKE_LAST = Statement(lambda: _along_time(_people.c.last_spoke_at.is_not(None)))
+_ONLY_ANSWERED = Statement(lambda: _along_time(_people.c.last_spoke_at.is_(None)))
 _NAMES_OF = Statement(lambda: _names_of())
 _VOICE_ROWS = 4
 """Rows that are read at first for each speaker of a page: a row is of one room."""
@@ -121,10 +123,19 @@ def _like(column: Any) -> Any:
     return func.lower(column).like(func.lower(bindparam("pattern")), escape="!")
 
 
+def _along_time(when: Any) -> Any:
+    """Select senders along the index of when they spoke, the latest first, as `_spoke_last` does. They are ordered by
+    an expression: SQLite would else read all people along the index of senders."""
+    p = _people.c
+    chosen = select(p.sender_id).where(p.tenant == bindparam("tenant"), when, p.messages > 0)
+    by_id = p.sender_id.concat(literal_column("''"))
+    return chosen.order_by(p.last_spoke_at.desc(), by_id).limit(bindparam("count"))
+
+
 def _spoke_last(*conditions: Any) -> Any:
     """Select senders by when they spoke in some room, the latest first: one who spoke in several rooms comes several
     times. Grouping all people instead takes six times as long. The tenant is compared as an expression: SQLite would
-    else read its people by the index of senders, one by one."""
+    else read its people along an index, one by one, though few of them are wanted."""
     p = _people.c
     its = (p.tenant.concat(literal_column("''")) == bindparam("tenant"), p.messages > 0, *conditions)
     return select(p.sender_id).where(*its).order_by(_LATEST_VOICE.desc(), p.sender_id).limit(bindparam("count"))
@@ -149,16 +160,17 @@ def _voices() -> Any:
 
 
 @cache
-def _speaker_statements(*, named: bool, in_rooms: bool) -> tuple[Statement, Statement]:
-    """Return the statements that find speakers, and that count what they said. `named`: by a part of an id or a name;
-    `in_rooms`: in these rooms only."""
+def _speaker_statements(*, named: bool, in_rooms: bool) -> tuple[Sequence[Statement], Statement]:
+    """Return the statements that find speakers, one after the other, and the one that counts what they said. `named`:
+    by a part of an id or a name; `in_rooms`: in these rooms only."""
 
     def conditions() -> list[Any]:
         p = _people.c
         these = select(_rooms.c.room_key).where(*_these_rooms)
         return [or_(_like(p.sender_id), _like(p.name))] * named + [p.room_key.in_(these)] * in_rooms
 
-    return Statement(lambda: _spoke_last(*conditions())), Statement(lambda: _speakers(*conditions()))
+    found = (Statement(lambda: _spoke_last(*conditions())),) if named or in_rooms else (_SPOKE_LAST, _ONLY_ANSWERED)
+    return found, Statement(lambda: _speakers(*conditions()))
 
 
 def _names_of() -> Any:
@@ -385,7 +397,10 @@ class SqlRooms(Repository):
             asked["room_ids"] = names_text(sorted(room_ids))
         wanted, count, senders = offset + limit, _VOICE_ROWS * (offset + limit), list[str]()
         while len(senders) < wanted:
-            rows = await self._sql.fetch(found, count=count, **asked)
+            rows: list[Row] = []
+            for statement in found:
+                if len(rows) < count:
+                    rows += await self._sql.fetch(statement, count=count - len(rows), **asked)
             senders = list(dict.fromkeys(unescape(sender) for (sender,) in rows))
             if len(rows) < count:
                 break

@@ -200,6 +200,7 @@ participants = Table(
 """`first_spoke_at`, `last_spoke_at`: of the messages with the role user; NULL if there are none. `answers`:
 there are some with the role assistant or tool."""
 Index("ix_participants_sender", participants.c.tenant, participants.c.sender_id)
+Index("ix_participants_last_spoke_at", participants.c.tenant, participants.c.last_spoke_at)
 
 room_members = Table(
     "room_members",

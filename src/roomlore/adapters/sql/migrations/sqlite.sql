@@ -576,4 +576,6 @@ CREATE TABLE memory_snapshots (
 
 CREATE INDEX ix_memory_snapshots_reached_from ON memory_snapshots (scope_key, reached_from, number);
 
-INSERT INTO alembic_version (version_num) VALUES ('0021');
+CREATE INDEX ix_participants_last_spoke_at ON participants (tenant, last_spoke_at);
+
+INSERT INTO alembic_version (version_num) VALUES ('0022');
