@@ -8,7 +8,8 @@ import pytest
 
 import roomlore
 from roomlore import InvalidInput
-from roomlore.core.records import to_line
+from roomlore.core.records import ImportConflict, to_line
+from roomlore.wiring.import_processes import ThisProcess
 
 
 def line(number: int, **fields: object) -> str:
@@ -82,8 +83,27 @@ async def test_importing_again_adds_nothing(lore, tmp_path):
 async def test_other_content_under_a_known_id_is_named_and_left(lore, tmp_path):
     await lore.imports.run(write(tmp_path / "a.jsonl", [line(1)]))
     report = await lore.imports.run(write(tmp_path / "b.jsonl", [line(1, text="changed"), line(2)]))
-    assert (report.added, report.conflicts) == (1, ("1",))
+    assert (report.added, report.conflict_count) == (1, 1)
+    assert report.conflicts == (ImportConflict(room_id="r", title="r", id="1"),)
     assert (await lore.messages.get("r", "1")).message.text == "text 1"
+
+
+async def test_a_conflict_names_the_room_by_its_id_and_title(lore, tmp_path):
+    """Messages of two rooms have the same id, and one of them is in conflict."""
+    cake = {"room_id": "cake"}
+    await lore.imports.run(write(tmp_path / "a.jsonl", [line(1), line(1, **cake)]))
+    await lore.rooms.rename("cake", "Cake 蛋糕")
+    report = await lore.imports.run(write(tmp_path / "b.jsonl", [line(1), line(1, text="other words", **cake)]))
+    assert (report.duplicates, report.conflict_count) == (1, 1)
+    assert report.conflicts == (ImportConflict(room_id="cake", title="Cake 蛋糕", id="1"),)
+    assert report.titles == {"r": "r", "cake": "Cake 蛋糕"}
+
+
+async def test_the_first_thousand_conflicts_are_named_and_all_are_counted(lore, tmp_path):
+    numbers = range(1, 1_101)
+    await lore.imports.run(write(tmp_path / "a.jsonl", [line(number) for number in numbers]))
+    report = await lore.imports.run(write(tmp_path / "b.jsonl", [line(number, text="other") for number in numbers]))
+    assert (len(report.conflicts), report.conflict_count, report.read) == (1_000, 1_100, 1_100)
 
 
 async def test_a_recalled_message_hides_no_conflict_of_another_room(lore, tmp_path):
@@ -92,7 +112,8 @@ async def test_a_recalled_message_hides_no_conflict_of_another_room(lore, tmp_pa
     await lore.imports.run(write(tmp_path / "a.jsonl", [line(1), line(1, **cake)]))
     newer = [line(1, text="", metadata={"deleted": True}), line(1, text="other words", **cake)]
     for name in "bc":
-        assert (await lore.imports.run(write(tmp_path / f"{name}.jsonl", newer))).conflicts == ("1",)
+        report = await lore.imports.run(write(tmp_path / f"{name}.jsonl", newer))
+        assert [(one.room_id, one.id) for one in report.conflicts] == [("cake", "1")]
     assert await lore.messages.page("r") == []
     assert [message.text for message in await lore.messages.page("cake")] == ["text 1"]
 
@@ -100,15 +121,15 @@ async def test_a_recalled_message_hides_no_conflict_of_another_room(lore, tmp_pa
 async def test_an_import_broken_off_goes_on_where_it_was(lore, tmp_path, monkeypatch):
     path = write(tmp_path / "a.jsonl", [line(number) for number in range(3_500)])
     calls = []
-    real = lore.imports._messages.add
+    real = ThisProcess.add
 
-    async def fails_at_the_third_batch(messages, **how):
+    async def fails_at_the_third_batch(adding, messages):
         calls.append(len(messages))
         if len(calls) == 3:
             raise roomlore.StorageUnavailable("the disk is full")
-        return await real(messages, **how)
+        return await real(adding, messages)
 
-    monkeypatch.setattr(lore.imports._messages, "add", fails_at_the_third_batch)
+    monkeypatch.setattr(ThisProcess, "add", fails_at_the_third_batch)
     with pytest.raises(roomlore.StorageUnavailable):
         await lore.imports.run(path)
     report = await lore.imports.run(path)

@@ -131,14 +131,17 @@ def test_an_import_names_messages_that_are_there_with_another_content(run):
         rows = [said(str(number), "tea", "ann", number, text) for number in range(1, 8)]
         Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     assert "content" not in run("import", "a.jsonl").stderr
+    run("rename", "tea", "Tea 茶")
     told = run("import", "b.jsonl")
     assert "read 7 messages (jsonl) in 1 room: 0 added, 7 conflicts, left as they were" in told.stdout
-    assert "7 were not imported, since messages with these ids and other contents are there: 1, 2, 3, 4, 5, …" in (
+    assert "7 were not imported, since messages with these ids and other contents are there: 1, 2, 3, 4, 5 in Tea 茶 (tea); …" in (
         " ".join(told.stderr.split())
     )
     assert "--room" in told.stderr
     assert "lore.messages.edit" in told.stderr
-    assert len(json.loads(run("import", "b.jsonl", "--json").stdout)["conflicts"]) == 7
+    report = json.loads(run("import", "b.jsonl", "--json").stdout)
+    assert report["conflicts"][0] == {"room_id": "tea", "title": "Tea 茶", "id": "1"}
+    assert (len(report["conflicts"]), report["conflict_count"]) == (7, 7)
 
 
 def test_an_import_of_several_exports_says_what_was_read_of_each_and_what_was_left_out(run):
@@ -152,6 +155,8 @@ def test_an_import_of_several_exports_says_what_was_read_of_each_and_what_was_le
     assert "  all/Lena.txt (whatsapp): 1 message in Lena" in told.stdout
     assert "  all/a.jsonl (jsonl): 2 messages in tea" in told.stdout
     assert "left out all/odd.txt: its format cannot be told by looking" in told.stderr
+    run("rename", "tea", "Tea 茶")
+    assert "  all/a.jsonl (jsonl): 2 messages in Tea 茶 (tea)" in run("import", "all").stdout
     report = json.loads(run("import", "all", "--json").stdout)
     assert report["left_out"] == [{"name": "all/odd.txt", "reason": "its format cannot be told by looking"}]
     assert [one["name"] for one in report["files"]] == ["all/Lena.txt", "all/a.jsonl"]

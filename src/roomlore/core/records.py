@@ -76,8 +76,19 @@ class ExportRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImportConflict:
+    """A message of an export that was not stored, since its room has another one with this id. `title`: the name of the
+    room, else its id."""
+
+    room_id: str
+    title: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """The result of an import. `bad` holds the first 1,000 skipped records, `bad_count` counts all of them.
+    """The result of an import. `bad` holds the first 1,000 skipped records, `bad_count` counts all of them; likewise
+    `conflicts` and `conflict_count`. `titles`: the names of the rooms by their ids, an id if the room has no name.
 
     `undated`: messages with an estimated time. `repaired`: records whose broken bytes were replaced. `resumed`: True if
     the import continued an interrupted one. `time_zone`: the zone used for times without one, None if the format has
@@ -92,13 +103,15 @@ class ImportReport:
     format: str
     added: int
     duplicates: int
-    conflicts: tuple[str, ...]
+    conflicts: tuple[ImportConflict, ...]
+    conflict_count: int
     bad: tuple[Bad, ...]
     bad_count: int
     undated: int
     repaired: int
     total_bytes: int
     rooms: tuple[str, ...]
+    titles: Mapping[str, str]
     resumed: bool
     time_zone: str | None = None
     kinds: Mapping[str, RoomKind | None] = field(default_factory=dict)
@@ -114,7 +127,7 @@ class ImportReport:
     @property
     def read(self) -> int:
         """The number of messages read from the export."""
-        return self.added + self.duplicates + len(self.conflicts)
+        return self.added + self.duplicates + self.conflict_count
 
 
 MAX_METADATA_DEPTH = 32

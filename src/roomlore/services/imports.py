@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from roomlore.core.attachments import Attachment, attachments_of, count_of, with_descriptions
 from roomlore.core.audience import (
@@ -27,10 +27,10 @@ from roomlore.core.audience import (
     stays_learned,
 )
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, QuotaExceeded
-from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check, content_hash
+from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
 from roomlore.core.models import AddReport, Correction, Entry, Message
 from roomlore.core.quotas import import_stopped
-from roomlore.core.records import Bad, ExportRead, ImportReport, Item, LeftOut, Parsed, Position
+from roomlore.core.records import Bad, ExportRead, ImportConflict, ImportReport, Item, LeftOut, Parsed, Position
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Describer
 from roomlore.ports.storage import Storage
@@ -39,6 +39,7 @@ _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000
 _KEPT_BAD = 1_000
 _KEPT_FILES = 1_000
+_KEPT_CONFLICTS = 1_000
 _MOST_PROCESSES = 64
 _AHEAD = 3
 """Batches that are under way for each process."""
@@ -51,6 +52,7 @@ _MOST_DESCRIBED = 32 << 20
 _FORGOTTEN = "somebody"
 """Who corrected a link in the store it comes from, if they were forgotten there."""
 """The key under which a saved position keeps who came and went so far."""
+_NOTHING = AddReport()
 Progress = Callable[[int, int, int], None]
 """Called after each batch with (bytes read, total bytes, messages read)."""
 
@@ -138,9 +140,8 @@ class OpenExport(Protocol):
 
 
 class MessageStore(Protocol):
-    """The part that stores a batch, reports which messages were already there, and deletes those that were recalled."""
+    """The part that deletes messages that were recalled."""
 
-    async def add(self, messages: Sequence[Message], *, on_conflict: Literal["raise", "report"]) -> AddReport: ...
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
 
 
@@ -148,11 +149,14 @@ class Adding(Protocol):
     """The part that stores a batch, one room's messages in their order. A call may begin before an earlier one has
     ended."""
 
-    async def add(self, messages: Sequence[Message], *, on_conflict: Literal["report"]) -> AddReport: ...
+    async def add(self, messages: Sequence[Message]) -> Mapping[str, AddReport]:
+        """Store the messages, without those that are in conflict. Return the result for each room. Ids alone would not
+        tell it: those of several rooms may be equal."""
 
 
 InProcesses = Callable[[int], AbstractAsyncContextManager[Adding]]
-"""Opens this many processes that add messages. Where another process cannot see the database, this one adds them."""
+"""Opens this many processes that add messages. This one adds them if it is a single one, or if no other one can see the
+database."""
 
 
 class LinkCorrections(Protocol):
@@ -192,14 +196,16 @@ class _Tally:
     described: int = 0
     undescribed: int = 0
     bad_count: int = 0
-    conflicts: list[str] = field(default_factory=list)
+    conflict_count: int = 0
+    conflicts: list[tuple[str, str]] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
     rooms: dict[str, _RoomTally] = field(default_factory=dict)
     found: dict[str, RoomPeople] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
 
     @property
     def read(self) -> int:
-        return self.added + self.duplicates + len(self.conflicts)
+        return self.added + self.duplicates + self.conflict_count
 
     def skip(self, bad: Bad) -> None:
         self.seen += 1
@@ -229,13 +235,18 @@ class _Tally:
             told = self.rooms.setdefault(room_id, _RoomTally())
             told.moves.append((Move(person, came, by_name), datetime.fromisoformat(at)))
 
-    def take(self, messages: Sequence[Message], report: AddReport) -> None:
-        self.added += len(report.added)
-        self.duplicates += len(report.duplicates)
-        self.conflicts += report.conflicts
+    def take(self, messages: Sequence[Message], reports: Mapping[str, AddReport]) -> None:
+        for room_id, report in reports.items():
+            self.added += len(report.added)
+            self.duplicates += len(report.duplicates)
+            self.conflict_count += len(report.conflicts)
+            left = _KEPT_CONFLICTS - len(self.conflicts)
+            self.conflicts += [(room_id, message_id) for message_id in report.conflicts[:left]]
         self.undated += sum(message.sent_at is None for message in messages)
-        added = set(report.added)
-        self.attachments += sum(count_of(message) for message in messages if message.id in added)
+        added = {(room_id, message_id) for room_id, report in reports.items() for message_id in report.added}
+        self.attachments += sum(
+            count_of(message) for message in messages if (message.room_id, message.id) in added
+        )
 
 
 @dataclass(slots=True)
@@ -256,7 +267,7 @@ class _Sent:
     reading: _Reading
     items: Sequence[Item]
     messages: Sequence[Message]
-    report: asyncio.Future[AddReport] | None
+    reports: asyncio.Future[Mapping[str, AddReport]] | None
     bytes_read: int
 
 
@@ -269,30 +280,25 @@ class _Line:
         self._ahead = ahead
         self.added = 0
         """The messages that were added so far."""
-        self._ends: deque[tuple[asyncio.Future[AddReport] | None, Callable[[], Awaitable[None]]]] = deque()
+        self._ends: deque[tuple[asyncio.Future[Any] | None, Callable[[], Awaitable[None]]]] = deque()
 
-    def add(self, messages: Sequence[Message]) -> asyncio.Future[AddReport] | None:
+    def add(self, messages: Sequence[Message]) -> asyncio.Future[Mapping[str, AddReport]] | None:
         """Begin to store a batch."""
         return asyncio.ensure_future(self._add(messages)) if messages else None
 
-    async def _add(self, messages: Sequence[Message]) -> AddReport:
+    async def _add(self, messages: Sequence[Message]) -> Mapping[str, AddReport]:
         """Store a batch. If the tenant's quota allows a part of it, store that part, then raise `QuotaExceeded`."""
         try:
-            report = await self._adding.add(messages, on_conflict="report")
+            reports = await self._adding.add(messages)
         except QuotaExceeded as refused:
             if refused.used >= refused.most or len(messages) == 1:
                 raise
             half = len(messages) // 2
-            first, rest = await self._add(messages[:half]), await self._add(messages[half:])
-            return AddReport(
-                added=first.added + rest.added,
-                duplicates=first.duplicates + rest.duplicates,
-                conflicts=first.conflicts + rest.conflicts,
-            )
-        self.added += len(report.added)
-        return report
+            return _joined(await self._add(messages[:half]), await self._add(messages[half:]))
+        self.added += sum(len(report.added) for report in reports.values())
+        return reports
 
-    async def put(self, end: Callable[[], Awaitable[None]], sent: asyncio.Future[AddReport] | None = None) -> None:
+    async def put(self, end: Callable[[], Awaitable[None]], sent: asyncio.Future[Any] | None = None) -> None:
         """Append what is to be done at the end of a batch or export, and do what is due."""
         self._ends.append((sent, end))
         while len(self._ends) > self._ahead:
@@ -426,8 +432,7 @@ class ImportService:
             )
         given = {"room_id": room_id, "timezone": timezone, "day": day, "local_zone": self._time_zone}
         reports: list[ImportReport] = []
-        opened: Any = nullcontext(self._messages) if processes == 1 else self._in_processes(processes)
-        async with opened as adding:
+        async with self._in_processes(processes) as adding:
             line = _Line(adding, _AHEAD * processes if processes > 1 else 0)
             try:
                 seen = set[str]()
@@ -468,6 +473,10 @@ class ImportService:
         export, tally = reading.export, reading.tally
         for room_id in tally.rooms:
             await self._learn(room_id, tally)
+        async with self._storage.reading() as work:
+            for room_id in tally.rooms:
+                room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+                tally.titles[room_id] = room.title if room is not None else room_id
         async with self._storage.writing() as work:
             await work.progress.forget_import_position(tenant=self._tenant, source=export.fingerprint)
         reports.append(_report(reading, self._clock.now()))
@@ -490,7 +499,7 @@ class ImportService:
                 batch = await _Describing(self._describer, reading, self._telemetry).of(batch, await self._taken(batch))
             messages = [message for item in batch if (message := self._message(item, reading.tally)) is not None]
             sent = _Sent(reading, batch, messages, line.add(messages), reading.export.source.bytes_read)
-            await line.put(partial(self._store_rest, sent), sent.report)
+            await line.put(partial(self._store_rest, sent), sent.reports)
             if any(isinstance(item, Parsed) and _changes_others(item) for item in batch):
                 await line.finish()  # What follows is linked with messages as they are now.
 
@@ -511,31 +520,23 @@ class ImportService:
     async def _store_rest(self, sent: _Sent) -> None:
         """Wait until a batch is stored, and store what else it told and how far the export is read."""
         batch, tally, export = sent.items, sent.reading.tally, sent.reading.export
-        report = await sent.report if sent.report is not None else AddReport()
+        reports = dict(await sent.reports) if sent.reports is not None else {}
         for item in batch:
-            if isinstance(item, Parsed) and item.deletes:
-                await self._messages.delete(item.message.room_id, item.deletes)
-            elif isinstance(item, Parsed) and _is_recalled(item) and await self._conflicts(item.message, report):
-                await self._messages.delete(item.message.room_id, item.message.id)
-                report = _without_conflict(report, item.message.id)
-        tally.take(sent.messages, report)
+            if not isinstance(item, Parsed):
+                continue
+            room_id, message_id = item.message.room_id, item.message.id
+            if item.deletes:
+                await self._messages.delete(room_id, item.deletes)
+            elif _is_recalled(item) and message_id in reports.get(room_id, _NOTHING).conflicts:
+                await self._messages.delete(room_id, message_id)
+                reports[room_id] = _without_conflict(reports[room_id], message_id)
+        tally.take(sent.messages, reports)
         await self._correct(batch)
         for room_id in tally.listen(batch, {message.room_id for message in sent.messages}):
             await self._learn(room_id, tally)
         await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})
         if sent.reading.progress is not None:
             sent.reading.progress(sent.bytes_read, export.source.total_bytes, tally.read)
-
-    async def _conflicts(self, message: Message, report: AddReport) -> bool:
-        """Return True if the room has this message with other content. Conflicts are told by their ids alone, which
-        messages of several rooms may share."""
-        if message.id not in report.conflicts:
-            return False
-        async with self._storage.reading() as work:
-            stored = await work.messages.fingerprints(
-                tenant=self._tenant, room_id=message.room_id, message_ids=[message.id]
-            )
-        return stored.get(message.id, "") not in ("", content_hash(message))
 
     async def _correct(self, batch: Sequence[Item]) -> None:
         """Correct links as in the store that the messages come from. A message that is not here any more has none, and
@@ -641,6 +642,19 @@ def _is_recalled(item: Parsed) -> bool:
     return item.message.metadata.get("deleted") is True
 
 
+def _joined(first: Mapping[str, AddReport], rest: Mapping[str, AddReport]) -> Mapping[str, AddReport]:
+    """Return the reports on two parts of a batch as those on all of it."""
+    return {
+        room_id: AddReport(
+            added=one.added + other.added,
+            duplicates=one.duplicates + other.duplicates,
+            conflicts=one.conflicts + other.conflicts,
+        )
+        for room_id in dict.fromkeys((*first, *rest))
+        for one, other in [(first.get(room_id, _NOTHING), rest.get(room_id, _NOTHING))]
+    }
+
+
 def _without_conflict(report: AddReport, message_id: str) -> AddReport:
     """Return the report with this message as a duplicate: that its text is gone is no conflict."""
     place = report.conflicts.index(message_id)
@@ -657,20 +671,24 @@ def _sum(reports: Sequence[ImportReport]) -> ImportReport:
         return reports[0]
     kinds: dict[str, RoomKind | None] = {}
     members: dict[str, int] = {}
+    titles: dict[str, str] = {}
     for report in reports:
+        titles.update(report.titles)
         kinds.update(report.kinds)
         members.update(report.members)
     return ImportReport(
         format=", ".join(dict.fromkeys(report.format for report in reports)),
         added=sum(report.added for report in reports),
         duplicates=sum(report.duplicates for report in reports),
-        conflicts=tuple(conflict for report in reports for conflict in report.conflicts),
+        conflicts=tuple(conflict for report in reports for conflict in report.conflicts)[:_KEPT_CONFLICTS],
+        conflict_count=sum(report.conflict_count for report in reports),
         bad=tuple(bad for report in reports for bad in report.bad)[:_KEPT_BAD],
         bad_count=sum(report.bad_count for report in reports),
         undated=sum(report.undated for report in reports),
         repaired=sum(report.repaired for report in reports),
         total_bytes=sum(report.total_bytes for report in reports),
         rooms=tuple(dict.fromkeys(room_id for report in reports for room_id in report.rooms)),
+        titles=titles,
         resumed=any(report.resumed for report in reports),
         time_zone=next((report.time_zone for report in reports if report.time_zone), None),
         kinds=kinds,
@@ -690,13 +708,18 @@ def _report(reading: _Reading, now: datetime) -> ImportReport:
         format=export.format,
         added=tally.added,
         duplicates=tally.duplicates,
-        conflicts=tuple(tally.conflicts),
+        conflicts=tuple(
+            ImportConflict(room_id=room_id, title=tally.titles.get(room_id, room_id), id=message_id)
+            for room_id, message_id in tally.conflicts
+        ),
+        conflict_count=tally.conflict_count,
         bad=tuple(tally.bad),
         bad_count=tally.bad_count,
         undated=tally.undated,
         repaired=export.source.repaired,
         total_bytes=export.source.total_bytes,
         rooms=rooms,
+        titles=tally.titles,
         resumed=reading.resumed,
         time_zone=export.time_zone,
         files=(ExportRead(name=reading.name, format=export.format, read=tally.read, added=tally.added, rooms=rooms),),

@@ -12,11 +12,11 @@ import signal
 import struct
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from roomlore.adapters.inprocess import InProcessJobs, SystemClock
 from roomlore.adapters.sql import connect
@@ -29,12 +29,13 @@ from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Telemetry
 from roomlore.services.extraction import RepliesImported
 from roomlore.services.imports import Adding
-from roomlore.services.messages import AllDue, Due, Ingest, RoomCache, VectorsDue, by_room, report_of
+from roomlore.services.messages import AllDue, Due, Ingest, RoomCache, VectorsDue, by_room, reports_of
 from roomlore.services.quotas import QuotaKeeper
 
 _SIZE = struct.Struct(">Q")
 _COLLECT_FROM = 100_000
 """Objects: messages make no cycles, and looking for them takes 3 % of the time."""
+_Reports = Mapping[str, AddReport]
 _PROGRAM = "from roomlore.wiring.import_processes import main; main()"
 
 
@@ -56,7 +57,7 @@ class _Process:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self._asked: deque[asyncio.Future[AddReport]] = deque()
+        self._asked: deque[asyncio.Future[_Reports]] = deque()
         self._ended: Unavailable | None = None
         self._listening = asyncio.create_task(self._listen())
         self.waiting = 0
@@ -70,10 +71,10 @@ class _Process:
         await self._send(given)
         return self
 
-    async def add(self, messages: Sequence[Message]) -> AddReport:
+    async def add(self, messages: Sequence[Message]) -> _Reports:
         if self._ended is not None:
             raise self._ended
-        asked: asyncio.Future[AddReport] = asyncio.get_running_loop().create_future()
+        asked: asyncio.Future[_Reports] = asyncio.get_running_loop().create_future()
         self._asked.append(asked)
         self.waiting += len(messages)
         try:
@@ -125,6 +126,22 @@ class _Process:
                 asked.set_exception(self._ended)
 
 
+class ThisProcess:
+    """Adds the messages in this process."""
+
+    def __init__(self, ingest: Ingest, telemetry: Telemetry) -> None:
+        self._ingest = ingest
+        self._telemetry = telemetry
+
+    async def add(self, messages: Sequence[Message]) -> _Reports:
+        return _counted(reports_of(await self._ingest.add(by_room(messages), strict=False)), self._telemetry)
+
+
+def _counted(reports: _Reports, telemetry: Telemetry) -> _Reports:
+    telemetry.count("roomlore_messages_added_total", sum(len(report.added) for report in reports.values()))
+    return reports
+
+
 class _Processes:
     """Divides batches among processes. A room goes to the process that has the least to do when it first appears."""
 
@@ -134,20 +151,14 @@ class _Processes:
         self._telemetry = telemetry
         self._homes: dict[str, _Process] = {}
 
-    async def add(self, messages: Sequence[Message], *, on_conflict: Literal["report"]) -> AddReport:
+    async def add(self, messages: Sequence[Message]) -> _Reports:
         shares: dict[_Process, list[Message]] = {}
         for room_id, its in by_room(messages).items():
             share = shares.setdefault(self._home(room_id, shares), [])
             share += its
         reports = await asyncio.gather(*(process.add(share) for process, share in shares.items()))
         self._due.announce()
-        added = tuple(one for report in reports for one in report.added)
-        self._telemetry.count("roomlore_messages_added_total", len(added))
-        return AddReport(
-            added=added,
-            duplicates=tuple(one for report in reports for one in report.duplicates),
-            conflicts=tuple(one for report in reports for one in report.conflicts),
-        )
+        return _counted({room_id: one for share in reports for room_id, one in share.items()}, self._telemetry)
 
     def _home(self, room_id: str, shares: dict[_Process, list[Message]]) -> _Process:
         home = self._homes.get(room_id)
@@ -199,9 +210,9 @@ async def _serve(asked: IO[bytes], told: IO[bytes]) -> None:
         await storage.close()
 
 
-async def _added(ingest: Ingest, batch: Sequence[Message]) -> AddReport | RoomloreError:
+async def _added(ingest: Ingest, batch: Sequence[Message]) -> _Reports | RoomloreError:
     try:
-        return report_of(await ingest.add(by_room(batch), strict=False))
+        return reports_of(await ingest.add(by_room(batch), strict=False))
     except RoomloreError as error:
         return error
 

@@ -38,7 +38,7 @@ from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.wiring.doctor import diagnose
-from roomlore.wiring.import_processes import Given, import_processes
+from roomlore.wiring.import_processes import Given, ThisProcess, import_processes
 from roomlore.wiring.resources import Closing, Own, OwnBackends, Resources, make_resources
 
 _Search = TypeVar("_Search", bound=Searching)
@@ -193,7 +193,7 @@ class Lore:
         return ImportService(
             tenant=self.tenant,
             storage=shared.storage,
-            messages=self._importing,
+            messages=self.messages,
             links=self.links,
             clock=shared.clock,
             limits=shared.limits,
@@ -205,14 +205,10 @@ class Lore:
             telemetry=shared.telemetry,
         )
 
-    @cached_property
-    def _importing(self) -> MessageService:
-        return self._messages(self._ingest(self._resources.imports_due))
-
     def _in_processes(self, count: int) -> AbstractAsyncContextManager[Adding]:
         shared = self._resources
-        if is_in_memory(shared.url):
-            return nullcontext(self._importing)
+        if count == 1 or is_in_memory(shared.url):
+            return nullcontext(ThisProcess(self._ingest(shared.imports_due), shared.telemetry))
         given = Given(
             url=shared.url,
             tenant=self.tenant,

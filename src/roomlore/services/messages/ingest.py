@@ -447,6 +447,11 @@ def by_room(messages: Iterable[Message]) -> dict[str, list[Message]]:
     return rooms
 
 
+def reports_of(plans: Sequence[Plan]) -> dict[str, AddReport]:
+    """Return what became of the batches that were planned so, by room."""
+    return {plan.room.room_id: report_of([plan]) for plan in plans}
+
+
 def report_of(plans: Sequence[Plan]) -> AddReport:
     """Return what became of the batches that were planned so."""
     return AddReport(

@@ -320,7 +320,7 @@ def _name_files(report: ImportReport) -> None:
     if report.exports == 1:
         return
     for one in report.files[:_NAMED_FILES]:
-        rooms = show.inert(one.rooms[0], 80) if len(one.rooms) == 1 else show.counted(len(one.rooms), "room")
+        rooms = _called(report, one.rooms[0]) if len(one.rooms) == 1 else show.counted(len(one.rooms), "room")
         told = say("{messages} in {rooms}", messages=show.counted(one.read, "message"), rooms=rooms)
         typer.echo(say("  {path} ({format}): {told}", path=show.inert(one.name, 200), format=one.format, told=told))
     if report.exports > _NAMED_FILES:
@@ -338,6 +338,14 @@ def _name_left_out(report: ImportReport) -> None:
         typer.echo(say("left out {count} more; --json names up to 1,000", count=hidden), err=True)
 
 
+def _called(report: ImportReport, room_id: str) -> str:
+    """Return the name of a room with its id, or the id alone if it has no name."""
+    title = report.titles.get(room_id, room_id)
+    if title == room_id:
+        return show.inert(room_id, 80)
+    return say("{title} ({id})", title=show.inert(title, 80), id=show.inert(room_id, 80))
+
+
 def _resolved(report: ImportReport, given: str | None) -> str:
     """Return which room a name meant, '' if an id was given."""
     if given is None or not report.rooms or given in report.rooms:
@@ -349,13 +357,18 @@ def _name_conflicts(report: ImportReport) -> None:
     """Name some of the messages that were not stored, and say what can be done."""
     if not report.conflicts:
         return
-    named = ", ".join(show.inert(one, 60) for one in report.conflicts[:_NAMED_CONFLICTS])
+    rooms: dict[str, list[str]] = {}
+    for one in report.conflicts[:_NAMED_CONFLICTS]:
+        rooms.setdefault(one.room_id, []).append(show.inert(one.id, 60))
+    named = "; ".join(
+        say("{ids} in {room}", ids=", ".join(ids), room=_called(report, room_id)) for room_id, ids in rooms.items()
+    )
     typer.echo(
         several(
-            len(report.conflicts),
+            report.conflict_count,
             "Not imported, since a message with this id and another content is there: {ids}. {ways}",
             "{count} were not imported, since messages with these ids and other contents are there: {ids}. {ways}",
-            ids=named + ("" if len(report.conflicts) <= _NAMED_CONFLICTS else ", …"),
+            ids=named + ("" if report.conflict_count <= _NAMED_CONFLICTS else "; …"),
             ways=say(
                 "If they are other messages, import them into another room (--room). If they were edited since,"
                 " change those that are there: `lore.messages.edit`, or PATCH /messages/ROOM/ID."
@@ -390,7 +403,7 @@ def _name_bad(report: ImportReport) -> None:
 
 
 def _summary(report: ImportReport) -> str:
-    conflicts, told = len(report.conflicts), [say("{count} added", count=report.added)]
+    conflicts, told = report.conflict_count, [say("{count} added", count=report.added)]
     told += [
         said
         for count, said in (
