@@ -118,6 +118,71 @@ async def test_a_recalled_message_hides_no_conflict_of_another_room(lore, tmp_pa
     assert [message.text for message in await lore.messages.page("cake")] == ["text 1"]
 
 
+async def test_what_was_deleted_is_counted_on_its_own_and_stays_deleted(lore, tmp_path):
+    path = write(tmp_path / "a.jsonl", [line(1), line(2)])
+    await lore.imports.run(path)
+    await lore.messages.delete("r", "1")
+    changed = write(tmp_path / "b.jsonl", [line(1, text="changed"), line(2)])
+    for again in (path, changed):
+        report = await lore.imports.run(again)
+        assert (report.deleted, report.duplicates, report.conflict_count, report.read) == (1, 1, 0, 2)
+    assert [message.id for message in await lore.messages.page("r")] == ["2"]
+
+
+async def test_what_an_export_calls_recalled_is_counted_as_deleted(lore, tmp_path):
+    older = write(tmp_path / "a.jsonl", [line(1), line(2)])
+    await lore.imports.run(older)
+    newer = write(tmp_path / "b.jsonl", [line(1, text="", metadata={"deleted": True}), line(2)])
+    for path in (newer, newer, older):
+        report = await lore.imports.run(path)
+        assert (report.deleted, report.duplicates, report.conflict_count) == (1, 1, 0)
+        assert [message.id for message in await lore.messages.page("r")] == ["2"]
+
+
+async def test_a_message_deleted_in_one_room_says_nothing_of_its_id_in_another(lore, tmp_path):
+    path = write(tmp_path / "a.jsonl", [line(1), line(1, room_id="cake"), line(2)])
+    await lore.imports.run(path)
+    await lore.messages.delete("r", "1")
+    report = await lore.imports.run(path)
+    assert (report.deleted, report.duplicates) == (1, 2)
+
+
+async def test_what_is_archived_is_counted_on_its_own_and_goes_if_it_was_recalled(tmp_path):
+    settings = roomlore.Settings(archive_folder=str(tmp_path / "archives"))
+    path = write(tmp_path / "a.jsonl", [line(number, sent_at="2020-01-01T08:00:00Z") for number in (1, 2, 3)])
+    gone = line(1, text="", sent_at="2020-01-01T08:00:00Z", metadata={"deleted": True})
+    recalled = write(tmp_path / "b.jsonl", [gone])
+    async with roomlore.open("sqlite://", settings=settings) as lore:
+        await lore.imports.run(path)
+        await lore.archives.run(days=30)
+        report = await lore.imports.run(path)
+        assert (report.archived, report.deleted, report.duplicates) == (3, 0, 0)
+        report = await lore.imports.run(recalled)
+        assert (report.archived, report.deleted) == (0, 1)
+        assert [message.id for message in await lore.messages.page("r")] == ["2", "3"]
+
+
+async def test_what_forgetting_redacted_is_counted_on_its_own_and_stays_redacted(lore, tmp_path):
+    secret = "the key of the house lies under the third blue flower pot"
+    lines = [line(1, sender_id="bob", text=secret), line(2, text=f"> {secret}\nI see", reply_to="1"), line(3)]
+    await lore.imports.run(write(tmp_path / "a.jsonl", lines))
+    await lore.privacy.forget("bob")
+    (redacted, _) = await lore.messages.page("r")
+    assert "[forgotten]" in redacted.text
+    for name, told in (("b", {}), ("c", {"edited_at": "2026-02-01T08:00:00Z"})):
+        again = json.dumps(json.loads(lines[1]) | told)
+        report = await lore.imports.run(write(tmp_path / f"{name}.jsonl", [again, lines[2]]))
+        assert (report.redacted, report.duplicates, report.conflict_count, report.added) == (1, 1, 0, 0)
+    assert (await lore.messages.page("r"))[0] == redacted
+
+
+async def test_another_message_under_the_id_of_a_redacted_one_is_a_conflict(lore, tmp_path):
+    await lore.imports.run(write(tmp_path / "a.jsonl", [line(1, text="I see [forgotten]")]))
+    for name, other in (("b", {"sender_id": "cem"}), ("c", {"sent_at": "2026-01-01T09:00:00Z"})):
+        report = await lore.imports.run(write(tmp_path / f"{name}.jsonl", [line(1, **other)]))
+        assert (report.redacted, report.conflict_count) == (0, 1)
+
+
 async def test_an_import_broken_off_goes_on_where_it_was(lore, tmp_path, monkeypatch):
     path = write(tmp_path / "a.jsonl", [line(number) for number in range(3_500)])
     calls = []

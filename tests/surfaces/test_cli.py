@@ -134,14 +134,28 @@ def test_an_import_names_messages_that_are_there_with_another_content(run):
     run("rename", "tea", "Tea 茶")
     told = run("import", "b.jsonl")
     assert "read 7 messages (jsonl) in 1 room: 0 added, 7 conflicts, left as they were" in told.stdout
-    assert "7 were not imported, since messages with these ids and other contents are there: 1, 2, 3, 4, 5 in Tea 茶 (tea); …" in (
-        " ".join(told.stderr.split())
-    )
+    why = " ".join(told.stderr.split())
+    assert "7 were not imported, since messages with these ids and other contents are there: 1, 2, 3, 4, 5" in why
+    assert "are there: 1, 2, 3, 4, 5 in Tea 茶 (tea); …" in why
     assert "--room" in told.stderr
     assert "lore.messages.edit" in told.stderr
     report = json.loads(run("import", "b.jsonl", "--json").stdout)
     assert report["conflicts"][0] == {"room_id": "tea", "title": "Tea 茶", "id": "1"}
     assert (len(report["conflicts"]), report["conflict_count"]) == (7, 7)
+
+
+def test_an_import_says_that_what_was_deleted_stays_deleted(run):
+    rows = [said(str(number), "tea", "ann", number, "hello") for number in range(1, 4)]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    gone = {**rows[0], "text": "", "metadata": {"deleted": True}}
+    Path("b.jsonl").write_text(json.dumps(gone) + "\n", "utf-8")
+    run("import", "a.jsonl")
+    run("import", "b.jsonl")
+    told = run("import", "a.jsonl")
+    assert "0 added, 2 duplicates, 1 deleted here, left out" in told.stdout
+    assert "stays deleted" in told.stderr
+    assert "edit" not in told.stderr
+    assert json.loads(run("import", "a.jsonl", "--json").stdout)["deleted"] == 1
 
 
 def test_an_import_of_several_exports_says_what_was_read_of_each_and_what_was_left_out(run):

@@ -93,11 +93,41 @@ class Limits:
 
 @dataclass(slots=True)
 class Intake:
-    """A sorted batch of one room; `fresh` in the order given."""
+    """A sorted batch of one room; `fresh` in the order given. `gone`: ids of messages that were deleted or archived."""
 
     fresh: list[Message] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
+
+    @property
+    def result(self) -> "IntakeResult":
+        """What becomes of the messages, by their ids."""
+        return IntakeResult(
+            added=tuple(message.id for message in self.fresh),
+            duplicates=tuple(self.duplicates),
+            gone=tuple(self.gone),
+            conflicts=tuple(self.conflicts),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeResult:
+    """What became of one room's messages of a batch, by their ids. `gone`: those of messages that were deleted or
+    archived, which are not stored again."""
+
+    added: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+    def __add__(self, more: "IntakeResult") -> "IntakeResult":
+        return IntakeResult(
+            added=self.added + more.added,
+            duplicates=self.duplicates + more.duplicates,
+            gone=self.gone + more.gone,
+            conflicts=self.conflicts + more.conflicts,
+        )
 
 
 def check(messages: Sequence[Message], limits: Limits) -> None:
@@ -190,7 +220,8 @@ def normalised(message: Message) -> Message:
 
 
 def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
-    """Split one room's messages by what is stored: `known` maps taken ids to content hashes ('' for deleted ones).
+    """Split one room's messages by what is stored: `known` maps taken ids to content hashes ('' for deleted and
+    archived ones).
 
     A deleted message's id stays taken, so that importing the same export again does not restore it.
     """
@@ -201,7 +232,9 @@ def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
         if before is None:
             seen[message.id] = fingerprint
             intake.fresh.append(message)
-        elif before in ("", fingerprint):
+        elif not before:
+            intake.gone.append(message.id)
+        elif before == fingerprint:
             intake.duplicates.append(message.id)
         else:
             intake.conflicts.append(message.id)

@@ -90,12 +90,14 @@ class ImportReport:
     """The result of an import. `bad` holds the first 1,000 skipped records, `bad_count` counts all of them; likewise
     `conflicts` and `conflict_count`. `titles`: the names of the rooms by their ids, an id if the room has no name.
 
-    `undated`: messages with an estimated time. `repaired`: records whose broken bytes were replaced. `resumed`: True if
-    the import continued an interrupted one. `time_zone`: the zone used for times without one, None if the format has
-    none. `kinds`: the kinds of the rooms, as they are after the import. `members`: how many members of a room are known
-    to be there, for those rooms of which all are known. `exports`: how many exports were read. `files`: what was read
-    of each, the first 1,000. `left_out`: the first 1,000 files and folders that may be exports and were not read,
-    `left_out_count` counts all of them.
+    `deleted`: messages that were deleted here and stay so, or were deleted now since the export calls them recalled.
+    `archived`: messages that are in an archive and stay there. `redacted`: messages from which words of a forgotten
+    person were removed; they stay as they are. `undated`: messages with an estimated time. `repaired`: records whose
+    broken bytes were replaced. `resumed`: True if the import continued an interrupted one. `time_zone`: the zone used
+    for times without one, None if the format has none. `kinds`: the kinds of the rooms, as they are after the import.
+    `members`: how many members of a room are known to be there, for those rooms of which all are known. `exports`: how
+    many exports were read. `files`: what was read of each, the first 1,000. `left_out`: the first 1,000 files and
+    folders that may be exports and were not read, `left_out_count` counts all of them.
     `attachments`: what the added messages hold beside their texts. `described`: those of them that the describer put
     into words. `undescribed`: those where it failed.
     """
@@ -103,6 +105,9 @@ class ImportReport:
     format: str
     added: int
     duplicates: int
+    deleted: int
+    archived: int
+    redacted: int
     conflicts: tuple[ImportConflict, ...]
     conflict_count: int
     bad: tuple[Bad, ...]
@@ -127,7 +132,8 @@ class ImportReport:
     @property
     def read(self) -> int:
         """The number of messages read from the export."""
-        return self.added + self.duplicates + self.conflict_count
+        there = self.duplicates + self.deleted + self.archived + self.redacted
+        return self.added + there + self.conflict_count
 
 
 MAX_METADATA_DEPTH = 32

@@ -27,10 +27,11 @@ from roomlore.core.audience import (
     stays_learned,
 )
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, QuotaExceeded
-from roomlore.core.intake import MAX_ROOM_NAME, Limits, as_stored, check
-from roomlore.core.models import AddReport, Correction, Entry, Message
+from roomlore.core.intake import MAX_ROOM_NAME, IntakeResult, Limits, as_stored, check, content_hash
+from roomlore.core.models import Correction, Entry, Message, StoredMessage
 from roomlore.core.quotas import import_stopped
 from roomlore.core.records import Bad, ExportRead, ImportConflict, ImportReport, Item, LeftOut, Parsed, Position
+from roomlore.core.reimport import Again, compared
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Describer
 from roomlore.ports.storage import Storage
@@ -52,7 +53,7 @@ _MOST_DESCRIBED = 32 << 20
 _FORGOTTEN = "somebody"
 """Who corrected a link in the store it comes from, if they were forgotten there."""
 """The key under which a saved position keeps who came and went so far."""
-_NOTHING = AddReport()
+_NOTHING = IntakeResult()
 Progress = Callable[[int, int, int], None]
 """Called after each batch with (bytes read, total bytes, messages read)."""
 
@@ -149,7 +150,7 @@ class Adding(Protocol):
     """The part that stores a batch, one room's messages in their order. A call may begin before an earlier one has
     ended."""
 
-    async def add(self, messages: Sequence[Message]) -> Mapping[str, AddReport]:
+    async def add(self, messages: Sequence[Message]) -> Mapping[str, IntakeResult]:
         """Store the messages, without those that are in conflict. Return the result for each room. Ids alone would not
         tell it: those of several rooms may be equal."""
 
@@ -191,6 +192,9 @@ class _Tally:
     seen: int = 0
     added: int = 0
     duplicates: int = 0
+    deleted: int = 0
+    archived: int = 0
+    redacted: int = 0
     undated: int = 0
     attachments: int = 0
     described: int = 0
@@ -205,7 +209,8 @@ class _Tally:
 
     @property
     def read(self) -> int:
-        return self.added + self.duplicates + self.conflict_count
+        there = self.duplicates + self.deleted + self.archived + self.redacted
+        return self.added + there + self.conflict_count
 
     def skip(self, bad: Bad) -> None:
         self.seen += 1
@@ -235,18 +240,18 @@ class _Tally:
             told = self.rooms.setdefault(room_id, _RoomTally())
             told.moves.append((Move(person, came, by_name), datetime.fromisoformat(at)))
 
-    def take(self, messages: Sequence[Message], reports: Mapping[str, AddReport]) -> None:
-        for room_id, report in reports.items():
-            self.added += len(report.added)
-            self.duplicates += len(report.duplicates)
-            self.conflict_count += len(report.conflicts)
-            left = _KEPT_CONFLICTS - len(self.conflicts)
-            self.conflicts += [(room_id, message_id) for message_id in report.conflicts[:left]]
+    def take(self, messages: Sequence[Message], results: Mapping[str, IntakeResult]) -> None:
+        """Take in what became of a batch, except of messages that are gone or in conflict."""
+        self.added += sum(len(result.added) for result in results.values())
+        self.duplicates += sum(len(result.duplicates) for result in results.values())
         self.undated += sum(message.sent_at is None for message in messages)
-        added = {(room_id, message_id) for room_id, report in reports.items() for message_id in report.added}
-        self.attachments += sum(
-            count_of(message) for message in messages if (message.room_id, message.id) in added
-        )
+        added = {(room_id, message_id) for room_id, result in results.items() for message_id in result.added}
+        self.attachments += sum(count_of(message) for message in messages if (message.room_id, message.id) in added)
+
+    def conflict(self, message: Message) -> None:
+        self.conflict_count += 1
+        if len(self.conflicts) < _KEPT_CONFLICTS:
+            self.conflicts.append((message.room_id, message.id))
 
 
 @dataclass(slots=True)
@@ -267,7 +272,7 @@ class _Sent:
     reading: _Reading
     items: Sequence[Item]
     messages: Sequence[Message]
-    reports: asyncio.Future[Mapping[str, AddReport]] | None
+    results: asyncio.Future[Mapping[str, IntakeResult]] | None
     bytes_read: int
 
 
@@ -282,21 +287,21 @@ class _Line:
         """The messages that were added so far."""
         self._ends: deque[tuple[asyncio.Future[Any] | None, Callable[[], Awaitable[None]]]] = deque()
 
-    def add(self, messages: Sequence[Message]) -> asyncio.Future[Mapping[str, AddReport]] | None:
+    def add(self, messages: Sequence[Message]) -> asyncio.Future[Mapping[str, IntakeResult]] | None:
         """Begin to store a batch."""
         return asyncio.ensure_future(self._add(messages)) if messages else None
 
-    async def _add(self, messages: Sequence[Message]) -> Mapping[str, AddReport]:
+    async def _add(self, messages: Sequence[Message]) -> Mapping[str, IntakeResult]:
         """Store a batch. If the tenant's quota allows a part of it, store that part, then raise `QuotaExceeded`."""
         try:
-            reports = await self._adding.add(messages)
+            results = await self._adding.add(messages)
         except QuotaExceeded as refused:
             if refused.used >= refused.most or len(messages) == 1:
                 raise
             half = len(messages) // 2
             return _joined(await self._add(messages[:half]), await self._add(messages[half:]))
-        self.added += sum(len(report.added) for report in reports.values())
-        return reports
+        self.added += sum(len(result.added) for result in results.values())
+        return results
 
     async def put(self, end: Callable[[], Awaitable[None]], sent: asyncio.Future[Any] | None = None) -> None:
         """Append what is to be done at the end of a batch or export, and do what is due."""
@@ -499,7 +504,7 @@ class ImportService:
                 batch = await _Describing(self._describer, reading, self._telemetry).of(batch, await self._taken(batch))
             messages = [message for item in batch if (message := self._message(item, reading.tally)) is not None]
             sent = _Sent(reading, batch, messages, line.add(messages), reading.export.source.bytes_read)
-            await line.put(partial(self._store_rest, sent), sent.reports)
+            await line.put(partial(self._store_rest, sent), sent.results)
             if any(isinstance(item, Parsed) and _changes_others(item) for item in batch):
                 await line.finish()  # What follows is linked with messages as they are now.
 
@@ -520,23 +525,70 @@ class ImportService:
     async def _store_rest(self, sent: _Sent) -> None:
         """Wait until a batch is stored, and store what else it told and how far the export is read."""
         batch, tally, export = sent.items, sent.reading.tally, sent.reading.export
-        reports = dict(await sent.reports) if sent.reports is not None else {}
+        results = await sent.results if sent.results is not None else {}
         for item in batch:
-            if not isinstance(item, Parsed):
-                continue
-            room_id, message_id = item.message.room_id, item.message.id
-            if item.deletes:
-                await self._messages.delete(room_id, item.deletes)
-            elif _is_recalled(item) and message_id in reports.get(room_id, _NOTHING).conflicts:
-                await self._messages.delete(room_id, message_id)
-                reports[room_id] = _without_conflict(reports[room_id], message_id)
-        tally.take(sent.messages, reports)
+            if isinstance(item, Parsed) and item.deletes:
+                await self._messages.delete(item.message.room_id, item.deletes)
+        tally.take(sent.messages, results)
+        for room_id, result in results.items():
+            its = [message for message in sent.messages if message.room_id == room_id]
+            if result.gone:
+                await self._take_gone(room_id, its, result, tally)
+            if result.conflicts:
+                await self._take_conflicts(room_id, its, result, tally)
         await self._correct(batch)
         for room_id in tally.listen(batch, {message.room_id for message in sent.messages}):
             await self._learn(room_id, tally)
         await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})
         if sent.reading.progress is not None:
             sent.reading.progress(sent.bytes_read, export.source.total_bytes, tally.read)
+
+    async def _take_gone(self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: _Tally) -> None:
+        """Count the messages that were deleted or archived here. One that the export calls recalled is deleted from its
+        archive, too."""
+        async with self._storage.reading() as work:
+            archived = set(
+                await work.archives.of_messages(tenant=self._tenant, room_id=room_id, message_ids=result.gone)
+            )
+        for message in messages:
+            if message.id in archived and _is_recalled(message):
+                await self._messages.delete(room_id, message.id)
+                archived.discard(message.id)
+        tally.archived += sum(message_id in archived for message_id in result.gone)
+        tally.deleted += sum(message_id not in archived for message_id in result.gone)
+
+    async def _take_conflicts(
+        self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: _Tally
+    ) -> None:
+        """Compare messages with the stored ones that have their ids and other contents, and delete what was recalled.
+        What was redacted here stays so."""
+        asked = set(result.conflicts)
+        async with self._storage.reading() as work:
+            found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=sorted(asked))
+        stored: dict[str, StoredMessage | None] = {entry.message.id: entry.message for entry in found}
+        counted = {one.id: content_hash(one) for one in stored.values() if one is not None}
+        just_added = set(result.added)
+        for message in messages:
+            if message.id in just_added:
+                just_added.discard(message.id)
+            elif message.id in asked and counted.get(message.id) != content_hash(message):
+                stored[message.id] = await self._take_conflict(stored.get(message.id), message, tally)
+
+    async def _take_conflict(
+        self, stored: StoredMessage | None, message: Message, tally: _Tally
+    ) -> StoredMessage | None:
+        """Count a message, and change or delete the stored one. Return what is stored then."""
+        if stored is None:
+            tally.deleted += 1
+        elif _is_recalled(message):
+            await self._messages.delete(message.room_id, message.id)
+            tally.deleted += 1
+            return None
+        elif compared(stored, message) is Again.REDACTED:
+            tally.redacted += 1
+        else:
+            tally.conflict(message)
+        return stored
 
     async def _correct(self, batch: Sequence[Item]) -> None:
         """Correct links as in the store that the messages come from. A message that is not here any more has none, and
@@ -634,35 +686,20 @@ def _next_batch(items: Iterator[Item], most: int) -> list[Item]:
 
 def _changes_others(item: Parsed) -> bool:
     """Return True if the item changes messages or links beside adding its own message."""
-    return item.corrected is not None or bool(item.deletes) or _is_recalled(item)
+    return item.corrected is not None or bool(item.deletes) or _is_recalled(item.message)
 
 
-def _is_recalled(item: Parsed) -> bool:
-    """Return True if the item says that its own message was recalled."""
-    return item.message.metadata.get("deleted") is True
+def _is_recalled(message: Message) -> bool:
+    """Return True if the export says that the message was recalled."""
+    return message.metadata.get("deleted") is True
 
 
-def _joined(first: Mapping[str, AddReport], rest: Mapping[str, AddReport]) -> Mapping[str, AddReport]:
-    """Return the reports on two parts of a batch as those on all of it."""
+def _joined(first: Mapping[str, IntakeResult], rest: Mapping[str, IntakeResult]) -> Mapping[str, IntakeResult]:
+    """Return the results of two parts of a batch as those of all of it."""
     return {
-        room_id: AddReport(
-            added=one.added + other.added,
-            duplicates=one.duplicates + other.duplicates,
-            conflicts=one.conflicts + other.conflicts,
-        )
+        room_id: first.get(room_id, _NOTHING) + rest.get(room_id, _NOTHING)
         for room_id in dict.fromkeys((*first, *rest))
-        for one, other in [(first.get(room_id, _NOTHING), rest.get(room_id, _NOTHING))]
     }
-
-
-def _without_conflict(report: AddReport, message_id: str) -> AddReport:
-    """Return the report with this message as a duplicate: that its text is gone is no conflict."""
-    place = report.conflicts.index(message_id)
-    return replace(
-        report,
-        conflicts=report.conflicts[:place] + report.conflicts[place + 1 :],
-        duplicates=(*report.duplicates, message_id),
-    )
 
 
 def _sum(reports: Sequence[ImportReport]) -> ImportReport:
@@ -680,6 +717,9 @@ def _sum(reports: Sequence[ImportReport]) -> ImportReport:
         format=", ".join(dict.fromkeys(report.format for report in reports)),
         added=sum(report.added for report in reports),
         duplicates=sum(report.duplicates for report in reports),
+        deleted=sum(report.deleted for report in reports),
+        archived=sum(report.archived for report in reports),
+        redacted=sum(report.redacted for report in reports),
         conflicts=tuple(conflict for report in reports for conflict in report.conflicts)[:_KEPT_CONFLICTS],
         conflict_count=sum(report.conflict_count for report in reports),
         bad=tuple(bad for report in reports for bad in report.bad)[:_KEPT_BAD],
@@ -708,6 +748,9 @@ def _report(reading: _Reading, now: datetime) -> ImportReport:
         format=export.format,
         added=tally.added,
         duplicates=tally.duplicates,
+        deleted=tally.deleted,
+        archived=tally.archived,
+        redacted=tally.redacted,
         conflicts=tuple(
             ImportConflict(room_id=room_id, title=tally.titles.get(room_id, room_id), id=message_id)
             for room_id, message_id in tally.conflicts

@@ -24,18 +24,19 @@ from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.errors import RoomloreError, Unavailable
-from roomlore.core.models import AddReport, Message
+from roomlore.core.intake import IntakeResult
+from roomlore.core.models import Message
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Telemetry
 from roomlore.services.extraction import RepliesImported
 from roomlore.services.imports import Adding
-from roomlore.services.messages import AllDue, Due, Ingest, RoomCache, VectorsDue, by_room, reports_of
+from roomlore.services.messages import AllDue, Due, Ingest, RoomCache, VectorsDue, by_room, results_of
 from roomlore.services.quotas import QuotaKeeper
 
 _SIZE = struct.Struct(">Q")
 _COLLECT_FROM = 100_000
 """Objects: messages make no cycles, and looking for them takes 3 % of the time."""
-_Reports = Mapping[str, AddReport]
+_Results = Mapping[str, IntakeResult]
 _PROGRAM = "from roomlore.wiring.import_processes import main; main()"
 
 
@@ -57,7 +58,7 @@ class _Process:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self._asked: deque[asyncio.Future[_Reports]] = deque()
+        self._asked: deque[asyncio.Future[_Results]] = deque()
         self._ended: Unavailable | None = None
         self._listening = asyncio.create_task(self._listen())
         self.waiting = 0
@@ -71,10 +72,10 @@ class _Process:
         await self._send(given)
         return self
 
-    async def add(self, messages: Sequence[Message]) -> _Reports:
+    async def add(self, messages: Sequence[Message]) -> _Results:
         if self._ended is not None:
             raise self._ended
-        asked: asyncio.Future[_Reports] = asyncio.get_running_loop().create_future()
+        asked: asyncio.Future[_Results] = asyncio.get_running_loop().create_future()
         self._asked.append(asked)
         self.waiting += len(messages)
         try:
@@ -133,13 +134,13 @@ class ThisProcess:
         self._ingest = ingest
         self._telemetry = telemetry
 
-    async def add(self, messages: Sequence[Message]) -> _Reports:
-        return _counted(reports_of(await self._ingest.add(by_room(messages), strict=False)), self._telemetry)
+    async def add(self, messages: Sequence[Message]) -> _Results:
+        return _counted(results_of(await self._ingest.add(by_room(messages), strict=False)), self._telemetry)
 
 
-def _counted(reports: _Reports, telemetry: Telemetry) -> _Reports:
-    telemetry.count("roomlore_messages_added_total", sum(len(report.added) for report in reports.values()))
-    return reports
+def _counted(results: _Results, telemetry: Telemetry) -> _Results:
+    telemetry.count("roomlore_messages_added_total", sum(len(result.added) for result in results.values()))
+    return results
 
 
 class _Processes:
@@ -151,14 +152,14 @@ class _Processes:
         self._telemetry = telemetry
         self._homes: dict[str, _Process] = {}
 
-    async def add(self, messages: Sequence[Message]) -> _Reports:
+    async def add(self, messages: Sequence[Message]) -> _Results:
         shares: dict[_Process, list[Message]] = {}
         for room_id, its in by_room(messages).items():
             share = shares.setdefault(self._home(room_id, shares), [])
             share += its
-        reports = await asyncio.gather(*(process.add(share) for process, share in shares.items()))
+        results = await asyncio.gather(*(process.add(share) for process, share in shares.items()))
         self._due.announce()
-        return _counted({room_id: one for share in reports for room_id, one in share.items()}, self._telemetry)
+        return _counted({room_id: one for share in results for room_id, one in share.items()}, self._telemetry)
 
     def _home(self, room_id: str, shares: dict[_Process, list[Message]]) -> _Process:
         home = self._homes.get(room_id)
@@ -210,9 +211,9 @@ async def _serve(asked: IO[bytes], told: IO[bytes]) -> None:
         await storage.close()
 
 
-async def _added(ingest: Ingest, batch: Sequence[Message]) -> _Reports | RoomloreError:
+async def _added(ingest: Ingest, batch: Sequence[Message]) -> _Results | RoomloreError:
     try:
-        return reports_of(await ingest.add(by_room(batch), strict=False))
+        return results_of(await ingest.add(by_room(batch), strict=False))
     except RoomloreError as error:
         return error
 

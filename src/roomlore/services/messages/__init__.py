@@ -1,6 +1,6 @@
 """Messages: added, changed, found, and exported."""
 
-from roomlore.services.messages.ingest import AllDue, Due, Ingest, RoomCache, VectorsDue, by_room, report_of, reports_of
+from roomlore.services.messages.ingest import AllDue, Due, Ingest, RoomCache, VectorsDue, by_room, report_of, results_of
 from roomlore.services.messages.message_service import MessageService, OnConflict
 from roomlore.services.messages.search import FactsCache, MessageSearch, RoomsSearch, Searching
 
@@ -18,5 +18,5 @@ __all__ = [
     "VectorsDue",
     "by_room",
     "report_of",
-    "reports_of",
+    "results_of",
 ]

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeVar
 
 from roomlore.core.attachments import counted_text
 from roomlore.core.errors import Conflict
-from roomlore.core.intake import Intake, sort_out
+from roomlore.core.intake import Intake, IntakeResult, sort_out
 from roomlore.core.linking.calibration import Calibration
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
@@ -447,16 +447,16 @@ def by_room(messages: Iterable[Message]) -> dict[str, list[Message]]:
     return rooms
 
 
-def reports_of(plans: Sequence[Plan]) -> dict[str, AddReport]:
+def results_of(plans: Sequence[Plan]) -> dict[str, IntakeResult]:
     """Return what became of the batches that were planned so, by room."""
-    return {plan.room.room_id: report_of([plan]) for plan in plans}
+    return {plan.room.room_id: plan.intake.result for plan in plans}
 
 
 def report_of(plans: Sequence[Plan]) -> AddReport:
     """Return what became of the batches that were planned so."""
     return AddReport(
         added=tuple(message.id for plan in plans for message in plan.intake.fresh),
-        duplicates=tuple(message_id for plan in plans for message_id in plan.intake.duplicates),
+        duplicates=tuple(message_id for plan in plans for message_id in (*plan.intake.duplicates, *plan.intake.gone)),
         conflicts=tuple(message_id for plan in plans for message_id in plan.intake.conflicts),
     )
 

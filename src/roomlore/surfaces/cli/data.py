@@ -222,6 +222,13 @@ _LARGE_BYTES = 32 * 1024 * 1024
 _MOST_PROCESSES = 16
 _LEFT = "The messages are in; {command} makes the vectors that are left."
 
+_DELETED = "What was recalled or deleted stays deleted, also if an export still has its text."
+_ARCHIVED = "What is in an archive stays there; `roomlore archive restore` brings archives back."
+_REDACTED = (
+    "Messages from which words of a forgotten person were removed stay as they are. Do not edit them after the export:"
+    " that would bring the words back."
+)
+
 Advance = Callable[[int, int, int], None]
 
 
@@ -312,6 +319,7 @@ def _tell(report: ImportReport, *, as_json: bool, given: str | None) -> None:
         typer.echo(f"{_summary(report)}{_resolved(report, given)}")
         _name_files(report)
     _name_conflicts(report)
+    _name_removed(report)
     _name_left_out(report)
 
 
@@ -378,6 +386,16 @@ def _name_conflicts(report: ImportReport) -> None:
     )
 
 
+def _name_removed(report: ImportReport) -> None:
+    """Say why messages stay away, and what can be done."""
+    if report.deleted:
+        typer.echo(say(_DELETED), err=True)
+    if report.archived:
+        typer.echo(say(_ARCHIVED), err=True)
+    if report.redacted:
+        typer.echo(say(_REDACTED), err=True)
+
+
 @contextmanager
 def _bar(name: str) -> Iterator[Advance]:
     """Show a progress bar on standard error if it is a terminal."""
@@ -408,6 +426,9 @@ def _summary(report: ImportReport) -> str:
         said
         for count, said in (
             (report.duplicates, several(report.duplicates, "{count} duplicate", "{count} duplicates")),
+            (report.deleted, say("{count} deleted here, left out", count=report.deleted)),
+            (report.archived, say("{count} archived here, left out", count=report.archived)),
+            (report.redacted, say("{count} redacted here, left so", count=report.redacted)),
             (conflicts, several(conflicts, "{count} conflict, left as it was", "{count} conflicts, left as they were")),
             (report.bad_count, say("{count} skipped", count=report.bad_count)),
             (report.undated, say("{count} without a readable time", count=report.undated)),
