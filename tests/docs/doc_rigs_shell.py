@@ -77,6 +77,21 @@ def database(page: Page):
     yield
 
 
+@rig("docs/how-to/keys.md")
+def keys(page: Page):
+    page.open()
+    yield
+    assert "default" in page.printed[-1]
+    assert "acme" in page.printed[-1]
+
+
+@rig("docs/how-to/troubleshooting.md")
+def troubleshooting(page: Page):
+    page.wait(said(page.open(), "4242", "Is the door open?", "Who has tea?", "Yes, since nine"))
+    yield
+    assert "Is the door open?" in "".join(page.printed)
+
+
 @rig("docs/how-to/verify.md")
 def verify(page: Page):
     page.wait(page.open().memories.add("group:tea", "They meet at four"))

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import LockedRoom, Row, Statement, among, in_locked_room
-from roomlore.adapters.sql.rows import escape, numbers_text, read_list, to_micros, unescape
+from roomlore.adapters.sql.rows import escape, names_text, numbers_text, read_list, to_micros, unescape
 from roomlore.adapters.sql.shapes import LINK, LINKED, ROOM, features_row, message_row
 from roomlore.adapters.sql.titles import SqlTitles
 from roomlore.adapters.sql.words import Spelled, WithWords
@@ -106,16 +106,39 @@ def _none_left(table: Table, *also: Any) -> Any:
     return delete(table).where(in_locked_room(table), table.c.messages <= 0, *also)
 
 
-def _no_people_left() -> Any:
-    """Delete those of whom no message is left. In a room with archives they stay known: what was said there was heard
-    by them, too."""
+def _archived() -> Any:
+    """Return True for the locked room if it has archives: what was said there was heard by the people of the room."""
     room = (
         _rooms.c.room_key == bindparam("room_key"),
         _a.c.tenant == _rooms.c.tenant,
         _a.c.room_id == _rooms.c.room_id,
     )
-    archived = exists().where(*room, _a.c.phase != literal_column("'gone'"))
-    return _none_left(_people, ~archived)
+    return exists().where(*room, _a.c.phase != literal_column("'gone'"))
+
+
+def _theirs() -> tuple[Any, ...]:
+    """Return the conditions of the messages of a participant that are there."""
+    p = _people.c
+    between = _m.c.arrival.between(p.first_arrival, p.last_arrival)
+    return (in_locked_room(_m), between, _m.c.sender_id == p.sender_id, _m.c.deleted_at.is_(None))
+
+
+def _names_again() -> Any:
+    """Set the names of these senders to the last ones that their messages give. In a room with archives a name stays
+    if no message gives another: what is archived is not read."""
+    named = select(_m.c.sender_name).where(*_theirs(), _m.c.sender_name != literal_column("''"))
+    newest = named.order_by(_m.c.arrival.desc()).limit(1).correlate(_people).scalar_subquery()
+    known = case((_archived(), _people.c.name), else_=literal_column("''"))
+    its = (in_locked_room(_people), among(_people.c.sender_id, "senders"))
+    return update(_people).where(*its).values(name=func.coalesce(newest, known))
+
+
+def _first_again() -> Any:
+    """Set the first arrival of the people whose first message was one of these. In a room with archives it stays."""
+    first = _people.c.first_arrival
+    said = select(_m.c.arrival).where(*_theirs()).order_by(_m.c.arrival).limit(1).correlate(_people).scalar_subquery()
+    its = (in_locked_room(_people), among(first, "arrivals"), ~_archived())
+    return update(_people).where(*its).values(first_arrival=func.coalesce(said, first))
 
 
 def _move() -> Any:
@@ -137,7 +160,9 @@ _ADD_MESSAGES = Statement(lambda: insert(_m))
 _ADD_FEATURES = Statement(lambda: insert(_f))
 _COUNT_PEOPLE = Statement(_people_upsert)
 _COUNT_WORDS = Statement(_words_upsert)
-_NO_PEOPLE_LEFT = Statement(_no_people_left)
+_NO_PEOPLE_LEFT = Statement(lambda: _none_left(_people, ~_archived()))
+_NAMES_AGAIN = Statement(_names_again)
+_FIRST_AGAIN = Statement(_first_again)
 _NO_WORDS_LEFT = Statement(lambda: _none_left(_words))
 _STEP = Statement(
     lambda: (
@@ -160,7 +185,7 @@ _STEP = Statement(
 )
 _STORED = Statement(
     lambda: (
-        select(_m.c.arrival, _m.c.message_id, _m.c.sender_id, _f.c.keywords, _f.c.thread, _w.c.length)
+        select(_m.c.arrival, _m.c.message_id, _m.c.sender_id, _f.c.keywords, _f.c.thread, _w.c.length, _m.c.sender_name)
         .select_from(_m.join(_f, _beside(_f)).join(_w, _beside(_w)))
         .where(in_locked_room(_m), _m.c.deleted_at.is_(None), among(_m.c.arrival, "arrivals"))
         .order_by(_m.c.arrival)
@@ -239,7 +264,10 @@ class MessageWriting(WithWords):
         await self._spoil_titles(room, {row[4] for row in old.values()} | {entry.link.thread for entry in entries})
         silent = [_silent(room, row[2], arrival) for arrival, row in old.items()]
         await self._sql.many(_COUNT_PEOPLE, [*_speakers(room, entries), *silent])
-        await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
+        new = {one.message.arrival: (one.message.sender_id, one.message.sender_name) for one in entries}
+        was = {arrival: (unescape(row[2]), unescape(row[6])) for arrival, row in old.items()}
+        changed = {sender for one in was if was[one] != new[one] for sender, name in (was[one], new[one]) if name}
+        await self._people_again(room, changed, list(old))
         change = Counter(word for entry in entries for word in entry.features.keywords)
         for row in old.values():
             change.subtract(read_list(row[3]))
@@ -263,7 +291,7 @@ class MessageWriting(WithWords):
         await self._sql.fetch(_NO_CORRECTIONS, arrivals=numbers_text(gone), **_params(room))
         await self._spoil_titles(room, {row[4] for row in rows})
         await self._sql.many(_COUNT_PEOPLE, [_silent(room, row[2], row[0]) for row in rows])
-        await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
+        await self._people_again(room, {unescape(row[2]) for row in rows if row[6]}, gone)
         fewer: Counter[str] = Counter()
         for row in rows:
             fewer.subtract(read_list(row[3]))
@@ -335,6 +363,15 @@ class MessageWriting(WithWords):
 
     async def _stored(self, room: LockedRoom, arrivals: Sequence[int]) -> Sequence[Sequence[Any]]:
         return await self._sql.fetch(_STORED, arrivals=numbers_text(arrivals), **_params(room))
+
+    async def _people_again(self, room: LockedRoom, named: Collection[str], arrivals: Sequence[int]) -> None:
+        """Update the people after changes to messages. `named`: senders whose messages gave or give a name;
+        `arrivals`: of the changed messages."""
+        its = _params(room)
+        await self._sql.fetch(_NO_PEOPLE_LEFT, **its)
+        await self._sql.fetch(_FIRST_AGAIN, arrivals=numbers_text(arrivals), **its)
+        if named:
+            await self._sql.fetch(_NAMES_AGAIN, senders=names_text(sorted(named)), **its)
 
     async def _put_all(self, statement: Statement, room: LockedRoom, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write rows. `rows`: values by column name, including the arrival."""

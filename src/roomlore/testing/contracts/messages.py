@@ -467,6 +467,24 @@ class WriterContract:
         async with storage.reading() as work:
             assert await work.rooms.participants(tenant=TENANT, room_id=ROOM) == {"ann": "New"}
 
+    async def test_a_name_goes_with_the_last_message_that_gives_it(self, storage: Storage) -> None:
+        anns = [entry(2), entry(3, sender_name="Ann"), entry(4, sender_name="Anna"), entry(5)]
+        bo = entry(6, sender_id="bo", sender_name="Bo")
+        await fill(storage, [entry(1, sender_id="zoe"), *anns, bo, entry(7, sender_id="zoe")])
+
+        async def people() -> list[tuple[str, str]]:
+            async with storage.reading() as work:
+                return list((await work.rooms.participants(tenant=TENANT, room_id=ROOM)).items())
+
+        await erase(storage, 4)
+        assert await people() == [("zoe", ""), ("ann", "Ann"), ("bo", "Bo")]
+        await replace(storage, entry(2, sender_name="Annie"), entry(3))
+        assert await people() == [("zoe", ""), ("ann", "Annie"), ("bo", "Bo")]
+        await replace(storage, entry(2, sender_id="bo", sender_name="Bob"))
+        assert await people() == [("zoe", ""), ("bo", "Bo"), ("ann", "")]
+        await erase(storage, 1, 6)
+        assert await people() == [("bo", "Bob"), ("ann", ""), ("zoe", "")]
+
     async def test_an_edit_of_the_sender_moves_the_count(self, storage: Storage) -> None:
         await fill(storage, [entry(1, sender_id="ann"), entry(2, sender_id="bo")])
         await replace(storage, entry(1, sender_id="bo"))
