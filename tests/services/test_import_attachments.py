@@ -207,6 +207,23 @@ async def test_importing_again_asks_about_new_messages_only_and_conflicts_with_n
         assert len(again.asked) == 1
 
 
+async def test_an_edit_keeps_what_was_said_of_the_attachments(telegram):
+    async with roomlore.open("sqlite://", background=False, describer=Describer()) as lore:
+        await lore.imports.run(telegram)
+        before = await lore.messages.page(ROOM)
+        chat = json.loads((telegram / "result.json").read_text(encoding="utf-8"))
+        chat["messages"] = [
+            one | {"text": "新的 words", "edited": "2024-06-01T10:00:00"} if one["type"] == "message" else one
+            for one in chat["messages"]
+        ]
+        (telegram / "result.json").write_text(json.dumps(chat), encoding="utf-8")
+        assert (await lore.imports.run(telegram)).edited == len(before)
+        after = await lore.messages.page(ROOM)
+    assert {one.text for one in after} == {"新的 words"}
+    assert [one.metadata.get("attachments") for one in after] == [one.metadata.get("attachments") for one in before]
+    assert any("description" in held for one in after for held in one.metadata.get("attachments", []))
+
+
 async def test_an_import_without_a_describer_and_one_with_it_are_the_same_messages(telegram):
     async with roomlore.open("sqlite://", background=False) as lore:
         first = await lore.imports.run(telegram)

@@ -118,6 +118,115 @@ async def test_a_recalled_message_hides_no_conflict_of_another_room(lore, tmp_pa
     assert [message.text for message in await lore.messages.page("cake")] == ["text 1"]
 
 
+def discord(text: str, edited: int | None) -> str:
+    said = {"id": "5", "type": "Default", "timestamp": "2024-05-01T10:00:00+00:00", "content": text}
+    said |= {"timestampEdited": edited and f"2024-05-0{edited}T10:00:00+00:00"}
+    said["author"] = {"id": "7", "name": "anna", "isBot": False}
+    export = {"guild": {"id": "1", "name": "G"}, "channel": {"id": "81", "type": "GuildTextChat", "name": "c"}}
+    return json.dumps(export | {"messages": [said], "messageCount": 1})
+
+
+def telegram(text: str, edited: int | None) -> str:
+    said = {"id": 1, "type": "message", "date": "2024-05-01T10:00:00", "date_unixtime": "1714557600", "from": "Anna"}
+    said |= {"from_id": "user1", "text": text, "text_entities": []}
+    if edited:
+        said |= {"edited": f"2024-05-0{edited}T10:00:00", "edited_unixtime": str(1714557600 + 86400 * (edited - 1))}
+    return json.dumps({"name": "Tea", "type": "private_group", "id": 5, "messages": [said]})
+
+
+def own(text: str, edited: int | None) -> str:
+    at = {"edited_at": f"2026-01-0{edited}T10:00:00Z"} if edited else {}
+    return line(1, text=text, **at) + "\n"
+
+
+EDITING = pytest.mark.parametrize("said", [discord, telegram, own], ids=lambda value: value.__name__)
+
+
+def put(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@EDITING
+async def test_a_newer_export_brings_an_edit_and_an_older_one_undoes_none(lore, tmp_path, said):
+    first = put(tmp_path / "1.json", said("meet at the old harbour", None))
+    second = put(tmp_path / "2.json", said("meet at the new station 车站", 2))
+    third = put(tmp_path / "3.json", said("meet at the lighthouse", 3))
+    await lore.imports.run(first)
+    for newer, text in ((second, "meet at the new station 车站"), (third, "meet at the lighthouse")):
+        report = await lore.imports.run(newer)
+        assert (report.edited, report.duplicates, report.conflict_count, report.read) == (1, 0, 0, 1)
+        (room,) = report.rooms
+        (stored,) = await lore.messages.page(room)
+        assert stored.text == text
+        assert stored.edited_at is not None
+    revision = (await lore.rooms.get(room)).revision
+    report = await lore.imports.run(third)
+    assert (report.edited, report.duplicates) == (0, 1)
+    for older in (first, second):
+        report = await lore.imports.run(older)
+        assert (report.edited, report.older, report.conflict_count) == (0, 1, 0)
+    assert await lore.messages.page(room) == [stored]
+    assert (await lore.rooms.get(room)).revision == revision
+    answer = await lore.messages.search(room, "lighthouse")
+    assert [hit.message.id for hit in answer.hits] == [stored.id]
+    assert (await lore.messages.search(room, "harbour")).hits == ()
+
+
+async def test_a_slack_export_brings_edits(lore, tmp_path):
+    def export(name: str, **told: object) -> Path:
+        day = tmp_path / name / "general" / "2024-05-01.json"
+        day.parent.mkdir(parents=True)
+        said = {"type": "message", "ts": "1714557600.000100", "user": "U1", "text": "at nine"}
+        day.write_text(json.dumps([said | told]), "utf-8")
+        (tmp_path / name / "channels.json").write_text(json.dumps([{"id": "C1", "name": "general"}]), "utf-8")
+        return tmp_path / name
+
+    await lore.imports.run(export("a"))
+    report = await lore.imports.run(export("b", text="at ten", edited={"user": "U1", "ts": "1714557700.000000"}))
+    assert (report.edited, report.conflict_count) == (1, 0)
+    assert [message.text for message in await lore.messages.page("C1")] == ["at ten"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"sender_id": "cem"}, {"sent_at": "2026-01-01T08:00:01Z"}, {"edited_at": None}],
+    ids=["another sender", "another time", "no edit"],
+)
+async def test_what_is_no_edit_of_the_stored_message_is_a_conflict(lore, tmp_path, other):
+    await lore.imports.run(write(tmp_path / "a.jsonl", [line(1)]))
+    newer = {"text": "other words", "edited_at": "2026-01-02T08:00:00Z"} | other
+    report = await lore.imports.run(write(tmp_path / "b.jsonl", [line(1, **newer)]))
+    assert (report.edited, report.conflict_count) == (0, 1)
+    assert [message.text for message in await lore.messages.page("r")] == ["text 1"]
+
+
+async def test_an_edit_that_was_made_here_later_stays(lore, tmp_path):
+    await lore.imports.run(write(tmp_path / "a.jsonl", [line(1)]))
+    await lore.messages.edit("r", "1", text="changed here")
+    for name, told in (("b", {"edited_at": "2020-01-01T08:00:00Z", "text": "x"}), ("c", {})):
+        report = await lore.imports.run(write(tmp_path / f"{name}.jsonl", [line(1, **told)]))
+        assert (report.older, report.edited, report.conflict_count) == (1, 0, 0)
+    assert [message.text for message in await lore.messages.page("r")] == ["changed here"]
+
+
+async def test_versions_of_a_message_in_one_file_end_in_the_newest(lore, tmp_path):
+    versions = [(None, "one"), ("2026-01-03T08:00:00Z", "three"), ("2026-01-02T08:00:00Z", "two"), (None, "one")]
+    told = [line(1, text=text, **({"edited_at": at} if at else {})) for at, text in versions]
+    report = await lore.imports.run(write(tmp_path / "a.jsonl", told))
+    assert (report.added, report.edited, report.older, report.duplicates, report.read) == (1, 1, 1, 1, 4)
+    assert [message.text for message in await lore.messages.page("r")] == ["three"]
+
+
+async def test_an_edit_with_another_name_of_its_sender_is_applied_once(lore, tmp_path):
+    await lore.imports.run(write(tmp_path / "a.jsonl", [line(1, sender_name="Ann")]))
+    newer = line(1, sender_name="Anna", text="new words", edited_at="2026-01-02T08:00:00Z")
+    path = write(tmp_path / "b.jsonl", [newer])
+    assert (await lore.imports.run(path)).edited == 1
+    report = await lore.imports.run(path)
+    assert (report.edited, report.duplicates, report.conflict_count) == (0, 1, 0)
+
+
 async def test_what_was_deleted_is_counted_on_its_own_and_stays_deleted(lore, tmp_path):
     path = write(tmp_path / "a.jsonl", [line(1), line(2)])
     await lore.imports.run(path)

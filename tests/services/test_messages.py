@@ -99,6 +99,17 @@ async def test_an_edit_is_analysed_anew_and_keeps_place_and_link(lore):
     assert edited.tokens != before.message.tokens
 
 
+async def test_edits_may_arrive_in_any_order(lore):
+    await lore.messages.add(said(1))
+    edited = await lore.messages.edit("r", "1", text="second", edited_at=NINE + timedelta(hours=2))
+    assert edited.edited_at == NINE + timedelta(hours=2)
+    with pytest.raises(Conflict, match="edited later"):
+        await lore.messages.edit("r", "1", text="first", edited_at=NINE + timedelta(hours=1))
+    assert await texts(lore) == ["second"]
+    with pytest.raises(InvalidInput, match="edited_at"):
+        await lore.messages.edit("r", "1", text="third", edited_at="tomorrow")
+
+
 async def test_a_message_added_after_an_edit_is_linked_as_after_a_restart(tmp_path):
     url = f"sqlite:///{tmp_path / 'a.db'}"
     async with roomlore.open(url) as lore:

@@ -90,21 +90,24 @@ class ImportReport:
     """The result of an import. `bad` holds the first 1,000 skipped records, `bad_count` counts all of them; likewise
     `conflicts` and `conflict_count`. `titles`: the names of the rooms by their ids, an id if the room has no name.
 
-    `deleted`: messages that were deleted here and stay so, or were deleted now since the export calls them recalled.
-    `archived`: messages that are in an archive and stay there. `redacted`: messages from which words of a forgotten
-    person were removed; they stay as they are. `undated`: messages with an estimated time. `repaired`: records whose
-    broken bytes were replaced. `resumed`: True if the import continued an interrupted one. `time_zone`: the zone used
-    for times without one, None if the format has none. `kinds`: the kinds of the rooms, as they are after the import.
-    `members`: how many members of a room are known to be there, for those rooms of which all are known. `exports`: how
-    many exports were read. `files`: what was read of each, the first 1,000. `left_out`: the first 1,000 files and
-    folders that may be exports and were not read, `left_out_count` counts all of them.
-    `attachments`: what the added messages hold beside their texts. `described`: those of them that the describer put
-    into words. `undescribed`: those where it failed.
+    `edited`: messages that their senders edited since, and that were changed here. `older`: messages that were edited
+    since, here or in a newer export; they stay as they are. `deleted`: messages that were deleted here and stay so, or
+    were deleted now since the export calls them recalled. `archived`: messages that are in an archive and stay there.
+    `redacted`: messages from which words of a forgotten person were removed; they stay as they are. `undated`: messages
+    with an estimated time. `repaired`: records whose broken bytes were replaced. `resumed`: True if the import
+    continued an interrupted one. `time_zone`: the zone used for times without one, None if the format has none.
+    `kinds`: the kinds of the rooms, as they are after the import. `members`: how many members of a room are known to be
+    there, for those rooms of which all are known. `exports`: how many exports were read. `files`: what was read of
+    each, the first 1,000. `left_out`: the first 1,000 files and folders that may be exports and were not read,
+    `left_out_count` counts all of them. `attachments`: what the added messages hold beside their texts. `described`:
+    those of them that the describer put into words. `undescribed`: those where it failed.
     """
 
     format: str
     added: int
     duplicates: int
+    edited: int
+    older: int
     deleted: int
     archived: int
     redacted: int
@@ -132,7 +135,7 @@ class ImportReport:
     @property
     def read(self) -> int:
         """The number of messages read from the export."""
-        there = self.duplicates + self.deleted + self.archived + self.redacted
+        there = self.duplicates + self.edited + self.older + self.deleted + self.archived + self.redacted
         return self.added + there + self.conflict_count
 
 

@@ -1,8 +1,11 @@
 """A message that an export has again, compared with the stored one that has its id and another content."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum, auto
+from typing import Any
 
+from roomlore.core.attachments import as_submitted
 from roomlore.core.intake import is_estimated
 from roomlore.core.json_values import texts_in
 from roomlore.core.models import Message, StoredMessage
@@ -10,9 +13,16 @@ from roomlore.core.privacy import has_mark
 
 
 class Again(Enum):
-    """What the message of the export is to the stored one. `REDACTED`: words of a forgotten person were removed from
-    the stored one. `OTHER`: another message."""
+    """What the message of the export is to the stored one.
 
+    `SAME`: the stored one has all that an edit changes. `EDITED`: its sender edited it since. `OLDER`: the stored one
+    was edited since. `REDACTED`: words of a forgotten person were removed from the stored one. `OTHER`: another
+    message, or nobody can tell.
+    """
+
+    SAME = auto()
+    EDITED = auto()
+    OLDER = auto()
     REDACTED = auto()
     OTHER = auto()
 
@@ -23,7 +33,31 @@ def compared(stored: StoredMessage, message: Message) -> Again:
         return Again.OTHER
     if any(map(has_mark, (stored.text, *texts_in(stored.metadata)))):
         return Again.REDACTED
-    return Again.OTHER
+    was, edited = stored.edited_at, message.edited_at if isinstance(message, StoredMessage) else None
+    if edited is not None and (was is None or was < edited):
+        return Again.EDITED
+    if was is not None and was != edited:
+        return Again.OLDER
+    return Again.SAME if was is not None and _edited_alike(stored, message) else Again.OTHER
+
+
+def metadata_after(stored: StoredMessage, message: Message) -> Mapping[str, Any]:
+    """Return the metadata of an edited message. What was said here of attachments stays if they are the same."""
+    kept, new = ({"attachments": one.metadata.get("attachments")} for one in (stored, message))
+    return (
+        {**message.metadata, **kept}
+        if kept["attachments"] and as_submitted(kept) == as_submitted(new)
+        else message.metadata
+    )
+
+
+def _edited_alike(one: Message, other: Message) -> bool:
+    """Return True if the two have the same in all that an edit changes."""
+    return (one.text, one.mentions, as_submitted(one.metadata)) == (
+        other.text,
+        other.mentions,
+        as_submitted(other.metadata),
+    )
 
 
 def _told(message: Message) -> datetime | None:

@@ -31,7 +31,7 @@ from roomlore.core.intake import MAX_ROOM_NAME, IntakeResult, Limits, as_stored,
 from roomlore.core.models import Correction, Entry, Message, StoredMessage
 from roomlore.core.quotas import import_stopped
 from roomlore.core.records import Bad, ExportRead, ImportConflict, ImportReport, Item, LeftOut, Parsed, Position
-from roomlore.core.reimport import Again, compared
+from roomlore.core.reimport import Again, compared, metadata_after
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Describer
 from roomlore.ports.storage import Storage
@@ -141,7 +141,18 @@ class OpenExport(Protocol):
 
 
 class MessageStore(Protocol):
-    """The part that deletes messages that were recalled."""
+    """The part that changes messages that were edited, and deletes those that were recalled."""
+
+    async def edit(
+        self,
+        room_id: str,
+        message_id: str,
+        *,
+        text: str,
+        metadata: Mapping[str, Any],
+        mentions: Sequence[str],
+        edited_at: datetime | None,
+    ) -> StoredMessage: ...
 
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
 
@@ -192,6 +203,8 @@ class _Tally:
     seen: int = 0
     added: int = 0
     duplicates: int = 0
+    edited: int = 0
+    older: int = 0
     deleted: int = 0
     archived: int = 0
     redacted: int = 0
@@ -209,7 +222,7 @@ class _Tally:
 
     @property
     def read(self) -> int:
-        there = self.duplicates + self.deleted + self.archived + self.redacted
+        there = self.duplicates + self.edited + self.older + self.deleted + self.archived + self.redacted
         return self.added + there + self.conflict_count
 
     def skip(self, bad: Bad) -> None:
@@ -560,8 +573,8 @@ class ImportService:
     async def _take_conflicts(
         self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: _Tally
     ) -> None:
-        """Compare messages with the stored ones that have their ids and other contents, and delete what was recalled.
-        What was redacted here stays so."""
+        """Compare messages with the stored ones that have their ids and other contents. What was edited since is
+        changed, what was recalled is deleted; what was redacted here stays so."""
         asked = set(result.conflicts)
         async with self._storage.reading() as work:
             found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=sorted(asked))
@@ -580,15 +593,44 @@ class ImportService:
         """Count a message, and change or delete the stored one. Return what is stored then."""
         if stored is None:
             tally.deleted += 1
-        elif _is_recalled(message):
+            return None
+        if _is_recalled(message):
             await self._messages.delete(message.room_id, message.id)
             tally.deleted += 1
             return None
-        elif compared(stored, message) is Again.REDACTED:
+        again = compared(stored, message)
+        if again is Again.EDITED:
+            return await self._edit(stored, message, tally)
+        if again is Again.SAME:
+            tally.duplicates += 1
+        elif again is Again.OLDER:
+            tally.older += 1
+        elif again is Again.REDACTED:
             tally.redacted += 1
         else:
             tally.conflict(message)
         return stored
+
+    async def _edit(self, stored: StoredMessage, message: Message, tally: _Tally) -> StoredMessage | None:
+        """Change a message as its sender did. Return what is stored then."""
+        assert isinstance(message, StoredMessage)
+        try:
+            changed = await self._messages.edit(
+                message.room_id,
+                message.id,
+                text=message.text,
+                metadata=metadata_after(stored, message),
+                mentions=message.mentions,
+                edited_at=message.edited_at,
+            )
+        except Conflict:
+            tally.older += 1
+            return stored
+        except NotFound:
+            tally.deleted += 1
+            return None
+        tally.edited += 1
+        return changed
 
     async def _correct(self, batch: Sequence[Item]) -> None:
         """Correct links as in the store that the messages come from. A message that is not here any more has none, and
@@ -717,6 +759,8 @@ def _sum(reports: Sequence[ImportReport]) -> ImportReport:
         format=", ".join(dict.fromkeys(report.format for report in reports)),
         added=sum(report.added for report in reports),
         duplicates=sum(report.duplicates for report in reports),
+        edited=sum(report.edited for report in reports),
+        older=sum(report.older for report in reports),
         deleted=sum(report.deleted for report in reports),
         archived=sum(report.archived for report in reports),
         redacted=sum(report.redacted for report in reports),
@@ -748,6 +792,8 @@ def _report(reading: _Reading, now: datetime) -> ImportReport:
         format=export.format,
         added=tally.added,
         duplicates=tally.duplicates,
+        edited=tally.edited,
+        older=tally.older,
         deleted=tally.deleted,
         archived=tally.archived,
         redacted=tally.redacted,

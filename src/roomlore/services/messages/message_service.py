@@ -9,11 +9,12 @@ from typing import Any, Literal
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.attachments import counted_text
 from roomlore.core.audience import check_viewer
-from roomlore.core.errors import InvalidInput, NotFound, unknown_room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import WINDOW, linked_alone
 from roomlore.core.models import AddReport, Entry, Message, StoredMessage
+from roomlore.core.records import parse_time
 from roomlore.core.search.facts import Part, is_whole
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.ports.archives import ArchivedMessages
@@ -187,19 +188,24 @@ class MessageService:
         text: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         mentions: Sequence[str] | None = None,
+        edited_at: datetime | None = None,
     ) -> StoredMessage:
         """Change the given fields and analyse the message again; its position, time and links stay. The archive of an
-        archived message is brought back."""
+        archived message is brought back.
+
+        `edited_at`: when it was edited, now by default. Raise `Conflict` if the stored message was edited later than
+        that, so that edits may arrive in any order; `NotFound`, `InvalidInput`.
+        """
         if text is None and metadata is None and mentions is None:
             raise InvalidInput("Give what to change: text, metadata or mentions.")
         if not isinstance(mentions, list | tuple | None):
             raise InvalidInput(f"mentions is {mentions!r:.60}; it must be a list of sender ids.")
         try:
-            return await self._edit(room_id, message_id, text, metadata, mentions)
+            return await self._edit(room_id, message_id, text, metadata, mentions, edited_at)
         except NotFound:
             if not await self._bring_back(room_id, [message_id]):
                 raise
-        return await self._edit(room_id, message_id, text, metadata, mentions)
+        return await self._edit(room_id, message_id, text, metadata, mentions, edited_at)
 
     async def _edit(
         self,
@@ -208,16 +214,22 @@ class MessageService:
         text: str | None,
         metadata: Mapping[str, Any] | None,
         mentions: Sequence[str] | None,
+        edited_at: datetime | None,
     ) -> StoredMessage:
+        at = self._clock.now() if edited_at is None else parse_time(edited_at)
+        if at is None:
+            raise InvalidInput(f"edited_at is {edited_at!r:.60}; it must be a datetime within the years 1 to 9999.")
         async with self._storage.writing() as work:
             await self._lock(work, room_id)
             entry = await self._entry(work, room_id, message_id)
+            if edited_at is not None and entry.message.edited_at is not None and entry.message.edited_at > at:
+                raise Conflict(f"Message {message_id!r} was edited later, at {entry.message.edited_at.isoformat()}.")
             message = replace(
                 entry.message,
                 text=entry.message.text if text is None else text,
                 metadata=entry.message.metadata if metadata is None else metadata,
                 mentions=entry.message.mentions if mentions is None else tuple(mentions),
-                edited_at=self._clock.now(),
+                edited_at=at,
             )
             check([message], self._limits)
             people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)

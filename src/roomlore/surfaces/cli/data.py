@@ -378,8 +378,9 @@ def _name_conflicts(report: ImportReport) -> None:
             "{count} were not imported, since messages with these ids and other contents are there: {ids}. {ways}",
             ids=named + ("" if report.conflict_count <= _NAMED_CONFLICTS else "; …"),
             ways=say(
-                "If they are other messages, import them into another room (--room). If they were edited since,"
-                " change those that are there: `lore.messages.edit`, or PATCH /messages/ROOM/ID."
+                "If they are other messages, import them into another room (--room). If they were edited since, which"
+                " this export does not say, change those that are there: `lore.messages.edit`, or PATCH"
+                " /messages/ROOM/ID."
             ),
         ),
         err=True,
@@ -426,6 +427,8 @@ def _summary(report: ImportReport) -> str:
         said
         for count, said in (
             (report.duplicates, several(report.duplicates, "{count} duplicate", "{count} duplicates")),
+            (report.edited, say("{count} edited", count=report.edited)),
+            (report.older, say("{count} in an older form, left out", count=report.older)),
             (report.deleted, say("{count} deleted here, left out", count=report.deleted)),
             (report.archived, say("{count} archived here, left out", count=report.archived)),
             (report.redacted, say("{count} redacted here, left so", count=report.redacted)),
