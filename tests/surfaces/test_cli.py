@@ -314,6 +314,9 @@ def test_rooms_and_threads(chat):
     rooms = chat("rooms").stdout
     assert rooms.splitlines()[0].split()[:2] == ["room", "messages"]
     assert [line.split()[:2] for line in rooms.splitlines()[1:]] == [["café", "1"], ["tea", "2"]]
+    assert [line.split()[:2] for line in chat("rooms", "EA").stdout.splitlines()[1:]] == [["tea", "2"]]
+    assert chat("rooms", "coffee").stdout == "No room has coffee in its id or name.\n"
+    assert json.loads(chat("rooms", "coffee", "--json").stdout) == []
     threads = json.loads(chat("threads", "tea", "--json").stdout)
     assert [(thread["thread_id"], thread["messages"], thread["arrival"]) for thread in threads] == [("m1", 2, 1)]
     assert "Green or black?" in chat("threads", "tea").stdout

@@ -110,6 +110,9 @@ def test_importing(tmp_path):
     [
         (("add", "anna", "x"), "user:<id>"),
         (("add", ANNA, " "), "empty"),
+        (("list", "allotment"), "not 'allotment'; write 'group:allotment' or 'user:allotment'."),
+        (("list", "room:tea"), "not 'room:tea'; write 'group:tea'."),
+        (("list", "usr:anna"), "A scope is group:<id>, user:<id> or agent:<id>, not 'usr:anna'."),
         (("add", ANNA, "x", "--confidence", "1.5"), "from 0 to 1"),
         (("add", ANNA, "x", "--confidence", "nan"), "from 0 to 1"),
         (("update", "nowhere", "--text", "x"), "There is no memory"),

@@ -374,3 +374,36 @@ def test_what_is_no_time_says_what_is(words):
 def test_a_moment_shown_is_of_the_zone():
     assert show.clock(NOW, SHANGHAI) == "2026-11-22 20:05"
     assert show.clock(datetime.max.replace(tzinfo=UTC) - timedelta(hours=1), SHANGHAI) == "9999-12-31 22:59"
+
+
+def test_a_day_is_shown_as_itself_not_as_the_midnight_after_it(monkeypatch):
+    monkeypatch.setenv("MEMORY_TIME_ZONE", "Asia/Shanghai")
+    remembered("周五聚餐")
+    assert "as of the end of 2024-05-01 (Asia/Shanghai)" in run("memory", "as-of", "g", "2024-05-01").stdout
+    assert "as of 2024-05-02 00:00 (Asia/Shanghai)" in run("memory", "as-of", "g", "2024-05-02T00:00").stdout
+    told = run("memory", "diff", "g", "2024-04-30", "2024-05-01").stdout
+    assert "2024-04-30 00:00 to the end of 2024-05-01 (Asia/Shanghai)" in told
+    monkeypatch.setenv("MEMORY_LANGUAGE", "zh")
+    assert "2024-05-01（含当天）" in run("memory", "as-of", "g", "2024-05-01").stdout
+
+
+def test_times_that_are_not_in_order_are_named_as_they_were_given():
+    remembered("周五聚餐")
+    told = run("memory", "diff", "g", "2024-05-02", "2024-05-01", code=1).stderr
+    assert told.startswith("roomlore: TO, '2024-05-01', is before FROM, '2024-05-02'; swap them.")
+
+
+def test_restoring_again_says_that_it_is_in_force_already():
+    (known,) = remembered("周五聚餐")
+    run("memory", "delete", known, "--yes")
+    assert run("memory", "restore", known).stdout == f"In force: version 1, {known}: 周五聚餐\n"
+    assert run("memory", "restore", known).stdout == f"In force already: version 1, {known}: 周五聚餐\n"
+
+
+def test_checking_a_room_without_memories_claims_nothing():
+    talked(CHINESE, range(3))
+    told = run("verify", "g").stdout
+    assert "scope group:g: Nothing is remembered in it, so nothing was checked." in told
+    assert "Looked at nothing." in told
+    assert "holds together" not in told
+    assert "3 messages" in run("verify").stdout

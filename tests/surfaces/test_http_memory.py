@@ -282,6 +282,9 @@ async def test_what_was_remembered_then(http, lore):
     ]
     assert [one["change_reason"] for one in changed["changes"]] == ["said so"]
     assert (found["removed"], found["unchanged"]) == ([], 0)
+    days = await http.get("/memory/diff/g?from=2024-05-02&to=2024-05-01", headers={"Accept-Language": "zh"})
+    assert days.json()["detail"] == "to（'2024-05-01'）早于 from（'2024-05-02'）；请交换。"
+    assert (await http.get("/memory/diff/g?from=2024-05-02&to=2024-05-02")).status_code == 200
     back = await http.get("/memory/diff/g", params={"from": lore.now().isoformat(), "to": then})
     assert back.status_code == 422
 

@@ -205,7 +205,7 @@ REFUSED = [
     (
         "search_memories",
         {"query": "茶", "scope": "anna"},
-        "A scope is group:<id>, user:<id> or agent:<id>, not 'anna'.",
+        "A scope is group:<id>, user:<id> or agent:<id>, not 'anna'; write 'group:anna' or 'user:anna'.",
     ),
     ("search_memories", {"query": "茶", "scope": ANNA, "limit": 1000}, "limit must be less than or equal to 20."),
     ("add_memory", {"statement": "  ", "scope": ANNA}, "The statement is empty"),

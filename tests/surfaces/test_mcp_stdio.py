@@ -67,7 +67,10 @@ def test_standard_output_is_protocol_alone():
 def test_a_bad_scope_and_a_missing_extra_are_a_sentence():
     bad = run_forked("roomlore", "--db", DATABASE, "mcp", "--scope", "anna")
     assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr == "roomlore: A scope is group:<id>, user:<id> or agent:<id>, not 'anna'.\n"
+    assert (
+        bad.stderr
+        == "roomlore: A scope is group:<id>, user:<id> or agent:<id>, not 'anna'; write 'group:anna' or 'user:anna'.\n"
+    )
     program, flag, code, *rest = command()
     without = [program, flag, f"import sys; sys.modules['mcp'] = None; {code}", *rest]
     bare = subprocess.run(without, capture_output=True, timeout=500, check=False)

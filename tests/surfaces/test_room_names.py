@@ -120,6 +120,7 @@ def test_on_the_command_line():
 
     run("import", "export.json")
     assert run("rooms").splitlines()[1].split()[:3] == ["4242", "菜园", "Allotment"]
+    assert "4242" in run("rooms", "菜")
     assert run("rename", "4242", "园子") == "4242: 园子\n"
     assert json.loads(run("rooms", "--json"))[0]["name"] == "园子"
     assert run("rename", "4242", "") == "4242: (no name)\n"

@@ -54,10 +54,19 @@ def check_scope(scope: str) -> str:
     """Return the scope. Raises `InvalidInput` unless it is 'group:<id>', 'user:<id>' or 'agent:<id>'."""
     kind, colon, name = scope.partition(":") if isinstance(scope, str) else ("", "", "")
     if kind not in SCOPES or not colon or not name:
-        raise InvalidInput(f"A scope is group:<id>, user:<id> or agent:<id>, not {scope!r:.60}.")
+        meant = _scopes_meant(scope) if isinstance(scope, str) else ""
+        raise InvalidInput(f"A scope is group:<id>, user:<id> or agent:<id>, not {scope!r:.60}{meant}.")
     if len(scope) > MAX_SCOPE_CHARS:
         raise InvalidInput(f"The scope has {len(scope)} characters; at most {MAX_SCOPE_CHARS}.")
     return scope
+
+
+def _scopes_meant(given: str) -> str:
+    """Return a hint at what was meant by a name without a kind, or by `room:`; '' if nothing is to be guessed."""
+    kind, colon, name = given.partition(":")
+    if kind and not colon:
+        return f"; write {f'group:{kind}'!r:.60} or {f'user:{kind}'!r:.60}"
+    return f"; write {f'group:{name}'!r:.60}" if kind == "room" and name else ""
 
 
 def owner_of(scope: str) -> str:

@@ -9,12 +9,13 @@ may have ended.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from roomlore.core.errors import CacheUnavailable, InvalidInput, NotFound, StorageUnavailable, describe
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.integrity import VerifyProgress, VerifyReport
+from roomlore.core.integrity import Note, VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope, owner_of
 from roomlore.core.privacy import ForgetReport
 from roomlore.core.text import fold
@@ -36,6 +37,9 @@ _RUNNING = "Work that read the person's words runs just now; forget again when i
 _CACHE = "The session cache does not answer; its entries go by themselves after session_ttl_seconds."
 _WRITES = "They write just now; forget again when they have ended."
 _PAGES = "Free pages and the write-ahead log could not be given back; forget again when no other program is reading."
+_NOTHING_CHECKED = (
+    "Nothing is remembered in it, so nothing was checked. A check of everything, without a group, reads messages too."
+)
 
 log = logging.getLogger(__name__)
 
@@ -304,14 +308,15 @@ class PrivacyService:
         in what is derived from messages: features, words, counters. Change nothing.
 
         It may run beside writers. `progress`: called after each scope and each page of messages. `report.sound` is
-        False if there is a fault: then the command line exits with 1. Raise `NotFound` if nothing is remembered in the
-        scope and nobody has its id, `InvalidInput`, `StorageUnavailable`.
+        False if there is a fault: then the command line exits with 1. If nothing is remembered in the scope, nothing is
+        checked, and a note says so. Raise `NotFound` if nobody has its id either, `InvalidInput`, `StorageUnavailable`.
         """
         if scope is not None:
             check_scope(scope)
         report = await self._verifying.verify(tenant=self._tenant, scope=scope, progress=progress)
         if scope is not None and not report.checked and report.sound:
             await self._check_there(scope)
+            return replace(report, notes=(Note(f"scope {scope}", _NOTHING_CHECKED), *report.notes))
         return report
 
     async def _check_there(self, scope: str) -> None:

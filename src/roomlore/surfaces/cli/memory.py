@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from roomlore.core.dates import Edge, moment
-from roomlore.core.errors import NotFound
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
 from roomlore.core.memory.memory import (
     Blame,
@@ -176,11 +176,14 @@ def restore(
 ) -> None:
     """Bring a version of a memory back into force."""
 
-    async def work(lore: Lore) -> Memory:
-        return await lore.memories.restore(await lore.memories.named(memory), reason)
+    async def work(lore: Lore) -> tuple[Memory, bool]:
+        known = await lore.memories.named(memory)
+        before = await lore.memories.get(known)
+        return await lore.memories.restore(known, reason), before.status is MemoryStatus.ACTIVE
 
-    back = frame_of(ctx).run(work)
-    told = say("In force: version {number}, {memory}", number=back.version, memory=show.inert(back.memory_id))
+    back, already = frame_of(ctx).run(work)
+    begun = "In force already: version {number}, {memory}" if already else "In force: version {number}, {memory}"
+    told = say(begun, number=back.version, memory=show.inert(back.memory_id))
     _tell_change(back, told, as_json=as_json)
 
 
@@ -284,16 +287,19 @@ def diff(
 ) -> None:
     """Show what changed in a group's memories between two times, word by word."""
 
-    async def work(lore: Lore) -> tuple[MemoryDiff, ZoneInfo]:
+    async def work(lore: Lore) -> tuple[MemoryDiff, ZoneInfo, str]:
         begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
+        if _moment(lore, "TO", end, "start") < begun >= ended:
+            raise InvalidInput(f"TO, {end!r:.60}, is before FROM, {start!r:.60}; swap them.")
         scope = await lore.rooms.scope_named(scope_of(group))
-        return await lore.memories.diff(scope, begun, ended), lore.settings.search.zone
+        zone = lore.settings.search.zone
+        return await lore.memories.diff(scope, begun, ended), zone, _end_in_words(lore, end, ended)
 
-    found, zone = frame_of(ctx).run(work)
+    found, zone, ended = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(found))
     else:
-        show_memories.diff(found, show.console(), zone)
+        show_memories.diff(found, show.console(), zone, end=ended)
 
 
 def as_of(
@@ -306,10 +312,12 @@ def as_of(
 ) -> None:
     """List a group's memories as of a time."""
 
-    async def work(lore: Lore) -> tuple[list[Memory], datetime, ZoneInfo]:
-        at = _moment(lore, "WHEN", " ".join(when), "end")
+    async def work(lore: Lore) -> tuple[list[Memory], str, ZoneInfo]:
+        words = " ".join(when)
+        at = _moment(lore, "WHEN", words, "end")
         scope = await lore.rooms.scope_named(scope_of(group))
-        return await lore.memories.as_of(scope, at), at, lore.settings.search.zone
+        found = await lore.memories.as_of(scope, at)
+        return found, _end_in_words(lore, words, at), lore.settings.search.zone
 
     found, at, zone = frame_of(ctx).run(work)
     if as_json:
@@ -321,7 +329,7 @@ def as_of(
         if found
         else "{scope} as of {time} ({zone}): nothing was remembered",
         scope=show.inert(scope_of(group), 80),
-        time=show.clock(at, zone),
+        time=at,
         zone=zone.key,
         count=len(found),
     )
@@ -348,6 +356,12 @@ def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
 def _moment(lore: Lore, name: str, words: str, edge: Edge) -> datetime:
     return moment(name, words, now=lore.now(), zone=lore.settings.search.zone, edge=edge)
+
+
+def _end_in_words(lore: Lore, words: str, at: datetime) -> str:
+    """Return the time that the words name as an end: of a day the day itself, not the midnight after it."""
+    of_day = _moment(lore, "", words, "start") < at
+    return (show_memories.end_at if of_day else show.clock)(at, lore.settings.search.zone)
 
 
 app = typer.Typer(

@@ -379,7 +379,10 @@ def _findings(found: VerifyReport, out: Console) -> None:
     for note in found.notes:
         out.print(Text(f"{say('note')}  {_placed(note.where)}: {_found(note.found)}", "yellow"))
     listed = say(", ").join(_looked_at(what, count) for what, count in found.checked.items())
-    checked = say("Looked at {what}.", what=listed or say("nothing: nothing is remembered"))
+    if not (found.checked or found.counts):
+        out.print(say("Looked at nothing."))
+        return
+    checked = say("Looked at {what}.", what=listed)
     count = sum(found.counts.values())
     verdict = say("All of it holds together.") if found.sound else several(count, "{count} fault.", "{count} faults.")
     out.print(f"{checked} {verdict}")

@@ -36,11 +36,21 @@ _PAGE = 500
 Ids = Annotated[bool, typer.Option("--ids", help="With whole ids, each message on a line of its own, to copy them.")]
 
 
-def rooms(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
-    """List the rooms."""
-    found = frame_of(ctx).run(_all_rooms)
+def rooms(
+    ctx: typer.Context,
+    part: Annotated[
+        str | None,
+        typer.Argument(metavar="[PART]", help="Only rooms whose id or name has this in it, in any case; else all."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List the rooms, or those whose id or name has a part."""
+    found = [room for room in frame_of(ctx).run(_all_rooms) if part is None or _has(room, part)]
     if as_json:
         show.as_json(to_jsonable(found))
+        return
+    if part is not None and not found:
+        typer.echo(say("No room has {part} in its id or name.", part=show.inert(part, 80)))
         return
     named = any(room.name for room in found)
     columns = ("room", *(["name"] if named else []), "messages", "last message", "own settings")
@@ -53,6 +63,10 @@ async def _all_rooms(lore: Lore) -> list[Room]:
     while page := await lore.rooms.page(after=found[-1].room_id if found else None, limit=_PAGE):
         found += page
     return found
+
+
+def _has(room: Room, part: str) -> bool:
+    return any(part.casefold() in text.casefold() for text in (room.room_id, room.name))
 
 
 def _room_line(room: Room, *, named: bool) -> list[str]:

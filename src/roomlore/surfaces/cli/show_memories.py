@@ -61,9 +61,11 @@ def held(one: Memory, zone: ZoneInfo) -> str:
 
 def end_of(one: Memory, zone: ZoneInfo) -> str:
     """Return when a memory ends; '' if it does not. One that ends at midnight holds to the end of the day before."""
-    ends = one.valid_until
-    if ends is None:
-        return ""
+    return "" if one.valid_until is None else end_at(one.valid_until, zone)
+
+
+def end_at(ends: datetime, zone: ZoneInfo) -> str:
+    """Return a time at which something ends: at midnight that is the end of the day before."""
     last = _day_or_time(ends - timedelta(minutes=1), zone)[:_DAY_CHARS]
     return say("the end of {day}", day=last) if _is_midnight(ends, zone) else show.clock(ends, zone)
 
@@ -183,12 +185,10 @@ def _then(one: Memory, zone: ZoneInfo) -> list[str]:
     return [short(one.memory_id), show.clock(one.updated_at, zone), str(one.version), held(one, zone)]
 
 
-def diff(found: MemoryDiff, out: Console, zone: ZoneInfo) -> None:
-    """Print new, removed and reworded memories, and their numbers."""
+def diff(found: MemoryDiff, out: Console, zone: ZoneInfo, *, end: str) -> None:
+    """Print new, removed and reworded memories, and their numbers. `end`: the end of the time in words."""
     place = show.inert(found.scope, 80)
-    span = say(
-        "{start} to {end} ({zone})", start=show.clock(found.start, zone), end=show.clock(found.end, zone), zone=zone.key
-    )
+    span = say("{start} to {end} ({zone})", start=show.clock(found.start, zone), end=end, zone=zone.key)
     out.print(Text(f"{place}  {span}", "bold"))
     lines(_diff_lines(found), out)
     counts = {

@@ -515,7 +515,10 @@ async def diff_memories(
 ) -> MemoryDifference:
     """Return the difference between the memories of a group at two times."""
     first = _needed(lore, "from", start, "/memory/diff/tea?from=2024-05-01&to=2024-06-01")
-    found = await lore.memories.diff(group.scope, first, read_time(lore, "to", end, edge="end"))
+    last = read_time(lore, "to", end, edge="end")
+    if last is not None and (read_time(lore, "to", end) or last) < first >= last:
+        raise InvalidInput(f"to, {end!r:.60}, is before from, {start!r:.60}; swap them.")
+    found = await lore.memories.diff(group.scope, first, last)
     return difference(found, lore, group.group_id)
 
 
