@@ -1,5 +1,6 @@
 """Rooms ranked as one: one room alone is ranked as always, and hidden messages change nothing."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -101,6 +102,23 @@ def test_one_room_is_ranked_as_it_is_alone(said: list[Said]) -> None:
     assert sorted(arrival for _, arrival, *_ in together) == sorted(one.arrival for one in alone)
     words = {one.arrival: one.signals["words"] for one in alone}
     assert all(abs(signals["words"] - words[arrival]) < 1e-9 for _, arrival, _, signals in together)
+
+
+@given(messages)
+def test_scores_follow_from_the_parts_that_are_shown(said: list[Said]) -> None:
+    """Of hits that answer no other question: their scores are as the products of their parts, and the reason names each
+    factor."""
+    facts, postings = room(said)
+    found = rank(read_query(QUERY, facts=facts), postings=postings, dense=[], facts=facts, limit=50)
+    worth = []
+    for one in found:
+        shown = one.signals
+        factor = re.search(r"times (\d\.\d\d)", one.reason)
+        assert (factor[1] if factor else "1.00") == f"{shown['kind']:.2f}"
+        if one.question is None and shown["neighbours"] < 1:
+            boosts = (1 + shown["speaker"]) * (1 + shown["voice"]) * (1 + shown["time"])
+            worth.append((one.score, (shown["words"] + shown["neighbours"]) * boosts * shown["kind"]))
+    assert all(abs(score * worth[0][1] - worth[0][0] * product) < 1e-9 for score, product in worth)
 
 
 @given(messages, messages, st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted))

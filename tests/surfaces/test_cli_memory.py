@@ -242,6 +242,9 @@ def test_forgetting_asks_first(command):
         lore.memories.add("user:u1", "喜欢绿茶")
     would = run(*command, "u1", said="n\n", code=1).stderr
     assert "Would go of u1" in would
+    assert "2  messages of the person\n" in would
+    assert "1 memory would be retired\n" in would
+    assert "0 " not in would.replace("10 ", "")
     assert "Forget u1 for good?" in would
     dry = json.loads(run(*command, "u1", "--dry-run", "--json").stdout)
     assert (dry["dry_run"], dry["places"]["messages"]) == (True, 2)
@@ -267,6 +270,22 @@ def test_what_holds_together_is_checked():
     assert "backup" in told
     found = json.loads(run("verify", "group:g", "--json", code=1).stdout)
     assert (found["sound"], found["faults"][0]["mend"] != "") == (False, True)
+
+
+def test_what_forgetting_does_to_others_and_to_rooms_is_said_before():
+    with roomlore.open_sync("m.db", background=False) as lore:
+        said = (("1", "g", "u1", "the key lies under the third flower pot"), ("2", "g", "u2", "@u1 > the key lies under"),
+                ("3", "own", "u1", "a note to myself"))  # fmt: skip
+        lore.messages.add([roomlore.Message(id=n, room_id=r, sender_id=s, text=t) for n, r, s, t in said])
+        lore.rooms.rename("own", "Notes")
+    told = run("forget", "u1", "--dry-run").stdout
+    assert "1  messages of others, which stay without what they quote or name of the person\n" in told
+    assert "the whole room own (Notes)" in told
+    assert "memor" not in told
+    refused = run("forget", "x" * 600, code=1).stderr
+    assert refused.startswith("roomlore: The sender id has 600 characters; at most 512.")
+    assert "--id" not in refused
+    assert json.loads(run("forget", "eve", "--yes", "--json", code=1).stdout)["found"] is False
 
 
 # What is shown is inert, and fits.

@@ -22,8 +22,11 @@ async def known(lore):
 async def test_forgetting_asks_first(http, lore, known):
     refused = await http.post("/privacy/forget", json=U1)
     assert (refused.status_code, refused.json()["type"]) == (422, "urn:roomlore:invalid-input")
-    for part in ("confirm", "'u1'", "messages"):
+    for part in ("confirm", "What concerns 'u1': ", ", messages of the person: 2,", "memories that are retired: 1"):
         assert part in refused.json()["detail"]
+    chinese = await http.post("/privacy/forget", json=U1, headers={"Accept-Language": "zh"})
+    assert "涉及 'u1' 的内容：" in chinese.json()["detail"]
+    assert "此人的消息: 2" in chinese.json()["detail"]
     assert (await lore.memories.get(known.memory_id)).statement == "喜欢绿茶"
 
 
@@ -40,6 +43,16 @@ async def test_a_dry_run_changes_nothing_and_a_confirmed_one_is_done(http, lore,
     assert {one["sender_id"] for one in stayed} == {"u0", "u2"}
     again = (await http.post("/privacy/forget", json=U1 | {"dry_run": True})).json()
     assert again["places"] == {}
+
+
+async def test_an_id_that_nobody_has_is_said_to_be_none(http, known):
+    for more in ({"dry_run": True}, {"confirm": True}):
+        told = (await http.post("/privacy/forget", json={"user_id": "u11", **more})).json()
+        assert (told["found"], told["message"].startswith("Nothing of 'u11' is here.")) == (False, True)
+    asked = await http.post("/privacy/forget", json={"user_id": "u11"}, headers={"Accept-Language": "zh"})
+    assert (asked.status_code, asked.json()["detail"].startswith("这里没有 'u11' 的任何内容。")) == (404, True)
+    there = (await http.post("/privacy/forget", json=U1 | {"dry_run": True})).json()
+    assert (there["found"], there["message"]) == (True, "")
 
 
 @pytest.mark.parametrize(

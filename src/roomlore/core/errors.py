@@ -3,6 +3,7 @@
     RoomloreError
     ├── NotFound              a room, message, context or key that does not exist for this tenant; a LookupError
     ├── InvalidInput          a value the caller can mend; the message says how; a ValueError
+    │   └── NameNotId         a person's name, or scope, in place of an id
     ├── Conflict              a stale version, or the same id with other content
     ├── BudgetTooSmall        what must be shown does not fit the tokens given
     ├── BadModelOutput        a model answered something that cannot be used
@@ -41,6 +42,10 @@ class UnknownRoom(NotFound):
 
 class InvalidInput(RoomloreError, ValueError):
     """The input cannot be used as it is."""
+
+
+class NameNotId(InvalidInput):
+    """Give the id of the person, not a name."""
 
 
 class Conflict(RoomloreError):

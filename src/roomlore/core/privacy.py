@@ -358,6 +358,38 @@ class ForgetReport:
         """True if nothing is left that roomlore can reach."""
         return not self.left
 
+    @property
+    def found(self) -> bool:
+        """True if anything of the person was here."""
+        return bool(self.places or self.rooms_removed)
+
+
+PLACES_IN_WORDS: Mapping[str, str] = {
+    "messages": "messages of the person",
+    "archived messages": "archived messages of the person",
+    "messages of others": "messages of others, which stay without what they quote or name of the person",
+    "memories": "versions of memories",
+    "memory_changes": "entries of the log of memories",
+    "memory_scopes": "memories about the person, as a whole",
+    "evolutions": "records of evolutions",
+    "checkpoints": "summaries of sessions",
+    "watermarks": "reading positions",
+    "rooms_due": "notes of work that is due",
+    "room_members": "memberships in rooms",
+    "durable work": "pieces of background work",
+    "link_corrections": "corrected links",
+    "context_usage_records": "records of contexts",
+    "participants": "names in rooms",
+    "message_features": "links of messages",
+    "message_words": "words of messages in the index",
+    "index_outbox": "messages waiting for the index",
+    "memory_outbox": "memories waiting for the index",
+    "memory_sources": "sources of memories",
+    "import_positions": "positions of imports",
+    "api_keys": "API keys",
+}
+"""What the places of a report hold, for people; the others are called what they are."""
+
 
 def each_text(value: Any, change: Callable[[str], str]) -> Any:
     """Return a JSON value with every text changed, including field names; a number that may be an id changes if it is

@@ -217,7 +217,9 @@ _DIGITS = 12
 """Rounding digits, so that equal evidence gives equal scores in any order of summation."""
 _WORTH_SAYING = 0.05
 LOWERED = 0.75
-"""Up to this factor the kind of a message is said: it is a question, or has few words."""
+"""Up to this factor a list without numbers says that the kind of a message lowered it much."""
+_WHOLE = 0.995
+"""Factors from here on round to 1.00, and are not said."""
 _SHOWN = {
     "words": "words match %.2f",
     "neighbours": "the messages around it match %.2f",
@@ -416,5 +418,5 @@ def _listed(
 def _reason(values: Sequence[float]) -> str:
     *found, kind = zip(_SHOWN.values(), values, strict=True)
     said = [words % value if "%" in words else words for words, value in found if value >= _WORTH_SAYING]
-    lowered = [kind[0] % kind[1]] if kind[1] <= LOWERED else []
+    lowered = [kind[0] % kind[1]] if kind[1] < _WHOLE else []
     return ", ".join([*(said or ["little but its place"]), *lowered])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
-from roomlore.core.errors import CacheUnavailable, InvalidInput, NotFound, StorageUnavailable, describe
+from roomlore.core.errors import CacheUnavailable, InvalidInput, NameNotId, NotFound, StorageUnavailable, describe
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import Note, VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope, owner_of
@@ -246,7 +246,7 @@ class PrivacyService:
         self._verifying = verifying
 
     async def check_person(self, user_id: str) -> None:
-        """Raise `InvalidInput` if nobody has this id, and it is the name of people who spoke, in any room, or the scope
+        """Raise `NameNotId` if nobody has this id, and it is the name of people who spoke, in any room, or the scope
         of a person; the error names their ids.
 
         Whoever spoke, is or was a member of a room, or has memories is known by an id, even if it is also a name of
@@ -258,12 +258,12 @@ class PrivacyService:
                 return
             person = owner_of(given)
             if person and await self._is_known(work, person):
-                raise InvalidInput(f"{given!r:.80} is a scope; the id of the person is {person!r:.80}.")
+                raise NameNotId(f"{given!r:.80} is a scope; the id of the person is {person!r:.80}.")
             known = await self._called(work, given)
         if known:
             more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
             named = ", ".join(f"{one:.80}" for one in known[:_NAMED])
-            raise InvalidInput(f"Nobody has the id {given!r:.80}; it is the name of {named}{more}. Give the id of one.")
+            raise NameNotId(f"Nobody has the id {given!r:.80}; it is the name of {named}{more}. Give the id of one.")
 
     async def _is_known(self, work: UnitOfWork, user_id: str) -> bool:
         return bool(
@@ -292,8 +292,8 @@ class PrivacyService:
         are redacted only if they are linked to the person: quotes, replies, mentions. Messages that merely have the
         same words are counted (`report.same_words`) and stay; `same_words` redacts them too, in rooms that both spoke
         in, if they came later. If it breaks off, or something is left (`report.left`), the same call continues.
-        A name in place of an id is refused, as by `check_person`, unless you say that it `is_id`. Raise `InvalidInput`,
-        `StorageUnavailable`.
+        A name in place of an id is refused, as by `check_person`, unless you say that it `is_id`. `report.found`
+        is False if nothing of the id was here. Raise `InvalidInput`, `StorageUnavailable`.
         """
         given = _checked(user_id)
         if not is_id:

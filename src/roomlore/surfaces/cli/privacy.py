@@ -3,7 +3,7 @@ others may know too; `roomlore forget` and `verify`, removing a person, and chec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,8 +13,9 @@ from rich.text import Text
 
 from roomlore.core.audience import EVERYONE, Presence, RoomPeople
 from roomlore.core.dates import moment
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import InvalidInput, NameNotId, NotFound
 from roomlore.core.memory.writing import scope_of
+from roomlore.core.privacy import PLACES_IN_WORDS
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of, with_id
 from roomlore.surfaces.cli.language import interface_language, say, several, translated
@@ -262,45 +263,54 @@ def forget(
     if not is_id:
         frame.run(lambda lore: _check_id(lore, user))
     if dry_run or not yes:
-        would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True, same_words=same_words, is_id=True))
-        nothing = not (_holds_anything(would) or would.left)
+        would, rooms = frame.run(lambda lore: _would(lore, user, same_words=same_words))
+        nothing = not (would.found or would.left)
         if dry_run or nothing:
-            _tell(would, as_json=as_json)
+            _tell(would, as_json=as_json, rooms=rooms)
             raise typer.Exit(1 if nothing else 0)
-        report(would, Console(stderr=True, highlight=False, markup=False))
+        report(would, Console(stderr=True, highlight=False, markup=False), rooms)
         typer.confirm(say("Forget {person} for good?", person=show.inert(user, 80)), abort=True, err=True)
     done = frame.run(lambda lore: lore.privacy.forget(user, same_words=same_words, is_id=True))
     _tell(done, as_json=as_json)
-    if not (done.complete and _holds_anything(done)):
+    if not (done.complete and done.found):
         raise typer.Exit(1)
+
+
+async def _would(lore: Lore, user: str, *, same_words: bool) -> tuple[ForgetReport, dict[str, str]]:
+    """Return what would go, and the names of the rooms that would."""
+    would = await lore.privacy.forget(user, dry_run=True, same_words=same_words, is_id=True)
+    return would, {room: (await lore.rooms.get(room)).name for room in would.rooms_removed}
 
 
 async def _check_id(lore: Lore, user: str) -> None:
     try:
         await lore.privacy.check_person(user)
-    except InvalidInput as error:
-        raise InvalidInput(f"{error} Type `roomlore forget ID`, or add --id to mean this as an id.") from error
+    except NameNotId as error:
+        raise NameNotId(f"{error} Type `roomlore forget ID`, or add --id to mean this as an id.") from error
 
 
-def _tell(done: ForgetReport, *, as_json: bool) -> None:
+def _tell(done: ForgetReport, *, as_json: bool, rooms: Mapping[str, str] | None = None) -> None:
     if as_json:
         show.as_json(to_jsonable(done))
     else:
-        report(done, show.console())
+        report(done, show.console(), rooms)
 
 
-def report(done: ForgetReport, out: Console) -> None:
-    """Print what was or would be removed, by place, and what is left, with the reason."""
+def report(done: ForgetReport, out: Console, rooms: Mapping[str, str] | None = None) -> None:
+    """Print what was or would be removed, by place, and what is left, with the reason. `rooms`: the names of rooms."""
     name = show.inert(done.user_id, 80)
-    if not _holds_anything(done):
+    if not done.found:
         out.print(say("Nothing of {person} is here.", person=name))
     else:
         out.print(Text(say("Would go of {person}:" if done.dry_run else "Gone of {person}:", person=name), "bold"))
         for place, count in done.places.items():
-            out.print(f"  {count:>7}  {translated(show.inert(place))}")
-        out.print(f"  {_memories(done)}")
+            out.print(f"  {count:>7}  {translated(PLACES_IN_WORDS.get(place, show.inert(place)))}")
+        for told in _memories(done):
+            out.print(f"  {told}")
     for room in done.rooms_removed:
-        out.print(f"  {say('the whole room {room}', room=show.inert(room, 80))}")
+        called = (rooms or {}).get(room, "")
+        named = f"{show.inert(room, 80)} ({show.inert(called, 80)})" if called else show.inert(room, 80)
+        out.print(f"  {say('the whole room {room}', room=named)}")
     for place, count in done.same_words.items():
         told = say("same words, kept: {count} in {place}", count=count, place=translated(show.inert(place)))
         out.print(Text(f"  {told}", "dim"))
@@ -315,25 +325,18 @@ def report(done: ForgetReport, out: Console) -> None:
         )
 
 
-def _holds_anything(done: ForgetReport) -> bool:
-    return bool(done.places or done.rooms_removed)
-
-
-def _memories(done: ForgetReport) -> str:
-    retired, rewritten = len(done.retired), len(done.rewritten)
-    if done.dry_run:
-        return several(
-            retired,
-            "{count} memory would be retired, {rewritten} would be rewritten",
-            "{count} memories would be retired, {rewritten} would be rewritten",
-            rewritten=rewritten,
-        )
-    return several(
-        retired,
-        "{count} memory retired, {rewritten} rewritten",
-        "{count} memories retired, {rewritten} rewritten",
-        rewritten=rewritten,
-    )
+def _memories(done: ForgetReport) -> Iterator[str]:
+    """Yield what became of memories, or would, if of any."""
+    if retired := len(done.retired):
+        if done.dry_run:
+            yield several(retired, "{count} memory would be retired", "{count} memories would be retired")
+        else:
+            yield several(retired, "{count} memory retired", "{count} memories retired")
+    if rewritten := len(done.rewritten):
+        one, many = "{count} memory would stay without the person", "{count} memories would stay without the person"
+        if not done.dry_run:
+            one, many = "{count} memory stays without the person", "{count} memories stay without the person"
+        yield several(rewritten, one, many)
 
 
 def verify(

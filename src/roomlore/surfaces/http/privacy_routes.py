@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core.audience import MAX_NAME_CHARS
-from roomlore.core.errors import Forbidden, InvalidInput
+from roomlore.core.errors import Forbidden, InvalidInput, NameNotId, NotFound
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import VerifyReport
 from roomlore.core.memory.memory import MAX_GROUP_CHARS, MAX_SCOPE_CHARS, SCOPE_PATTERN
 from roomlore.core.memory.writing import scope_of
-from roomlore.core.privacy import ForgetReport
+from roomlore.core.privacy import PLACES_IN_WORDS, ForgetReport
 from roomlore.core.visibility import SeenIn, Visibility
 from roomlore.surfaces import long_work
 from roomlore.surfaces.http import bodies, problems
@@ -58,7 +58,10 @@ class ForgetRequest(bodies.Body):
 
 @dataclass(frozen=True, kw_only=True)
 class ForgetView(ForgetReport, SuccessResponse):
-    """The rows that were removed, or with `dry_run` would be."""
+    """The rows that were removed, or with `dry_run` would be. `found`: false if nothing of the id is here: then it may be
+    misspelt. `message`: the same for people; empty if anything is here."""
+
+    message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +103,7 @@ async def forget(
     request: Request, lore: Admin, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]
 ) -> ForgetView | Response:
     """Remove what a person said and what was derived from it. Without `confirm` nothing is removed and the answer says
-    what would be.
+    what would be. If nothing of the id is here, `found` is false.
 
     Work of more than 30 seconds continues and is answered with 202. The same request waits for it, or returns its
     result of the last two minutes. If the server ends first, the same request resumes it.
@@ -110,20 +113,20 @@ async def forget(
     if not (wanted.is_id or work.knows(long_work.forgetting(lore, user_id, same_words=wanted.same_words))):
         await _check_person(lore, user_id)
     if wanted.confirm and not wanted.dry_run:
-        return _told(user_id, await long_work.forget(work, lore, user_id, **asked))
+        return _told(request, user_id, await long_work.forget(work, lore, user_id, **asked))
     would = await long_work.would_forget(work, lore, user_id, **asked)
     if not wanted.dry_run:
-        raise _unconfirmed(user_id, would.report)
+        raise _unconfirmed(request, user_id, would.report)
     if would.full:
         raise _too_many("counts of what forgetting somebody would remove")
-    return _told(user_id, would.report)
+    return _told(request, user_id, would.report)
 
 
 async def _check_person(lore: Lore, user_id: str) -> None:
     try:
         await lore.privacy.check_person(user_id)
-    except InvalidInput as error:
-        raise InvalidInput(f"{error} Add `is_id: true` to mean this as an id.") from error
+    except NameNotId as error:
+        raise NameNotId(f"{error} Add `is_id: true` to mean this as an id.") from error
 
 
 @privacy.get("/verify", responses=_later(Checking, "As many checks"))
@@ -154,10 +157,15 @@ async def verify(
     return made_from(VerifyView, report)
 
 
-def _told(user_id: str, report: ForgetReport | None) -> ForgetView | Response:
+def _told(request: Request, user_id: str, report: ForgetReport | None) -> ForgetView | Response:
     if report is None:
         return reply(Forgetting(user_id=user_id), 202)
-    return made_from(ForgetView, report)
+    message = "" if report.found else problems.in_language(request.scope, _nothing_of(user_id))
+    return made_from(ForgetView, report, message=message)
+
+
+def _nothing_of(user_id: str) -> str:
+    return f"Nothing of {user_id!r:.80} is here. People are forgotten by the id that their messages have: check it."
 
 
 def _too_many(what: str) -> problems.Refused:
@@ -165,16 +173,17 @@ def _too_many(what: str) -> problems.Refused:
     return problems.Refused(429, f"{told} Wait until one has ended; then ask again.", {"Retry-After": _RETRY_SECONDS})
 
 
-def _unconfirmed(user_id: str, would: ForgetReport | None) -> InvalidInput:
+def _unconfirmed(request: Request, user_id: str, would: ForgetReport | None) -> InvalidInput | NotFound:
     """Return the error for a missing `confirm`. `would`: None if counting takes longer than the request may wait."""
     asked = "This cannot be undone. Send `confirm: true` to do it."
     if would is None:
         return InvalidInput(f"{asked} What would go of {user_id!r:.80} takes long to count: `dry_run: true` tells it.")
-    places = ", ".join(f"{count} in {place}" for place, count in would.places.items()) or "nothing"
-    return InvalidInput(
-        f"{asked} Of {user_id!r:.80} would go: {places};"
-        f" {len(would.retired)} memories would be retired. `dry_run: true` tells all of it."
-    )
+    if not (would.found or would.left):
+        return NotFound(_nothing_of(user_id))
+    goes = {PLACES_IN_WORDS.get(place, place): count for place, count in would.places.items()}
+    goes |= {"whole rooms": len(would.rooms_removed), "memories that are retired": len(would.retired)}
+    told = ", ".join(f"{problems.in_language(request.scope, what)}: {count}" for what, count in goes.items() if count)
+    return InvalidInput(f"{asked} What concerns {user_id!r:.80}: {told}. `dry_run: true` tells all of it.")
 
 
 _TARGET = "^(everyone|room:.+)$"

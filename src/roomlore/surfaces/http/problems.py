@@ -25,6 +25,7 @@ STATUS: Mapping[type[errors.RoomloreError], int] = {
     errors.NotFound: 404,
     errors.UnknownRoom: 404,
     errors.InvalidInput: 422,
+    errors.NameNotId: 422,
     errors.Conflict: 409,
     errors.BudgetTooSmall: 422,
     errors.BadModelOutput: 502,
@@ -203,6 +204,12 @@ def _in_language(scope: Mapping[str, Any], title: str, detail: str) -> tuple[str
     if preferred(wanted) == "zh" and (chinese := into_chinese(detail)) != detail:
         return into_chinese(title), chinese, "zh"
     return title, detail, "en"
+
+
+def in_language(scope: Mapping[str, Any], said: str) -> str:
+    """Return what an answer says to people, in Chinese if the request prefers it and there is a Chinese text."""
+    wanted = Headers(raw=scope.get("headers", [])).get("accept-language", "")
+    return into_chinese(said) if preferred(wanted) == "zh" else said
 
 
 def _in_openai_form(status: int, detail: str, headers: Mapping[str, str] | None, told: Kind) -> Response:
