@@ -274,8 +274,11 @@ def test_what_holds_together_is_checked():
 
 def test_what_forgetting_does_to_others_and_to_rooms_is_said_before():
     with roomlore.open_sync("m.db", background=False) as lore:
-        said = (("1", "g", "u1", "the key lies under the third flower pot"), ("2", "g", "u2", "@u1 > the key lies under"),
-                ("3", "own", "u1", "a note to myself"))  # fmt: skip
+        said = (
+            ("1", "g", "u1", "the key lies under the third flower pot"),
+            ("2", "g", "u2", "@u1 > the key lies under"),
+            ("3", "own", "u1", "a note to myself"),
+        )
         lore.messages.add([roomlore.Message(id=n, room_id=r, sender_id=s, text=t) for n, r, s, t in said])
         lore.rooms.rename("own", "Notes")
     told = run("forget", "u1", "--dry-run").stdout

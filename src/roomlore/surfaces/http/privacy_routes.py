@@ -58,8 +58,8 @@ class ForgetRequest(bodies.Body):
 
 @dataclass(frozen=True, kw_only=True)
 class ForgetView(ForgetReport, SuccessResponse):
-    """The rows that were removed, or with `dry_run` would be. `found`: false if nothing of the id is here: then it may be
-    misspelt. `message`: the same for people; empty if anything is here."""
+    """The rows that were removed, or with `dry_run` would be. `found`: false if nothing of the id is here: then it may
+    be misspelt. `message`: the same for people; empty if anything is here."""
 
     message: str = ""
 
@@ -183,7 +183,7 @@ def _unconfirmed(request: Request, user_id: str, would: ForgetReport | None) -> 
     goes = {PLACES_IN_WORDS.get(place, place): count for place, count in would.places.items()}
     goes |= {"whole rooms": len(would.rooms_removed), "memories that are retired": len(would.retired)}
     told = ", ".join(f"{problems.in_language(request.scope, what)}: {count}" for what, count in goes.items() if count)
-    return InvalidInput(f"{asked} What concerns {user_id!r:.80}: {told}. `dry_run: true` tells all of it.")
+    return InvalidInput(f"{asked} Here are {told}; the person is {user_id!r:.80}. `dry_run: true` tells all of it.")
 
 
 _TARGET = "^(everyone|room:.+)$"
