@@ -111,6 +111,25 @@ def files(tmp_path):
     return sorted((tmp_path / "archives").rglob("*.*"))
 
 
+async def test_a_session_says_that_turns_which_no_summary_covers_are_archived(lore):
+    async def truncated():
+        return (await lore.sessions.query_context("s")).truncated
+
+    now = lore.now() - timedelta(days=1)
+    times = {1: OLD, 2: OLD + timedelta(days=60), 3: now, 4: now}
+    for number, at in times.items():
+        await lore.sessions.add_messages("s", [said(number, at=at, room="s")], turn_id=f"t{number}")
+    await lore.sessions.checkpoint("s", "The first turn.", covers_through="m1")
+    await lore.messages.delete("s", "m4")
+    assert not await truncated(), "what was deleted is not missing"
+    assert (await lore.archives.run(days=(lore.now() - OLD).days - 30)).messages == 1
+    assert not await truncated(), "the summary covers the first turn"
+    assert (await lore.archives.run(days=30)).messages > 0
+    assert await truncated()
+    await lore.archives.restore(room_id="s")
+    assert not await truncated()
+
+
 async def test_old_messages_go_into_a_file_and_come_back_to_their_places(lore, tmp_path):
     before = await filled(lore)
     report = await lore.archives.run(days=30)

@@ -596,6 +596,9 @@ class Archives(Protocol):
     async def of_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         """Return the ids of the archives that hold these messages, by message id; absent if none does."""
 
+    async def holds(self, *, tenant: str, room_id: str, after: int) -> bool:
+        """Return True if an archive holds a message of the room with arrival > `after`."""
+
 
 class Progress(Protocol):
     """Work that is due, who holds it, and how far it is done."""

@@ -69,6 +69,7 @@ _ERASED = Statement(
         _m.c.deleted_at == bindparam("archived_at"),
     )
 )
+_HOLDS = Statement(lambda: _of_messages().where(_m.c.arrival > bindparam("above")).limit(1))
 _OF_MESSAGES = Statement(lambda: _of_messages().where(among(_m.c.message_id, "message_ids")))
 
 
@@ -129,6 +130,9 @@ class SqlArchives(Repository):
             return {}
         rows = await self._sql.fetch(_OF_MESSAGES, **_room(tenant, room_id), message_ids=names_text(message_ids))
         return {unescape(message_id): unescape(archive_id) for message_id, archive_id in rows}
+
+    async def holds(self, *, tenant: str, room_id: str, after: int) -> bool:
+        return bool(await self._sql.fetch(_HOLDS, **_room(tenant, room_id), above=after))
 
 
 def _room(tenant: str, room_id: str) -> dict[str, Any]:

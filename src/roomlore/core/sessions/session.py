@@ -331,8 +331,9 @@ class SessionContext:
     input of the next summary; `covers_through`: the id of its last message. `estimated_tokens`: of `history` and the
     query, counted exactly in the configured encoding; `token_ratio`: their share of the window.
     `should_checkpoint_summary`: a checkpoint is due. `truncated`: the window was too small for every message that no
-    summary covers, or for as many turns as asked for. `turns`: the number of verbatim turns; `message_ids`: their
-    messages, including those without a text. `checkpoint_id`: the checkpoint in force, '' if none.
+    summary covers, or for as many turns as asked for; or such messages are archived. `turns`: the number of verbatim
+    turns; `message_ids`: their messages, including those without a text. `checkpoint_id`: the checkpoint in force, ''
+    if none.
     """
 
     conversation_id: str

@@ -170,11 +170,13 @@ def _number(value: object) -> bool:
 @dataclass(frozen=True)
 class Segment:
     """A session with its messages. It contains all of those above arrival `start`; `start` is never above the first
-    message that the session must show. It has no slots, so that derived values are computed once."""
+    message that the session must show. `archived`: True if others, which no summary covers, are in an archive. It has
+    no slots, so that derived values are computed once."""
 
     session: Session
     start: int
     messages: tuple[SessionMessage, ...]
+    archived: bool = False
 
     @property
     def whole(self) -> bool:
@@ -285,7 +287,7 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
         estimated_tokens=shown.tokens,
         token_ratio=ratio,
         should_checkpoint_summary=shown.truncated or ratio >= options.threshold,
-        truncated=shown.truncated,
+        truncated=shown.truncated or segment.archived,
         turns=len(shown.turns),
         message_ids=tuple(message.id for message in flat(shown.turns)),
         language=tongue,

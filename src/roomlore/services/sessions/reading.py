@@ -180,11 +180,12 @@ class SessionReader:
             (session, took), lookup = await self._found(work, tenant, conversation_id)
             begun = self._clock.monotonic()
             segment, fresh, turns = await self._segment(work, session, lookup, recent_turns)
+            archived = await self._archived(work, segment)
         took += self._clock.monotonic() - begun
         self._telemetry.observe("roomlore_session_seconds", took, labels={"part": "database"})
         if fresh:
             await self._cache.put(_trimmed(segment, turns))
-        return _trimmed(segment, recent_turns)
+        return replace(_trimmed(segment, recent_turns), archived=archived)
 
     async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int) -> None:
         """Update the cache after a write, so that the next read finds it current. An error does not undo the write."""
@@ -273,6 +274,14 @@ class SessionReader:
             )
             segment = _longer(segment, earlier, limit)
         return segment
+
+    async def _archived(self, work: UnitOfWork, segment: Segment) -> bool:
+        """Return True if messages that no summary covers are archived. The database is asked only if some are gone."""
+        session = segment.session
+        covered = max(session.covered, session.boundary)
+        if covered + len(segment.uncovered()) == session.next_arrival - 1:
+            return False
+        return await work.archives.holds(tenant=session.tenant, room_id=session.conversation_id, after=covered)
 
     def _count(self, result: str) -> None:
         if self._cache.on:

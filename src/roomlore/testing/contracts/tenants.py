@@ -204,6 +204,9 @@ class ArchivesContract:
             assert await work.archives.of_messages(**asked, message_ids=["m1"]) == {"m1": "a1"}
             assert await work.archives.of_messages(**asked, message_ids=[]) == {}
             assert await work.archives.of_messages(tenant="other", room_id=ROOM, message_ids=names) == {}
+            held = [await work.archives.holds(**asked, after=arrival) for arrival in (0, 2, 3)]
+            assert held == [True, True, False]
+            assert not await work.archives.holds(tenant="other", room_id=ROOM, after=0)
 
     async def test_writing_while_reading_is_refused(self, storage: Storage) -> None:
         async with storage.reading() as work:
