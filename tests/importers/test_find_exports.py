@@ -228,6 +228,141 @@ async def test_several_paths_make_one_report(tmp_path):
         assert (again.added, again.duplicates) == (0, 6)
 
 
+FAMILY = "[01.05.24, 10:00:00] {}: soup at {}?\n[01.05.24, 10:01:00] {}: 好的\n"
+LIBERA = "2024-05-01 10:00:00\t<ann>\twhich compiler?\n"
+WEECHAT = "2024-05-01 10:00:00\t{}\twhich compiler at {}?\n2024-05-01 10:01:00\t{}\tthe new one\n"
+ALIKE = {
+    "whatsapp": (
+        {
+            "anna/WhatsApp Chat with Family.txt": FAMILY.format("Ann", 7, "Bo"),
+            "ben/WhatsApp Chat with Family.txt": FAMILY.format("Cem", 8, "Dan"),
+        },
+        {"Family (anna)", "Family (ben)"},
+    ),
+    "irc": (
+        {
+            "libera/#general.log": "2024-05-01 10:00:00 <ann> which compiler?\n",
+            "oftc/#general.log": "2024-05-01 10:00:00 <bo> who reviews?\n",
+        },
+        {"#general (libera)", "#general (oftc)"},
+    ),
+    "weechat": (
+        {
+            "irc.libera.#general.weechatlog": WEECHAT.format("ann", 1, "bo"),
+            "irc.oftc.#general.weechatlog": WEECHAT.format("cem", 2, "dan"),
+        },
+        {"#general (irc.libera)", "#general (irc.oftc)"},
+    ),
+    "slack": (
+        {
+            f"{name}/{file}": text
+            for name, who in (("Acme", "U1"), ("Beta", "U2"))
+            for file, text in {
+                "users.json": "[]",
+                "general/2024-05-01.json": json.dumps(
+                    [{"type": "message", "ts": "1714557600.1", "user": who, "text": f"早 {name}"}]
+                ),
+            }.items()
+        },
+        {"general (Acme)", "general (Beta)"},
+    ),
+    "jsonl": (
+        {
+            "one/talk.jsonl": json.dumps({"id": "1", "sender_id": "ann", "text": "hello", "sent_at": "2024-05-01"}),
+            "two/talk.jsonl": json.dumps({"id": "1", "sender_id": "bo", "text": "你好", "sent_at": "2024-05-02"}),
+        },
+        {"talk (one)", "talk (two)"},
+    ),
+    "the first level": (
+        {"#general.log": "10:00 <ann> which compiler?\n", "oftc/#general.log": "10:00 <bo> who reviews?\n"},
+        {"#general", "#general (oftc)"},
+    ),
+}
+
+
+@pytest.mark.parametrize("packed_up", [False, True], ids=["folder", "zip"])
+@pytest.mark.parametrize("name", ALIKE)
+async def test_chats_with_equal_names_have_rooms_of_their_own(tmp_path, name, packed_up):
+    files, wanted = ALIKE[name]
+    path = packed(tmp_path / "all.zip", files) if packed_up else laid(tmp_path / "all", files)
+    async with roomlore.open("sqlite://", background=False) as lore:
+        first = await lore.imports.run(path)
+        assert set(first.rooms) == wanted
+        assert {room for file in first.files for room in file.rooms} == wanted
+        again = await lore.imports.run(path)
+        assert (set(again.rooms), again.added, again.duplicates) == (wanted, 0, first.added)
+
+
+async def test_paths_given_one_by_one_keep_equal_names_apart_too(tmp_path):
+    files, wanted = ALIKE["whatsapp"]
+    laid(tmp_path, files)
+    async with roomlore.open("sqlite://", background=False) as lore:
+        report = await lore.imports.run([tmp_path / name for name in files])
+        assert set(report.rooms) == wanted
+        alone = await lore.imports.run(tmp_path / next(iter(files)))
+        assert alone.rooms == ("Family",), "a single file keeps its id"
+
+
+LONG = "".join(f"[0{day}.05.24, 10:00:00] Ann: word {day} 词\n" for day in range(1, 9))
+ONE_CHAT = {
+    "a newer export": {
+        "old/WhatsApp Chat with Family.txt": LONG,
+        "new/WhatsApp Chat with Family.txt": LONG + "[09.05.24, 10:00:00] Ann: later\n",
+    },
+    "the end of it": {
+        "old/WhatsApp Chat with Family.txt": LONG,
+        "new/WhatsApp Chat with Family.txt": "".join(LONG.splitlines(keepends=True)[5:]),
+    },
+    "days": {
+        "libera/2024/05/01/#general.log": "10:00 <ann> hello\n",
+        "libera/2024/05/02/#general.log": "10:00 <bo> hi\n",
+    },
+    "years": {"2023/#general.log": "10:00 <ann> hello\n", "2024/#general.log": "10:00 <bo> hi\n"},
+    "days in names": {"#general.2024-05-01.log": "10:00 <ann> hello\n", "#general.2024-05-02.log": "10:00 <bo> hi\n"},
+    "ids": {"a/x [81].json": discord("81", "hello"), "b/x [81].json": discord("81", "hello")},
+    "ids in lines": {
+        "a/tea.jsonl": json.dumps(
+            {"id": "1", "room_id": "tea", "sender_id": "ann", "text": "a", "sent_at": "2024-05-01"}
+        ),
+        "b/tea.jsonl": json.dumps(
+            {"id": "2", "room_id": "tea", "sender_id": "ann", "text": "b", "sent_at": "2024-05-02"}
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("name", ONE_CHAT)
+async def test_exports_of_one_chat_share_its_room(tmp_path, name):
+    path = laid(tmp_path / "all", ONE_CHAT[name])
+    async with roomlore.open("sqlite://", background=False) as lore:
+        report = await lore.imports.run(path)
+    assert len(report.rooms) == 1
+    assert "(" not in report.rooms[0]
+
+
+async def test_two_copies_of_one_chat_and_another_one_are_two_rooms(tmp_path):
+    other = {"phone/WhatsApp Chat with Family.txt": FAMILY.format("Cem", 8, "Dan")}
+    path = laid(tmp_path / "all", ONE_CHAT["a newer export"] | other)
+    async with roomlore.open("sqlite://", background=False) as lore:
+        report = await lore.imports.run(path)
+    assert set(report.rooms) == {"Family (new)", "Family (phone)"}
+
+
+async def test_an_import_of_equal_names_that_broke_off_goes_on_in_its_rooms(tmp_path):
+    files, wanted = ALIKE["whatsapp"]
+    path = laid(tmp_path / "all", files)
+
+    def stop(done: int, total: int, read: int) -> None:
+        raise KeyboardInterrupt
+
+    async with roomlore.open("sqlite://", background=False) as lore:
+        with pytest.raises(KeyboardInterrupt):
+            await lore.imports.run(path, progress=stop)
+        report = await lore.imports.run(path)
+        assert (report.resumed, report.added) == (True, 2)
+        assert {room.room_id for room in await lore.rooms.page()} == wanted
+
+
 async def test_several_chats_never_go_into_one_room(tmp_path):
     folder = laid(tmp_path / "one", SEVERAL["telegram"][0])
     async with roomlore.open("sqlite://") as lore:

@@ -6,6 +6,7 @@ export.
 """
 
 from roomlore.core.records import Bad, Item, LeftOut, Parsed, Position
+from roomlore.importers.apart import keep_apart
 from roomlore.importers.export_files import Options, Source
 from roomlore.importers.finding import ExportFile, Found, find, find_exports
 from roomlore.importers.formats import FORMATS, Format
@@ -29,6 +30,7 @@ __all__ = [
     "detect",
     "find",
     "find_exports",
+    "keep_apart",
     "lark_message",
     "onebot_message",
     "onebot_recall",

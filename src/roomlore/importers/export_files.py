@@ -27,11 +27,17 @@ class Options:
     """The caller's knowledge about the export.
 
     `room_id`: put everything into this room. `timezone`: of local times. `day`: the first day of a log without dates.
+    `rooms`: pairs of the name that the export has for a room without an id, and the id that the room gets.
     """
 
     room_id: str | None = None
     timezone: tzinfo = UTC
     day: date | None = None
+    rooms: tuple[tuple[str, str], ...] = ()
+
+    def id_of(self, name: str) -> str:
+        """Return the id of a room for which the export has a name alone."""
+        return dict(self.rooms).get(name, name)
 
 
 def excerpt(text: str) -> str:

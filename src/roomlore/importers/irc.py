@@ -87,7 +87,7 @@ class _Log:
     def __init__(self, source: Source, options: Options, resume_from: Position | None) -> None:
         self._source = source
         self._options = options
-        self._room = options.room_id or room_name(source)
+        self._room = options.room_id or options.id_of(room_name(source))
         self._start = dict(resume_from["start"]) if resume_from else {}
         self._passage = Passage.resumed(self._start)
         self._calendar = self._calendar_at_start()

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import Item, Parsed, Position
+from roomlore.importers.apart import other_ids
 from roomlore.importers.export_files import Options, Source
 from roomlore.importers.finding import ExportFile, find, known_name
 from roomlore.importers.formats import FORMATS, Format, check_read, told
@@ -45,7 +46,8 @@ class Import:
         """
         path = self.source.path.resolve()
         file = (str(path), self.source.member) if self.source.member else (str(path),)
-        parts = (*file, self.source.total_bytes, path.stat().st_mtime_ns, self.format, astuple(self._options))
+        options = astuple(self._options) if self._options.rooms else astuple(self._options)[:-1]
+        parts = (*file, self.source.total_bytes, path.stat().st_mtime_ns, self.format, options)
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
     def attached(self, file: str, most_bytes: int) -> bytes | None:
@@ -92,6 +94,7 @@ def open_import(
     timezone: str | None = None,
     day: str | None = None,
     local_zone: str | None = None,
+    rooms: Mapping[str, str] | None = None,
     resume_from: Position | None = None,
 ) -> Import:
     """Open an export.
@@ -100,16 +103,19 @@ def open_import(
     `room_id`: the room for everything, None: as the export names its rooms (else the file's name). `timezone`: IANA
     name for times without a zone; None: `local_zone` if the format writes local times (IRC, WhatsApp, old Telegram),
     else UTC. `day`: ISO date of the first line of an IRC log without dates. `resume_from`: the position of the last
-    item taken. `member`: the file to read inside a zip of several, as `find_exports` names it. Raise `InvalidInput`.
+    item taken. `member`: the file to read inside a zip of several, as `find_exports` names it. `rooms`: other ids for
+    rooms that the export has a name for and no id, as `keep_apart` gives them. Raise `InvalidInput`.
     """
     given = known_name(format)
     file = ExportFile(Path(path), member, given) if member is not None else _only_export(Source(Path(path)).path, given)
     source = Source(file.path, file.member)
     chosen = FORMATS[file.format or told(source)]
     zone = _zone(timezone or (local_zone if chosen.local else None))
-    options = Options(room_id=room_id or None, timezone=zone, day=_day(day))
+    options = Options(room_id=room_id or None, timezone=zone, day=_day(day), rooms=other_ids(rooms))
     if given is None and file.format is None:
         check_read(chosen, source, options)
+    if chosen.name not in ("whatsapp", "irc"):  # these find the name of the room in that of the file
+        source.stem = options.id_of(source.stem)
     return Import(chosen, source, options, _checked(resume_from))
 
 

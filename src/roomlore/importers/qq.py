@@ -402,7 +402,7 @@ class _Chat:
     def __init__(self, source: Source, options: Options, called: str, resume_from: Position | None) -> None:
         self._source = source
         self._options = options
-        self._room = options.room_id or called or source.stem
+        self._room = options.room_id or options.id_of(called or source.stem)
         self._said = None if called else Said()
         self._start = dict(resume_from["start"]) if resume_from else {}
         self._passage = Passage.resumed(self._start)

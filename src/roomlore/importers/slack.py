@@ -171,6 +171,15 @@ def is_day(data: bytes) -> bool:
     return head.startswith(b"[") and (b'"ts"' in head or not head[1:].strip(b"] \t\r\n"))
 
 
+def rooms_by_name(source: Source) -> set[str]:
+    """Return the channels for which the export lists no id."""
+    export = Export(source)
+    try:
+        return {_order(day)[0] for day in export.days()} - export.directory().ids.keys()
+    finally:
+        export.close()
+
+
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of all channels; the room is the channel's id, or its folder if the export lists no id.
 
@@ -228,7 +237,7 @@ def _parsed(said: Any, file: str, number: int, directory: _Directory, position: 
     marked = "" if gone else words(said.get("text")) or _block_text(said.get("blocks"), 0)
     message = Message(
         id=prefix + (stamp or derived_id("slack", file, number, said)),
-        room_id=options.room_id or directory.ids.get(channel, channel),
+        room_id=options.room_id or directory.ids.get(channel) or options.id_of(channel),
         sender_id=sender or "unknown",
         sender_name=_sender_name(said, sender, people),
         role=_role(said, directory.bots),

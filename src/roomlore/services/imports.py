@@ -137,7 +137,12 @@ class OpenExport(Protocol):
         timezone: str | None = None,
         day: str | None = None,
         local_zone: str | None = None,
+        rooms: Mapping[str, str] | None = None,
     ) -> Export: ...
+
+
+KeepApart = Callable[[Sequence[Any]], Sequence[Mapping[str, str]]]
+"""Return for each export other ids for those of its rooms that have the name of another chat's."""
 
 
 class MessageStore(Protocol):
@@ -392,6 +397,7 @@ class ImportService:
         clock: Clock,
         limits: Limits,
         find_exports: FindExports,
+        keep_apart: KeepApart,
         open_export: OpenExport,
         time_zone: str,
         in_processes: InProcesses,
@@ -405,6 +411,7 @@ class ImportService:
         self._clock = clock
         self._limits = limits
         self._find = find_exports
+        self._keep_apart = keep_apart
         self._open = open_export
         self._time_zone = time_zone
         self._in_processes = in_processes
@@ -426,7 +433,8 @@ class ImportService:
         """Read exports into the store, batch by batch; records that cannot be read are skipped and listed.
 
         `paths`: files, folders or zips; a folder or zip may hold several exports, each of which is read in its own
-        format. What may be an export and was not read is named in the report. `format`: None detects it, else only
+        format. What may be an export and was not read is named in the report. Chats that have a name alone, and the
+        same one, get rooms of their own, named after what differs in their paths. `format`: None detects it, else only
         exports of that format are read. `room_id`: put everything into this room; refused for several exports, which
         are several chats. `timezone`: of exports with local times, the setting `time_zone` by default; the report says
         which was used.
@@ -454,8 +462,10 @@ class ImportService:
             line = _Line(adding, _AHEAD * processes if processes > 1 else 0)
             try:
                 seen = set[str]()
-                for file in found:
-                    export = await asyncio.to_thread(self._open, file.path, file.format, member=file.member, **given)
+                for file, rooms in zip(found, await asyncio.to_thread(self._keep_apart, found), strict=True):
+                    export = await asyncio.to_thread(
+                        self._open, file.path, file.format, member=file.member, rooms=rooms, **given
+                    )
                     if export.fingerprint in seen:
                         await line.finish()
                     seen.add(export.fingerprint)

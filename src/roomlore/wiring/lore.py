@@ -13,7 +13,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
-from roomlore.importers import find, open_import
+from roomlore.importers import find, keep_apart, open_import
 from roomlore.importers.memories import read_memories
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.storage import Storage
@@ -198,6 +198,7 @@ class Lore:
             clock=shared.clock,
             limits=shared.limits,
             find_exports=find,
+            keep_apart=keep_apart,
             open_export=open_import,
             time_zone=shared.settings.search.zone.key,
             in_processes=self._in_processes,
