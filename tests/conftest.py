@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import AsyncIterator, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
@@ -26,6 +27,7 @@ import open_connections
 import pgbouncer_server
 from pgbouncer_server import PgBouncer
 from redis_server import RedisServer
+from roomlore.adapters import inprocess
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.surfaces import logs
@@ -315,6 +317,12 @@ async def _open_and_close(url: str, partitions: int) -> None:
     work = open_dbos(url)
     await work.open(working=False)
     await work.close()
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have failed work of this process tried again at once: it is given up after six seconds otherwise."""
+    monkeypatch.setattr(inprocess, "InProcessWork", partial(inprocess.InProcessWork, pauses_seconds=(0.02, 0.05)))
 
 
 @pytest.fixture(params=BACKENDS)

@@ -216,6 +216,7 @@ async def seen_again(lore: Lore) -> None:
         assert await work.progress.move_mark(**here, arrival=was - 3600, was=was, now=lore._resources.clock.now())
 
 
+@pytest.mark.usefixtures("quick_retries")
 async def test_what_a_provider_that_was_down_did_not_read_is_read_the_next_night(clock, monkeypatch):
     async with (
         ModelServer(default=Fails(status=503)) as server,

@@ -209,6 +209,7 @@ async def test_fallbacks_that_wait_for_a_model_are_told(language):
     assert says(language, "verdict.all.ok") not in shown
 
 
+@pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize("language", SPOKEN)
 async def test_jobs_that_failed_are_told(language):
     failing = ModelServer(default=Fails(status=400))

@@ -66,6 +66,7 @@ async def test_what_is_no_status_is_refused(http):
     await page(http, "/console/jobs?offset=x", 422)
 
 
+@pytest.mark.usefixtures("quick_retries")
 @in_both
 async def test_a_job_that_failed_is_tried_again(connect_to, language):
     async with ModelServer(default=Fails(status=400)) as server, opened(server, seconds=SECONDS) as lore:
@@ -88,6 +89,7 @@ async def test_a_job_that_failed_is_tried_again(connect_to, language):
             assert none.status_code == 404
 
 
+@pytest.mark.usefixtures("quick_retries")
 @in_both
 async def test_jobs_that_failed_alike_are_retried_with_one_click(connect_to, language):
     async with ModelServer(default=Fails(status=400)) as server, opened(server, seconds=SECONDS) as lore:

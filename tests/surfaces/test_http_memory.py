@@ -147,6 +147,7 @@ async def test_a_server_that_does_no_work_still_hands_it_in(tmp_path, server):
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
 
 
+@pytest.mark.usefixtures("quick_retries")
 async def test_a_model_that_does_not_answer_is_a_problem(http, lore, server):
     server.default = Fails(status=400)
     await talk(lore, CHINESE, range(1, 4))
