@@ -1,6 +1,8 @@
 """Exports as apps hand them out: folders and zips with one chat or several, among pictures and documents."""
 
+import gzip
 import json
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 import roomlore
 from roomlore import InvalidInput
-from roomlore.importers import ExportFile, find, find_exports, open_import
+from roomlore.importers import ExportFile, export_files, find, find_exports, open_import
 
 LENA = "[31.12.23, 21:40:01] Lena: happy new year\n[31.12.23, 21:41:00] Jo: 新年快乐\n"
 OTTO = "[01.01.24, 09:00:00] Otto: who is awake?\n[01.01.24, 09:05:00] Jo: nobody\n"
@@ -202,6 +204,143 @@ async def test_the_report_says_what_was_read_of_each_export(tmp_path):
     ]  # fmt: skip
     assert [Path(one.name).name for one in report.files] == ["Acme", "result.json", "WhatsApp Chat with Lena.txt"]
     assert ([Path(one.name).name for one in report.left_out], report.left_out_count) == (["odd.txt"], 1)
+
+
+COMPRESSED = {
+    "#general.log.gz": ("irc", "2024-05-01 10:00:00 <ann> which compiler?\n", "#general"),
+    "result.json.gz": ("telegram", telegram(5, "茶会"), "5"),
+    "Lena.txt.GZ": ("whatsapp", LENA, "Lena"),
+    "tea.jsonl.gz": ("jsonl", json.dumps({"id": "1", "sender_id": "ann", "text": "a", "sent_at": "2024-05-01"}), "tea"),
+}
+
+
+@pytest.mark.parametrize("name", COMPRESSED)
+async def test_a_compressed_file_is_read_as_what_is_in_it(tmp_path, name):
+    form, text, room = COMPRESSED[name]
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all" / name).write_bytes(gzip.compress(text.encode()))
+    assert [one.format for one in find(tmp_path / "all").exports] == [form]
+    for path in (tmp_path / "all", tmp_path / "all" / name):
+        async with roomlore.open("sqlite://", background=False) as lore:
+            seen: list[tuple[int, int]] = []
+            report = await lore.imports.run(path, progress=lambda done, total, _, seen=seen: seen.append((done, total)))
+        assert (report.format, report.rooms, report.bad_count) == (form, (room,), 0)
+        assert report.total_bytes == len(text.encode())
+        assert all(done <= total for done, total in seen)
+
+
+def test_a_compressed_file_can_be_gone_on_with(tmp_path):
+    path = tmp_path / "tea.jsonl.gz"
+    lines = [
+        json.dumps({"id": str(n), "sender_id": "ann", "text": f"词 {n}", "sent_at": "2024-05-01"}) for n in range(50)
+    ]
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    with open_import(path) as export:
+        items = list(export)
+    with open_import(path, resume_from=items[20].position) as export:
+        assert [item.message.id for item in export] == [str(n) for n in range(21, 50)]
+
+
+def test_a_damaged_compressed_file_and_archives_are_named_with_what_to_do(tmp_path):
+    folder = laid(tmp_path / "all", {"Lena.txt": LENA})
+    whole = gzip.compress(OTTO.encode() * 100)
+    (folder / "cut.txt.gz").write_bytes(whole[: len(whole) // 2])
+    (folder / "no.txt.gz").write_bytes(b"hello")
+    (folder / "logs.tar.gz").write_bytes(gzip.compress(b"x"))
+    packed(folder / "b.zip", {"Otto.txt": OTTO, "old.log.gz": "x"})
+    found = {Path(one.name).name: one.reason for one in find(folder).left_out}
+    assert found.keys() == {"cut.txt.gz", "no.txt.gz", "logs.tar.gz", "old.log.gz"}
+    assert "cannot be read as gzip" in found["cut.txt.gz"]
+    assert "cannot be read as gzip" in found["no.txt.gz"]
+    assert found["logs.tar.gz"] == "it is an archive of several files: unpack it"
+    assert found["old.log.gz"] == "it is a compressed file inside a zip: unpack it"
+    with pytest.raises(InvalidInput, match="cannot be read as gzip"):
+        open_import(folder / "cut.txt.gz")
+
+
+def test_a_file_made_to_fill_a_disk_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(export_files, "_MOST_UNPACKED", 1 << 20)
+    piece = gzip.compress(b"0" * (1 << 20))
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(piece * 40)
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match="more than 200 times its size"):
+        open_import(path)
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+
+
+TELEGRAM_PAGE = """<!DOCTYPE html>
+<html>
+
+ <head>
+
+  <meta charset="utf-8"/>
+  <title>Exported Data</title>
+  <meta content="width=device-width, initial-scale=1.0" name="viewport"/>
+
+  <link href="css/style.css" rel="stylesheet"/>
+  <script src="js/script.js" type="text/javascript">
+
+  </script>
+
+ </head>
+
+ <body onload="CheckLocation();">
+
+  <div class="page_wrap">
+"""
+DISCORD_PAGE = """<!DOCTYPE html>
+<html lang=en>
+<head>
+    <title>Tea - general</title>
+    <meta charset=utf-8>
+    <style>
+        .chatlog__message-group { display: grid; }
+    </style>
+</head>
+"""
+CHATGPT_PAGE = "<html><head><title>ChatGPT Data Export</title></head><body><script>var jsonData = [];</script>"
+
+
+def test_chats_exported_as_html_are_named_with_what_to_do(tmp_path):
+    pages = {
+        "ChatExport/messages.html": TELEGRAM_PAGE,
+        "ChatExport/messages2.html": TELEGRAM_PAGE,
+        "ChatExport/css/style.css": "",
+        "Tea - general [81].html": DISCORD_PAGE,
+        "gpt/chat.html": CHATGPT_PAGE,
+        "page.html": "<html><head><title>A recipe</title></head><body>soup</body></html>",
+    }
+    for path in (
+        laid(tmp_path / "all", pages | {"Lena.txt": LENA}),
+        packed(tmp_path / "a.zip", pages | {"Lena.txt": LENA}),
+    ):
+        found = find(path)
+        assert [one.format for one in found.exports] == ["whatsapp"]
+        told = {Path(one.name).name: one.reason for one in found.left_out}
+        assert told.keys() == {"messages.html", "Tea - general [81].html", "chat.html"}
+        assert "machine-readable JSON" in told["messages.html"]
+        assert "--format Json" in told["Tea - general [81].html"]
+        assert "conversations.json" in told["chat.html"]
+    alone = laid(tmp_path / "alone", {"messages.html": TELEGRAM_PAGE})
+    for place in (alone, alone / "messages.html"):
+        with pytest.raises(InvalidInput, match="export the chat again, as machine-readable JSON"):
+            open_import(place)
+
+
+def test_a_page_beside_the_same_export_as_json_is_not_named(tmp_path):
+    folder = laid(
+        tmp_path / "all",
+        {
+            "ChatExport/result.json": telegram(5, "茶"),
+            "ChatExport/messages.html": TELEGRAM_PAGE,
+            "d/c [81].json": discord("81", "hello"),
+            "d/c [81].html": DISCORD_PAGE,
+        },
+    )
+    assert len(find(folder).exports) == 2
+    assert find(folder).left_out == []
 
 
 def test_without_an_export_the_error_says_what_to_do(tmp_path):

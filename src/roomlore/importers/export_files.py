@@ -1,6 +1,7 @@
 """The export on disk: its files, encodings and lines, the progress of reading, and the options of an import."""
 
 import codecs
+import gzip
 import hashlib
 import json
 import re
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, tzinfo
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
@@ -58,6 +59,11 @@ _ZIP_START = b"PK\x03\x04"
 _DAMAGE = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError)
 UNREADABLE = (*_DAMAGE, NotImplementedError, RuntimeError)
 """The errors of reading from a zip: damage, an unknown compression, a missing password."""
+_GZIP = ".gz"
+_MOST_UNPACKED = 256 << 20
+_MOST_TIMES = 200
+"""Bytes to which any compressed file may unpack, and times its size to which a larger one may. Text shrinks to a tenth
+or so, and what was made to fill a disk to a thousandth."""
 _SAMPLE = 1 << 16
 _SAMPLES = 8
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -72,7 +78,8 @@ class Source:
 
     `total_bytes` and `bytes_read` are for a progress bar; `repaired` counts lines or records in which broken bytes were
     replaced; `stem`: the name without its ending, for a room that has none. `member`: the file inside a zip that is
-    read in place of the zip, or with a slash at its end a folder. Raise `InvalidInput` if the path cannot be read.
+    read in place of the zip, or with a slash at its end a folder. A file that ends in `.gz` is read as what is
+    compressed in it. Raise `InvalidInput` if the path cannot be read.
     """
 
     def __init__(self, path: Path, member: str | None = None) -> None:
@@ -83,7 +90,7 @@ class Source:
         self.total_bytes = _size(path) if member is None else _size_in_zip(path, member)
         self.bytes_read = 0
         self.repaired = 0
-        self.stem = _stem_inside(member) or path.resolve().stem or "import"
+        self.stem = _stem_inside(member) or Path(plain_name(path.resolve().name)).stem or "import"
 
     @property
     def label(self) -> str:
@@ -100,6 +107,10 @@ class Source:
         """Open the file's bytes. Raise `InvalidInput` if it cannot be opened."""
         if self.member is not None:
             with _open_inside(self.path, self.member) as inside:
+                yield inside
+            return
+        if is_gzip(self.path):
+            with _open_gzip(self.path) as inside:
                 yield inside
             return
         try:
@@ -326,7 +337,46 @@ def _is_wide(head: bytes) -> bool:
 def _size(path: Path) -> int:
     if path.is_dir():
         return sum(one.stat().st_size for one in path.rglob("*.json"))
-    return path.stat().st_size
+    told = path.stat()
+    return _size_in_gzip(path, told.st_size, told.st_mtime_ns) if is_gzip(path) else told.st_size
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a file without the ending of its compression."""
+    return name[: -len(_GZIP)] if name.lower().endswith(_GZIP) else name
+
+
+def is_gzip(path: Path) -> bool:
+    """Return True if the path is a compressed file, by its name."""
+    return path.name.lower().endswith(_GZIP) and path.is_file()
+
+
+@contextmanager
+def _open_gzip(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with gzip.open(path, "rb") as inside:
+            yield cast(BinaryIO, inside)
+    except _DAMAGE as error:
+        raise InvalidInput(
+            f"{path} cannot be read as gzip ({error}): download it again, or unpack it with another program and give"
+            " what was in it"
+        ) from error
+
+
+@lru_cache(maxsize=1 << 10)
+def _size_in_gzip(path: Path, size: int, changed: int) -> int:
+    """Return how many bytes are compressed in a file of this size, changed then. Raise `InvalidInput` if it is damaged,
+    or unpacks to far more than a chat would."""
+    most, unpacked = max(_MOST_UNPACKED, size * _MOST_TIMES), 0
+    with _open_gzip(path) as file:
+        while piece := file.read(1 << 20):
+            unpacked += len(piece)
+            if unpacked > most:
+                raise InvalidInput(
+                    f"{path} unpacks to more than {_MOST_TIMES} times its size, which no chat does: unpack it yourself"
+                    " if you trust it, and give what was in it"
+                )
+    return unpacked
 
 
 LONGEST_LINE = 64 << 20

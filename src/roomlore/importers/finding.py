@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import LeftOut
 from roomlore.importers import qq, slack, whatsapp
-from roomlore.importers.export_files import UNREADABLE, Options, Source, is_zip, names_in
-from roomlore.importers.formats import ENDINGS, FORMATS, check_read, is_blank, told_by_looking
+from roomlore.importers.export_files import UNREADABLE, Options, Source, is_zip, names_in, plain_name
+from roomlore.importers.formats import ENDINGS, FORMATS, PAGE_ENDINGS, check_read, is_blank, page_of, told_by_looking
 
 _DAYS_LOOKED_AT = 5
 _HEAD = 1 << 12
@@ -29,6 +29,11 @@ _OTHERS_OF_CHATGPT = re.compile(
     r"(?:user|user_settings|message_feedback|model_comparisons|shared_conversations|group_chats|shopping\w*|sora"
     r"|export_manifest)\.json"
 )
+
+
+_NEXT_PAGE = re.compile(r"messages\d+")
+_PAGES_OF = {"messages": "telegram", "export_results": "telegram", "chat": "chatgpt"}
+"""The formats of the exports beside which pages of these names lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +161,27 @@ class _Search:
                 self._leave_attachments(inside, owner, days=name in channels)
             elif inside:
                 self._visit(inside, above | here)
-            elif name.lower().endswith(".zip"):
-                self._visit_zip(folder.name + name)
+            else:
+                self._visit_packed(folder.name + name)
+        self._leave_pages(folder, here)
+
+    def _leave_pages(self, folder: _Folder, formats: frozenset[str]) -> None:
+        """Name the chats that were exported as HTML, unless the same export lies beside them in a form that is read.
+        `formats`: of the exports of the folder. Telegram divides a chat into many pages; the first one stands for
+        them."""
+        for name in sorted(folder.files):
+            plain, _, ending = name.rpartition(".")
+            if f".{ending.lower()}" not in PAGE_ENDINGS or _NEXT_PAGE.fullmatch(plain):
+                continue
+            if f"{plain}.json" in folder.files or _PAGES_OF.get(plain.lower()) in formats:
+                continue
+            try:
+                page = page_of(self._source(folder.name + name))
+            except (*UNREADABLE, InvalidInput):
+                continue
+            if page is not None:
+                self._leave(folder.name + name, page)
+                self.error = self.error or InvalidInput(f"{self._label(folder.name + name)} cannot be read: {page}")
 
     def _decide(self, name: str, form: str | None, reason: str, owner: str) -> None:
         """Take a file or leave it out. `owner`: the export in which it was sent."""
@@ -201,11 +225,17 @@ class _Search:
 
     def _looked_at(self, folder: _Folder, but: frozenset[str]) -> dict[str, tuple[str | None, str]]:
         """Return what looking tells of the files that may be exports: the format, or None and why it tells nothing."""
-        names = [name for name in folder.files if name not in but and name.lower().endswith(ENDINGS)]
+        names = [name for name in folder.files if name not in but and self._may_be_one(name)]
         looked = {name: self._look(folder.name + name) for name in names}
         if any(form == "chatgpt" for form, _ in looked.values()):
             return {name: told for name, told in looked.items() if not _OTHERS_OF_CHATGPT.fullmatch(name)}
         return looked
+
+    def _may_be_one(self, name: str) -> bool:
+        """Return True if a file with this name may be an export. Any compressed file may, unless it is in a zip."""
+        lower = name.lower()
+        packed = lower.endswith(".gz") and not lower.endswith(".tar.gz")
+        return lower.endswith(ENDINGS) or (packed and not self._packed)
 
     def _look(self, name: str) -> tuple[str | None, str]:
         """Return what looking tells of a file's format, or None and the reason why it tells nothing."""
@@ -255,7 +285,7 @@ class _Search:
 
     def _doubt(self, name: str, reason: str) -> None:
         """Leave a file out of which looking tells nothing."""
-        if self._form is None or name.lower().endswith(FORMATS[self._form].endings):
+        if self._form is None or plain_name(name).lower().endswith(FORMATS[self._form].endings):
             self.doubtful.append(self._file(name, self._form))
         self._leave(name, reason)
 
@@ -288,6 +318,15 @@ class _Search:
             return bool(find(self._place / name).exports)
         except InvalidInput:
             return False
+
+    def _visit_packed(self, name: str) -> None:
+        """Look into a zip, and leave out what else is packed."""
+        if name.lower().endswith(".zip"):
+            self._visit_zip(name)
+        elif name.lower().endswith((".tar.gz", ".tgz")):
+            self._leave(name, "it is an archive of several files: unpack it")
+        elif self._packed and name.lower().endswith(".gz"):
+            self._leave(name, "it is a compressed file inside a zip: unpack it")
 
     def _visit_zip(self, name: str) -> None:
         if self._packed:

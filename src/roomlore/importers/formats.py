@@ -164,6 +164,8 @@ def _says_nothing(message: Message) -> bool:
 
 def told(source: Source) -> str:
     """Return the name of the file's format, by its content. Raise `InvalidInput` if the content does not tell."""
+    if (page := page_of(source)) is not None:
+        raise InvalidInput(f"{source.label} cannot be read: {page}")
     found = told_by_looking(source)
     if found is None and is_blank(source):
         raise InvalidInput(f"{source.label} is empty: export the chat again, or give another file")
@@ -177,6 +179,37 @@ def told(source: Source) -> str:
 def is_blank(source: Source) -> bool:
     with source.open() as file:
         return not file.read(_HEAD).strip(b"\xef\xbb\xbf\0 \t\r\n")
+
+
+PAGE_ENDINGS = (".html", ".htm")
+_PAGES = (
+    (
+        re.compile(rb'<title>Exported Data</title>|class="page_wrap|charset="utf-8"/>\s*<title>Exported'),
+        "it is an export of Telegram Desktop as HTML; export the chat again, as machine-readable JSON",
+    ),
+    (
+        re.compile(rb"chatlog__message|DiscordChatExporter"),
+        "it is an export of DiscordChatExporter as HTML; export the channel again, as JSON (--format Json)",
+    ),
+    (
+        re.compile(rb"QQChatExporter|qq-chat-exporter", re.I),
+        "it is an export of QQChatExporter as HTML; export the chat again, as JSON",
+    ),
+    (
+        re.compile(rb"chatgpt\.com|ChatGPT Data Export|chat\.openai\.com"),
+        "it is the page of an export of ChatGPT; give the file conversations.json that lies beside it in the zip",
+    ),
+)
+_PAGE = re.compile(rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype html|html)\b", re.I | re.S)
+
+
+def page_of(source: Source) -> str | None:
+    """Return what a chat that was exported as HTML is, and what to do; None if the file is none."""
+    with source.open() as file:
+        head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+    if _PAGE.match(head) is None:
+        return None
+    return next((told for pattern, told in _PAGES if pattern.search(head)), None)
 
 
 def told_by_looking(source: Source) -> str | None:
