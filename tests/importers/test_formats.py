@@ -564,6 +564,71 @@ def test_the_words_of_slacks_blocks_are_read_where_there_is_no_text(tmp_path):
     ]
 
 
+def slack_text(tmp_path, *elements):
+    (tmp_path / "general").mkdir()
+    blocks = [{"type": "rich_text", "elements": list(elements)}]
+    said = [{"type": "message", "user": "U1", "ts": "1714550400.0", "text": "", "blocks": blocks}]
+    write(tmp_path / "general", "2024-05-01.json", json.dumps(said))
+    (message,) = catalogue.messages(tmp_path)
+    return message.text
+
+
+def test_the_words_of_a_link_in_slacks_blocks_may_have_signs_of_markup(tmp_path):
+    link = {"type": "link", "url": "https://example.org/?a=1|2&b=<3>", "text": "a > b, <@U1> & 茶|tea"}
+    assert slack_text(tmp_path, {"type": "rich_text_section", "elements": [link]}) == (
+        "a > b, <@U1> & 茶|tea (https://example.org/?a=1%7C2&b=<3>)"
+    )
+
+
+def test_lists_of_slack_keep_their_levels_and_numbers(tmp_path):
+    def listed(style, indent, *texts, **more):
+        sections = [{"type": "rich_text_section", "elements": [{"type": "text", "text": text}]} for text in texts]
+        return {"type": "rich_text_list", "style": style, "indent": indent, "elements": sections, **more}
+
+    told = slack_text(
+        tmp_path,
+        listed("bullet", 0, "茶", "tea"),
+        listed("bullet", 1, "green", "black"),
+        listed("bullet", 2, "Assam"),
+        listed("ordered", 0, "boil", "pour"),
+        listed("ordered", 0, "wait", offset=2),
+    )
+    assert told.split("\n") == [
+        "• 茶", "• tea", "    • green", "    • black", "        • Assam", "1. boil", "2. pour", "3. wait",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ['Anna "Re: Zero"', "Dr: Smith", '5" Tim', "Ann „Q: A“", "王: 老板"])
+def test_whatsapp_contacts_may_have_a_colon_or_a_quotation_mark_in_their_names(tmp_path, name):
+    words = ["hello", 'he said "yes', "note: 12:30", "好的", 'see "this" and "that"', "last"]
+    lines = [f"[01/06/2024, 09:0{minute}:00] {name}: {text}" for minute, text in enumerate(words)]
+    lines.append("[01/06/2024, 09:30:00] Bo: fine")
+    found = catalogue.messages(write(tmp_path, "chat.txt", "\n".join(lines)))
+    assert [(one.role, one.sender_id, one.text) for one in found] == [
+        *((Role.USER, name, text) for text in words),
+        (Role.USER, "Bo", "fine"),
+    ]
+
+
+def test_a_word_before_a_colon_is_no_part_of_a_whatsapp_name(tmp_path):
+    told = [
+        ("Ann", "note: milk"), ("Ann", "note: eggs"), ("Ann", "note: tea"), ("Ann", "note: 茶"), ("Ann", "hello"),
+        ("Ann", "note: bread"), ("Bo", "todo: a"), ("Bo", "todo: b"), ("Bo", "todo: c"),
+    ]  # fmt: skip
+    lines = [f"[01/06/2024, 09:0{minute}:00] {who}: {text}" for minute, (who, text) in enumerate(told)]
+    found = catalogue.messages(write(tmp_path, "chat.txt", "\n".join(lines)))
+    assert [(one.sender_id, one.text) for one in found] == told
+
+
+def test_a_whatsapp_notice_that_quotes_a_name_with_a_colon_stays_a_notice(tmp_path):
+    lines = [
+        f'[01/06/2024, 09:0{minute}:00] Ann changed the group name from "Trip: Rome" to "Trip: {city}"'
+        for minute, city in enumerate(("Pisa", "Oslo", "Bern", "Wien", "Kyiv", "北京"))
+    ]
+    found = catalogue.messages(write(tmp_path, "chat.txt", "\n".join(lines)))
+    assert {one.role for one in found} == {Role.SYSTEM}
+
+
 def test_a_topic_of_a_telegram_chat_is_none_of_another(tmp_path):
     def chat(number, first):
         rest = {"type": "message", "date_unixtime": "1714550400", "from": "A", "from_id": "user1", "text": "hi"}

@@ -71,6 +71,13 @@ async def test_an_edited_line_without_a_time_takes_that_of_the_line_before(lore,
     assert second.edited_at is not None
 
 
+async def test_a_line_without_a_sender_is_counted(lore, tmp_path):
+    nobody = json.dumps({"id": "1", "room_id": "r", "text": "谁说的?", "sent_at": "2026-01-01T08:00:00Z"})
+    report = await lore.imports.run(write(tmp_path / "a.jsonl", [nobody, line(2), line(3)]))
+    assert (report.added, report.unsigned) == (3, 1)
+    assert [message.sender_id for message in await lore.messages.page("r")] == ["unknown", "ann", "ann"]
+
+
 async def test_importing_again_adds_nothing(lore, tmp_path):
     path = write(tmp_path / "a.jsonl", [line(1), line(2), line(3, sent_at=None)])
     assert (await lore.imports.run(path)).added == 3

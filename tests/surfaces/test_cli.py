@@ -144,6 +144,24 @@ def test_an_import_names_messages_that_are_there_with_another_content(run):
     assert (len(report["conflicts"]), report["conflict_count"]) == (7, 7)
 
 
+def test_an_import_of_nothing_readable_makes_no_database(run):
+    Path("odd.txt").write_text("milk\neggs\n", "utf-8")
+    Path("all").mkdir()
+    Path("lena.txt").write_text("[31.12.23, 21:40:01] Lena: happy new year\n", "utf-8")
+    for arguments in (["odd.txt"], ["all"], ["none.json"], ["lena.txt", "--timezone", "Mars"], ["lena.txt", "odd.txt"]):
+        assert run("import", *arguments, code=1).stderr.startswith("roomlore: ")
+        assert not Path("chat.db").exists()
+    run("import", "lena.txt")
+    assert Path("chat.db").exists()
+
+
+def test_an_import_counts_messages_without_a_sender(run):
+    lines = [json.dumps({"id": str(n), "text": "hi", "sent_at": "2024-05-01T12:00:00Z"}) for n in range(2)]
+    lines += [json.dumps(said("x", "tea", "ann", n, "hello")) for n in range(1)]
+    Path("a.jsonl").write_text("\n".join(lines), "utf-8")
+    assert "3 added, 2 without a sender" in run("import", "a.jsonl").stdout
+
+
 def test_an_import_says_that_what_was_deleted_stays_deleted(run):
     rows = [said(str(number), "tea", "ann", number, "hello") for number in range(1, 4)]
     Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")

@@ -94,13 +94,14 @@ class ImportReport:
     since, here or in a newer export; they stay as they are. `deleted`: messages that were deleted here and stay so, or
     were deleted now since the export calls them recalled. `archived`: messages that are in an archive and stay there.
     `redacted`: messages from which words of a forgotten person were removed; they stay as they are. `undated`: messages
-    with an estimated time. `repaired`: records whose broken bytes were replaced. `resumed`: True if the import
-    continued an interrupted one. `time_zone`: the zone used for times without one, None if the format has none.
-    `kinds`: the kinds of the rooms, as they are after the import. `members`: how many members of a room are known to be
-    there, for those rooms of which all are known. `exports`: how many exports were read. `files`: what was read of
-    each, the first 1,000. `left_out`: the first 1,000 files and folders that may be exports and were not read,
-    `left_out_count` counts all of them. `attachments`: what the added messages hold beside their texts. `described`:
-    those of them that the describer put into words. `undescribed`: those where it failed.
+    with an estimated time. `unsigned`: messages for which the export names no sender, stored with the sender `unknown`.
+    `repaired`: records whose broken bytes were replaced. `resumed`: True if the import continued an interrupted one.
+    `time_zone`: the zone used for times without one, None if the format has none. `kinds`: the kinds of the rooms, as
+    they are after the import. `members`: how many members of a room are known to be there, for those rooms of which all
+    are known. `exports`: how many exports were read. `files`: what was read of each, the first 1,000. `left_out`: the
+    first 1,000 files and folders that may be exports and were not read, `left_out_count` counts all of them.
+    `attachments`: what the added messages hold beside their texts. `described`: those of them that the describer put
+    into words. `undescribed`: those where it failed.
     """
 
     format: str
@@ -116,6 +117,7 @@ class ImportReport:
     bad: tuple[Bad, ...]
     bad_count: int
     undated: int
+    unsigned: int
     repaired: int
     total_bytes: int
     rooms: tuple[str, ...]
@@ -139,6 +141,8 @@ class ImportReport:
         return self.added + there + self.conflict_count
 
 
+UNKNOWN_SENDER = "unknown"
+"""The sender of a message for which an export names none."""
 MAX_METADATA_DEPTH = 32
 ROOM_NAMES = ("room_id", "group_id", "chat_id", "conversation_id")
 _FIRST = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
-from roomlore.core.records import Item, Parsed, Position
+from roomlore.core.records import UNKNOWN_SENDER, Item, Parsed, Position
 from roomlore.importers import (
     chatgpt,
     chatlab,
@@ -150,7 +150,7 @@ def _lack(name: str, message: Message) -> str:
     """
     if message.sent_at is None and name not in _UNTIMED:
         return "time"
-    silent, nobody = _says_nothing(message), message.sender_id == "unknown"
+    silent, nobody = _says_nothing(message), message.sender_id == UNKNOWN_SENDER
     if name not in _LOOSE:
         return "text" if silent and nobody else ""
     unread = name != "lark" and jsonl.text_is_unread(message)

@@ -75,6 +75,8 @@ _BLOCK_MARKUP = {
 """How a text writes what a block holds in this field, by the kind of the part."""
 _INLINE = ("text", "link", *_BLOCK_MARKUP)
 _DEEPEST = 20
+_INDENT = "    "
+_LARGEST = 1_000
 _MENTION = re.compile(r"<@([A-Z0-9]+)")
 
 
@@ -311,16 +313,39 @@ def _block_text(value: object, level: int) -> str:
     block = obj(value)
     kind = words(block.get("type"))
     if kind in ("text", "plain_text"):
-        return escape(words(block.get("text")), quote=False)
+        return _escaped(block, "text")
     if kind == "mrkdwn":
         return words(block.get("text"))
     if kind == "link":
-        return f"<{words(block.get('url'))}|{words(block.get('text'))}>"
+        return f"<{escape(words(block.get('url')).replace('|', '%7C'), quote=False)}|{_escaped(block, 'text')}>"
     if kind in _BLOCK_MARKUP:
         field, form = _BLOCK_MARKUP[kind]
-        return form.format(words(block.get(field)))
+        return form.format(_escaped(block, field))
+    if kind == "rich_text_list":
+        return _listed(block, level)
     inside = [block[key] for key in ("text", "fields", "elements") if isinstance(block.get(key), dict | list)]
     return joined((_block_text(one, level + 1) for one in inside if level < _DEEPEST), "\n")
+
+
+def _escaped(block: dict[str, Any], field: str) -> str:
+    """Return a text as Slack's markup writes it, so that no part of it is taken for markup."""
+    return escape(words(block.get(field)), quote=False)
+
+
+def _listed(block: dict[str, Any], level: int) -> str:
+    """Return the items of a list as Slack writes them into the text of a message. A list inside another one is a list
+    of its own with a larger `indent`; a numbered one that goes on behind it has an `offset`."""
+    items = objects(block.get("elements")) if level < _DEEPEST else []
+    indent, first = (_small(block.get(name)) for name in ("indent", "offset"))
+    marks = {"bullet": "• ", "ordered": "{}. "}.get(words(block.get("style")), "")
+    lines = (_block_text([one], level + 1) for one in items)
+    return "\n".join(
+        f"{_INDENT * indent}{marks.format(first + number)}{line}" for number, line in enumerate(lines, 1) if line
+    )
+
+
+def _small(value: object) -> int:
+    return min(max(value, 0), _LARGEST) if isinstance(value, int) else 0
 
 
 def _attached_text(said: dict[str, Any], directory: _Directory) -> str:

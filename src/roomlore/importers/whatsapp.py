@@ -3,7 +3,8 @@ came and went in English, German and Chinese."""
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from itertools import islice, pairwise
@@ -203,6 +204,13 @@ _SYSTEM = re.compile(
     re.I,
 )
 _SENDER = re.compile(r"(?P<name>[^\n:]{1,100}): ?(?P<text>.*)", re.DOTALL)
+_QUOTED = re.compile(r'"[^"]*"|„[^„“”]*[“”]|“[^“”]*”|«[^«»]*»|「[^「」]*」')
+_NAME_END = re.compile(r":(?= |$|\u200e)")
+_LONGEST_NAME = 100
+_SHORT_NAME = 25
+_MOST_COLONS = 4
+_FEW_LINES = 2
+_SEVERAL_LINES = 5
 _QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
 _NUMBER = re.compile(r"@(\d{6,15})\b")
 _PAGES = re.compile(r"(?P<title>[^\n•]{1,200}\.\w{2,5}) • ?\u200e?\d+[^\n\u200e]{0,20} ?\u200e?\Z")
@@ -258,7 +266,7 @@ class _Chat:
         self._room = options.room_id or options.id_of(room_name(source))
         self._start = dict(resume_from["start"]) if resume_from else {}
         self._passage = Passage.resumed(self._start)
-        self._order, self._numbers = _sniff(source)
+        self._order, self._numbers, self._names = _sniff(source)
         self._draft: _Draft | None = None
 
     def items(self) -> Iterator[Item]:
@@ -298,7 +306,7 @@ class _Chat:
 
     def _message(self, draft: _Draft) -> Message:
         whole = "\n".join(draft.lines).rstrip("\n")
-        sender, said = _split(whole)
+        sender, said = _split(whole, self._names)
         local = draft.stamp.at(self._order)
         content = _content(said)
         numbers = (self._numbers.get(digits) for digits in _NUMBER.findall(content.text))
@@ -315,20 +323,64 @@ class _Chat:
         )
 
 
-def _sniff(source: Source) -> tuple[str, dict[str, str]]:
-    """Return the order of day, month and year, and the people without a name by the digits of their numbers: a mention
-    of one has only these."""
+def _sniff(source: Source) -> tuple[str, dict[str, str], tuple[str, ...]]:
+    """Return the order of day, month and year; the people without a name by the digits of their numbers, since a
+    mention of one has only these; and the names with a colon or a single quotation mark in them."""
     before = source.bytes_read, source.repaired
     lines = [line.text for line in islice(read_lines(source), _SNIFFED) if line.whole]
     stamped = [(stamp, line) for line in lines if (stamp := read_stamp(line))]
     source.bytes_read, source.repaired = before
-    senders = {_split(line[stamp.length :])[0] for stamp, line in stamped}
+    names = odd_names([line[stamp.length :] for stamp, line in stamped])
+    senders = {_split(line[stamp.length :], names)[0] for stamp, line in stamped}
     numbers = {re.sub(r"\D", "", sender): sender for sender in senders if sender.startswith("+")}
-    return decide_order([stamp for stamp, _ in stamped]), numbers
+    return decide_order([stamp for stamp, _ in stamped]), numbers, names
 
 
-def _split(whole: str) -> tuple[str, str]:
-    """Return (sender, text), the sender '' for a message of the program itself."""
+def odd_names(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of people that have a colon or an open quotation mark in them, the longest first.
+
+    Such a name begins several lines with different texts. If a shorter one ends at an earlier colon, all lines that
+    begin with the shorter name must begin with the longer one, and more of them are asked for: `Ann: Note: milk` may be
+    a note of Ann's.
+    """
+    texts: dict[str, set[str]] = {}
+    begun: Counter[str] = Counter()
+    firsts: dict[str, str] = {}
+    for line in lines:
+        places = [colon.start() for colon in islice(_NAME_END.finditer(line, 0, _LONGEST_NAME), _MOST_COLONS)]
+        for place in places:
+            name = line[:place].strip(_MARGIN)
+            begun[name] += 1
+            texts.setdefault(name, set()).add(line[place:])
+            firsts.setdefault(name, line[: places[0]].strip(_MARGIN))
+    found: list[str] = []
+    for name in sorted(texts, key=lambda one: (one == firsts[one], len(one))):
+        first = firsts[name]
+        quoted = _is_open(first)
+        within = (f"{name}:".startswith(f"{one}:") or f"{one}:".startswith(f"{name}:") for one in found)
+        alone = begun[name] == begun[first] and not any(within)
+        if name == first:
+            odd = quoted and len(name) <= _SHORT_NAME and _SYSTEM.search(name) is None
+        else:
+            odd = not _is_open(name)
+        enough = len(texts[name]) >= (_FEW_LINES if quoted and name != first else _SEVERAL_LINES)
+        if odd and alone and enough:
+            found.append(name)
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _is_open(text: str) -> bool:
+    """Return True if a quotation begins in the text and does not end."""
+    return any(begin in _QUOTED.sub("", text) for begin in ('"', *(begin for begin, _ in _QUOTES)))
+
+
+def _split(whole: str, names: Sequence[str] = ()) -> tuple[str, str]:
+    """Return (sender, text), the sender '' for a message of the program itself. `names`: senders that a colon or a
+    quotation mark would hide."""
+    bare = whole.lstrip(_MARGIN)
+    for name in names:
+        if bare.startswith(f"{name}:"):
+            return name, bare[len(name) + 1 :].removeprefix(" ")
     match = _SENDER.match(whole)
     if match is None or "://" in whole[: match.end("name") + 3] or _is_quoted(whole, match.end("name")):
         return "", whole.strip(MARKS)

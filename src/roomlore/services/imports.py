@@ -30,7 +30,17 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound, QuotaExceeded
 from roomlore.core.intake import MAX_ROOM_NAME, IntakeResult, Limits, as_stored, check, content_hash
 from roomlore.core.models import Correction, Entry, Message, StoredMessage
 from roomlore.core.quotas import import_stopped
-from roomlore.core.records import Bad, ExportRead, ImportConflict, ImportReport, Item, LeftOut, Parsed, Position
+from roomlore.core.records import (
+    UNKNOWN_SENDER,
+    Bad,
+    ExportRead,
+    ImportConflict,
+    ImportReport,
+    Item,
+    LeftOut,
+    Parsed,
+    Position,
+)
 from roomlore.core.reimport import Again, compared, metadata_after
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Describer
@@ -214,6 +224,7 @@ class _Tally:
     archived: int = 0
     redacted: int = 0
     undated: int = 0
+    unsigned: int = 0
     attachments: int = 0
     described: int = 0
     undescribed: int = 0
@@ -263,6 +274,7 @@ class _Tally:
         self.added += sum(len(result.added) for result in results.values())
         self.duplicates += sum(len(result.duplicates) for result in results.values())
         self.undated += sum(message.sent_at is None for message in messages)
+        self.unsigned += sum(message.sender_id == UNKNOWN_SENDER for message in messages)
         added = {(room_id, message_id) for room_id, result in results.items() for message_id in result.added}
         self.attachments += sum(count_of(message) for message in messages if (message.room_id, message.id) in added)
 
@@ -779,6 +791,7 @@ def _sum(reports: Sequence[ImportReport]) -> ImportReport:
         bad=tuple(bad for report in reports for bad in report.bad)[:_KEPT_BAD],
         bad_count=sum(report.bad_count for report in reports),
         undated=sum(report.undated for report in reports),
+        unsigned=sum(report.unsigned for report in reports),
         repaired=sum(report.repaired for report in reports),
         total_bytes=sum(report.total_bytes for report in reports),
         rooms=tuple(dict.fromkeys(room_id for report in reports for room_id in report.rooms)),
@@ -815,6 +828,7 @@ def _report(reading: _Reading, now: datetime) -> ImportReport:
         bad=tuple(tally.bad),
         bad_count=tally.bad_count,
         undated=tally.undated,
+        unsigned=tally.unsigned,
         repaired=export.source.repaired,
         total_bytes=export.source.total_bytes,
         rooms=rooms,

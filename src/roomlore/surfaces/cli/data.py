@@ -26,7 +26,7 @@ from rich.progress import (
 from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable
 from roomlore.core.models import CorrectionKind
 from roomlore.core.records import CorrectedLink, ImportReport, to_line
-from roomlore.importers import FORMATS
+from roomlore.importers import FORMATS, find, open_import
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of, room_to_write
 from roomlore.surfaces.cli.language import say, several, translated
@@ -265,6 +265,9 @@ def import_(
 ) -> None:
     """Import chat exports. Unreadable lines are listed and skipped; importing it again adds nothing twice."""
 
+    frame = frame_of(ctx)
+    if frame.is_missing():
+        _check_readable(paths, form, timezone=timezone, day=day)
     imported = False
 
     async def work(lore: Lore) -> None:
@@ -285,13 +288,20 @@ def import_(
         await _index(lore)
 
     try:
-        frame_of(ctx).run(work, creates=True)
+        frame.run(work, creates=True)
     except KeyboardInterrupt as stop:
         if imported:
             typer.echo(f"{say('Stopped.')} {say(_LEFT, command=PENDING)}", err=True)
             return
         typer.echo(say("Stopped. The same command goes on from here."), err=True)
         raise typer.Exit(INTERRUPTED) from stop
+
+
+def _check_readable(paths: Sequence[Path], form: str | None, *, timezone: str | None, day: str | None) -> None:
+    """Raise `InvalidInput` if nothing can be imported, before a database is made."""
+    for path in paths:
+        for file in find(path, form).exports:
+            open_import(file.path, file.format, member=file.member, timezone=timezone, day=day).close()
 
 
 def _processes(paths: Sequence[Path]) -> int:
@@ -435,6 +445,7 @@ def _summary(report: ImportReport) -> str:
             (conflicts, several(conflicts, "{count} conflict, left as it was", "{count} conflicts, left as they were")),
             (report.bad_count, say("{count} skipped", count=report.bad_count)),
             (report.undated, say("{count} without a readable time", count=report.undated)),
+            (report.unsigned, say("{count} without a sender", count=report.unsigned)),
             (report.repaired, say("{count} with repaired bytes", count=report.repaired)),
             (report.attachments, several(report.attachments, "{count} attachment", "{count} attachments")),
             (report.described, say("{count} described", count=report.described)),

@@ -80,6 +80,13 @@ class Frame:
 
         return asyncio.run(inside())
 
+    def is_missing(self) -> bool:
+        """Return True if the database is a file that does not exist."""
+        from roomlore.settings import Settings
+        from roomlore.wiring import is_missing
+
+        return is_missing(Settings(self.config, database_url=self.database))
+
     @contextmanager
     def opened(self, **arguments: Any) -> Iterator[SyncLore]:
         """Open roomlore with its background work, on its own event loop, for an interactive command."""
