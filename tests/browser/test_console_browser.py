@@ -8,13 +8,13 @@ import pytest
 from bench.pictures.live import listening
 
 import roomlore
-from browser_rig import WIDER, browsing, faults, faults_in_every_look, looking, needs_chromium
+from browser_rig import WIDER, faults, faults_in_every_look, in_chromium, looking
 from roomlore import Lore, Message, NewMemory, Settings
 from roomlore.core.memory.memory import Source
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.app import beside
 
-pytestmark = needs_chromium
+pytestmark = in_chromium
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 TALK = (
     ("anna", "周五谁去喝茶？", None),
@@ -90,15 +90,15 @@ async def serving() -> AsyncIterator[tuple[str, Lore]]:
             yield address, lore
 
 
-async def test_every_page_in_every_look_has_no_serious_fault():
-    async with serving() as (address, _), browsing() as browser:
+async def test_every_page_in_every_look_has_no_serious_fault(browser):
+    async with serving() as (address, _):
         assert await faults_in_every_look(browser, address, PAGES) == {}
 
 
-async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere():
+async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere(browser):
     asked: list[str] = []
     refused: list[str] = []
-    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+    async with serving() as (address, _), looking(browser) as page:
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
         await page.goto(f"{address}/")
@@ -122,8 +122,8 @@ async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere():
     assert refused == []
 
 
-async def test_the_keyboard_alone_gets_to_the_content():
-    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+async def test_the_keyboard_alone_gets_to_the_content(browser):
+    async with serving() as (address, _), looking(browser) as page:
         await page.goto(f"{address}/console/room?id=tea")
         await page.keyboard.press("Tab")
         assert await page.evaluate("document.activeElement.className") == "skip"
@@ -132,8 +132,8 @@ async def test_the_keyboard_alone_gets_to_the_content():
         assert await page.evaluate("document.activeElement.closest('main') !== null")
 
 
-async def test_the_slider_goes_back_without_leaving_the_page():
-    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+async def test_the_slider_goes_back_without_leaving_the_page(browser):
+    async with serving() as (address, _), looking(browser) as page:
         await page.goto(f"{address}/console/memory?id=tea")
         async with page.expect_response(lambda answer: "step=0" in answer.url):
             await page.get_by_role("slider").focus()
@@ -142,8 +142,8 @@ async def test_the_slider_goes_back_without_leaving_the_page():
         assert "step" not in page.url
 
 
-async def test_another_time_is_paged_with_the_keyboard_on_a_phone():
-    async with serving() as (address, lore), browsing() as browser, looking(browser, "dark", "zh-CN", 320) as page:
+async def test_another_time_is_paged_with_the_keyboard_on_a_phone(browser):
+    async with serving() as (address, lore), looking(browser, "dark", "zh-CN", 320) as page:
         many = [NewMemory(scope="user:anna", statement=f"安娜喝过第 {n} 种茶") for n in range(130)]
         await lore.memories.add_all(many)
         await page.goto(f"{address}/console/memory?id=user:anna")
@@ -160,10 +160,9 @@ async def test_another_time_is_paged_with_the_keyboard_on_a_phone():
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
-async def test_a_memory_is_deleted_and_brought_back(scripted):
+async def test_a_memory_is_deleted_and_brought_back(browser, scripted):
     async with (
         serving() as (address, lore),
-        browsing() as browser,
         looking(browser, java_script_enabled=scripted) as page,
     ):
         await page.goto(f"{address}/console/memory/one?id=f2")
@@ -179,8 +178,8 @@ async def test_a_memory_is_deleted_and_brought_back(scripted):
         assert len(await lore.memories.page("group:tea")) == 2
 
 
-async def test_language_and_colours_are_chosen_without_a_script():
-    async with serving() as (address, _), browsing() as browser, looking(browser, java_script_enabled=False) as page:
+async def test_language_and_colours_are_chosen_without_a_script(browser):
+    async with serving() as (address, _), looking(browser, java_script_enabled=False) as page:
         await page.goto(f"{address}/console")
         await page.get_by_role("button", name="中文").click()
         await page.get_by_role("heading", name="房间").wait_for()
@@ -189,8 +188,8 @@ async def test_language_and_colours_are_chosen_without_a_script():
         assert await page.get_by_role("button", name="深色").get_attribute("aria-pressed") == "true"
 
 
-async def test_health_draws_what_is_measured_and_asks_again_by_itself():
-    async with serving() as (address, lore), browsing() as browser, looking(browser, "dark", "zh-CN", 390) as page:
+async def test_health_draws_what_is_measured_and_asks_again_by_itself(browser):
+    async with serving() as (address, lore), looking(browser, "dark", "zh-CN", 390) as page:
         await page.goto(f"{address}/console/health")
         await page.get_by_text("可以工作，但有值得留意之处。").wait_for()
         drawn = page.get_by_role("img", name="每分钟存储的消息")

@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 from bench.pictures.live import listening
 
 import roomlore
-from browser_rig import browsing, looking, needs_chromium
+from browser_rig import in_chromium, looking
 from hostile_room import NAMES, ROOM, TEXTS, hostile
 from roomlore import Lore, Settings
 from roomlore.core.memory.memory import Source
 from roomlore.surfaces.http import create_app
 
-pytestmark = needs_chromium
+pytestmark = in_chromium
 COUNT = 2 * len(TEXTS)
 
 
@@ -60,13 +60,12 @@ async def serving() -> AsyncIterator[tuple[str, str]]:
             yield address, message_id
 
 
-async def test_a_hostile_room_is_inert_on_every_page():
+async def test_a_hostile_room_is_inert_on_every_page(browser):
     asked: list[str] = []
     dialogs: list[str] = []
     wrong: dict[str, object] = {}
     async with (
         serving() as (address, message_id),
-        browsing() as browser,
         looking(browser, "dark", "zh-CN", 390) as page,
     ):
         page.context.on("request", lambda request: asked.append(request.url))

@@ -6,11 +6,11 @@ import pytest
 from playwright.async_api import Page
 from test_console_browser import serving
 
-from browser_rig import browsing, looking, needs_chromium
+from browser_rig import in_chromium, looking
 from roomlore import Message, NewMemory
 from roomlore.testing import START
 
-pytestmark = needs_chromium
+pytestmark = in_chromium
 
 ROWS = "#flow .row"
 SOON_MS = 500
@@ -42,8 +42,8 @@ async def told(lore, *texts: str, room: str = "tea", begin: int = 100) -> None:
     )
 
 
-async def test_a_room_is_found_by_a_part_of_its_name_in_two_clicks():
-    async with serving() as (address, lore), browsing() as browser, looking(browser) as page:
+async def test_a_room_is_found_by_a_part_of_its_name_in_two_clicks(browser):
+    async with serving() as (address, lore), looking(browser) as page:
         await told(lore, "hello", room="harbour-team")
         await page.goto(f"{address}/console/health")
         hand = Hand(page)
@@ -53,8 +53,8 @@ async def test_a_room_is_found_by_a_part_of_its_name_in_two_clicks():
         assert hand.clicks == 2
 
 
-async def test_a_message_is_found_by_its_words_in_two_clicks():
-    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+async def test_a_message_is_found_by_its_words_in_two_clicks(browser):
+    async with serving() as (address, _), looking(browser) as page:
         await page.goto(f"{address}/console")
         hand = Hand(page)
         await hand.search("compiler flag")
@@ -68,8 +68,8 @@ async def test_a_message_is_found_by_its_words_in_two_clicks():
     [("umbrella last month", "who took my green umbrella?"), ("上个月 雨伞", "谁拿走了我的绿色雨伞？")],
     ids=["en", "zh"],
 )
-async def test_a_message_said_last_month_is_found_in_two_clicks(asked, text):
-    async with serving() as (address, lore), browsing() as browser, looking(browser) as page:
+async def test_a_message_said_last_month_is_found_in_two_clicks(browser, asked, text):
+    async with serving() as (address, lore), looking(browser) as page:
         last_month = lore.now().replace(day=1, hour=12) - timedelta(days=10)
         said = {"room_id": "tea", "sender_id": "ben", "sender_name": "Ben"}
         await lore.messages.add(
@@ -97,11 +97,10 @@ async def test_a_message_said_last_month_is_found_in_two_clicks(asked, text):
     ],
 )
 async def test_an_evolution_is_reverted_in_three_clicks_with_the_confirmation(
-    scripted, language, memory, revert, do, done
+    browser, scripted, language, memory, revert, do, done
 ):
     async with (
         serving() as (address, lore),
-        browsing() as browser,
         looking(browser, language=language, java_script_enabled=scripted) as page,
     ):
         agreed = ("From now on we meet every Friday at six at the old pier", "agreed, Fridays at six at the old pier")
@@ -119,10 +118,9 @@ async def test_an_evolution_is_reverted_in_three_clicks_with_the_confirmation(
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
-async def test_two_points_of_a_log_are_compared_with_a_form(scripted):
+async def test_two_points_of_a_log_are_compared_with_a_form(browser, scripted):
     async with (
         serving() as (address, _),
-        browsing() as browser,
         looking(browser, language="zh-CN", java_script_enabled=scripted) as page,
     ):
         await page.goto(f"{address}/console/memory?id=tea")
@@ -134,8 +132,8 @@ async def test_two_points_of_a_log_are_compared_with_a_form(scripted):
         assert await page.locator("main ins").all_inner_texts() == ["三点在老地方"]
 
 
-async def test_a_thread_is_followed_alone_in_one_click_from_the_room():
-    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+async def test_a_thread_is_followed_alone_in_one_click_from_the_room(browser):
+    async with serving() as (address, _), looking(browser) as page:
         await page.goto(f"{address}/console/room?id=tea")
         hand = Hand(page)
         await hand.click("Does the build fail", inside="#rail")
@@ -156,8 +154,8 @@ async def test_a_thread_is_followed_alone_in_one_click_from_the_room():
         assert await row.evaluate("one => one.textContent + getComputedStyle(one).color") == look
 
 
-async def test_a_context_is_beside_the_room_in_one_click_and_goes_away_by_a_key():
-    async with serving() as (address, _), browsing() as browser, looking(browser, width=1440) as page:
+async def test_a_context_is_beside_the_room_in_one_click_and_goes_away_by_a_key(browser):
+    async with serving() as (address, _), looking(browser, width=1440) as page:
         await page.goto(f"{address}/console/room?id=tea")
         hand = Hand(page)
         await page.locator("#m7").hover()
@@ -173,7 +171,7 @@ async def test_a_context_is_beside_the_room_in_one_click_and_goes_away_by_a_key(
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
 @pytest.mark.parametrize("language", ["en-GB", "zh-CN"])
-async def test_a_link_is_corrected_in_two_clicks_and_the_room_follows(scripted, language):
+async def test_a_link_is_corrected_in_two_clicks_and_the_room_follows(browser, scripted, language):
     names = {
         "en-GB": ("Its context", "It answers this", "corrected", "Undo the correction", "It answers none of these"),
         "zh-CN": ("上下文", "更正为回复这条", "已更正", "撤销更正", "更正为没有回复任何一条"),
@@ -181,7 +179,6 @@ async def test_a_link_is_corrected_in_two_clicks_and_the_room_follows(scripted, 
     context, this, corrected, undo, nothing = names[language]
     async with (
         serving() as (address, lore),
-        browsing() as browser,
         looking(browser, width=1440, language=language, java_script_enabled=scripted) as page,
     ):
         await page.goto(f"{address}/console/room?id=tea")
@@ -209,8 +206,8 @@ async def test_a_link_is_corrected_in_two_clicks_and_the_room_follows(scripted, 
         assert [one.kind for one in await lore.links.corrections("tea")] == ["nothing", "undone", "answers"]
 
 
-async def test_what_is_known_of_a_person_is_two_clicks_away():
-    async with serving() as (address, lore), browsing() as browser, looking(browser) as page:
+async def test_what_is_known_of_a_person_is_two_clicks_away(browser):
+    async with serving() as (address, lore), looking(browser) as page:
         await lore.memories.add_all([NewMemory(scope="user:anna", statement="Anna drinks green tea")])
         await page.goto(f"{address}/console/room?id=tea")
         hand = Hand(page)
@@ -222,10 +219,9 @@ async def test_what_is_known_of_a_person_is_two_clicks_away():
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
-async def test_a_person_is_forgotten_in_three_clicks_and_a_confirmation(scripted):
+async def test_a_person_is_forgotten_in_three_clicks_and_a_confirmation(browser, scripted):
     async with (
         serving() as (address, lore),
-        browsing() as browser,
         looking(browser, java_script_enabled=scripted) as page,
     ):
         await page.goto(f"{address}/console")
@@ -240,8 +236,8 @@ async def test_a_person_is_forgotten_in_three_clicks_and_a_confirmation(scripted
         assert "dan" not in [one.sender_id for one in await lore.messages.page("tea")]
 
 
-async def test_who_is_to_be_forgotten_is_chosen_among_people_that_exist():
-    async with serving() as (address, lore), browsing() as browser, looking(browser, language="zh-CN") as page:
+async def test_who_is_to_be_forgotten_is_chosen_among_people_that_exist(browser):
+    async with serving() as (address, lore), looking(browser, language="zh-CN") as page:
         twins = [
             Message(id=f"w{n}", room_id="tea", sender_id=f"u{n}", sender_name="王敏", text="在", sent_at=START)
             for n in (1, 2)
@@ -258,8 +254,8 @@ async def test_who_is_to_be_forgotten_is_chosen_among_people_that_exist():
         await page.get_by_role("alert").get_by_role("link", name="u1").wait_for()
 
 
-async def test_new_messages_arrive_by_themselves_and_push_nothing_that_is_read():
-    async with serving() as (address, lore), browsing() as browser, looking(browser, width=1440) as page:
+async def test_new_messages_arrive_by_themselves_and_push_nothing_that_is_read(browser):
+    async with serving() as (address, lore), looking(browser, width=1440) as page:
         await told(lore, *[f"line {n}" for n in range(80)], begin=200)
         await page.goto(f"{address}/console/room?id=tea")
         assert await page.locator("#flow .row").last.is_visible(), "it opens at the newest"
@@ -280,8 +276,8 @@ async def test_new_messages_arrive_by_themselves_and_push_nothing_that_is_read()
         assert ids == sorted(set(ids))
 
 
-async def test_lanes_drawn_by_the_script_are_those_of_the_server():
-    async with serving() as (address, lore), browsing() as browser, looking(browser, width=1440) as page:
+async def test_lanes_drawn_by_the_script_are_those_of_the_server(browser):
+    async with serving() as (address, lore), looking(browser, width=1440) as page:
         await page.goto(f"{address}/console/room?id=tea")
         await lore.messages.add(
             [
@@ -296,8 +292,8 @@ async def test_lanes_drawn_by_the_script_are_those_of_the_server():
         assert await page.locator("#flow .lanes").evaluate_all(drawn) == by_script
 
 
-async def test_keys_move_and_open():
-    async with serving() as (address, _), browsing() as browser, looking(browser, width=1440) as page:
+async def test_keys_move_and_open(browser):
+    async with serving() as (address, _), looking(browser, width=1440) as page:
         await page.goto(f"{address}/console/room?id=tea")
         for key in ("k", "k", "j"):
             await page.keyboard.press(key)
@@ -323,8 +319,8 @@ async def test_keys_move_and_open():
         assert await page.evaluate("document.activeElement.closest('.row').id") == "m7"
 
 
-async def test_times_are_in_the_zone_of_the_reader():
-    async with serving() as (address, _), browsing() as browser, looking(browser, timezone_id="Asia/Tokyo") as page:
+async def test_times_are_in_the_zone_of_the_reader(browser):
+    async with serving() as (address, _), looking(browser, timezone_id="Asia/Tokyo") as page:
         for _visit in range(2):
             await page.goto(f"{address}/console/room?id=tea")
             await page.wait_for_function("document.cookie.includes('roomlore_zone')")
@@ -333,8 +329,8 @@ async def test_times_are_in_the_zone_of_the_reader():
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-async def test_a_phone_has_one_pane_and_a_bar_below(width):
-    async with serving() as (address, _), browsing() as browser, looking(browser, width=width) as page:
+async def test_a_phone_has_one_pane_and_a_bar_below(browser, width):
+    async with serving() as (address, _), looking(browser, width=width) as page:
         await page.goto(f"{address}/console/room?id=tea")
         bar = await page.get_by_role("navigation", name="Main pages").bounding_box()
         assert (bar["y"] > 700) is (width == 390)
@@ -342,8 +338,8 @@ async def test_a_phone_has_one_pane_and_a_bar_below(width):
         assert await page.get_by_role("navigation", name="Rooms by last activity").is_visible() is (width == 1440)
 
 
-async def test_a_followed_thread_grows_and_the_way_back_leads_to_the_same_place():
-    async with serving() as (address, lore), browsing() as browser, looking(browser, width=1440) as page:
+async def test_a_followed_thread_grows_and_the_way_back_leads_to_the_same_place(browser):
+    async with serving() as (address, lore), looking(browser, width=1440) as page:
         await page.goto(f"{address}/console/room?id=tea")
         await page.locator("#m1").hover()
         await page.locator("#m1").get_by_role("link", name="thread").click()
@@ -360,8 +356,8 @@ async def test_a_followed_thread_grows_and_the_way_back_leads_to_the_same_place(
         assert "/room?" in page.url
 
 
-async def test_a_tab_that_stays_open_holds_a_bounded_number_of_rows_wherever_its_reader_is():
-    async with serving() as (address, lore), browsing() as browser, looking(browser, width=1440) as page:
+async def test_a_tab_that_stays_open_holds_a_bounded_number_of_rows_wherever_its_reader_is(browser):
+    async with serving() as (address, lore), looking(browser, width=1440) as page:
         await told(lore, *[f"line {n}" for n in range(50)], begin=1000)
         await told(lore, *[f"line {n}" for n in range(50)], begin=1050)
         await page.goto(f"{address}/console/room?id=tea")

@@ -2,16 +2,16 @@
 
 from test_console_browser import serving
 
-from browser_rig import browsing, faults, looking, needs_chromium
+from browser_rig import faults, in_chromium, looking
 from roomlore import Message
 
-pytestmark = needs_chromium
+pytestmark = in_chromium
 
 ENDS = "all => all.map(one => Math.round(one.getBoundingClientRect().right))"
 
 
-async def test_titles_of_threads_fill_the_rail_and_the_last_one_is_not_cut():
-    async with serving() as (address, lore), browsing() as browser:
+async def test_titles_of_threads_fill_the_rail_and_the_last_one_is_not_cut(browser):
+    async with serving() as (address, lore):
         said = {"room_id": "long", "sender_id": "ann"}
         texts = [f"how would topic{n} of the {'very ' * 20}long list be called {n}?" for n in range(9)]
         await lore.messages.add([Message(id=f"m{n}", text=text, **said) for n, text in enumerate(texts)])
@@ -25,8 +25,8 @@ async def test_titles_of_threads_fill_the_rail_and_the_last_one_is_not_cut():
             assert (await page.locator("#rail li").evaluate_all(ENDS))[-1] <= 390 - 8
 
 
-async def test_rooms_and_people_are_suggested_while_one_types():
-    async with serving() as (address, lore), browsing() as browser, looking(browser) as page:
+async def test_rooms_and_people_are_suggested_while_one_types(browser):
+    async with serving() as (address, lore), looking(browser) as page:
         await lore.messages.add(
             [Message(id="1", room_id="harbour-team", sender_id="h1", sender_name="Harry", text="x")]
         )

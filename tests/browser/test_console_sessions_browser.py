@@ -7,11 +7,11 @@ import pytest
 from bench.pictures.live import listening
 
 import roomlore
-from browser_rig import browsing, faults_in_every_look, looking, needs_chromium
+from browser_rig import faults_in_every_look, in_chromium, looking
 from roomlore import Lore, Settings
 from roomlore.surfaces.http import create_app
 
-pytestmark = needs_chromium
+pytestmark = in_chromium
 SAID = (
     ("I feel dizzy. What should I do?", "Sit down first and drink some water."),
     ("我还有高血压，要注意什么？", "请按时服药，早晚各量一次血压。"),
@@ -57,14 +57,14 @@ async def serving() -> AsyncIterator[tuple[str, Lore]]:
             yield address, lore
 
 
-async def test_every_page_in_every_look_has_no_serious_fault():
-    async with serving() as (address, _), browsing() as browser:
+async def test_every_page_in_every_look_has_no_serious_fault(browser):
+    async with serving() as (address, _):
         assert await faults_in_every_look(browser, address, PAGES) == {}
 
 
-async def test_the_gauge_is_drawn_as_its_words_say():
+async def test_the_gauge_is_drawn_as_its_words_say(browser):
     refused: list[str] = []
-    async with serving() as (address, lore), browsing() as browser, looking(browser) as page:
+    async with serving() as (address, lore), looking(browser) as page:
         page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
         await page.goto(f"{address}/console")
         await page.get_by_role("link", name="Sessions", exact=True).click()
@@ -88,10 +88,9 @@ async def test_the_gauge_is_drawn_as_its_words_say():
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
-async def test_a_session_is_summarised_and_reset(scripted):
+async def test_a_session_is_summarised_and_reset(browser, scripted):
     async with (
         serving() as (address, lore),
-        browsing() as browser,
         looking(browser, java_script_enabled=scripted) as page,
     ):
         await page.goto(f"{address}/console/session?id=conv-1")
@@ -107,10 +106,9 @@ async def test_a_session_is_summarised_and_reset(scripted):
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
-async def test_a_fact_is_written_mended_and_found(scripted):
+async def test_a_fact_is_written_mended_and_found(browser, scripted):
     async with (
         serving() as (address, lore),
-        browsing() as browser,
         looking(browser, java_script_enabled=scripted, language="zh-CN") as page,
     ):
         await page.goto(f"{address}/console/memory?id=user:ann")
