@@ -7,7 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import combinations, islice, pairwise, repeat
+from itertools import combinations, pairwise, repeat
 from math import inf
 
 import pytest
@@ -37,15 +37,17 @@ PAIRED = ("a", "1", " ", "\n", ".", "?", "_", "@", "“", "中", "三", "。", "
 def hostile_texts(reader: str) -> Iterator[tuple[str, str, str]]:
     """Begin, unit and end: runs of every class with an odd end, alternations of two, and a run behind another sign.
 
-    A reader gets every second class and every fourth alternation, each reader others; all of them if
-    `ROOMLORE_ALL_TEXTS` is set."""
-    share, place = (1, 0) if os.environ.get("ROOMLORE_ALL_TEXTS") else (4, list(READERS).index(reader) % 4)
-    for number, unit in islice(enumerate(UNITS), place % 2, None, min(share, 2)):
+    A reader gets every fourth class, every eighth alternation and every second run behind a sign, each reader others;
+    all of them if `ROOMLORE_ALL_TEXTS` is set."""
+    every = (1, 1, 1) if os.environ.get("ROOMLORE_ALL_TEXTS") else (4, 8, 2)
+    places = (list(READERS).index(reader) % step for step in every)
+    classes, alternations, behind = (slice(place, None, step) for place, step in zip(places, every, strict=True))
+    for number, unit in list(enumerate(UNITS))[classes]:
         yield "", unit, ODD[number % len(ODD)]
-    for one, other in islice(combinations(PAIRED, 2), place, None, share):
+    for one, other in list(combinations(PAIRED, 2))[alternations]:
         yield "", one + other, "x"
-    for place, one in enumerate(PAIRED):
-        yield one, PAIRED[(place + 4) % len(PAIRED)], "\x01"
+    for number, one in list(enumerate(PAIRED))[behind]:
+        yield one, PAIRED[(number + 4) % len(PAIRED)], "\x01"
 
 
 def made(begin: str, unit: str, end: str, size: int) -> str:
