@@ -19,7 +19,9 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import pytest_timeout
 import structlog
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 from sqlalchemy import make_url
 
@@ -31,6 +33,7 @@ from roomlore.adapters import inprocess
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.surfaces import logs
+from watchdog import Watchdog
 
 pytest.register_assert_rewrite("roomlore.testing.contracts")
 
@@ -56,6 +59,25 @@ def pytest_configure() -> None:
     missing = [name for name, path in programs.items() if path is None]
     if missing and os.environ.get("ROOMLORE_TEST_PROGRAMS") == "all":
         raise pytest.UsageError(f"Tests would be skipped without {', '.join(missing)}: run `make system-packages`.")
+
+
+_WATCHDOG = pytest.StashKey[Watchdog]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool:
+    """Return True: pytest-timeout is not to start a thread of its own."""
+    stash = item.config.stash
+    if _WATCHDOG not in stash:
+        stash[_WATCHDOG] = Watchdog(pytest_timeout.timeout_timer, stash[fault_handler_stderr_fd_key])
+    stash[_WATCHDOG].begin(item, settings)
+    return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_cancel_timer(item: pytest.Item) -> bool:
+    item.config.stash[_WATCHDOG].end()
+    return True
 
 
 @pytest.hookimpl(wrapper=True)
