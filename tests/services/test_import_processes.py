@@ -132,6 +132,22 @@ async def test_what_is_recalled_goes_before_what_follows_is_linked(tmp_path):
     assert "30" not in {entry.message.id for entry in stored}
 
 
+async def test_an_edit_is_there_before_what_follows_is_linked(url, tmp_path):
+    rooms = ["x", "y"]
+    first = export(tmp_path / "a.jsonl", rooms, 60)
+    told = [json.loads(one) for room in rooms for number in range(160) for one in [line(room, number)]]
+    for one in told:
+        if int(one["id"]) < 60 and int(one["id"]) % 7 == 0:
+            one |= {"text": f"谁重启了数据库 {one['id']}?", "edited_at": "2026-01-02T08:00:00Z"}
+    newer = tmp_path / "b.jsonl"
+    newer.write_text("\n".join(map(json.dumps, told)) + "\n", encoding="utf-8")
+    async with opened(url) as lore:
+        await lore.imports.run(first)
+        report = await lore.imports.run(newer, processes=2)
+        assert (report.edited, report.added, report.conflict_count) == (18, 200, 0)
+        assert await entries(lore) == await stored_by_one([first, newer])
+
+
 async def test_a_process_that_is_killed_stops_the_import_and_the_next_one_completes_it(url, tmp_path):
     path = export(tmp_path / "a.jsonl", ["x", "y", "z"], 120)
 

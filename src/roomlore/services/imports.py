@@ -286,13 +286,15 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Reading:
-    """One export in progress. `name`: its path."""
+    """One export in progress. `name`: its path. `there`: if a room was there before, of those with edited messages."""
 
     name: str
     export: Export
     tally: _Tally
     progress: Progress | None
-    resumed: bool
+    started: datetime
+    resumed: bool = False
+    there: dict[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,7 +505,8 @@ class ImportService:
         """Read an export. Its report is appended when all of it is stored."""
         try:
             tally = _Tally()
-            reading = _Reading(name, export, tally, progress, resumed=resume and await self._resume(export, tally))
+            reading = _Reading(name, export, tally, progress, self._clock.now())
+            reading.resumed = resume and await self._resume(export, tally)
             await self._read(reading, line)
         finally:
             await asyncio.to_thread(export.close)
@@ -540,8 +543,20 @@ class ImportService:
             messages = [message for item in batch if (message := self._message(item, reading.tally)) is not None]
             sent = _Sent(reading, batch, messages, line.add(messages), reading.export.source.bytes_read)
             await line.put(partial(self._store_rest, sent), sent.results)
-            if any(isinstance(item, Parsed) and _changes_others(item) for item in batch):
+            changing = any(isinstance(item, Parsed) and _changes_others(item) for item in batch)
+            if changing or await self._edits(reading, batch):
                 await line.finish()  # What follows is linked with messages as they are now.
+
+    async def _edits(self, reading: _Reading, batch: Sequence[Item]) -> bool:
+        """Return True if the batch may change messages that are there: it has edited ones of a room that was there
+        before."""
+        edited = {item.message.room_id for item in batch if isinstance(item, Parsed) and item.edited_at is not None}
+        if new := edited - reading.there.keys():
+            async with self._storage.reading() as work:
+                for room_id in new:
+                    room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+                    reading.there[room_id] = room is not None and room.created_at < reading.started
+        return any(reading.there[room_id] for room_id in edited)
 
     async def _taken(self, batch: Sequence[Item]) -> set[tuple[str, str]]:
         """Return the room and id of those messages of the batch with attachments that are stored already."""
