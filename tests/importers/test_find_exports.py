@@ -214,6 +214,16 @@ COMPRESSED = {
 }
 
 
+async def test_old_logs_that_were_compressed_belong_to_the_room_of_the_new_one(tmp_path):
+    folder = laid(tmp_path / "all", {"irc.libera.#general.weechatlog": WEECHAT.format("ann", 1, "bo")})
+    for number in (1, 12):
+        text = f"2024-04-{number:02} 10:00:00\t<cem>\tan old question {number}?\n"
+        (folder / f"irc.libera.#general.weechatlog.{number}.gz").write_bytes(gzip.compress(text.encode()))
+    async with roomlore.open("sqlite://", background=False) as lore:
+        report = await lore.imports.run(folder)
+    assert (report.rooms, report.added, report.exports) == (("#general",), 4, 3)
+
+
 @pytest.mark.parametrize("name", COMPRESSED)
 async def test_a_compressed_file_is_read_as_what_is_in_it(tmp_path, name):
     form, text, room = COMPRESSED[name]
@@ -411,6 +421,22 @@ ALIKE = {
             "two/talk.jsonl": json.dumps({"id": "1", "sender_id": "bo", "text": "你好", "sent_at": "2024-05-02"}),
         },
         {"talk (one)", "talk (two)"},
+    ),
+    "chatlab": (
+        {
+            f"{name}/chat.json": json.dumps(
+                {
+                    "chatlab": {"version": "0.0.1"},
+                    "meta": {"name": "读书会", "platform": "wechat", "type": "group"},
+                    "messages": [
+                        {"sender": who, "accountName": who, "timestamp": 1714557600, "type": 0, "content": f"早 {who}"}
+                    ],
+                },
+                ensure_ascii=False,
+            )
+            for name, who in (("anna", "ann"), ("ben", "bo"))
+        },
+        {"wechat/读书会 (anna)", "wechat/读书会 (ben)"},
     ),
     "the first level": (
         {"#general.log": "10:00 <ann> which compiler?\n", "oftc/#general.log": "10:00 <bo> who reviews?\n"},

@@ -12,14 +12,16 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Parsed
 from roomlore.importers import irc, slack, whatsapp
-from roomlore.importers.export_files import UNREADABLE, Options, Source
+from roomlore.importers.export_files import UNREADABLE, Options, Source, plain_name
 from roomlore.importers.finding import ExportFile
 from roomlore.importers.formats import ENDINGS, FORMATS, beginning, told
 
 _HEAD = 100
 """Messages at the beginning of an export by which it is found in another one of the same chat."""
 _LONGEST_LABEL = 120
-_ENDING = re.compile(rf"(?:{'|'.join(map(re.escape, (*ENDINGS, '.zip', '.gz')))})+$", re.I)
+_OFTEN_NAMED = ("qq-text", "qq-exporter", "chatlab")
+"""Formats that may have the name of a chat inside and no id. A room that has an id keeps it."""
+_ENDING = re.compile(rf"(?:{'|'.join(map(re.escape, (*ENDINGS, '.zip')))})$", re.I)
 _DATE = re.compile(r"(?<!\d)(?:19|20)\d\d(?:[-_.]?[01]\d(?:[-_.]?[0-3]\d)?)?(?!\d)")
 _SHORT_NUMBER = re.compile(r"\d\d?")
 _EDGES = "-_. ()[]"
@@ -63,7 +65,7 @@ def _rooms_by_name(file: ExportFile) -> set[str]:
     except (*UNREADABLE, InvalidInput):
         return set()
     room = next((item.message.room_id for item in first if isinstance(item, Parsed)), "")
-    if form == "qq-text":
+    if form in _OFTEN_NAMED:
         return {room}
     return {source.stem} if room == source.stem or room.startswith(f"{source.stem}-") else set()
 
@@ -104,7 +106,7 @@ def _label(parts: Sequence[str], name: str, *, dated: bool) -> str:
     """Return what is left of these parts. `dated`: a year precedes them."""
     kept: list[str] = []
     for part in parts:
-        plain = _ENDING.sub("", part)
+        plain = _ENDING.sub("", plain_name(part))
         if whatsapp.STEM.fullmatch(plain) or (dated and _SHORT_NUMBER.fullmatch(plain)):
             continue
         dated = dated or _DATE.search(plain) is not None

@@ -113,7 +113,7 @@ def _parsed(member: Member, facts: Facts, source: Source, options: Options) -> I
         return member.bad("neither sender nor timestamp: not a ChatLab message")
     kind = said.get("type")
     text, role, metadata = _content(said, kind)
-    room_id = options.room_id or room_of(facts) or source.stem
+    room_id = options.room_id or room_of(facts, options) or source.stem
     message = Message(
         id=name(said.get("platformMessageId")) or id_at(facts, moment, sender, kind, said.get("content")),
         room_id=room_id,
@@ -130,12 +130,13 @@ def _parsed(member: Member, facts: Facts, source: Source, options: Options) -> I
     )
 
 
-def room_of(facts: Facts) -> str:
+def room_of(facts: Facts, options: Options) -> str:
     """Return the room: the group's id, for a private chat the other person's, else the platform and the name."""
     others = [one for one in facts.get("people", []) if one != facts.get("ownerId")]
     if facts.get("type") == "private" and facts.get("ownerId") and len(others) == 1:
         return f"private:{others[0]}"
-    return facts.get("groupId") or "/".join(part for key in ("platform", "name") if (part := facts.get(key, "")))
+    called = "/".join(part for key in ("platform", "name") if (part := facts.get(key, "")))
+    return facts.get("groupId") or options.id_of(called)
 
 
 def _room_facts(facts: Facts) -> RoomFacts | None:

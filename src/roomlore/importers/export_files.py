@@ -60,6 +60,7 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError)
 UNREADABLE = (*_DAMAGE, NotImplementedError, RuntimeError)
 """The errors of reading from a zip: damage, an unknown compression, a missing password."""
 _GZIP = ".gz"
+_ROTATED = re.compile(r"(\.[a-z]+)\.\d{1,4}$", re.I)
 _MOST_UNPACKED = 256 << 20
 _MOST_TIMES = 200
 """Bytes to which any compressed file may unpack, and times its size to which a larger one may. Text shrinks to a tenth
@@ -342,8 +343,9 @@ def _size(path: Path) -> int:
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a file without the ending of its compression."""
-    return name[: -len(_GZIP)] if name.lower().endswith(_GZIP) else name
+    """Return the name of a file without the ending of its compression, and without the number that a program gives to
+    an older log behind its ending: `#general.log.2.gz` is a part of `#general.log`."""
+    return _ROTATED.sub(r"\1", name[: -len(_GZIP)]) if name.lower().endswith(_GZIP) else name
 
 
 def is_gzip(path: Path) -> bool:

@@ -215,7 +215,7 @@ class _Export:
         named = _IN_FILE_NAME.search(self._source.stem)
         found = self._number(peer) or (named[2] if named else "")
         if not found:
-            return facts.get("name") or self._source.stem
+            return self._options.id_of(facts.get("name") or self._source.stem)
         return f"private:{found}" if of_two or (named and named[1] != "group" and not peer) else found
 
     def _person(self, sender: dict[str, Any], raw: dict[str, Any]) -> str:
