@@ -198,4 +198,4 @@ def test_where_verify_finds_a_fault_is_in_chinese(monkeypatch):
 @pytest.mark.parametrize("last", ["day", "3 days"])
 def test_an_evolution_that_reads_too_little_says_so_in_chinese(last):
     told = into_chinese(f"There are no messages of the last {last}. Older ones are there: ask for more days.")
-    assert told.endswith("天没有消息，更早的有：请用 --days 指定更多天。")
+    assert told.endswith("天没有消息，更早的有：请把 days 调大。")

@@ -112,6 +112,9 @@ async def test_messages_older_than_was_asked_for_are_told_of(http, lore):
     await lore.messages.add(Message(id="1", room_id="茶", sender_id="ann", text="绿茶", sent_at=long_ago))
     told = await ok(http, "POST", "/memory/evolve/%E8%8C%B6?days=2")
     assert told["message"] == "There are no messages of the last 2 days. Older ones are there: ask for more days."
+    assert (told["mode"], told["model"]) == ("none", ""), "nobody read anything"
+    asked = await http.post("/memory/evolve/%E8%8C%B6?days=2", headers={"Accept-Language": "zh-CN"})
+    assert asked.json()["message"] == "最近 2 天没有消息，更早的有：请把 days 调大。"
 
 
 async def test_where_nothing_is_new_nothing_is_done(http, lore, server):

@@ -103,6 +103,10 @@ Mode = Literal["auto", "llm", "offline"]
 """The reader of the messages: a model, rules only, or a model if a provider is configured and rules otherwise."""
 
 
+ReadBy = Literal["llm", "offline", "none"]
+"""Who read the messages: a model, rules only, or nobody, since there was nothing to read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stats:
     """Counts of memories. `updated`: including merges. `deleted`: deprecated."""
@@ -117,7 +121,7 @@ class Stats:
 class EvolutionResult:
     """The result of an evolution.
 
-    `mode`: the reader, 'llm' or 'offline'. `message`: the reason in a sentence if nothing was done, else ''. `failed`:
+    `mode`: the reader, 'llm' or 'offline'; 'none' if there was nothing to read. `message`: the reason in a sentence if nothing was done, else ''. `failed`:
     nothing in the model's answer could be followed, so the messages stay unread. `changes`: those of the log, in order.
     `rejected`: lines of the model's answer that were not followed, each with its reason. `messages`: how many were
     read; `remaining`: how many new ones are still to be read. `model`: the model that answered, '' without one. If
@@ -126,7 +130,7 @@ class EvolutionResult:
 
     evolution_id: str
     scope: str
-    mode: Mode
+    mode: ReadBy
     at: datetime
     message: str = ""
     failed: bool = False

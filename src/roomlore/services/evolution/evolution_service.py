@@ -224,7 +224,7 @@ class EvolutionService:
         return read if span == fresh else await self._reading.read(piece, span) or read
 
     def _count(self, piece: Piece, done: EvolutionResult | None, result: str, seconds: float) -> None:
-        mode = done.mode if done else piece.mode
+        mode = done.mode if done and done.mode != "none" else piece.mode
         if done and done.rejected:
             log.log(
                 logging.WARNING if done.failed else logging.INFO,

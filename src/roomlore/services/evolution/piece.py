@@ -133,7 +133,7 @@ class Piece:
 
     def nothing(self, message: str, at: datetime) -> EvolutionResult:
         """Return the result of an evolution that found nothing to read."""
-        return EvolutionResult(evolution_id=self.evolution_id, scope=self.scope, mode=self.mode, at=at, message=message)
+        return EvolutionResult(evolution_id=self.evolution_id, scope=self.scope, mode="none", at=at, message=message)
 
 
 @dataclass(frozen=True, slots=True)

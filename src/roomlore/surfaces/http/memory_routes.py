@@ -8,12 +8,13 @@ from urllib.parse import quote
 
 from fastapi import Depends, Query
 from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core import errors
 from roomlore.core.dates import Edge
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, Rejected, Stats, strength_at
+from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, ReadBy, Rejected, Stats, strength_at
 from roomlore.core.memory.log import Piece, words_diff
 from roomlore.core.memory.memory import (
     Action,
@@ -32,7 +33,7 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode
 from roomlore.services.jobs import Job
 from roomlore.services.memory_search import MAX_QUERY_CHARS
-from roomlore.surfaces.http import bodies
+from roomlore.surfaces.http import bodies, problems
 from roomlore.surfaces.http.answers import Router, SuccessResponse, reply
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore.surfaces.http.message_routes import TIME_IN_QUERY, Moment, read_time
@@ -187,7 +188,7 @@ class ChangeLog(OfGroup):
 class Evolved(OfGroup):
     """The result of an evolution. `message`: why nothing was done; empty if something was. `messages`: how many were
     read. `remaining`: how many new ones are still to be read. `rejected`: what of the model's answer was not followed,
-    and why. `mode`: who read: a model, or nobody but rules. `model`: what answered; empty without a model."""
+    and why. `mode`: who read: a model, rules alone (`offline`), or nobody, as nothing was to be read (`none`). `model`: what answered; empty without a model."""
 
     evolution_id: str
     evolution_time: datetime
@@ -197,7 +198,7 @@ class Evolved(OfGroup):
     messages: int
     remaining: int
     rejected: tuple[Rejected, ...]
-    mode: Mode
+    mode: ReadBy
     model: str
 
 
@@ -350,9 +351,9 @@ def _said(one: Change) -> dict[str, Any]:
     return {**old, **several, "new_id": here.memory_id, "new_statement": here.statement}
 
 
-def evolved(group_id: str, result: EvolutionResult) -> Evolved:
-    changes = each_logged(result.changes)
-    return made_from(Evolved, result, group_id=group_id, evolution_time=result.at, changes=changes)
+def evolved(request: Request, group_id: str, result: EvolutionResult) -> Evolved:
+    changes, message = each_logged(result.changes), problems.in_language(request.scope, result.message)
+    return made_from(Evolved, result, group_id=group_id, evolution_time=result.at, changes=changes, message=message)
 
 
 def difference(found: MemoryDiff, lore: Lore, group_id: str) -> MemoryDifference:
@@ -613,6 +614,7 @@ _LATER: dict[int | str, dict[str, Any]] = {
 
 @evolutions.post("/evolve/{group_id:id}", responses=_LATER)
 async def evolve(
+    request: Request,
     lore: Admin,
     group: AdminsGroup,
     days: Annotated[float, Query(gt=0, le=3_650, description="How far back a group's first evolution reads.")] = 1,
@@ -625,28 +627,29 @@ async def evolve(
         job = await lore.jobs.wait(begun.job_id, wait)
     except errors.NotFound as error:
         raise _dropped() from error
-    return await _answer(lore, group, begun, job)
+    return await _answer(request, lore, group, begun, job)
 
 
 @evolutions.get("/evolution/{evolution_id:id}")
-async def get_evolution(lore: Admin, evolution_id: EvolutionId) -> Evolved:
+async def get_evolution(request: Request, lore: Admin, evolution_id: EvolutionId) -> Evolved:
     """Return the result of an evolution. Answers 404 if it is not done or had nothing to read."""
     result = await lore.memories.evolved(evolution_id)
-    return evolved(result.scope.removeprefix("group:"), result)
+    return evolved(request, result.scope.removeprefix("group:"), result)
 
 
-async def _answer(lore: Lore, group: Group, begun: BegunEvolution, job: Job) -> Evolved | Response:
+async def _answer(request: Request, lore: Lore, group: Group, begun: BegunEvolution, job: Job) -> Evolved | Response:
     if job.status in ("waiting", "running"):
-        return _later(group, begun, job)
+        return _later(request, group, begun, job)
     if job.status == "cancelled":
         raise _dropped()
     if job.status != "done":
         raise _failure(job)
-    return evolved(group.group_id, await _result(lore, group.scope, begun, job))
+    return evolved(request, group.group_id, await _result(lore, group.scope, begun, job))
 
 
-def _later(group: Group, begun: BegunEvolution, job: Job) -> Response:
-    message = job.progress or f"It is {job.status}; ask for the job, then for the evolution."
+def _later(request: Request, group: Group, begun: BegunEvolution, job: Job) -> Response:
+    told = job.progress or f"It is {job.status}; ask for the job, then for the evolution."
+    message = problems.in_language(request.scope, told)
     answer = reply(
         made_from(Evolving, begun, group_id=group.group_id, scope=group.scope, status=job.status, message=message),
         202,
@@ -663,7 +666,7 @@ async def _result(lore: Lore, scope: str, begun: BegunEvolution, job: Job) -> Ev
         return EvolutionResult(
             evolution_id=begun.evolution_id,
             scope=scope,
-            mode="auto",
+            mode="none",
             at=job.updated_at,
             message=job.progress or "There are no new messages.",
             stats=Stats(),
