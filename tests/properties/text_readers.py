@@ -324,6 +324,7 @@ READERS: dict[str, Reader] = {
     "core.recall.ranking:concepts": ranking.concepts,
     "core.text:roots": search_terms.roots,
     "core.text:terms": search_terms.terms,
+    "core.text:alike": lambda text: core_text.alike(text, [text[1:], text[:-1], *text.split()]),
     "core.text:asks": core_text.asks,
     "core.text:fitting": lambda text: core_text.fitting(text, len(text) - 1),
     "core.text:fold": core_text.fold,

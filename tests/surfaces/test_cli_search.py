@@ -94,7 +94,7 @@ def test_the_words_of_the_query_are_marked():
 
 def test_search_for_programs_and_its_filters(chat):
     answer = json.loads(chat("search", "tea", "kettle", "--json").stdout)
-    assert set(answer) == {"room_id", "query", "mode", "hits", "times", "degraded", "search_ms"}
+    assert set(answer) == {"room_id", "query", "mode", "hits", "times", "degraded", "hint", "search_ms"}
     assert {hit["message"]["id"] for hit in answer["hits"]} >= {"m1", "m3"}
     assert ids(chat("search", "tea", "kettle", "--json", "--since", "2024-05-10"))[0] == "m3"
     assert ids(chat("search", "tea", "kettle", "--json", "--until", "2024-05-10"))[0] == "m1"

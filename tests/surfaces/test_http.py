@@ -22,7 +22,10 @@ from roomlore.surfaces.library_words import into_chinese
 async def test_a_message_goes_in_and_comes_out(http, make_message):
     sent = make_message(1, sent_at="2024-05-01T12:00:00Z", metadata={"a": [1]}, mentions=["bob"], text="NUL \0 你好 👍")
     answer = await http.post("/messages", json=sent)
-    assert (answer.status_code, answer.json()) == (200, {"added": ["m1"], "duplicates": [], "conflicts": []})
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"added": ["m1"], "duplicates": [], "conflicts": [], "new_rooms": {"tea": []}},
+    )
     entry = (await http.get("/messages/tea/m1")).json()
     assert entry["message"]["text"] == sent["text"]
     assert entry["message"]["metadata"] == {"a": [1]}

@@ -204,7 +204,7 @@ async def test_no_path_shows_another_tenant(connect, secrets, context, lore, met
     async with connect(key=secrets["theirs"]) as client:
         answer = await client.request(method, asked, json=body)
     if (method, path) == ("POST", "/messages"):
-        assert answer.json() == {"added": ["mine"], "duplicates": [], "conflicts": []}
+        assert answer.json() == {"added": ["mine"], "duplicates": [], "conflicts": [], "new_rooms": {"tea": []}}
     elif path.startswith("/facts?"):
         assert answer.json() == {"facts": [], "total": 0, "next": None}
     elif (method, path) == ("POST", "/facts"):

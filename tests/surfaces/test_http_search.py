@@ -38,7 +38,7 @@ async def found(http: httpx.AsyncClient, **query: object) -> list[str]:
 
 async def test_an_answer_has_scores_signals_and_reasons(http):
     answer = (await http.get(PATH, params={"room_id": "tea", "q": "who broke the kettle last week", "limit": 2})).json()
-    assert set(answer) == {"room_id", "query", "mode", "hits", "times", "degraded", "search_ms"}
+    assert set(answer) == {"room_id", "query", "mode", "hits", "times", "degraded", "hint", "search_ms"}
     assert (answer["mode"], answer["degraded"], len(answer["hits"])) == ("lexical", None, 2)
     first = answer["hits"][0]
     assert set(first) == {"message", "score", "signals", "reason", "conversation"}

@@ -220,7 +220,11 @@ REFUSED = [
     ("add_memory", {"statement": "x", "scope": ANNA, "confidence": 2}, "confidence must be less than or equal to 1."),
     ("update_memory", {"memory_id": "x"}, "Give at least one of statement, confidence, category, tags, valid_until."),
     ("memory_prompt", {"scopes": ["everyone"]}, "A scope is group:<id>"),
-    ("room_context", {"room_id": "茶馆"}, "Room '茶馆' has no message of a user to build a context for. Ask the user"),
+    (
+        "room_context",
+        {"room_id": "茶馆"},
+        "There is no room '茶馆'; a room appears with its first message. Ask the user",
+    ),
 ]
 
 

@@ -480,11 +480,80 @@ async def test_bodies_take_the_name_of_a_room_that_is_there(twins, http):
 async def test_what_stores_messages_takes_ids_alone(twins, http):
     """Else the rooms of two platforms could become one."""
     said = {"id": "2", "room_id": "Harbour", "sender_id": "bo", "text": "Which boats?"}
-    assert (await http.post("/messages", json=said)).status_code == 200
+    told = (await http.post("/messages", json=said)).json()
+    assert told["new_rooms"] == {"Harbour": ["three"]}
+    assert told["hint"].startswith("Room 'Harbour' is new; it is also the name of room three.")
+    assert "hint" not in (await http.post("/messages", json=said | {"id": "3"})).json(), "it is there by now"
+    report = await twins.messages.add(Message(id="1", room_id="茶会 TEA", sender_id="bo", text="茶"))
+    assert set(report.new_rooms["茶会 TEA"]) == {"one", "two"}
     assert (await twins.rooms.get("three")).messages == 1
-    assert (await twins.rooms.get("Harbour")).messages == 1
+    assert (await twins.rooms.get("Harbour")).messages == 2
     await http.post("/sessions", json={"conversation_id": "HARBOUR", "user_id": "bo"})
     assert (await twins.sessions.get_session("HARBOUR")).meta.conversation_id == "HARBOUR"
+
+
+async def test_a_writer_is_not_told_of_rooms_that_it_may_not_see(twins, connect):
+    _, secret = await twins.keys.create("bot", scopes=("read", "write"))
+    async with connect(key=secret) as client:
+        said = {"id": "2", "room_id": "Harbour", "sender_id": "bo", "text": "Which boats?"}
+        told = (await client.post("/messages", json=said)).json()
+        assert (told["new_rooms"], "hint" in told) == ({"Harbour": []}, False)
+        await twins.rooms.set_kind("one", "public")
+        for viewer, meant in (("user:mo", "'one' ('茶会 Tea')?"), ("user:ann", "'one' ('茶会 Tea')?")):
+            asked = await client.get("/messages", params={"room_id": "茶会 Te", "viewer": viewer})
+            assert (asked.status_code, asked.json()["detail"].endswith(f"Did you mean {meant}")) == (404, True)
+
+
+async def test_every_face_says_that_there_is_no_room_and_which_was_meant(twins, http):
+    said = "There is no room 'Harbor'; a room appears with its first message. Did you mean 'three' ('Harbour')?"
+    answers = [
+        await http.post("/context", json={"room_id": "Harbor"}),
+        await http.post("/context", json={"room_id": "Harbor", "message_id": "1"}),
+        await http.get("/messages?room_id=Harbor"),
+        await http.get("/messages/search?room_id=Harbor&q=tea"),
+        await http.get("/rooms/Harbor/threads"),
+    ]
+    assert [(one.status_code, one.json()["detail"]) for one in answers] == [(404, said)] * len(answers)
+    chinese = await http.post("/context", json={"room_id": "Harbor"}, headers={"Accept-Language": "zh"})
+    assert chinese.json()["detail"].endswith("是不是 'three' ('Harbour')？")
+    both = (await http.get("/messages?room_id=茶会 te")).json()["detail"]
+    assert "'one' ('茶会 Tea')" in both
+    assert "'two' ('茶会 tea')" in both, "rooms of one name are told apart by their ids"
+    assert (await http.get("/messages?room_id=zzz")).json()["detail"].endswith("with its first message.")
+    with pytest.raises(NotFound, match=r"^There is no room 'Harbor'; a room appears with its first message\.$"):
+        await twins.context.build("Harbor")
+    await twins.rooms.set_kind("empty", "public")
+    with pytest.raises(NotFound, match="Room 'empty' has no message of a user"):
+        await twins.context.build("empty")
+    async with Client(make_server(Visitor(lore=twins))) as client:
+        assert await refusal(client, "room_context", room_id="Harbor") == said
+
+
+def test_a_command_says_which_room_was_meant():
+    with roomlore.open_sync("chat.db", background=False) as lore:
+        lore.messages.add(Message(id="1", room_id="4242", sender_id="u1", sender_name="Ann", text="the pump leaks"))
+        lore.rooms.rename("4242", "Allotment")
+
+    def run(*arguments: str, code: int = 0):
+        result = CliRunner().invoke(program, ["--db", "chat.db", *arguments])
+        assert result.exit_code == code, result.output
+        return result
+
+    said = "There is no room 'Alotment'; a room appears with its first message. Did you mean '4242' ('Allotment')?"
+    for command in (("context", "Alotment"), ("search", "Alotment", "pump"), ("threads", "Alotment")):
+        assert run(*command, code=1).stderr.startswith(f"roomlore: {said} Looked for in ")
+    for given in ("Ann", "@ann", "Anne"):
+        found = run("search", "4242", "pump", "--sender", given)
+        assert found.stderr == f"Nobody who wrote here has the id '{given}'; did you mean 'u1' ('Ann')?\n"
+    assert run("search", "4242", "pump", "--sender", "u1").stderr == ""
+    for command in (("facts", "list"), ("memory", "list")):
+        told = run(*command, "user:Ann").stderr
+        assert told == "Nobody who wrote here has the id 'Ann'; did you mean 'u1' ('Ann')?\n"
+        assert run(*command, "group:Alotment").stderr == f"{said}\n"
+        assert run(*command, "user:u1").stderr == run(*command, "group:4242").stderr == ""
+    assert json.loads(run("search", "4242", "pump", "--sender", "zed", "--json").stdout)["hint"] == (
+        "Nobody who wrote here has the id 'zed'."
+    )
 
 
 async def test_the_id_of_a_room_of_which_a_viewer_may_see_a_part_is_no_name(twins, http):

@@ -39,6 +39,11 @@ class NotFound(RoomloreError, LookupError):
 class UnknownRoom(NotFound):
     """There is no such room."""
 
+    def __init__(self, message: str | None = None, *, room_id: str = "") -> None:
+        """Set the id, or the name, that was asked for."""
+        super().__init__(message)
+        self.room_id = room_id
+
 
 class InvalidInput(RoomloreError, ValueError):
     """The input cannot be used as it is."""
@@ -143,7 +148,7 @@ class TimedOut(Unavailable):
 
 def unknown_room(room_id: str) -> UnknownRoom:
     """Return the error about a room that does not exist, or that a viewer may not see."""
-    return UnknownRoom(f"There is no room {room_id!r}; a room appears with its first message.")
+    return UnknownRoom(f"There is no room {room_id!r}; a room appears with its first message.", room_id=room_id)
 
 
 def describe(error: BaseException) -> str:

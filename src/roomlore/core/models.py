@@ -371,11 +371,16 @@ class Thread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddReport:
-    """The result of adding a batch: ids added, ids stored already with the same content, and with other content."""
+    """The result of adding a batch: ids added, ids stored already with the same content, and with other content.
+
+    `new_rooms`: the rooms that the batch made, each with the ids of other rooms that have its id as their name: then
+    one of these may have been meant. At most the first 20 are looked up.
+    """
 
     added: tuple[str, ...] = ()
     duplicates: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
+    new_rooms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

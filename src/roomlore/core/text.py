@@ -3,7 +3,8 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
@@ -511,6 +512,23 @@ def _latin(run: str) -> tuple[str, ...]:
 def _characters(run: str) -> list[str]:
     singles = [character for character in run if character not in _EMPTY_HAN]
     return singles + [run[at : at + 2] for at in range(len(run) - 1)]
+
+
+_ALIKE = 0.6
+_COMPARED_CHARS = 32
+_COMPARED = 200
+
+
+def alike(name: str, others: Iterable[str], *, most: int = 3) -> list[str]:
+    """Return those of some names that a misspelt one may mean, the likeliest first: similar ones, then those that
+    contain it. Reads the first 32 characters of each, and at most 200 names."""
+    compared: dict[str, list[str]] = {}
+    for other in islice(others, _COMPARED):
+        compared.setdefault(fold(other[:_COMPARED_CHARS]), []).append(other)
+    wanted = fold(name[:_COMPARED_CHARS])
+    found = get_close_matches(wanted, compared, n=most, cutoff=_ALIKE) if wanted else []
+    found += [one for one in compared if len(wanted) > 1 and wanted in one and one not in found]
+    return [other for one in found for other in compared[one]][:most]
 
 
 _MIN_ROOT = 5

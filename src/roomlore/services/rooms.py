@@ -29,6 +29,7 @@ from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.memory import MemoryKind, MemoryStatus, check_scope
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
+from roomlore.core.text import alike
 from roomlore.ports.audience import check_sees_all_of, rooms_shown, sees_all_of, view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -134,6 +135,24 @@ class RoomService:
         )
         view = await view_for(work, tenant=self._tenant, viewer=viewer, memories=held, now=self._clock.now())
         return any(may_see(memory, view) for memory in held)
+
+    async def meant(self, name: str, *, viewer: str | None = None) -> str:
+        """Return a sentence that names the rooms which a misspelt id or name may mean, '' if there are none.
+
+        `viewer`: only rooms that 'room:team' or 'user:anna' may see all of. The 200 rooms used last are looked at.
+        """
+        whom = None if viewer is None else check_viewer(viewer)
+        async with self._storage.reading() as work:
+            shown = await rooms_shown(
+                work, tenant=self._tenant, viewer=whom, now=self._clock.now(), most=_ROOMS_AT_ONCE // 2
+            )
+        known: dict[str, list[Room]] = {}
+        for room in (room for room, windows in shown.rooms if windows == ALWAYS):
+            for called in {room.room_id, room.name} - {""}:
+                known.setdefault(called, []).append(room)
+        near = {room.room_id: room for called in alike(name, known) for room in known[called]}
+        listed = [_listed(room) for room in list(near.values())[:_LISTED]]
+        return f"Did you mean {', '.join(listed)}?" if listed else ""
 
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
@@ -331,6 +350,11 @@ def _only(name: str, found: Sequence[str]) -> str:
     if len(found) > 1:
         raise InvalidInput(f"Several rooms are called {name!r:.80}: {', '.join(found[:_LISTED])}. Give an id.")
     return found[0]
+
+
+def _listed(room: Room) -> str:
+    """Return the id of a room, with its name if that differs."""
+    return f"{room.room_id!r:.80}" + (f" ({room.name!r:.80})" if room.name not in ("", room.room_id) else "")
 
 
 def _check_begin(room: Room, wanted: RoomKind | None, begin: datetime | None) -> None:

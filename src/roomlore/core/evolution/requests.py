@@ -121,11 +121,11 @@ class Stats:
 class EvolutionResult:
     """The result of an evolution.
 
-    `mode`: the reader, 'llm' or 'offline'; 'none' if there was nothing to read. `message`: the reason in a sentence if nothing was done, else ''. `failed`:
-    nothing in the model's answer could be followed, so the messages stay unread. `changes`: those of the log, in order.
-    `rejected`: lines of the model's answer that were not followed, each with its reason. `messages`: how many were
-    read; `remaining`: how many new ones are still to be read. `model`: the model that answered, '' without one. If
-    nothing was read, nothing is recorded under `evolution_id`.
+    `mode`: the reader, 'llm' or 'offline'; 'none' if there was nothing to read. `message`: the reason in a sentence if
+    nothing was done, else ''. `failed`: nothing in the model's answer could be followed, so the messages stay unread.
+    `changes`: those of the log, in order. `rejected`: lines of the model's answer that were not followed, each with its
+    reason. `messages`: how many were read; `remaining`: how many new ones are still to be read. `model`: the model that
+    answered, '' without one. If nothing was read, nothing is recorded under `evolution_id`.
     """
 
     evolution_id: str

@@ -17,6 +17,7 @@ from roomlore.core.audience import ALWAYS, Window
 from roomlore.core.mentions import NOBODY, Naming, Renaming, naming_of, renamed
 from roomlore.core.models import Room
 from roomlore.core.search.hits import NEIGHBOURHOOD, FactRows, Floats, Ints, Nearest, Postings, RoomFacts
+from roomlore.core.text import alike, fold
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_MESSAGE = ("arrivals", "sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
@@ -153,6 +154,37 @@ def chosen(
     if until is not None:
         fits &= facts.sent_at < to_micros(until)
     return facts.arrivals[fits]
+
+
+_NAMED_SENDERS = 3
+_MEANT_SENDERS = 5
+
+
+def missing_senders(facts: RoomFacts, senders: Sequence[str] | None) -> str | None:
+    """Return a sentence about those of these senders who wrote none of the messages, and who may be meant; None if all
+    did."""
+    if senders is None:
+        return None
+    wrote = np.unique(facts.senders)
+    known = {facts.sender_ids[place]: facts.sender_names[place] for place in wrote.tolist()}
+    missing = [one for one in dict.fromkeys(senders) if one not in known]
+    if not missing:
+        return None
+    return " ".join(nobody_has(given, known) for given in missing[:_NAMED_SENDERS])
+
+
+def nobody_has(given: str, known: Mapping[str, str]) -> str:
+    """Return a sentence which says that nobody has this id, and who may be meant by it. `known`: names by id."""
+    called: dict[str, list[str]] = {}
+    for sender, name in known.items():
+        for one in dict.fromkeys((sender, name)):
+            called.setdefault(one, []).append(sender)
+    wanted = given.removeprefix("@")
+    named = [one for one in called if fold(one) == fold(wanted)] or alike(wanted, called)
+    near = list(dict.fromkeys(sender for one in named for sender in called[one]))[:_MEANT_SENDERS]
+    meant = ", ".join(f"{one!r:.80}" + (f" ({known[one]!r:.80})" if known[one] else "") for one in near)
+    said = f"Nobody who wrote here has the id {given!r:.80}"
+    return f"{said}; did you mean {meant}?" if meant else f"{said}."
 
 
 def to_micros(time: datetime) -> int:

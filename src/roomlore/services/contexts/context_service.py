@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from roomlore.core.context import Context, ContextOptions, within_tokens
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe, unknown_room
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
@@ -191,7 +191,7 @@ class ContextService:
         async with self._storage.reading() as work:
             target = await self._target(work, room_id, message_id)
             if target is None:
-                raise NotFound(_no_message(room_id, message_id))
+                raise await self._missing(work, room_id, message_id)
             self._apply(target.room, rules)
         shown = replace(rules.options, strategy="threaded", enable_intelligent_memory=True, fallback_on_error=False)
         recalled = await self._recall.of(target, needs(target, shown), shown)
@@ -236,7 +236,7 @@ class ContextService:
         async with self._storage.reading() as work:
             target = await self._target(work, room_id, message_id)
             if target is None:
-                raise NotFound(_no_message(room_id, message_id))
+                raise await self._missing(work, room_id, message_id)
             self._apply(target.room, rules)
             needed = needs(target, rules.options)
             if not needed:
@@ -268,6 +268,12 @@ class ContextService:
         return await work.messages.target(
             tenant=self._tenant, room_id=room_id, message_id=message_id, window=self._options.max_context_messages
         )
+
+    async def _missing(self, work: UnitOfWork, room_id: str, message_id: str | None) -> NotFound:
+        """Return the error: there is no such room, or not such a message in it."""
+        if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+            return unknown_room(room_id)
+        return NotFound(_no_message(room_id, message_id))
 
     def _apply(self, room: Room, rules: _Rules) -> None:
         """Raise `Conflict` if the room's own settings do not fit the current settings."""

@@ -458,6 +458,7 @@ def report_of(plans: Sequence[Plan]) -> AddReport:
         added=tuple(message.id for plan in plans for message in plan.intake.fresh),
         duplicates=tuple(message_id for plan in plans for message_id in (*plan.intake.duplicates, *plan.intake.gone)),
         conflicts=tuple(message_id for plan in plans for message_id in plan.intake.conflicts),
+        new_rooms={plan.room.room_id: () for plan in plans if plan.entries and plan.room.revision == 0},
     )
 
 

@@ -1,15 +1,17 @@
 """The verbs of `lore.messages`."""
 
+import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.attachments import counted_text
 from roomlore.core.audience import check_viewer
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, unknown_room
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import WINDOW, linked_alone
@@ -31,6 +33,10 @@ _PAGE = 500
 
 
 _LIKE = 5
+_LOOKED_UP = 20
+"""The most new rooms of a batch for which rooms of that name are looked for."""
+
+log = logging.getLogger(__name__)
 """The most ids that are listed where several fit."""
 
 
@@ -71,7 +77,8 @@ class MessageService:
 
         An id that exists already with the same content changes nothing and is a duplicate. With other content it is a
         conflict: `on_conflict="raise"` stores nothing and raises `Conflict`; `"report"` stores the rest and lists it.
-        Raise `InvalidInput` for input that cannot be stored, `StorageUnavailable`.
+        Messages are stored in the room whose id they give, even if it is the name of another one; `new_rooms` of the
+        report tells. Raise `InvalidInput` for input that cannot be stored, `StorageUnavailable`.
         """
         if not isinstance(messages, Iterable | Message):
             raise InvalidInput(f"Give one roomlore.Message or a list of them, not {messages!r:.60}.")
@@ -81,7 +88,25 @@ class MessageService:
         await in_thread_if_large(weight(batch), lambda: check(batch, self._limits))
         report = report_of(await self._ingest.add(by_room(batch), strict=on_conflict == "raise"))
         self._telemetry.count("roomlore_messages_added_total", len(report.added))
-        return report
+        return await self._with_namesakes(report) if report.new_rooms else report
+
+    async def _with_namesakes(self, report: AddReport) -> AddReport:
+        """Return the report with the rooms that are called as new ones are identified. The messages are stored, so this
+        does not fail."""
+        found = dict(report.new_rooms)
+        try:
+            async with self._storage.reading() as work:
+                for room_id in islice(report.new_rooms, _LOOKED_UP):
+                    like = await work.rooms.named_like(tenant=self._tenant, part=room_id, limit=_LIKE + 1, whole=True)
+                    found[room_id] = tuple(one.room_id for one in like if one.room_id != room_id)[:_LIKE]
+        except StorageUnavailable:
+            return report
+        for room_id, others in found.items():
+            if others:
+                log.warning(
+                    "a room was made whose id is the name of another", extra={"room_id": room_id, "named": others}
+                )
+        return replace(report, new_rooms=found)
 
     async def get(self, room_id: str, message_id: str, *, viewer: str | None = None) -> Entry:
         """Return the message with its features and link. Raise `NotFound` if it does not exist or was deleted, or if

@@ -26,6 +26,7 @@ from roomlore.core.search.facts import (
     from_micros,
     is_whole,
     last_of_senders,
+    missing_senders,
     part_of,
     renewed,
     to_micros,
@@ -226,6 +227,7 @@ class MessageSearch(Searching):
             hits=tuple(hit_of(one, messages, around) for one in ranked if one.arrival in messages),
             times=read.spans,
             degraded=dense.problem,
+            hint=missing_senders(facts, filters.senders),
             search_ms=1000 * (self._clock.monotonic() - started),
         )
         self._measure(answer)
@@ -385,6 +387,7 @@ class RoomsSearch(Searching):
             hits=tuple(hit_of(one, messages, around) for one in ranked if one.arrival in messages),
             times=read.spans,
             degraded=" ".join(problems) or None,
+            hint=missing_senders(facts, filters.senders),
             search_ms=1000 * (self._clock.monotonic() - started),
         )
         self._measure(answer)

@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing
+from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing, scope_meant
 from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -110,11 +110,12 @@ def list_(
     """List the facts about a person, an agent or a group, the last changed first."""
     kinds = (MemoryKind.FACT,)
 
-    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
-        page = await lore.memories.page(await lore.rooms.scope_named(scope), kinds=kinds, status=status, limit=limit)
-        return page, lore.settings.search.zone
+    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
+        about = await lore.rooms.scope_named(scope)
+        page = await lore.memories.page(about, kinds=kinds, status=status, limit=limit)
+        return page, lore.settings.search.zone, "" if page else await scope_meant(lore, about)
 
-    found, zone = frame_of(ctx).run(work)
+    found, zone, meant = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(found))
     elif found:
@@ -123,6 +124,8 @@ def list_(
         show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
     else:
         typer.echo(say("No fact is known of {scope}.", scope=show.inert(scope)))
+    if meant:
+        typer.echo(translated(show.inert(meant)), err=True)
 
 
 @app.command()

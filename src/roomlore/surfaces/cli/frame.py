@@ -74,9 +74,14 @@ class Frame:
             async with open_lore(settings=settings, tenant=self.tenant, background=False) as lore:
                 try:
                     return await work(lore)
+                except UnknownRoom as error:
+                    meant = await lore.rooms.meant(error.room_id)
+                    told = f"{error} {meant}".rstrip()
+                    raise NotFound(
+                        f"{told} Looked for in {_place(settings)}; `roomlore rooms` lists the rooms."
+                    ) from error
                 except NotFound as error:
-                    more = "; `roomlore rooms` lists the rooms" if isinstance(error, UnknownRoom) else ""
-                    raise NotFound(f"{error} Looked for in {_place(settings)}{more}.") from error
+                    raise NotFound(f"{error} Looked for in {_place(settings)}.") from error
 
         return asyncio.run(inside())
 
@@ -181,6 +186,28 @@ async def scope_and_missing(lore: Lore, given: str) -> tuple[str, str | None]:
     except NotFound:
         return scope, room
     return scope, None
+
+
+_COMPARED = 200
+
+
+async def scope_meant(lore: Lore, scope: str) -> str:
+    """Return a sentence which says that there is no room, or nobody, with the id of a scope, and which may be meant; ''
+    if there is."""
+    from roomlore.core.search.facts import nobody_has
+
+    kind, _, known = scope.partition(":")
+    if kind == "group":
+        try:
+            await lore.rooms.get(known)
+        except UnknownRoom as error:
+            return f"{error} {await lore.rooms.meant(known)}".rstrip()
+    if kind == "user":
+        async with lore.storage.reading() as work:
+            if not await work.rooms.of_person(tenant=lore.tenant, person_id=known):
+                speakers = await work.rooms.speakers(tenant=lore.tenant, part="", room_ids=None, limit=_COMPARED)
+                return nobody_has(known, {one.sender_id: one.name for one in speakers})
+    return ""
 
 
 async def room_to_write(lore: Lore, given: str | None) -> str | None:

@@ -29,7 +29,7 @@ from roomlore.core.memory.memory import (
 )
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
-from roomlore.surfaces.cli.frame import Frame, Group, frame_of
+from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
@@ -388,19 +388,20 @@ def list_(
     """List the memories of a group, a person or an agent, the last changed first."""
     kinds = tuple(kind or MemoryKind)
 
-    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
-        found = await lore.memories.page(
-            await lore.rooms.scope_named(scope_of(group)), kinds=kinds, status=status, limit=limit
-        )
-        return found, lore.settings.search.zone
+    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
+        scope = await lore.rooms.scope_named(scope_of(group))
+        page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
+        return page, lore.settings.search.zone, "" if page else await scope_meant(lore, scope)
 
-    found, zone = frame_of(ctx).run(work)
+    found, zone, meant = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(found))
     elif found:
         _tell_list(found, show.console(), zone)
     else:
         typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(scope_of(group))))
+    if meant:
+        typer.echo(translated(show.inert(meant)), err=True)
 
 
 @app.command()

@@ -15,16 +15,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from roomlore.core.errors import RoomloreError
+from roomlore.core.errors import RoomloreError, UnknownRoom
 from roomlore.ports.coordination import Span
 from roomlore.settings import Settings
 from roomlore.surfaces.http import message_routes, problems
 from roomlore.surfaces.http.console_route import console_pages, new_live, new_watch, prepare_pages
 from roomlore.surfaces.http.fact_routes import facts, recall
-from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
+from roomlore.surfaces.http.guard import OPEN_PATHS, Guard, caller_of, needed_viewer
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.mem0_routes import mem0_api
 from roomlore.surfaces.http.memory_routes import evolutions, memory_router
@@ -321,7 +323,20 @@ def _opening(settings: Settings) -> Any:
     return lifespan
 
 
+async def _on_unknown_room(request: Request, error: Exception) -> Response:
+    """Return the problem, with the rooms that were meant perhaps, of those that the answer may be about."""
+    assert isinstance(error, UnknownRoom)
+    caller = await caller_of(request)
+    try:
+        viewer = needed_viewer(caller, request.query_params.get("viewer"))
+        meant = await caller.need("read").rooms.meant(error.room_id, viewer=viewer)
+    except RoomloreError:
+        meant = ""
+    return problems.of_roomlore(request.scope, UnknownRoom(f"{error} {meant}".rstrip()))
+
+
 def _explain_errors(app: FastAPI) -> None:
     app.add_exception_handler(RoomloreError, problems.on_roomlore)
+    app.add_exception_handler(UnknownRoom, _on_unknown_room)
     app.add_exception_handler(HTTPException, problems.on_refusal)
     app.add_exception_handler(RequestValidationError, problems.on_bad_parameters)

@@ -188,7 +188,8 @@ class ChangeLog(OfGroup):
 class Evolved(OfGroup):
     """The result of an evolution. `message`: why nothing was done; empty if something was. `messages`: how many were
     read. `remaining`: how many new ones are still to be read. `rejected`: what of the model's answer was not followed,
-    and why. `mode`: who read: a model, rules alone (`offline`), or nobody, as nothing was to be read (`none`). `model`: what answered; empty without a model."""
+    and why. `mode`: who read: a model, rules alone (`offline`), or nobody, as there was nothing to read (`none`).
+    `model`: what answered; empty without a model."""
 
     evolution_id: str
     evolution_time: datetime

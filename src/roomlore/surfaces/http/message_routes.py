@@ -34,10 +34,10 @@ from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
-from roomlore.surfaces.http import bodies
+from roomlore.surfaces.http import bodies, problems
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
-from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
+from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, caller_of
 from roomlore.surfaces.http.paths import (
     MOST,
     AdminsRoom,
@@ -60,6 +60,14 @@ class RenderedMessage(ChatMessage):
     """A message for a chat model."""
 
     role: Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added(AddReport):
+    """The ids that were added, of which there were already the same messages, and others. `new_rooms`: as told to a key
+    with the scope admin; others are told of the rooms alone. `hint`: what may have been meant; left out if nothing."""
+
+    hint: Annotated[str | None, IF_ANY] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,11 +323,29 @@ async def add_messages(
     on_conflict: Annotated[
         Literal["raise", "report"], Query(description="raise: add nothing and answer 409; report: add the others.")
     ] = "raise",
-) -> AddReport:
+) -> Added:
     """Add one message, or `{"messages": [...]}`, in one transaction. Return the ids that were added, duplicates and
-    conflicts. Adding the same message again changes nothing."""
+    conflicts. Adding the same message again changes nothing.
+
+    A message is stored in the room whose id it gives, even if that is the name of another room: then `hint` says so.
+    """
     batch = await bodies.read_json(request, _read_batch, within=Bounds.bulk)
-    return await lore.messages.add(batch, on_conflict=on_conflict)
+    report = await lore.messages.add(batch, on_conflict=on_conflict)
+    if "admin" not in (await caller_of(request)).scopes:
+        return made_from(Added, report, new_rooms=dict.fromkeys(report.new_rooms, ()), hint=None)
+    return made_from(Added, report, hint=_hint(request, report))
+
+
+def _hint(request: Request, report: AddReport) -> str | None:
+    """Return a sentence about the first new room whose id is the name of another one."""
+    for room_id, others in report.new_rooms.items():
+        if others:
+            told = (
+                f"Room {room_id!r:.80} is new; it is also the name of room {', '.join(others)}. Messages are stored "
+                "under the id that they give."
+            )
+            return problems.in_language(request.scope, told)
+    return None
 
 
 @messages.get("/messages")

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -76,7 +76,7 @@ async def _called(tool: Tool, visitor: Visitor, given: Mapping[str, Any]) -> typ
         return _failed(in_words(error.errors(), tool.takes.model_fields))
     except errors.RoomloreError as error:
         became = "refused"
-        return _failed(_in_words(error, tool))
+        return _failed(_in_words(error, tool, await _meant(error, visitor)))
     except Exception as error:  # noqa: BLE001 - the surface's boundary: the model gets a sentence, the log the place
         became = "failed"
         visitor.lore.telemetry.unforeseen(error, attributes={"tool": tool.name})
@@ -96,8 +96,17 @@ def _failed(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=sentence)], is_error=True)
 
 
-def _in_words(error: errors.RoomloreError, tool: Tool) -> str:
-    more = tool.if_lost if isinstance(error, errors.NotFound) else ""
+async def _meant(error: errors.RoomloreError, visitor: Visitor) -> str:
+    """Return which rooms an unknown one may mean, of those that the visitor may see; '' if there are none."""
+    if not isinstance(error, errors.UnknownRoom):
+        return ""
+    with suppress(errors.RoomloreError):
+        return await visitor.lore.rooms.meant(error.room_id, viewer=visitor.viewer)
+    return ""
+
+
+def _in_words(error: errors.RoomloreError, tool: Tool, meant: str) -> str:
+    more = meant or (tool.if_lost if isinstance(error, errors.NotFound) else "")
     more = more or next((_AGAIN[kind] for kind in type(error).__mro__ if kind in _AGAIN), "")
     return f"{error} {more}".rstrip()
 
