@@ -25,8 +25,6 @@ from bench.built_store import MadeUpRoom, fill, opened
 from roomlore.core.memory.memory import Source
 from roomlore.surfaces.http import create_app
 
-ROOM = 1_000
-MEMORIES = 200
 _ROOM_ID = "room-0"
 _SCOPE = f"group:{_ROOM_ID}"
 
@@ -34,6 +32,8 @@ _SCOPE = f"group:{_ROOM_ID}"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--messages", type=int, default=1_000_000, help="messages of the large store")
     parser.add_argument("--small", type=int, default=10_000, help="messages of the small store")
+    parser.add_argument("--room", type=int, default=1_000, help="messages of a small room")
+    parser.add_argument("--memories", type=int, default=200, help="memories of the big room")
     parser.add_argument("--turns", type=int, default=15, help="visits of each page after the first")
     parser.add_argument("--store", type=Path, help="a folder that keeps the stores for the next run")
 
@@ -43,8 +43,8 @@ async def run(arguments: argparse.Namespace) -> None:
     with TemporaryDirectory() as folder:
         kept = arguments.store or Path(folder)
         kept.mkdir(parents=True, exist_ok=True)
-        small_url = await _store(kept, arguments.small)
-        large_url = await _store(kept, arguments.messages)
+        small_url = await _store(kept, arguments.small, arguments)
+        large_url = await _store(kept, arguments.messages, arguments)
         async with _visited("small", small_url) as small, _visited("large", large_url) as large:
             for turn in range(arguments.turns + 1):
                 for one in (large, small) if turn % 2 else (small, large):
@@ -76,13 +76,14 @@ class Visited:
                 raise RuntimeError(f"{address}: {answer.status_code}")
 
 
-async def _store(folder: Path, messages: int) -> str:
-    big = MadeUpRoom(0, max(ROOM, messages // 10))
-    rooms = [big, *(MadeUpRoom(number, ROOM) for number in range(1, 1 + (messages - big.messages) // ROOM))]
+async def _store(folder: Path, messages: int, arguments: argparse.Namespace) -> str:
+    room = arguments.room
+    big = MadeUpRoom(0, max(room, messages // 10))
+    rooms = [big, *(MadeUpRoom(number, room) for number in range(1, 1 + (messages - big.messages) // room))]
     url = f"sqlite:///{folder / f'console_{messages}.db'}"
     await fill(url, rooms, plain=True)
     async with opened(url, plain=True) as lore:
-        for number in range(await lore.memories.count(_SCOPE), MEMORIES):
+        for number in range(await lore.memories.count(_SCOPE), arguments.memories):
             statement = f"第 {number} 周五 they meet at {number % 24}:00"
             await lore.memories.add(_SCOPE, statement, sources=[Source(_ROOM_ID, str(number))])
             if number % 10 == 0:

@@ -33,13 +33,13 @@ from bench.reply_latency import PROGRAM, serving
 ROOMS = 10
 SCOPE = "user:ann"
 FACTS = 50
-_WARM = 40
 _BARE = "from bench.http_load import serve_bare; serve_bare()"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--messages", type=int, default=1_000, help=f"messages of each of {ROOMS} rooms")
     parser.add_argument("--requests", type=int, default=400, help="requests of each route to each server in a turn")
+    parser.add_argument("--warm", type=int, default=40, help="requests of each route to each server before the turns")
     parser.add_argument("--turns", type=int, default=5, help="turns; medians over them are printed")
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--log", action="store_true", help="log requests as a server does by default, to a file")
@@ -113,7 +113,7 @@ async def run(arguments: argparse.Namespace) -> None:
             measured = routes(words)
             for turn in range(-1, arguments.turns):
                 for route in measured:
-                    requests = arguments.requests if turn >= 0 else _WARM
+                    requests = arguments.requests if turn >= 0 else arguments.warm
                     ours_now = await ask(served, route, connections, requests, numbers)
                     theirs = await ask(bare, route, connections, requests, numbers, ours_now[1])
                     if turn >= 0:

@@ -28,7 +28,6 @@ from bench.reply_latency import PROGRAM, serving
 ROUTES = ("add a message", "context", "search")
 OWN = "add a message, a connection for each room"
 """As a bot does that keeps its connection. Over connections that share the rooms, any process adds to any room."""
-_WARM = 64
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--messages", type=int, default=300, help=f"messages of each of {ROOMS} rooms")
     parser.add_argument("--requests", type=int, default=400, help="requests of each route to each server in a turn")
     parser.add_argument("--turns", type=int, default=5, help="turns; medians over them are printed")
+    parser.add_argument(
+        "--warm", type=int, default=64, help="requests of each route to each server before the first turn"
+    )
     parser.add_argument("--connections", type=int, default=32)
     databases.add_argument(parser)
 
@@ -79,7 +81,7 @@ async def run(arguments: argparse.Namespace) -> None:
         measured = [route for route in routes(words) if route.name in ROUTES]
         for route in (*measured, replace(measured[0], name=OWN)):
             for server in servers:
-                await ask((server.pid, server.address), route, arguments.connections, _WARM, numbers)
+                await ask((server.pid, server.address), route, arguments.connections, arguments.warm, numbers)
             for _ in range(arguments.turns):
                 for server in servers:
                     turn = await _turn(server, route, arguments, numbers, postmaster)

@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_route_is_timed_beside_the_bare_one():
-    command = (sys.executable, "-m", "bench", "http", "--messages", "20", "--requests", "6", "--turns", "2")
+    sizes = ("--messages", "8", "--requests", "6", "--turns", "2", "--warm", "4")
+    command = (sys.executable, "-m", "bench", "http", *sizes)
     ended = subprocess.run((*command, "--connections", "1", "3"), cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in ended.stdout.splitlines()]

@@ -19,7 +19,8 @@ def _rows(database: str, *words: str) -> list[list[str]]:
 
 
 def test_each_route_is_timed_with_one_process_and_with_two(postgres_url):
-    rows = _rows(postgres_url, "processes", "--messages", "10", "--requests", "20", "--turns", "1")
+    sizes = ("--messages", "4", "--requests", "20", "--turns", "1", "--warm", "8", "--connections", "8")
+    rows = _rows(postgres_url, "processes", *sizes)
     routes = ["add a message", "context", "search", "add a message, a connection for each room"]
     assert [row[:2] for row in rows] == [[route, processes] for route in routes for processes in "12"]
     assert all(float(row[2].replace(",", "")) > 0 for row in rows)
@@ -36,7 +37,7 @@ def test_the_bytes_of_a_message_are_those_of_its_tables(postgres_url):
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 def test_every_call_is_timed_in_stores_of_each_size(engine, request):
     where = ["--database", request.getfixturevalue("postgres_url")] if engine == "postgresql" else []
-    words = ("growth", "--messages", "4000", "8000", "--room", "20", "--rounds", "1", "--verify")
+    words = ("growth", "--messages", "1000", "2000", "--room", "20", "--rounds", "1", "--verify")
     printed = bench(*words, *where)
     rows = [line.split("|")[1:-1] for line in printed.splitlines() if line.startswith("| ")][1:]
     assert [row[0].strip() for row in rows] == list(CALLS)
