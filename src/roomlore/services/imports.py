@@ -55,6 +55,7 @@ _MOST_PROCESSES = 64
 _AHEAD = 3
 """Batches that are under way for each process."""
 _MOVES = "moves"
+"""The key under which a saved position keeps who came and went so far."""
 _PAGE = 1_000
 _DESCRIBED_AT_ONCE = 8
 _DESCRIBED_SECONDS = 120
@@ -62,7 +63,6 @@ _MOST_DESCRIBED = 32 << 20
 """Bytes of a file that is described."""
 _FORGOTTEN = "somebody"
 """Who corrected a link in the store it comes from, if they were forgotten there."""
-"""The key under which a saved position keeps who came and went so far."""
 _NOTHING = IntakeResult()
 Progress = Callable[[int, int, int], None]
 """Called after each batch with (bytes read, total bytes, messages read)."""
