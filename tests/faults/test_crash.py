@@ -8,7 +8,7 @@ import pytest
 from bench_command import bench
 from worker_processes import kills
 
-KILLS = kills(3)
+KILLS = kills(2)
 ON_EACH_ENGINE = pytest.mark.parametrize("database", ["sqlite_new", "empty_postgres"])
 
 
