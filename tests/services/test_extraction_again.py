@@ -35,8 +35,9 @@ def kept_by(request, sqlite_url) -> dict:
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch) -> None:
-    """A provider that failed is left alone for a moment only."""
+    """A provider that failed is left alone for a moment only, however often it failed."""
     monkeypatch.setattr("roomlore.core.chat.FIRST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr("roomlore.core.chat.LONGEST_PAUSE_SECONDS", 0.2)
 
 
 async def flagged(lore) -> int:
@@ -223,6 +224,7 @@ async def test_one_that_is_edited_while_the_model_thinks_is_left_alone():
 
 async def test_a_provider_that_is_still_down_is_asked_seldom(monkeypatch):
     monkeypatch.setattr("roomlore.core.chat.FIRST_PAUSE_SECONDS", 15)
+    monkeypatch.setattr("roomlore.core.chat.LONGEST_PAUSE_SECONDS", 15)
     async with ModelServer(default=Fails(status=503)) as server, opened(server) as lore:
         for n in range(12):
             await replies(lore, ENGLISH, 5, room=f"r{n}")
