@@ -51,7 +51,7 @@ async def test_a_batch_and_its_duplicates_and_conflicts(http, make_message):
     refused = await http.post("/messages", json=changed)
     assert (refused.status_code, refused.json()["type"]) == (409, "urn:roomlore:conflict")
     report = await http.post("/messages?on_conflict=report", json=changed)
-    assert report.json() == {"added": ["m9"], "duplicates": [], "conflicts": ["m1"]}
+    assert report.json() == {"added": ["m9"], "duplicates": [], "conflicts": ["m1"], "new_rooms": {}}
 
 
 @pytest.mark.parametrize("word", ["room_id", "group_id", "chat_id", "conversation_id"])
@@ -597,9 +597,15 @@ TOLD_IN_CHINESE = [
     ("DELETE", "/rooms", None, 405, "这个路径不支持这个方法；支持的方法见 /openapi.json。"),
     ("GET", "/messages?room_id=tea&lmit=3", None, 422, "这里没有参数 'lmit'；是不是 limit？"),
     ("GET", "/facts", None, 422, "缺少 scope：请说明是谁的事实，例如 /facts?scope=user:anna。"),
-    ("GET", "/facts?scope=anna", None, 422, "范围的写法是 group:<id>、user:<id> 或 agent:<id>，不是 'anna'。"),
+    (
+        "GET",
+        "/facts?scope=anna",
+        None,
+        422,
+        "范围的写法是 group:<id>、user:<id> 或 agent:<id>，不是 'anna'；请写成 'group:anna' 或 'user:anna'。",
+    ),
     ("POST", "/context", {}, 422, "缺少 room_id。"),
-    ("POST", "/context", {"room_id": "none"}, 404, "房间 'none' 里没有可以构建上下文的用户消息。"),
+    ("POST", "/context", {"room_id": "none"}, 404, "没有房间 'none'；收到第一条消息时自动创建。"),
 ]
 
 
