@@ -2,7 +2,7 @@
 
 Both get what the team sees. One of them alone also gets what is said, edited, forgotten, remembered, shared and evolved
 in other rooms. The model is a function of its prompt, so that a prompt that differs gives another answer. `make test`
-takes 2,500 steps, others in each run. Answers take most of the time, so they are compared after each 25th step and at
+takes 1,000 steps, others in each run. Answers take most of the time, so they are compared after each 25th step and at
 the end of a run. `make soak` takes 10,000 steps and compares after each tenth.
 """
 
@@ -34,8 +34,8 @@ from roomlore.testing.model_server import ModelServer
 _SURFACES_EVERY = 20
 """HTTP and MCP are asked at about each twentieth comparison, as they take four times as long. Which ones follows from
 the steps taken, so that Hypothesis can repeat what it found."""
-_COMPARED_EVERY, _PARTS = (10, 8) if os.environ.get("ROOMLORE_AUDIENCE_SOAK") else (25, 2)
-_RUNS, _STEPS = 25, 50
+_COMPARED_EVERY, _PARTS, _RUNS = (10, 8, 25) if os.environ.get("ROOMLORE_AUDIENCE_SOAK") else (25, 2, 10)
+_STEPS = 50
 VISIBLE, HIDDEN = ("team", "square"), ("dm", "board", "old")
 SCOPES = ("user:ann", "user:bo", "group:team", "group:board", "agent:bot")
 TEXTS = (
