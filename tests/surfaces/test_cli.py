@@ -144,6 +144,19 @@ def test_an_import_names_messages_that_are_there_with_another_content(run):
     assert (len(report["conflicts"]), report["conflict_count"]) == (7, 7)
 
 
+def test_an_import_says_what_it_edited_and_what_is_older(run):
+    old = said("1", "tea", "ann", 1, "hello")
+    Path("a.jsonl").write_text(json.dumps(old), "utf-8")
+    Path("b.jsonl").write_text(json.dumps({**old, "text": "你好", "edited_at": "2024-05-02T12:00:00Z"}), "utf-8")
+    run("import", "a.jsonl")
+    assert "read 1 message (jsonl) in 1 room: 0 added, 1 edited" in run("import", "b.jsonl").stdout
+    told = run("import", "a.jsonl")
+    assert "0 added, 1 in an older form, left out" in told.stdout
+    assert told.stderr == ""
+    report = json.loads(run("import", "a.jsonl", "--json").stdout)
+    assert (report["older"], report["edited"], report["read"]) == (1, 0, 1)
+
+
 def test_an_import_of_nothing_readable_makes_no_database(run):
     Path("odd.txt").write_text("milk\neggs\n", "utf-8")
     Path("all").mkdir()

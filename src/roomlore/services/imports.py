@@ -581,6 +581,8 @@ class ImportService:
                 await self._messages.delete(item.message.room_id, item.deletes)
         tally.take(sent.messages, results)
         for room_id, result in results.items():
+            if not (result.gone or result.conflicts):
+                continue
             its = [message for message in sent.messages if message.room_id == room_id]
             if result.gone:
                 await self._take_gone(room_id, its, result, tally)
