@@ -28,6 +28,22 @@ class StoredRow:
     texts: Mapping[str, Sequence[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What is searched for in texts: `names` as in `name.lower() in text.lower()`, `texts` letter by letter."""
+
+    names: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Ids of messages in a room, and of its turns, to which other messages may refer."""
+
+    message_ids: frozenset[str]
+    turn_ids: frozenset[str]
+
+
 class Upkeep(Protocol):
     """Maintenance of the space of deleted rows."""
 
@@ -168,11 +184,47 @@ class Maintenance(Protocol):
     async def rewrite_evolution(self, *, tenant: str, evolution: Evolution) -> None:
         """Replace the texts of the record, and its room."""
 
-    async def tables(self) -> Sequence[str]:
-        """Return every table that holds rows of tenants."""
+    async def rooms_telling(self, *, tenant: str, user_id: str, sought: Sought) -> list[str]:
+        """Return the ids of the rooms, ascending, with a message of another sender whose text or metadata has what is
+        sought, or that refers to a name that is. May return others too: the engine compares what it stores."""
 
-    async def rows(self, *, tenant: str, table: str, after: tuple[Any, ...] | None, limit: int) -> list[StoredRow]:
-        """Return rows with a key above `after`, ascending."""
+    async def messages_telling(
+        self,
+        *,
+        tenant: str,
+        room_id: str,
+        user_id: str,
+        sought: Sought,
+        linked: Linked | None,
+        after: int,
+        limit: int,
+    ) -> list[int]:
+        """Return the arrivals of these messages above `after`, ascending; with `linked` also of messages that refer to
+        those, or whose features name a name that is sought. May return others too."""
+
+    async def tables(self) -> Mapping[str, Sequence[str]]:
+        """Return every table that holds rows of tenants, with its columns of text."""
+
+    async def count_rows(self, *, tenant: str, table: str) -> int:
+        """Return the number of rows."""
+
+    async def rooms_with(self, *, tenant: str, table: str, columns: Sequence[str], sought: Sought) -> list[int] | None:
+        """Return the keys of the rooms with rows in which one of the columns has what is sought; None if the table has
+        no keys of rooms. May return others too."""
+
+    async def rows(
+        self,
+        *,
+        tenant: str,
+        table: str,
+        after: tuple[Any, ...] | None,
+        limit: int,
+        columns: Sequence[str] = (),
+        sought: Sought | None = None,
+        room_key: int | None = None,
+    ) -> list[StoredRow]:
+        """Return rows with a key above `after`, ascending: of all rooms or one, and with `sought` only those in which
+        one of the columns has it, and maybe others."""
 
     async def redact_row(
         self, *, tenant: str, table: str, key: tuple[Any, ...], columns: Sequence[str], change: Callable[[str], str]

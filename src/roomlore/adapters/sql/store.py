@@ -18,13 +18,14 @@ from roomlore.adapters.sql.archives import SqlArchives
 from roomlore.adapters.sql.connections import Connections, PostgresSource
 from roomlore.adapters.sql.corrections import SqlCorrections
 from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Locks, shielded, translated
+from roomlore.adapters.sql.every_row import StoredRows
 from roomlore.adapters.sql.group_commit import GroupCommit
 from roomlore.adapters.sql.integrity import MemoryAudit, MessageAudit
 from roomlore.adapters.sql.memories import EvolutionRecords, MemoryReading, NumberedReading
 from roomlore.adapters.sql.memory_log import MemoryLog
 from roomlore.adapters.sql.messages import MessageReading, ThreadReading
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, MESSAGES_DUE, IndexStates, SqlOutbox
-from roomlore.adapters.sql.people import PeopleInRooms, Rewriting, StoredRows
+from roomlore.adapters.sql.people import PeopleInRooms, Rewriting
 from roomlore.adapters.sql.rooms import ImportPositions, SqlKeys, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.sqlite import Driver, Pace, SqliteSource, opened

@@ -8,7 +8,7 @@ from roomlore.core.memory.memory import Action, Change, Evolution, Memory, Memor
 from roomlore.core.models import Role
 from roomlore.core.privacy import Redaction, record_without
 from roomlore.ports.coordination import Clock, Ids
-from roomlore.ports.maintenance import StoredRow
+from roomlore.ports.maintenance import Sought, StoredRow
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, is_removed_room
@@ -50,6 +50,9 @@ _LABELS = frozenset({"name", "corrected_by"})
 """Columns with names in the caller's own words."""
 _ROOM_NAMES = frozenset({"room_name"})
 """Columns with names of rooms: a chat of two often has the name of the other, and then it goes whole."""
+_ONLY_NAMES = frozenset({"link_corrections", "message_features", "messages", "participants", "room_members"})
+"""Tables with a row for each message or person of a room, in which only the id tells of a person: the words of messages
+are handled when these are rewritten."""
 _STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
 
 
@@ -341,7 +344,7 @@ class RowEraser:
     async def rewrite(self, person: Person, tally: Tally) -> None:
         shared = await self._shared(person)
         for table in _DROPPED:
-            async for row in self._rows(person.tenant, table):
+            async for row in self._rows(person.tenant, table, _sought(table, person)):
                 if _tells(table, row, person, shared) or _rests_on(table, row, person):
                     tally.places[table] += 1
                     if not tally.dry:
@@ -349,7 +352,7 @@ class RowEraser:
                             await work.maintenance.drop_row(tenant=person.tenant, table=table, key=row.key)
         await self._leave_rooms(person, tally)
         for table, columns in _REDACTED.items():
-            async for row in self._rows(person.tenant, table):
+            async for row in self._rows(person.tenant, table, _sought(table, person)):
                 told = [name for name in columns if _tells_in(name, row, person, words=_is_in(table, row, shared))]
                 if told:
                     tally.places[table] += 1
@@ -359,7 +362,7 @@ class RowEraser:
     async def _leave_rooms(self, person: Person, tally: Tally) -> None:
         """Give the person another id among the members of rooms. They are still there: a room that lost a member would
         show what its other members alone may know."""
-        async for row in self._rows(person.tenant, "room_members"):
+        async for row in self._rows(person.tenant, "room_members", _sought("room_members", person)):
             if _tells_in("person_id", row, person, words=False):
                 tally.places["room_members"] += 1
                 if not tally.dry:
@@ -391,7 +394,7 @@ class RowEraser:
 
     async def rename_deleted(self, person: Person, tally: Tally) -> None:
         """Rename messages that were deleted before and have the person's id in their own."""
-        async for row in self._rows(person.tenant, "messages"):
+        async for row in self._rows(person.tenant, "messages", _sought("messages", person)):
             if row.texts["sender_id"] == ("",) and _tells_in("message_id", row, person, words=False):
                 tally.places["messages"] += 1
                 async with self._storage.writing() as work:
@@ -405,14 +408,13 @@ class RowEraser:
 
     async def look_through(self, person: Person) -> tuple[dict[str, int], dict[str, int]]:
         """Return how many rows each table has, and how many of them still contain the person."""
-        async with self._storage.reading() as work:
-            tables = await work.maintenance.tables()
         shared = await self._shared(person)
-        seen: dict[str, int] = dict.fromkeys(tables, 0)
+        seen: dict[str, int] = {}
         telling: dict[str, int] = {}
-        for table in tables:
-            async for row in self._rows(person.tenant, table):
-                seen[table] += 1
+        for table in await self._tables():
+            async with self._storage.reading() as work:
+                seen[table] = await work.maintenance.count_rows(tenant=person.tenant, table=table)
+            async for row in self._rows(person.tenant, table, _sought(table, person)):
                 if _tells(table, row, person, shared):
                     telling[table] = telling.get(table, 0) + 1
         return seen, telling
@@ -420,21 +422,43 @@ class RowEraser:
     async def _shared(self, person: Person) -> set[object]:
         """Return the ids, and the keys, of the rooms in which the person spoke."""
         shared: set[object] = set(person.said)
-        async for row in self._rows(person.tenant, "rooms"):
+        async for row in self._rows(person.tenant, "rooms", Sought(texts=frozenset(person.said))):
             if row.texts["room_id"][0] in person.said:
                 shared.add(row.key[0])
         return shared
 
-    async def _rows(self, tenant: str, table: str) -> AsyncIterator[StoredRow]:
-        after = None
-        while True:
-            async with self._storage.reading() as work:
-                page = await work.maintenance.rows(tenant=tenant, table=table, after=after, limit=_PAGE)
-            for row in page:
-                yield row
-            if len(page) < _PAGE:
-                return
-            after = page[-1].key
+    async def _tables(self) -> Mapping[str, Sequence[str]]:
+        """Return the tables, with those of their columns that may tell of a person."""
+        async with self._storage.reading() as work:
+            tables = await work.maintenance.tables()
+        return {table: [one for one in columns if one not in _TELLS_NOTHING] for table, columns in tables.items()}
+
+    async def _rows(self, tenant: str, table: str, sought: Sought) -> AsyncIterator[StoredRow]:
+        """Yield the rows that may have what is sought, room by room in the tables that have rooms."""
+        columns = (await self._tables())[table]
+        if not columns:
+            return
+        its = {"tenant": tenant, "table": table, "columns": columns, "sought": sought}
+        async with self._storage.reading() as work:
+            room_keys = await work.maintenance.rooms_with(**its)
+        for room_key in [None] if room_keys is None else room_keys:
+            after = None
+            while True:
+                async with self._storage.reading() as work:
+                    page = await work.maintenance.rows(**its, room_key=room_key, after=after, limit=_PAGE)
+                for row in page:
+                    yield row
+                if len(page) < _PAGE:
+                    break
+                after = page[-1].key
+
+
+def _sought(table: str, person: Person) -> Sought:
+    """Return what a row of the table has that tells of the person, or rests on what they said."""
+    if table in _ONLY_NAMES:
+        return Sought(person.sought.names)
+    texts = person.sought.texts | person.traces.names
+    return replace(person.sought, texts=texts | person.said.keys() if table == "context_usage_records" else texts)
 
 
 def still(tally: Tally, telling: Mapping[str, int]) -> None:

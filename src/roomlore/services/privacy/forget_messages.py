@@ -17,7 +17,7 @@ from roomlore.core.models import Entry, Role, StoredMessage
 from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, passages, weight, without_person
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.maintenance import RoomOfPerson
+from roomlore.ports.maintenance import Linked, RoomOfPerson, Sought
 from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
@@ -126,6 +126,11 @@ class PersonTexts:
         texts = [self.texts[one] for one in named if one is not None and one in self.texts]
         return texts + (self.turns.get(message.turn_id, []) if message.turn_id is not None else [])
 
+    @property
+    def linkable(self) -> Linked:
+        """What messages of others may refer to."""
+        return Linked(frozenset(self.texts), frozenset(self.texts) | frozenset(self.turns))
+
     def within(self, first: int, last: int) -> bool:
         """Return True if any of it arrived between the two."""
         return bisect_left(self.arrivals, first) < bisect_right(self.arrivals, last)
@@ -197,6 +202,11 @@ class Person:
             traces=self.traces.and_also(more.traces),
             words=self.words.and_also(more.words),
         )
+
+    @property
+    def sought(self) -> Sought:
+        """What a row has that may tell of them."""
+        return Sought(frozenset({self.user_id}), self.words.said)
 
     def owns(self, scope: str) -> bool:
         """Return True if all that is remembered in the scope is of the person."""
@@ -283,8 +293,10 @@ class MessageEraser:
 
     async def rewrite_others(self, person: Person, tally: Tally) -> None:
         """Redact what others said, in every room that stays."""
-        alike = 0
-        for room_id in await self.rooms(person.tenant):
+        its, alike = {"tenant": person.tenant, "user_id": person.user_id}, 0
+        async with self._storage.reading() as work:
+            telling = await work.maintenance.rooms_telling(**its, sought=person.sought)
+        for room_id in sorted({*telling, *person.said}):
             async with self._storage.reading() as work:
                 removed = await is_removed_room(work, person, room_id)
             if not removed:
@@ -320,15 +332,20 @@ class MessageEraser:
 
     async def _telling(self, person: Person, room_id: str) -> tuple[list[int], int, _Own]:
         """Return the arrivals of the messages to rewrite, how many messages have the same words afterwards, and what
-        the senders said on their own."""
+        the senders said on their own. Features count in rooms of the person: elsewhere they do not refer to them."""
         told: list[int] = []
         own: dict[str, set[str]] = {}
         alike, after = 0, 0
+        linked = person.said[room_id].linkable if room_id in person.said else None
+        its = {"tenant": person.tenant, "room_id": room_id}
         while True:
             async with self._storage.reading() as work:
-                page = await work.messages.page(tenant=person.tenant, room_id=room_id, after=after, limit=_PAGE)
-                read = await self._read(work, person, room_id, page)
-            for message, entry in read:
+                page = await work.maintenance.messages_telling(
+                    **its, user_id=person.user_id, sought=person.sought, linked=linked, after=after, limit=_PAGE
+                )
+                entries = await work.messages.by_arrival(**its, arrivals=page)
+            for found in entries:
+                message, entry = found.message, found if linked else None
                 repeats = any(map(person.words.repeated, _texts(message)))
                 if repeats and (first := _said_first(message, person)):
                     own.setdefault(message.sender_id, set()).update(first)
@@ -337,20 +354,7 @@ class MessageEraser:
                 alike += repeats and any(map(person.words.repeated, _texts(left)))
             if len(page) < _PAGE:
                 return told, alike, own
-            after = page[-1].arrival
-
-    async def _read(
-        self, work: UnitOfWork, person: Person, room_id: str, page: Sequence[StoredMessage]
-    ) -> list[tuple[StoredMessage, Entry | None]]:
-        """Return others' messages; with their features in rooms of the person, since elsewhere these do not refer to
-        them."""
-        others = [message for message in page if message.sender_id != person.user_id]
-        if room_id not in person.said:
-            return [(message, None) for message in others]
-        entries = await work.messages.by_arrival(
-            tenant=person.tenant, room_id=room_id, arrivals=[message.arrival for message in others]
-        )
-        return [(entry.message, entry) for entry in entries]
+            after = page[-1]
 
     async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally, own: _Own) -> None:
         tenant = person.tenant
