@@ -66,6 +66,27 @@ async def test_what_roomlore_writes_is_sound_and_every_vector_is_there():
     assert seen == [VerifyProgress(1, 2), VerifyProgress(2, 5), VerifyProgress(2, 5, 3)]
 
 
+async def test_a_room_is_checked_alone():
+    """With what is remembered of it; what is wrong in other rooms does not count."""
+    seen: list[VerifyProgress] = []
+    async with opened(HashEmbedder()) as (lore, privacy):
+        await fill(lore)
+        for room_id in ("board", "quiet"):
+            await lore.messages.add(
+                Message(id="m", room_id=room_id, sender_id="ben", text="the board meets on Mondays")
+            )
+        async for _ in lore.index.drain():
+            pass
+        report = await privacy.verify("group:tea", progress=seen.append)
+        assert (report.checked["rooms"], report.checked["messages"], report.checked["scopes"]) == (1, 3, 1)
+        assert seen[-1] == VerifyProgress(1, 2, 3)
+        assert (await privacy.verify("group:quiet")).checked == {"rooms": 1, "messages": 1, "vectors": 1}
+        async with lore.storage.writing() as work:
+            await work.connection.run("UPDATE messages SET role = 'king' WHERE text LIKE 'the board%' AND room_key = 2")
+        assert (await privacy.verify("group:tea")).faults == ()
+        assert (await privacy.verify("group:board")).counts == {"unreadable": 1}
+
+
 @pytest.mark.parametrize(
     ("collection", "scope", "check"),
     [(MEMORIES, "user:ann", "memory vectors"), (MESSAGES, "tea", "message vectors")],

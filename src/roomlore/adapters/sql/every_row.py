@@ -129,7 +129,8 @@ def _pattern(kind: str, place: int) -> Any:
 
 def _patterns(sought: Sought) -> tuple[tuple[int, int], dict[str, str]]:
     """Return the numbers of names and texts, rounded up, and the patterns as parameters."""
-    sizes, named = [], {}
+    sizes: list[int] = []
+    named: dict[str, str] = {}
     for kind, found in (("name", _least(map(any_case, sought.names))), ("text", _least(map(as_it_is, sought.texts)))):
         size = next((size for size in _SIZES if size >= len(found)), -1)
         sizes.append(size)
@@ -312,8 +313,8 @@ class StoredRows(Repository):
             table, after=after is not None, in_a_room=room_key is not None, columns=tuple(columns), sizes=sizes
         )
         rows = await self._sql.fetch(statement, its_tenant=escape(tenant), count=limit, **asked, **its_room, **patterns)
-        keys, columns = len(_keys(_OF_TENANTS[table])), _text_columns(_OF_TENANTS[table])
-        return [_to_row(row, keys, columns) for row in rows]
+        keys, shown = len(_keys(_OF_TENANTS[table])), _text_columns(_OF_TENANTS[table])
+        return [_to_row(row, keys, shown) for row in rows]
 
     async def rooms_telling(self, *, tenant: str, user_id: str, sought: Sought) -> list[str]:
         sizes, patterns = _patterns(sought)

@@ -438,14 +438,21 @@ class RowEraser:
         columns = (await self._tables())[table]
         if not columns:
             return
-        its = {"tenant": tenant, "table": table, "columns": columns, "sought": sought}
         async with self._storage.reading() as work:
-            room_keys = await work.maintenance.rooms_with(**its)
+            room_keys = await work.maintenance.rooms_with(tenant=tenant, table=table, columns=columns, sought=sought)
         for room_key in [None] if room_keys is None else room_keys:
             after = None
             while True:
                 async with self._storage.reading() as work:
-                    page = await work.maintenance.rows(**its, room_key=room_key, after=after, limit=_PAGE)
+                    page = await work.maintenance.rows(
+                        tenant=tenant,
+                        table=table,
+                        after=after,
+                        limit=_PAGE,
+                        columns=columns,
+                        sought=sought,
+                        room_key=room_key,
+                    )
                 for row in page:
                     yield row
                 if len(page) < _PAGE:

@@ -304,8 +304,9 @@ class PrivacyService:
         self, scope: str | None = None, *, progress: Callable[[VerifyProgress], None] | None = None
     ) -> VerifyReport:
         """Read everything that is remembered of the tenant, or of one scope, and report inconsistencies: in the logs,
-        the memories, what made them, what they rest on and the indexes; of a whole tenant also in the watermarks, and
-        in what is derived from messages: features, words, counters. Change nothing.
+        the memories, what made them, what they rest on and the indexes; of a tenant, and in the room of a group's
+        scope, also in what is derived from messages: features, words, counters; of a tenant also in the watermarks.
+        Change nothing.
 
         It may run beside writers. `progress`: called after each scope and each page of messages. `report.sound` is
         False if there is a fault: then the command line exits with 1. If nothing is remembered in the scope, nothing is

@@ -227,6 +227,15 @@ class MessageChecks:
                 return
             after = rooms[-1].room_id
 
+    async def check_one(
+        self, tenant: str, room_id: str, holds: Holds, findings: Findings, progress: Callable[[], None]
+    ) -> None:
+        """Check the messages of one room, if it is there."""
+        async with self._storage.reading() as work:
+            room = await work.rooms.find(tenant=tenant, room_id=room_id)
+        if room is not None:
+            await self._check_room(room, holds, findings, progress)
+
     async def _check_orphan_rows(self, tenant: str, findings: Findings) -> None:
         page: Sequence[OrphanRow] = ()
         while True:
@@ -336,7 +345,7 @@ class Verifier:
         self._archives = archives
 
     async def verify(self, *, tenant: str, scope: str | None, progress: Progress | None) -> VerifyReport:
-        """Check one scope only; else the whole tenant, its rooms and their messages too.
+        """Check one scope, and the messages of the room if it is that of a group; or the whole tenant with all rooms.
 
         Raise `StorageUnavailable`.
         """
@@ -350,6 +359,9 @@ class Verifier:
             findings.saw("scopes", 1)
             tell()
         await self._support.check_rows(tenant, scope, findings)
+        kind, _, name = (scope or "").partition(":")
+        if kind == "group":
+            await self._messages.check_one(tenant, name, holds, findings, tell)
         if scope is None:
             await self._check_marks(tenant, findings)
             await self._messages.check(tenant, holds, findings, tell)
