@@ -422,10 +422,11 @@ def test_restoring_again_says_that_it_is_in_force_already():
     assert run("memory", "restore", known).stdout == f"In force already: version 1, {known}: 周五聚餐\n"
 
 
-def test_checking_a_room_without_memories_claims_nothing():
+def test_checking_who_has_no_memories_claims_nothing():
     talked(CHINESE, range(3))
-    told = run("verify", "g").stdout
-    assert "scope group:g: Nothing is remembered in it, so nothing was checked." in told
+    told = run("verify", "user:u0").stdout
+    assert "scope user:u0: Nothing is remembered in it, so nothing was checked." in told
     assert "Looked at nothing." in told
     assert "holds together" not in told
+    assert "3 messages" in run("verify", "g").stdout
     assert "3 messages" in run("verify").stdout
