@@ -180,6 +180,10 @@
     copy.classList.add("begins");
     return copy;
   }
+  // The room is covered by classes on few elements: one on the room itself would have the browser look at every row.
+  const under = all(":scope > .top, :scope > .scroll, :scope > .arrived", room ?? document.createElement("div"));
+  const cover = (yes) => { for (const one of under) one.classList.toggle("under", yes); };
+
   async function followThread({ thread, href, from }) {
     const list = Object.assign(document.createElement("ol"), { className: "part" });
     list.append(...all(`.row[data-thread="${thread}"]`, main).map(copyOf));
@@ -199,7 +203,7 @@
     scroll.append(said);
     pane.replaceChildren(head, scroll);
     pane.hidden = false;
-    room.classList.add("following");
+    cover(true);
     mark(thread);
     const mine = alone = { thread, from, take: (rows) => newestItem(flow)?.parentElement.append(...rows.filter((row) => row.dataset.thread === thread).map(copyOf)) };
     (find(`#t${CSS.escape(from ?? "")} article`, pane) ?? pane).focus({ preventScroll: true });
@@ -225,9 +229,19 @@
     alone = null;
     pane.hidden = true;
     pane.replaceChildren();
-    room.classList.remove("following");
+    cover(false);
     mark(null);
     if (from) find("article", from)?.focus({ preventScroll: true });
+  }
+  // A new address is looked up in every link of the page, so it waits until the thread is on the screen.
+  let told = null;
+  function tellHistory() {
+    told?.();
+    told = null;
+  }
+  function goBack() {
+    tellHistory();
+    history.back();
   }
   if (pane && main) {
     document.addEventListener("click", (event) => {
@@ -238,9 +252,11 @@
         if (alone?.thread === thread) return;
         const from = link.closest(".row")?.id ?? "";
         const wanted = { thread, href: link.href, from: alone ? alone.from : from };
-        if (alone) history.replaceState(wanted, "", link.href); else history.pushState(wanted, "", link.href);
+        const way = alone ? "replaceState" : "pushState";
         followThread(wanted);
-      } else if (alone && plainly(event, "#alone .trail a")) { event.preventDefault(); history.back(); }
+        told = () => history[way](wanted, "", link.href);
+        requestAnimationFrame(() => setTimeout(tellHistory));
+      } else if (alone && plainly(event, "#alone .trail a")) { event.preventDefault(); goBack(); }
     });
     addEventListener("popstate", (event) => { if (event.state?.thread) followThread(event.state); else leaveThread(); });
   }
@@ -276,7 +292,11 @@
     beside.replaceChildren(close, section);
     beside.removeAttribute("aria-busy");
     beside.hidden = false;
-    room.classList.add("inspecting");
+    inspecting(true);
+  }
+  function inspecting(yes) {
+    room.classList.toggle("inspecting", yes);
+    find("#rail").hidden = yes;
   }
   // A corrected link: threads and quotes follow on the page, which does not move.
   async function correct(form, button) {
@@ -291,15 +311,16 @@
       if (mine && theirs) mine.replaceChildren(...theirs.children);
     }
     if (main) drawLanes(main);
+    tellHistory();
     if (alone) followThread(history.state);
     find("button", beside)?.focus();
   }
   function shut() {
-    if (!beside || beside.hidden) { if (alone) history.back(); return; }
+    if (!beside || beside.hidden) { if (alone) goBack(); return; }
     asked++;
     beside.hidden = true;
     beside.replaceChildren();
-    room.classList.remove("inspecting");
+    inspecting(false);
   }
   if (beside) document.addEventListener("click", (event) => {
     const link = plainly(event, "a[data-beside]");
@@ -377,8 +398,9 @@
     while (next && !isRow(next)) next = step(next, by);
     if (next) { find("article", next).focus({ preventScroll: true }); next.scrollIntoView({ block: "nearest" }); }
   }
+  const searches = all("input[type=search]"), keys = find("#keys");
   function toFind() {
-    const shown = all("input[type=search]").find((one) => one.offsetParent !== null);
+    const shown = searches.find((one) => one.offsetParent !== null);
     if (shown) { shown.focus(); shown.select(); } else location.assign("/console/search");
   }
   const KEYS = {
@@ -387,14 +409,14 @@
     k: () => move(-1),
     t: () => find("a.thread", present() ?? newest())?.click(),
     c: () => find("a.context", present() ?? newest())?.click(),
-    "?": () => find("#keys")?.showModal(),
+    "?": () => keys?.showModal(),
     Escape: shut,
     End: () => { const scroll = find("#alone:not([hidden]) .scroll") ?? find("#scroll"); if (scroll) scroll.scrollTop = 0; },
   };
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") { event.preventDefault(); toFind(); return; }
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    if (event.target.matches?.("input, textarea, select") || find("dialog[open]")) return;
+    if (event.target.matches?.("input, textarea, select") || keys?.open) return;
     const does = Object.hasOwn(KEYS, event.key) ? KEYS[event.key] : null;
     if (!does) return;
     if (event.key !== "Escape") event.preventDefault();
