@@ -36,7 +36,7 @@ async def test_rooms_and_people_are_suggested_while_one_types(browser):
         box = page.get_by_role("combobox")
         options = page.get_by_role("listbox").get_by_role("option")
         await options.first.wait_for()
-        assert await options.all_inner_texts() == ["harbour-team\nRoom", "Harry\nPerson"]
+        assert await options.all_inner_texts() == ["harbour-team\nRoom", "Harry h1\nPerson"]
         assert await faults(page) == []
         await page.keyboard.press("Escape")
         assert await box.get_attribute("aria-expanded") == "false"

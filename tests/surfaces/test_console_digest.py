@@ -65,6 +65,12 @@ async def test_nothing_new_and_bad_times_are_told(http, filled):
     unknown = await http.get("/console/digest?id=tea&for=eve")
     assert unknown.status_code == 404
     assert "Nobody in room" in unknown.text
+    for answer, field in (
+        (wrong, 'name="since" maxlength="64" value="soon"'),
+        (unknown, 'maxlength="512" value="eve"'),
+    ):
+        assert field in answer.text, "what was typed stays in the form"
+    assert "Choose an earlier time" in (await http.get("/console/digest?id=tea&since=2025-01-01")).text
 
 
 async def test_the_rail_names_threads_as_every_other_list_does(http, lore, filled):

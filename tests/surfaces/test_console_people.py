@@ -1,10 +1,11 @@
 """The console's search and its pages of people, without a browser."""
 
+import re
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from console_rig import LANGUAGES, page
+from console_rig import LANGUAGES, asking, page
 
 from roomlore import Message
 from roomlore.surfaces.console.frame import ZONE_COOKIE, ago, tongue
@@ -64,6 +65,73 @@ async def test_whom_to_forget_is_asked_if_several_have_a_name(http, lore, langua
     confirm = await page(http, "/console/memory/change?what=forget&id=王敏", language=language)
     assert tongue(language).say("forget.unknown") in confirm
     assert "what=forget&amp;id=u2" in confirm
+
+
+@both
+async def test_a_name_in_an_address_leads_to_the_only_one_that_has_it(http, lore, language):
+    await fill(lore)
+    await lore.rooms.rename("dev", "Build Team")
+    for asked, to in (
+        ("/rooms/build team", "/console/room?id=dev"),
+        ("/room?id=BUILD TEAM&limit=9", "/console/room?id=dev&limit=9"),
+        ("/digest?id=Build Team", "/console/digest?id=dev"),
+        ("/visible?id=Build Team", "/console/visible?id=dev"),
+        ("/context?room=Build Team&message=m2", "/console/context?room=dev&message=m2"),
+        ("/memory?id=group:Build Team", "/console/memory?id=group%3Adev"),
+        ("/rooms/tea-house", "/console/room?id=tea-house"),
+        ("/people/u1", "/console/person?id=u1"),
+    ):
+        answer = await http.get(f"/console{asked}", headers=LANGUAGES[language])
+        assert (answer.status_code, answer.headers.get("location")) == (303, to), asked
+    await lore.messages.add(Message(id="m9", room_id="dev", sender_id="u3", sender_name="Åsa", text="hej"))
+    for asked in ("/people/Åsa", "/person?id=Åsa"):
+        assert (await http.get(f"/console{asked}")).headers["location"] == "/console/person?id=u3"
+    for asked in ("/room?id=nowhere", "/person?id=nobody", "/thread?id=dev&message=none"):
+        await page(http, f"/console{asked}", 404, language)
+    assert (await http.get("/console/rooms/")).headers["location"] == "/console"
+    assert (await http.get("/console/rooms/nowhere")).headers["location"] == "/console/room?id=nowhere"
+
+
+@both
+async def test_a_name_that_several_have_gives_a_choice(http, lore, language):
+    await fill(lore)
+    for one in ("dev", "tea-house"):
+        await lore.rooms.rename(one, "茶与代码")
+    say = tongue(language).say
+    shown = await page(http, "/console/digest?id=茶与代码&since=2024-05-01", language=language)
+    assert say("choose.rooms", name="茶与代码") in shown
+    for one in ("dev", "tea-house"):
+        assert f'href="/console/digest?id={one}&amp;since=2024-05-01"' in shown
+    for asked in ("/people/王敏", "/person?id=王敏"):
+        shown = await page(http, f"/console{asked}", language=language)
+        assert say("choose.people", name="王敏") in shown
+        assert all(f'href="/console/person?id={one}"' in shown for one in ("u1", "u2"))
+
+
+async def test_a_name_finds_only_what_the_viewer_sees(lore):
+    await fill(lore)
+    await lore.rooms.set_kind("tea-house", "public")
+    for one in ("dev", "tea-house"):
+        await lore.rooms.rename(one, "茶与代码")
+    _, secret = await lore.keys.create("reader", scopes=["read"])
+    async with asking(lore, secret, "user:eve") as http:
+        assert (await http.get("/console/rooms/茶与代码")).headers["location"] == "/console/room?id=tea-house"
+        assert (await http.get("/console/people/王敏")).headers["location"] == "/console/person?id=u1"
+        await page(http, "/console/room?id=dev", 404)
+
+
+@both
+async def test_rooms_with_one_name_are_told_apart(http, lore, language):
+    await fill(lore)
+    for one in ("dev", "tea-house"):
+        await lore.rooms.rename(one, "Lounge")
+    side = (await page(http, "/console/health", language=language)).partition('id="beside"')[2].partition("</nav>")[0]
+    assert re.findall(r"Lounge <code class=.soft.>([\w-]+)</code>", side) == ["dev", "tea-house"]
+    typed = await page(http, "/console/suggest?q=loun", language=language)
+    assert re.findall(r"Lounge <code class=.soft.>([\w-]+)</code>", typed) == ["dev", "tea-house"]
+    assert "Lounge (tea-house)" in await page(http, "/console/person?id=u1", language=language)
+    await lore.rooms.rename("dev", "Build")
+    assert "Lounge (tea-house)" not in await page(http, "/console/person?id=u1", language=language)
 
 
 async def test_times_are_in_the_zone_that_the_browser_told(http, lore):

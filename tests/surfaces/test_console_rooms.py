@@ -8,6 +8,7 @@ import pytest
 from console_rig import asking, page
 
 from roomlore import Message
+from roomlore.core.memory.memory import Source
 
 both = pytest.mark.parametrize("language", ["en", "zh"])
 
@@ -43,10 +44,12 @@ SLACK = [
         "/context?room=slack&message=m2",
         "/room?id=slack",
         "/digest?id=slack",
+        "/memory/one?id=f1",
     ],
 )
 async def test_people_who_are_mentioned_are_shown_by_name_on_every_page(http, lore, path):
     await lore.messages.add(SLACK)
+    await lore.memories.add("group:slack", "There is an umbrella", sources=[Source("slack", "m2")], memory_id="f1")
     shown = re.sub(r"</?mark>", "", (await page(http, f"/console{path}")).partition("<main")[2])
     assert "&lt;@U0A1&gt; my" not in shown
     assert "@Ann Lee my umbrella?" in shown
@@ -123,8 +126,8 @@ async def test_a_search_suggests_rooms_and_people_by_a_part_of_their_names(http,
     }.items():
         assert sorted(suggested(await page(http, f"/console/suggest?q={quote(typed)}"))) == sorted(found), typed
     shown = await page(http, "/console/suggest?q=hannah", language="zh")
-    assert "<bdi>&lt;b&gt;Hannah</bdi>" in shown
-    assert ">人</span>" in shown
+    assert "<bdi>&lt;b&gt;Hannah <code" in shown
+    assert ">成员</span>" in shown
 
 
 async def test_a_search_suggests_a_viewer_what_they_may_see(lore):

@@ -82,8 +82,9 @@ async def test_a_job_that_failed_is_tried_again(connect_to, language):
             action = html.unescape(re.search(r'action="(/console/jobs/retry[^"]+)"', shown)[1])
             assert (await http.post(action, data={})).status_code == 403
             token = re.search(r'name="token" value="([^"]+)"', shown)[1]
-            answer = await http.post(action, data={"token": token})
-            assert (answer.status_code, answer.headers["location"]) == (303, "/console/jobs?done=retry")
+            assert '<input type="hidden" name="status" value="failed">' in shown
+            answer = await http.post(action, data={"token": token, "status": "failed"})
+            assert (answer.status_code, answer.headers["location"]) == (303, "/console/jobs?status=failed&done=retry")
             assert (await lore.jobs.wait(begun.job_id, SECONDS)).attempts > failed.attempts
             none = await http.post("/console/jobs/retry?id=none", data={"token": token})
             assert none.status_code == 404
@@ -105,9 +106,9 @@ async def test_jobs_that_failed_alike_are_retried_with_one_click(connect_to, lan
             token = re.search(r'name="token" value="([^"]+)"', shown)[1]
             ids = html.unescape(re.search(r'name="ids" value="([^"]+)"', shown)[1])
             assert sorted(ids.split()) == sorted(one.job_id for one in begun)
-            form = {"token": token, "ids": f"{ids}none\n".replace("\n", "\r\n")}
+            form = {"token": token, "status": "failed", "ids": f"{ids}none\n".replace("\n", "\r\n")}
             answer = await http.post("/console/jobs/retry", data=form)
-            assert answer.headers["location"] == "/console/jobs?done=retry&count=2"
+            assert answer.headers["location"] == "/console/jobs?status=failed&done=retry&count=2"
             after = await page(http, answer.headers["location"], language=language)
             assert says(language, "jobs.retried.all", count=2) in after
         for job in before:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from starlette.responses import Response
 
 from roomlore.core.dates import moment
 from roomlore.core.digest.digest import DigestEntry, Why
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.console.shell import texts_with_names
 from roomlore.wiring import Lore
@@ -27,22 +29,26 @@ async def digest(page: Page) -> Response:
     """Return the page of a room's last day, of what was said since a time, or since a person last wrote or read."""
     room_id = page.needed("id")
     reader, since = page.asked("for").strip() or None, page.asked("since").strip()
-    now = page.lore.now()
-    begin = moment("since", since, now=now, zone=page.zone, edge="start") if since else None
     by_model = page.asked("model") == "1"
-    made = await page.lore.digest(
-        room_id,
-        since=begin,
-        for_user=reader,
-        max_tokens=_TOKENS,
-        viewer=page.viewer,
-        mode="auto" if by_model else "offline",
-    )
+    asked: dict[str, Any] = {"room_id": room_id, "reader": reader or "", "since": since, "by_model": by_model}
+    try:
+        begin = moment("since", since, now=page.lore.now(), zone=page.zone, edge="start") if since else None
+        made = await page.lore.digest(
+            room_id,
+            since=begin,
+            for_user=reader,
+            max_tokens=_TOKENS,
+            viewer=page.viewer,
+            mode="auto" if by_model else "offline",
+        )
+    except (InvalidInput, NotFound) as error:
+        unknown = isinstance(error, NotFound)
+        if unknown and not reader:
+            raise
+        return page.show("digest.html", 404 if unknown else 422, problem=str(error), digest=None, groups=[], **asked)
     entries = await _with_people_named(page.lore, room_id, made.entries)
     groups = [Group(why, tuple(its)) for why, its in groupby(entries, key=lambda entry: entry.why)]
-    return page.show(
-        "digest.html", room_id=room_id, digest=made, groups=groups, reader=reader or "", since=since, by_model=by_model
-    )
+    return page.show("digest.html", problem="", digest=made, groups=groups, **asked)
 
 
 async def _with_people_named(lore: Lore, room_id: str, entries: Sequence[DigestEntry]) -> list[DigestEntry]:

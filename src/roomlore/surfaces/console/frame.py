@@ -312,9 +312,14 @@ class Page:
         return self.request.url.path.removeprefix(ROOT).strip("/").partition("/")[0]
 
     def _called(self, room_id: str) -> str:
-        """Return the name of a room if it is known to the page, else its id."""
-        beside = (room.title for room in self.rooms_beside if room.room_id == room_id)
-        return self.names.get(f"group:{room_id}") or next(beside, room_id)
+        """Return the name of a room if it is known to the page, else its id; both if another room has the name."""
+        known = {room.room_id: room.title for room in self.rooms_beside}
+        known |= {
+            scope.removeprefix("group:"): name for scope, name in self.names.items() if scope.startswith("group:")
+        }
+        name = known.get(room_id, room_id)
+        others = (title for other, title in known.items() if other != room_id)
+        return f"{name} ({room_id})" if name != room_id and name in others else name
 
     def _scope_called(self, scope: str) -> str:
         """Return the name of the room or person whose memories a scope holds, else the id without the kind."""

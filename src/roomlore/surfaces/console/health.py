@@ -364,6 +364,7 @@ async def findings(page: Page) -> Response:
     verdicts: list[Verdict] = [worst(found or []), *(one.verdict for one in notices)]
     return page.show(
         "findings.html",
+        inside="hx-request" in page.request.headers,
         found=found or [],
         notices=notices,
         verdict=max(verdicts, key=_VERDICTS.index),
@@ -547,10 +548,10 @@ async def retry(page: Page) -> Response:
     named = page.form.get("ids", "").split("\n")
     if not any(named):
         await jobs.retry(page.needed("id"))
-        return page.go("/jobs", done="retry")
+        return page.go("/jobs", status=page.form.get("status"), done="retry")
     retried = 0
     for job_id in named[:_JOBS]:
         with suppress(Conflict, NotFound):
             await jobs.retry(job_id.strip())
             retried += 1
-    return page.go("/jobs", done="retry", count=retried)
+    return page.go("/jobs", status=page.form.get("status"), done="retry", count=retried)

@@ -3,7 +3,7 @@ and recall."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Literal
@@ -14,12 +14,12 @@ from starlette.responses import Response
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import strength_at
 from roomlore.core.memory.log import Piece, words_diff
-from roomlore.core.memory.memory import Blame, BlamedVersion, Change, Memory, MemoryKind, MemoryStatus, Scope
+from roomlore.core.memory.memory import Blame, BlamedVersion, Change, Evidence, Memory, MemoryKind, MemoryStatus, Scope
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.recall.recollection import Recollection
 from roomlore.surfaces.console.audience import locked
 from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.shell import name_scopes
+from roomlore.surfaces.console.shell import name_scopes, with_people_named
 from roomlore.wiring import Lore
 
 _SCOPES = 50
@@ -91,6 +91,9 @@ async def memory(page: Page) -> Response:
     """Return the page of a scope: its memories now, and for an administrator also at a time, and the newest entries of
     its log, or those up to a number."""
     lore, scope, viewer = page.lore, scope_of(page.needed("id")), page.viewer
+    named = await lore.rooms.scope_named(scope, viewer=viewer)
+    if named != scope:
+        return page.go("/memory", **{**page.request.query_params, "id": named})
     if viewer is not None and any(map(page.asked, ("at", "step", "to"))):
         page.need("admin")
     stored = await _stored(lore, scope) if viewer is None else None
@@ -118,7 +121,7 @@ async def memory(page: Page) -> Response:
 
 async def lineage(page: Page) -> Response:
     """Return the page of a memory's history: its versions, their differences, and the messages that support it."""
-    found = await _origin(page, page.needed("id"))
+    found = await _with_people_named(page.lore, await _origin(page, page.needed("id")))
     versions = [(one, _against(one, found)) for one in found.versions]
     alive = found.memory.status is MemoryStatus.ACTIVE
     seen = await page.lore.memories.seen_in(found.memory.memory_id) if alive and page.is_admin else None
@@ -142,6 +145,18 @@ async def _origin(page: Page, memory_id: str) -> Blame:
     head = await memories.head(memory_id, viewer=viewer)
     versions = reversed(await memories.history(memory_id, viewer=viewer))
     return Blame(head, tuple(BlamedVersion(one, None, None) for one in versions))
+
+
+async def _with_people_named(lore: Lore, found: Blame) -> Blame:
+    """Return the origin with names in place of the ids of people whom its messages mention."""
+    there = [one.message for version in found.versions for one in version.evidence if one.message]
+    named = {(one.room_id, one.id): one for one in await with_people_named(lore, there)}
+
+    def told(one: Evidence) -> Evidence:
+        return replace(one, message=named[one.message.room_id, one.message.id]) if one.message else one
+
+    versions = (replace(version, evidence=tuple(map(told, version.evidence))) for version in found.versions)
+    return replace(found, versions=tuple(versions))
 
 
 async def _stored(lore: Lore, scope: str) -> Scope | None:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from roomlore.core.audience import check_viewer
-from roomlore.core.errors import Forbidden, InvalidInput, RoomloreError
+from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
 from roomlore.surfaces.console import (
     audience,
     contexts,
@@ -19,6 +19,7 @@ from roomlore.surfaces.console import (
     memories,
     memory_compare,
     memory_editing,
+    names,
     people,
     rooms,
     sessions,
@@ -116,7 +117,9 @@ _SHOWN: dict[str, Answer] = {
     "/search": shell.search,
     "/suggest": shell.suggest,
     "/places": shell.places,
+    "/rooms/{name:path}": names.room,
     "/people": people.listed,
+    "/people/{name:path}": names.person,
     "/person": people.person,
     "/forget": people.forget,
     "/room": rooms.room,
@@ -187,6 +190,9 @@ def console_routes(
     """Return every route. `visitor_of`: the sender of a request, None on the open pages; `status_of`: the HTTP status
     of an error."""
 
+    def problem(found: Page, error: RoomloreError) -> Response:
+        return found.show("problem.html", status_of(error), problem=str(error))
+
     def page(path: str, answer: Answer, method: str) -> Route:
         async def handle(request: Request) -> Response:
             found = Page(request, visitor_of(request))
@@ -200,8 +206,11 @@ def console_routes(
                 return await answer(found)
             except NoViewer:
                 return found.go("/viewer", next=found.here if method == "GET" else None)
+            except NotFound as error:
+                chosen = await names.instead(found, path) if method == "GET" else None
+                return chosen or problem(found, error)
             except RoomloreError as error:
-                return found.show("problem.html", status_of(error), problem=str(error))
+                return problem(found, error)
 
         return _Known(ROOT + path, handle, methods=[method])
 
