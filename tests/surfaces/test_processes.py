@@ -61,7 +61,7 @@ def served_by(url: str) -> set[str]:
 
 def test_what_one_process_stored_the_others_know_at_once(postgres_url):
     with serving(postgres_url) as (process, url):
-        for number in range(40):  # each request on a connection of its own, so that the processes take turns
+        for number in range(12):  # each request on a connection of its own, so that the processes take turns
             stored = httpx.post(f"{url}/messages", json={"messages": [message(number)]}, timeout=SECONDS)
             assert stored.json()["added"] == [f"m{number}"]
             asked = {"room_id": "茶", "message_id": f"m{number}", "max_messages": 50, "strategy": "recent"}
