@@ -28,6 +28,7 @@ from sqlalchemy import make_url
 import open_connections
 import pgbouncer_server
 from pgbouncer_server import PgBouncer
+from postgres_server import PostgresServer
 from redis_server import RedisServer
 from roomlore.adapters import inprocess
 from roomlore.adapters.dbos import open_dbos
@@ -160,6 +161,14 @@ def _database(server: str, name: str) -> str:
 def _run(server: str, statement: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(statement.encode())
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL of the test's own with a migrated database, to be ended and started again."""
+    server = PostgresServer(_migrate)
+    yield server
+    server.close()
 
 
 @pytest.fixture

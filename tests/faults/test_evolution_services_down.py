@@ -1,7 +1,7 @@
 """PostgreSQL, Redis or Qdrant gone while a group evolves: all of an evolution is done or none of it, and once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import psycopg
@@ -10,7 +10,6 @@ import pytest
 import roomlore
 from evolution_rig import CHINESE, ENGLISH, active, create, lines, mark, remember, settings, talk, update
 from extraction_rig import until
-from postgres_server import PostgresServer
 from redis_server import RedisServer
 from roomlore import Lore
 from roomlore.core.errors import StorageUnavailable
@@ -26,13 +25,6 @@ BEFORE = [CHINESE.known[0]]
 PATIENCE_SECONDS = 120
 LEASE_SECONDS = 12
 """A lease on a group cannot be given back to a server that is down: the next evolution waits for its end."""
-
-
-@pytest.fixture
-def postgres() -> Iterator[PostgresServer]:
-    server = PostgresServer()
-    yield server
-    server.close()
 
 
 @pytest.fixture
@@ -91,43 +83,43 @@ async def assert_done_once(lore: Lore) -> None:
         assert await lore.memories.get(memory_id) == memory
 
 
-async def test_postgresql_ends_while_the_model_thinks(postgres, server):
-    once(server, postgres.stop)
-    async with talking(server, postgres.url, evolve_lease_seconds=LEASE_SECONDS) as lore:
+async def test_postgresql_ends_while_the_model_thinks(own_postgres, server):
+    once(server, own_postgres.stop)
+    async with talking(server, own_postgres.url, evolve_lease_seconds=LEASE_SECONDS) as lore:
         with pytest.raises(StorageUnavailable):
             await lore.memories.evolve("g", mode="llm")
-        postgres.start()
+        own_postgres.start()
         await assert_nothing_done(lore)
         assert (await lore.memories.evolve("g", mode="llm")).messages == 7
         await assert_done_once(lore)
 
 
-async def test_postgresql_ends_while_an_evolution_is_applied(postgres, server):
+async def test_postgresql_ends_while_an_evolution_is_applied(own_postgres, server):
     """Its transaction waits for a table that somebody else holds, with the watermark moved, when the server ends."""
-    async with talking(server, postgres.url, evolve_lease_seconds=LEASE_SECONDS) as lore:
-        holding = await psycopg.AsyncConnection.connect(postgres.url)
+    async with talking(server, own_postgres.url, evolve_lease_seconds=LEASE_SECONDS) as lore:
+        holding = await psycopg.AsyncConnection.connect(own_postgres.url)
         await holding.execute("LOCK TABLE evolutions IN SHARE MODE")
         evolving = asyncio.ensure_future(lore.memories.evolve("g", mode="llm"))
-        async with await psycopg.AsyncConnection.connect(postgres.url, autocommit=True) as looking:
+        async with await psycopg.AsyncConnection.connect(own_postgres.url, autocommit=True) as looking:
 
             async def waits() -> bool:
                 found = await looking.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
                 return (await found.fetchone())[0] > 0
 
             await until(waits, seconds=PATIENCE_SECONDS)
-            postgres.stop()
+            own_postgres.stop()
         with pytest.raises(StorageUnavailable):
             await evolving
         await holding.close()
-        postgres.start()
+        own_postgres.start()
         await assert_nothing_done(lore)
         assert (await lore.memories.evolve("g", mode="llm")).messages == 7
         await assert_done_once(lore)
 
 
-async def test_durable_work_is_done_once_postgresql_is_back(postgres, server):
-    once(server, postgres.stop)
-    async with talking(server, postgres.url, durable_work="dbos") as lore:
+async def test_durable_work_is_done_once_postgresql_is_back(own_postgres, server):
+    once(server, own_postgres.stop)
+    async with talking(server, own_postgres.url, durable_work="dbos") as lore:
         begun = await lore.memories.begin_evolution("g", mode="llm")
 
         async def down() -> bool:
@@ -135,7 +127,7 @@ async def test_durable_work_is_done_once_postgresql_is_back(postgres, server):
 
         await until(down, seconds=PATIENCE_SECONDS)
         await asyncio.sleep(1)
-        postgres.start()
+        own_postgres.start()
 
         async def done() -> bool:
             try:

@@ -3,13 +3,12 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 
-from postgres_server import PostgresServer
 from reply_rig import asks, chat, counted, gathered, last, replying
 from roomlore import Conflict, ModelUnavailable, NotFound, StorageUnavailable, Tool, ToolCall, ToolResult
 from roomlore.core.replies.reply import ReplyStarted
@@ -20,15 +19,6 @@ SAID = {
     "en": ("Green or black tea?", "Green.", "Why?", "It is mild."),
     "zh": ("绿茶还是红茶？", "绿茶。", "为什么？", "清淡。"),
 }
-
-
-@pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    made = PostgresServer()
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 @asynccontextmanager
@@ -57,10 +47,10 @@ async def stored(lore, count: int) -> list[tuple[str, str, str | None]]:
 
 
 @pytest.mark.parametrize("language", SAID)
-async def test_a_reply_is_given_while_postgresql_is_down_and_stored_when_it_is_back(server, language):
+async def test_a_reply_is_given_while_postgresql_is_down_and_stored_when_it_is_back(own_postgres, language):
     first, green, second, mild = SAID[language]
-    async with replying([green, mild], url=server.url) as (lore, model):
-        server.stop()
+    async with replying([green, mild], url=own_postgres.url) as (lore, model):
+        own_postgres.stop()
         events = await gathered(lore, asks(first, "q1"))
         started, reply = events[0], last(events)
         assert isinstance(started, ReplyStarted)
@@ -74,7 +64,7 @@ async def test_a_reply_is_given_while_postgresql_is_down_and_stored_when_it_is_b
         assert (await lore.replies.reply(asks(second, "q2"))).text == mild
         known = [text.removeprefix("ann: ") for _, text in chat(model.requests[1])]
         assert known == [first, green, second], "what was said meanwhile is known"
-        server.start()
+        own_postgres.start()
         assert await stored(lore, 4) == [
             ("ann", first, None),
             ("assistant", green, "q1"),
@@ -86,16 +76,16 @@ async def test_a_reply_is_given_while_postgresql_is_down_and_stored_when_it_is_b
         assert (later.text, later.repeated, later.degraded) == (green, True, None)
 
 
-async def test_a_database_that_fails_while_the_model_answers_keeps_no_reply_back(server):
-    async with replying([Says(text="Green.", pieces=["Gr", "een."], after=0.2)], url=server.url) as (lore, _):
+async def test_a_database_that_fails_while_the_model_answers_keeps_no_reply_back(own_postgres):
+    async with replying([Says(text="Green.", pieces=["Gr", "een."], after=0.2)], url=own_postgres.url) as (lore, _):
         seen = []
         async for event in lore.replies.stream(asks(message_id="q1")):
             seen.append(event)
             if isinstance(event, ReplyStarted):
                 assert event.degraded is None
-                server.stop()
+                own_postgres.stop()
         assert (last(seen).text, bool(last(seen).degraded)) == ("Green.", True)
-        server.start()
+        own_postgres.start()
         assert [one[:2] for one in await stored(lore, 2)] == [("ann", "Green or black tea?"), ("assistant", "Green.")]
 
 
@@ -109,35 +99,35 @@ async def test_a_locked_sqlite_file_keeps_no_reply_back(sqlite_url):
         assert [one[1] for one in await stored(lore, 4)] == ["Green or black tea?", "Green.", "Why?", "Mild."]
 
 
-async def test_what_a_broken_reply_said_is_stored_too(server):
-    async with replying([Says(pieces=["Gre", "en, ", "I"], breaks=Break(after=2))], url=server.url) as (lore, _):
-        server.stop()
+async def test_what_a_broken_reply_said_is_stored_too(own_postgres):
+    async with replying([Says(pieces=["Gre", "en, ", "I"], breaks=Break(after=2))], url=own_postgres.url) as (lore, _):
+        own_postgres.stop()
         with pytest.raises(ModelUnavailable):
             await lore.replies.reply(asks(message_id="q1"))
-        server.start()
+        own_postgres.start()
         assert [one[:2] for one in await stored(lore, 2)] == [("ann", "Green or black tea?"), ("assistant", "Green, ")]
 
 
-async def test_tools_that_are_called_here_work_and_those_of_the_caller_are_not_offered(server):
+async def test_tools_that_are_called_here_work_and_those_of_the_caller_are_not_offered(own_postgres):
     async def leaf(_: ToolCall) -> str:
         return "leaf"
 
     wants = Says(tool_calls=[ToolCall("c", "look", "{}")])
-    async with replying([wants, "Green.", "Black."], url=server.url) as (lore, model):
-        server.stop()
+    async with replying([wants, "Green.", "Black."], url=own_postgres.url) as (lore, model):
+        own_postgres.stop()
         reply = await lore.replies.reply(asks(message_id="q1"), tools=[Tool("look")], call_tool=leaf)
         assert reply.text == "Green."
         assert (await lore.replies.reply(asks(message_id="q2"), tools=[Tool("look")])).text == "Black."
         assert "tools" not in model.requests[2].body
         with pytest.raises(StorageUnavailable, match="tool calls of these results"):
             await lore.replies.reply(asks(message_id="q3"), tools=[Tool("look")], tool_results=[ToolResult("c", "x")])
-        server.start()
+        own_postgres.start()
         assert [one[1] for one in await stored(lore, 7)][:4] == ["Green or black tea?", "", "leaf", "Green."]
 
 
 @pytest.mark.parametrize("with_key", [True, False], ids=["a key", "no key yet"])
-async def test_over_http_whoever_was_let_in_is_still_answered(server, with_key):
-    async with replying(["Green."], url=server.url) as (lore, _):
+async def test_over_http_whoever_was_let_in_is_still_answered(own_postgres, with_key):
+    async with replying(["Green."], url=own_postgres.url) as (lore, _):
         secret = (await lore.keys.create("bot"))[1] if with_key else ""
         headers = {"Authorization": f"Bearer {secret}"} if with_key else {}
         here = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
@@ -145,7 +135,7 @@ async def test_over_http_whoever_was_let_in_is_still_answered(server, with_key):
         body = {"room_id": "r", "message": {"id": "q1", "sender_id": "ann", "text": "Green or black tea?"}}
         async with httpx.AsyncClient(transport=here, base_url="http://127.0.0.1", headers=headers) as client:
             assert (await client.get("/models")).status_code == 200
-            server.stop()
+            own_postgres.stop()
             answer = await client.post("/chat/sse", json=body)
             assert answer.status_code == 200
             done = json.loads(answer.text.rsplit("data: ", 1)[1])
@@ -156,5 +146,5 @@ async def test_over_http_whoever_was_let_in_is_still_answered(server, with_key):
         if not with_key:
             async with httpx.AsyncClient(transport=away, base_url="http://127.0.0.1") as client:
                 assert (await client.post("/chat/sse", json=body)).status_code == 403
-        server.start()
+        own_postgres.start()
         assert len(await stored(lore, 2)) == 2
