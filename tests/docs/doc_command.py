@@ -1,7 +1,8 @@
 """The command `roomlore` for shells of a test: each call is a process of its own, forked from one that has imported it.
 
-Importing takes longer than most commands, and the documentation has hundreds of them. Called by another name, the
-program runs `main` of the module of that name, which lies beside this one.
+Importing takes longer than most commands, and the documentation has hundreds of them. What a command loads when it
+first needs it, such as the words of Chinese, is loaded before the fork too. Called by another name, the program runs
+`main` of the module of that name, which lies beside this one.
 """
 
 import gc
@@ -99,8 +100,8 @@ class Commands:
 
 def _listen(path: str) -> None:
     """In the process that waits, until its parent is gone. What it forks leaves this function by `SystemExit`."""
-    import roomlore.surfaces.http
-    import roomlore.surfaces.mcp  # noqa: F401 - what servers need, once for all
+    sys.path.append(str(Path(__file__).parents[1]))
+    import forked_warm  # noqa: F401 - what commands and servers need, once for all
     from roomlore.surfaces.cli import main
 
     gc.freeze()
