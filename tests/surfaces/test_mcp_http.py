@@ -63,7 +63,7 @@ async def test_keys_say_whose_rooms_and_which_tools(lore):
         async with over_http(url, key=other) as client:
             assert (await ask(client, "get_memories", scope=ANNA))["total"] == 0
             assert (await ask(client, "memory_prompt", scopes=[ANNA]))["text"] == ""
-            assert "has no message" in await refusal(client, "room_context", room_id="tea")
+            assert "There is no room 'tea'" in await refusal(client, "room_context", room_id="tea")
             theirs = await ask(client, "add_memory", statement="acme 的茶", scope=ANNA)
         async with over_http(url, key=full) as client:
             lost = await refusal(client, "get_memory", memory_id=theirs["memory"]["memory_id"])
