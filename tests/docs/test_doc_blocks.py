@@ -186,8 +186,9 @@ def test_a_server_that_has_ended_is_noticed(commands, tmp_path, request, monkeyp
         ("v2 a2933f85  2026-11-22 20:34", "v2 00000001  2025-01-01 00:00"),
         ("read 12.5 ms\n…\nend", "read 3 ms\n1\n2\nend"),
         ('{"id":"01a2...","n":1}', '{"id":"01b7f2","n":1}'),
+        ("event: start\nevent: text", "event: start\n: the model is at work\nevent: text"),
     ],
-    ids=["spaces", "ids", "lines", "inside"],
+    ids=["spaces", "ids", "lines", "inside", "comments"],
 )
 def test_what_was_printed_may_have_other_ids_and_times(shown, printed):
     check_printed(shown, printed, "here")
