@@ -57,6 +57,12 @@ def test_what_was_redacted_stays_so_whatever_the_export_says(held):
         assert compared(replace(STORED, **held), again(edited_at=edited)) is Again.REDACTED
 
 
+def test_a_mark_that_its_sender_wrote_does_not_keep_an_edit_away():
+    stored = replace(STORED, text="Status: [forgotten] 状态：[已删除]")
+    assert compared(stored, again(text="Status: [forgotten]. 状态：[已删除]。", edited_at=ONE)) is Again.EDITED
+    assert compared(stored, again(text="Status: [forgotten], says Anna", edited_at=ONE)) is Again.REDACTED
+
+
 def test_what_was_said_of_the_same_attachments_stays():
     told = {"type": "picture", "name": "map.jpg"}
     stored = replace(STORED, metadata={"attachments": [told | {"description": "地图"}], "pinned": True})

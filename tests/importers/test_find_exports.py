@@ -438,6 +438,13 @@ ALIKE = {
         },
         {"wechat/读书会 (anna)", "wechat/读书会 (ben)"},
     ),
+    "a name that a folder has too": (
+        {
+            "phone/2/WhatsApp Chat with 2.txt": FAMILY.format("Ann", 7, "Bo"),
+            "phone2/2/WhatsApp Chat with 2.txt": FAMILY.format("Cem", 8, "Dan"),
+        },
+        {"2 (phone)", "2 (phone2)"},
+    ),
     "the first level": (
         {"#general.log": "10:00 <ann> which compiler?\n", "oftc/#general.log": "10:00 <bo> who reviews?\n"},
         {"#general", "#general (oftc)"},

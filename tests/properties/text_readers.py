@@ -243,6 +243,7 @@ READERS: dict[str, Reader] = {
     "core.privacy:Traces.repeats": lambda text: list(_TRACES.repeats(text)),
     "core.privacy:Traces.tells": lambda text: _TRACES.tells(f"{text} Anna Lindt {text}"),
     "core.privacy:cut_out": lambda text: privacy.cut_out(text, [(0, 1), (len(text) // 2, len(text))]),
+    "core.privacy:count_marks": privacy.count_marks,
     "core.privacy:has_mark": privacy.has_mark,
     "core.privacy:mark": privacy.mark,
     "core.privacy:passages": privacy.passages,

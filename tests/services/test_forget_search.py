@@ -14,6 +14,7 @@ from roomlore import Lore, Message, Role, Settings
 from roomlore.adapters.sql import every_row
 from roomlore.adapters.sql import messages as sql_messages
 from roomlore.core.privacy import ForgetReport
+from roomlore.ports.maintenance import Sought
 from roomlore.ports.storage import Storage
 from roomlore.services.privacy.forget_memories import RowEraser
 from roomlore.services.privacy.forget_messages import gather
@@ -233,3 +234,17 @@ async def test_who_said_very_much_is_searched_without_the_database(lore):
     report = await lore.privacy.forget("maria-7f3a")
     assert report.places["messages of others"] == 1
     assert (await lore.messages.page("other"))[0].text == "> [forgotten]"
+
+
+async def test_rooms_are_not_read_one_by_one_if_every_row_may_tell():
+    async with roomlore.open("sqlite://", background=False) as lore:
+        await lore.messages.add([Message(id="1", room_id="r", sender_id="bo", text="tea")])
+        async with lore.storage.reading() as work:
+
+            async def found(count: int) -> list[int] | None:
+                sought = Sought(texts=frozenset(f"{number} cups of 茶" for number in range(count)))
+                return await work.maintenance.rooms_with(
+                    tenant=lore.tenant, table="rooms", columns=["room_id"], sought=sought
+                )
+
+            assert (await found(2), await found(200)) == ([], None)

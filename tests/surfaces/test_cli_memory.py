@@ -425,7 +425,7 @@ def test_restoring_again_says_that_it_is_in_force_already():
 def test_checking_who_has_no_memories_claims_nothing():
     talked(CHINESE, range(3))
     told = run("verify", "user:u0").stdout
-    assert "scope user:u0: Nothing is remembered in it, so nothing was checked." in told
+    assert "scope user:u0: Nothing is remembered in it, so no memory was checked." in told
     assert "Looked at nothing." in told
     assert "holds together" not in told
     assert "3 messages" in run("verify", "g").stdout

@@ -118,6 +118,9 @@ async def test_a_name_finds_only_what_the_viewer_sees(lore):
         assert (await http.get("/console/rooms/茶与代码")).headers["location"] == "/console/room?id=tea-house"
         assert (await http.get("/console/people/王敏")).headers["location"] == "/console/person?id=u1"
         await page(http, "/console/room?id=dev", 404)
+        await lore.messages.add(Message(id="m9", room_id="dev", sender_id="u1", sender_name="敏", text="hej"))
+        found = await http.get("/console/people/敏")
+        assert found.headers.get("location") != "/console/person?id=u1", "a name of a room that the viewer does not see"
 
 
 @both

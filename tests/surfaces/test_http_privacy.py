@@ -22,10 +22,15 @@ async def known(lore):
 async def test_forgetting_asks_first(http, lore, known):
     refused = await http.post("/privacy/forget", json=U1)
     assert (refused.status_code, refused.json()["type"]) == (422, "urn:roomlore:invalid-input")
-    for part in ("confirm", "; the person is 'u1'.", " messages of the person: 2,", "memories that are retired: 1"):
+    for part in (
+        "confirm",
+        "Forgetting 'u1' would remove or change",
+        "messages of the person: 2,",
+        "memories that are retired: 1",
+    ):
         assert part in refused.json()["detail"]
     chinese = await http.post("/privacy/forget", json=U1, headers={"Accept-Language": "zh"})
-    assert "；此人是 'u1'。" in chinese.json()["detail"]
+    assert "遗忘 'u1' 会删除或修改：" in chinese.json()["detail"]
     assert "此人的消息: 2" in chinese.json()["detail"]
     assert (await lore.memories.get(known.memory_id)).statement == "喜欢绿茶"
 

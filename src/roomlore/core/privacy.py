@@ -58,6 +58,11 @@ def is_mark(text: str) -> bool:
     return text in _MARKS.values()
 
 
+def count_marks(text: str) -> int:
+    """Return how often a mark stands in the text."""
+    return sum(text.count(sign) for sign in _MARKS.values())
+
+
 def has_mark(text: str) -> bool:
     """Return True if something was removed from the text."""
     return any(sign in text for sign in _MARKS.values())

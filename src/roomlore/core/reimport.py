@@ -9,7 +9,7 @@ from roomlore.core.attachments import as_submitted
 from roomlore.core.intake import is_estimated
 from roomlore.core.json_values import texts_in
 from roomlore.core.models import Message, StoredMessage
-from roomlore.core.privacy import has_mark
+from roomlore.core.privacy import count_marks
 
 
 class Again(Enum):
@@ -31,7 +31,7 @@ def compared(stored: StoredMessage, message: Message) -> Again:
     """Return what a message of an export is to the stored one with its id and another content."""
     if stored.sender_id != message.sender_id or not _same_time(_told(stored), _told(message)):
         return Again.OTHER
-    if any(map(has_mark, (stored.text, *texts_in(stored.metadata)))):
+    if _marks(stored) > _marks(message):
         return Again.REDACTED
     was, edited = stored.edited_at, message.edited_at if isinstance(message, StoredMessage) else None
     if edited is not None and (was is None or was < edited):
@@ -49,6 +49,10 @@ def metadata_after(stored: StoredMessage, message: Message) -> Mapping[str, Any]
         if kept["attachments"] and as_submitted(kept) == as_submitted(new)
         else message.metadata
     )
+
+
+def _marks(message: Message) -> int:
+    return sum(map(count_marks, (message.text, *texts_in(message.metadata))))
 
 
 def _edited_alike(one: Message, other: Message) -> bool:

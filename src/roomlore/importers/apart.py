@@ -110,7 +110,7 @@ def _label(parts: Sequence[str], name: str, *, dated: bool) -> str:
         if whatsapp.STEM.fullmatch(plain) or (dated and _SHORT_NUMBER.fullmatch(plain)):
             continue
         dated = dated or _DATE.search(plain) is not None
-        plain = _DATE.sub("", plain.replace(name, "")).strip(_EDGES)
+        plain = _DATE.sub("", re.sub(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", "", plain)).strip(_EDGES)
         kept += [plain] if plain else []
     return "/".join(kept)[:_LONGEST_LABEL]
 

@@ -210,7 +210,7 @@ class Maintenance(Protocol):
 
     async def rooms_with(self, *, tenant: str, table: str, columns: Sequence[str], sought: Sought) -> list[int] | None:
         """Return the keys of the rooms with rows in which one of the columns has what is sought; None if the table has
-        no keys of rooms. May return others too."""
+        no keys of rooms, or if so much is sought that all rows are to be read. May return others too."""
 
     async def rows(
         self,

@@ -139,7 +139,7 @@ class RoomService:
     async def meant(self, name: str, *, viewer: str | None = None) -> str:
         """Return a sentence that names the rooms which a misspelt id or name may mean, '' if there are none.
 
-        `viewer`: only rooms that 'room:team' or 'user:anna' may see all of. The 200 rooms used last are looked at.
+        `viewer`: only rooms that 'room:team' or 'user:anna' may see all of. The 100 rooms used last are looked at.
         """
         whom = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading() as work:

@@ -292,6 +292,8 @@ class StoredRows(Repository):
         if "room_key" not in _OF_TENANTS[table].c:
             return None
         sizes, patterns = _patterns(sought)
+        if -1 in sizes:
+            return None
         statement = _rooms_with(table, tuple(columns), sizes)
         return sorted(row[0] for row in await self._sql.fetch(statement, its_tenant=escape(tenant), **patterns))
 

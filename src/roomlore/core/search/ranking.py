@@ -217,7 +217,7 @@ _DIGITS = 12
 """Rounding digits, so that equal evidence gives equal scores in any order of summation."""
 _WORTH_SAYING = 0.05
 LOWERED = 0.75
-"""Up to this factor a list without numbers says that the kind of a message lowered it much."""
+"""At or below this factor, lists without scores mention that the kind of a message lowered it."""
 _WHOLE = 0.995
 """Factors from here on round to 1.00, and are not said."""
 _SHOWN = {

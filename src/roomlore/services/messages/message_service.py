@@ -33,11 +33,11 @@ _PAGE = 500
 
 
 _LIKE = 5
+"""The most ids that are listed where several fit."""
 _LOOKED_UP = 20
 """The most new rooms of a batch for which rooms of that name are looked for."""
 
 log = logging.getLogger(__name__)
-"""The most ids that are listed where several fit."""
 
 
 class MessageService:
@@ -91,7 +91,7 @@ class MessageService:
         return await self._with_namesakes(report) if report.new_rooms else report
 
     async def _with_namesakes(self, report: AddReport) -> AddReport:
-        """Return the report with the rooms that are called as new ones are identified. The messages are stored, so this
+        """Return the report with the rooms whose name is the id of a new room. The messages are stored, so this
         does not fail."""
         found = dict(report.new_rooms)
         try:

@@ -37,9 +37,7 @@ _RUNNING = "Work that read the person's words runs just now; forget again when i
 _CACHE = "The session cache does not answer; its entries go by themselves after session_ttl_seconds."
 _WRITES = "They write just now; forget again when they have ended."
 _PAGES = "Free pages and the write-ahead log could not be given back; forget again when no other program is reading."
-_NOTHING_CHECKED = (
-    "Nothing is remembered in it, so nothing was checked. A check of everything, without a group, reads messages too."
-)
+_NOTHING_CHECKED = "Nothing is remembered in it, so no memory was checked."
 
 log = logging.getLogger(__name__)
 

@@ -441,7 +441,7 @@ def _summary(report: ImportReport) -> str:
             (report.older, say("{count} in an older form, left out", count=report.older)),
             (report.deleted, say("{count} deleted here, left out", count=report.deleted)),
             (report.archived, say("{count} archived here, left out", count=report.archived)),
-            (report.redacted, say("{count} redacted here, left so", count=report.redacted)),
+            (report.redacted, say("{count} redacted here, left as they are", count=report.redacted)),
             (conflicts, several(conflicts, "{count} conflict, left as it was", "{count} conflicts, left as they were")),
             (report.bad_count, say("{count} skipped", count=report.bad_count)),
             (report.undated, say("{count} without a readable time", count=report.undated)),

@@ -333,7 +333,10 @@ def _memories(done: ForgetReport) -> Iterator[str]:
         else:
             yield several(retired, "{count} memory retired", "{count} memories retired")
     if rewritten := len(done.rewritten):
-        one, many = "{count} memory would stay without the person", "{count} memories would stay without the person"
+        one, many = (
+            "{count} memory would be rewritten without the person",
+            "{count} memories would be rewritten without the person",
+        )
         if not done.dry_run:
             one, many = "{count} memory stays without the person", "{count} memories stay without the person"
         yield several(rewritten, one, many)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from roomlore.core.models import Room, Speaker
 from roomlore.surfaces.console.frame import Page, address
 from roomlore.surfaces.console.people import is_known, named_like
-from roomlore.surfaces.console.shell import rooms_by_use
+from roomlore.surfaces.console.shell import rooms_among, rooms_by_use
 
 _MOST = 50
 _ROOMS_READ = 200
@@ -81,9 +81,11 @@ async def _people_called(page: Page, name: str) -> Sequence[Speaker]:
         return []
     like = await named_like(page, name, limit=_PEOPLE_READ)
     others = {one.sender_id for one in like if one.name.casefold() != name.casefold()}
+    among = await rooms_among(page)
     async with page.lore.storage.reading() as work:
         for one in list(others)[:_MOST]:
             voices = await work.rooms.voices(tenant=page.lore.tenant, sender_id=one)
-            if any(voice.name.casefold() == name.casefold() for voice in voices):
+            shown = (voice.name for voice in voices if among is None or voice.room_id in among)
+            if name.casefold() in map(str.casefold, shown):
                 others.discard(one)
     return [one for one in like if one.sender_id not in others][:_MOST]

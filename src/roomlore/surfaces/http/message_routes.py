@@ -64,8 +64,9 @@ class RenderedMessage(ChatMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Added(AddReport):
-    """The ids that were added, of which there were already the same messages, and others. `new_rooms`: as told to a key
-    with the scope admin; others are told of the rooms alone. `hint`: what may have been meant; left out if nothing."""
+    """The ids that were added, that were stored already, and that are in conflict with a stored message. `new_rooms`:
+    as told to a key with the scope admin; others are told of the rooms alone. `hint`: what may have been meant; left
+    out if nothing."""
 
     hint: Annotated[str | None, IF_ANY] = None
 

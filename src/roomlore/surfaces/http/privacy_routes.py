@@ -183,7 +183,9 @@ def _unconfirmed(request: Request, user_id: str, would: ForgetReport | None) -> 
     goes = {PLACES_IN_WORDS.get(place, place): count for place, count in would.places.items()}
     goes |= {"whole rooms": len(would.rooms_removed), "memories that are retired": len(would.retired)}
     told = ", ".join(f"{problems.in_language(request.scope, what)}: {count}" for what, count in goes.items() if count)
-    return InvalidInput(f"{asked} Here are {told}; the person is {user_id!r:.80}. `dry_run: true` tells all of it.")
+    return InvalidInput(
+        f"{asked} Forgetting {user_id!r:.80} would remove or change {told}. `dry_run: true` tells all of it."
+    )
 
 
 _TARGET = "^(everyone|room:.+)$"
