@@ -102,7 +102,7 @@ class Intake:
 
     @property
     def result(self) -> "IntakeResult":
-        """What becomes of the messages, by their ids."""
+        """Return the ids of the messages by what becomes of them."""
         return IntakeResult(
             added=tuple(message.id for message in self.fresh),
             duplicates=tuple(self.duplicates),
@@ -113,7 +113,7 @@ class Intake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeResult:
-    """What became of one room's messages of a batch, by their ids. `gone`: those of messages that were deleted or
+    """The ids of one room's messages of a batch, by what became of them. `gone`: messages that were deleted or
     archived, which are not stored again."""
 
     added: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from roomlore.core.privacy import count_marks
 
 
 class Again(Enum):
-    """What the message of the export is to the stored one.
+    """The relation of an exported message to the stored one.
 
     `SAME`: the stored one has all that an edit changes. `EDITED`: its sender edited it since. `OLDER`: the stored one
     was edited since. `REDACTED`: words of a forgotten person were removed from the stored one. `OTHER`: another

@@ -30,7 +30,7 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What is searched for in texts: `names` as in `name.lower() in text.lower()`, `texts` letter by letter."""
+    """A search in texts: for `names` as in `name.lower() in text.lower()`, for `texts` letter by letter."""
 
     names: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()

@@ -42,7 +42,7 @@ _PROGRAM = "from roomlore.wiring.import_processes import main; main()"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What a process needs to know. `embedding`: True if vectors are made of the messages.
+    """The settings that a process is started with. `embedding`: True if vectors are made of the messages.
     `quotas`: of a tenant that has none of its own."""
 
     url: str

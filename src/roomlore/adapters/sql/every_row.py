@@ -116,11 +116,16 @@ def _lower_on_postgresql(element: _Like, compiler: SQLCompiler, **options: Any) 
 def _may_tell(ids: Sequence[Any], texts: Sequence[Any], sizes: tuple[int, int]) -> ColumnElement[bool]:
     """Return a condition: one of the columns `ids` may have one of the names, or one of the columns `texts` one of the
     texts. `sizes`: the numbers of names and texts; -1 if any row may tell."""
-    if -1 in sizes:
+    if _is_all(len(ids), len(texts), sizes):
         return true()
     named = [_LikeInAnyCase(column, _pattern("name", place)) for column in ids for place in range(sizes[0])]
     said = [_Like(column, _pattern("text", place)) for column in texts for place in range(sizes[1])]
-    return or_(false(), *named, *said) if len(named) + len(said) <= _CONDITIONS else true()
+    return or_(false(), *named, *said)
+
+
+def _is_all(ids: int, texts: int, sizes: tuple[int, int]) -> bool:
+    """Return True if too much is sought in these numbers of columns for the database to compare."""
+    return -1 in sizes or ids * sizes[0] + texts * sizes[1] > _CONDITIONS
 
 
 def _pattern(kind: str, place: int) -> Any:
@@ -292,7 +297,7 @@ class StoredRows(Repository):
         if "room_key" not in _OF_TENANTS[table].c:
             return None
         sizes, patterns = _patterns(sought)
-        if -1 in sizes:
+        if _is_all(len(columns), len(columns), sizes):
             return None
         statement = _rooms_with(table, tuple(columns), sizes)
         return sorted(row[0] for row in await self._sql.fetch(statement, its_tenant=escape(tenant), **patterns))

@@ -128,7 +128,7 @@ class PersonTexts:
 
     @property
     def linkable(self) -> Linked:
-        """What messages of others may refer to."""
+        """Return the ids to which messages of others may refer."""
         return Linked(frozenset(self.texts), frozenset(self.texts) | frozenset(self.turns))
 
     def within(self, first: int, last: int) -> bool:
@@ -205,7 +205,7 @@ class Person:
 
     @property
     def sought(self) -> Sought:
-        """What a row has that may tell of them."""
+        """Return the search for rows that may tell of them."""
         return Sought(frozenset({self.user_id}), self.words.said)
 
     def owns(self, scope: str) -> bool:

@@ -190,7 +190,7 @@ class ArchivesContract:
             assert [one.arrival for one in await work.archives.due(**asked, limit=9)] == [1, 4, 5]
 
     async def test_an_archive_has_the_messages_that_it_took_over(self, storage: Storage) -> None:
-        """What was erased at another time, or lies outside, is of no archive."""
+        """A message that was erased at another time, or lies outside, is in no archive."""
         await fill(storage, [entry(number) for number in range(1, 6)])
         await self._erase(storage, 2, at=START + _DAY)
         await self._erase(storage, 1, 3, 5, at=START)
