@@ -53,6 +53,11 @@ Edge = Literal["start", "end"]
 _NOW = frozenset({"now", "现在", "現在"})
 
 
+def is_before(begins: datetime, ends: datetime, moment: datetime) -> bool:
+    """Return True if the period lies before the moment, as does a day that ends then."""
+    return begins < moment >= ends
+
+
 def moment(name: str, words: str, *, now: datetime, zone: tzinfo, edge: Edge, may_come: bool = False) -> datetime:
     """Return the time that the words name (aware, UTC). A time without a zone is in `zone`.
 

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.dates import Edge, moment
+from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
 from roomlore.core.memory.memory import (
@@ -289,7 +289,7 @@ def diff(
 
     async def work(lore: Lore) -> tuple[MemoryDiff, ZoneInfo, str]:
         begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
-        if _moment(lore, "TO", end, "start") < begun >= ended:
+        if is_before(_moment(lore, "TO", end, "start"), ended, begun):
             raise InvalidInput(f"TO, {end!r:.60}, is before FROM, {start!r:.60}; swap them.")
         scope = await lore.rooms.scope_named(scope_of(group))
         zone = lore.settings.search.zone

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core import errors
-from roomlore.core.dates import Edge
+from roomlore.core.dates import Edge, is_before
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, ReadBy, Rejected, Stats, strength_at
 from roomlore.core.memory.log import Piece, words_diff
@@ -518,7 +518,7 @@ async def diff_memories(
     """Return the difference between the memories of a group at two times."""
     first = _needed(lore, "from", start, "/memory/diff/tea?from=2024-05-01&to=2024-06-01")
     last = read_time(lore, "to", end, edge="end")
-    if last is not None and (read_time(lore, "to", end) or last) < first >= last:
+    if last is not None and is_before(read_time(lore, "to", end) or last, last, first):
         raise InvalidInput(f"to, {end!r:.60}, is before from, {start!r:.60}; swap them.")
     found = await lore.memories.diff(group.scope, first, last)
     return difference(found, lore, group.group_id)
