@@ -102,8 +102,9 @@ def _later(answer: type, counted: str) -> dict[int | str, dict[str, Any]]:
 async def forget(
     request: Request, lore: Admin, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]
 ) -> ForgetView | Response:
-    """Remove what a person said and what was derived from it. Without `confirm` nothing is removed and the answer says
-    what would be. If nothing of the id is here, `found` is false.
+    """Remove what a person said and what was derived from it. Without `confirm` nothing is removed:
+    the answer is a 422 that says what would be, or a 404 if nothing of the id is here. With `dry_run` or `confirm`
+    `found` is false then.
 
     Work of more than 30 seconds continues and is answered with 202. The same request waits for it, or returns its
     result of the last two minutes. If the server ends first, the same request resumes it.
@@ -142,7 +143,7 @@ async def verify(
         ),
     ] = None,
 ) -> VerifyView | Response:
-    """Check the integrity of all memories and, of a whole tenant, of its messages too. Changes nothing.
+    """Check the integrity of memories and messages, of a whole tenant or of one group. Changes nothing.
 
     Work of more than 30 seconds continues and is answered with 202. The same request waits for it, or returns its
     result of the last two minutes. At most three checks of a tenant run at a time.
