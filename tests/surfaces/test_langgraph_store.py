@@ -104,7 +104,7 @@ def test_what_is_deleted_leaves_no_text_behind(store, lore):
     store.delete(ANN, "never there")
     assert store.list_namespaces() == []
     (room,) = lore.rooms.page()
-    assert "7319" not in repr(lore.messages.page(room.room_id))
+    assert "door code is 7319" not in repr(lore.messages.page(room.room_id))
 
 
 def test_a_value_that_cannot_be_kept_is_refused(store):

@@ -56,7 +56,7 @@ def test_a_server_works_logs_and_stops(monkeypatch, number):
     assert {"method", "ms", "tenant", "level", "timestamp"} <= set(lines[0])
     told = json.dumps(lines)
     assert "vault" not in told
-    assert "3141" not in told
+    assert "rl_guess" not in told
     with roomlore.open_sync("chat.db") as lore:
         assert lore.context.usage(built["context_id"]).trigger_message_id == "m2"
 
