@@ -472,7 +472,7 @@ async def test_paths_given_one_by_one_keep_equal_names_apart_too(tmp_path):
         report = await lore.imports.run([tmp_path / name for name in files])
         assert set(report.rooms) == wanted
         alone = await lore.imports.run(tmp_path / next(iter(files)))
-        assert alone.rooms == ("Family",), "a single file keeps its id"
+        assert (alone.rooms, alone.added) == (("Family (anna)",), 0), "the room that holds it"
 
 
 LONG = "".join(f"[0{day}.05.24, 10:00:00] Ann: word {day} 词\n" for day in range(1, 9))

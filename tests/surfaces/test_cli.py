@@ -133,7 +133,7 @@ def test_an_import_names_messages_that_are_there_with_another_content(run):
     assert "content" not in run("import", "a.jsonl").stderr
     run("rename", "tea", "Tea 茶")
     told = run("import", "b.jsonl")
-    assert "read 7 messages (jsonl) in 1 room: 0 added, 7 conflicts, left as they were" in told.stdout
+    assert "read 7 messages (jsonl) in Tea 茶 (tea): 0 added, 7 conflicts, left as they were" in told.stdout
     why = " ".join(told.stderr.split())
     assert "7 were not imported, since messages with these ids and other contents are there: 1, 2, 3, 4, 5" in why
     assert "are there: 1, 2, 3, 4, 5 in Tea 茶 (tea); …" in why
@@ -149,7 +149,7 @@ def test_an_import_says_what_it_edited_and_what_is_older(run):
     Path("a.jsonl").write_text(json.dumps(old), "utf-8")
     Path("b.jsonl").write_text(json.dumps({**old, "text": "你好", "edited_at": "2024-05-02T12:00:00Z"}), "utf-8")
     run("import", "a.jsonl")
-    assert "read 1 message (jsonl) in 1 room: 0 added, 1 edited" in run("import", "b.jsonl").stdout
+    assert "read 1 message (jsonl) in tea: 0 added, 1 edited" in run("import", "b.jsonl").stdout
     told = run("import", "a.jsonl")
     assert "0 added, 1 in an older form, left out" in told.stdout
     assert told.stderr == ""
@@ -209,7 +209,7 @@ def test_an_import_of_several_exports_says_what_was_read_of_each_and_what_was_le
 
 def test_an_import_counts_one_as_one(run):
     Path("one.jsonl").write_text(json.dumps(said("1", "tea", "ann", 1, "hello")) + "\n", "utf-8")
-    assert "read 1 message (jsonl) in 1 room: 1 added; 1 room of unknown kind" in run("import", "one.jsonl").stdout
+    assert "read 1 message (jsonl) in tea: 1 added; 1 room of unknown kind" in run("import", "one.jsonl").stdout
     assert "0 added, 1 duplicate; 1 room of unknown kind" in run("import", "one.jsonl").stdout
     assert "wrote 1 message\n" in run("export").stderr
 
@@ -605,3 +605,19 @@ def test_times_are_those_of_the_setting_time_zone(chat, monkeypatch, command):
     shown = chat(*command).stdout
     assert "20:0" in shown
     assert "12:0" not in shown
+
+
+def test_an_import_names_the_rooms_of_chats_of_one_name(run):
+    line = "[21.05.24, 10:00:00] {}: hello\n"
+    for folder, sender in (("a", "Ann"), ("b", "Bo"), ("c", "Ann")):
+        Path(folder).mkdir()
+        Path(folder, "WhatsApp Chat with Family.txt").write_text(line.format(sender), "utf-8")
+    Path("c", "WhatsApp Chat with Family.txt").write_text(line.format("Ann").replace(".24", ".25"), "utf-8")
+    first, second, third = (run("import", folder) for folder in "abc")
+    assert ("in Family: 1 added" in first.stdout, first.stderr) == (True, "")
+    assert "in Family (2): 1 added" in second.stdout
+    assert "The room is Family (2): another chat called Family has a room already" in second.stderr
+    assert "in Family: 1 added" in third.stdout
+    assert "Family was there and has other messages, none of which are in this export" in third.stderr
+    report = json.loads(run("import", "b", "--json").stdout)
+    assert (report["apart"], report["continued"]) == ({"Family (2)": "Family"}, [])

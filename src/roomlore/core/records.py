@@ -99,7 +99,10 @@ class ImportReport:
     `time_zone`: the zone used for times without one, None if the format has none. `kinds`: the kinds of the rooms, as
     they are after the import. `members`: how many members of a room are known to be there, for those rooms of which all
     are known. `exports`: how many exports were read. `files`: what was read of each, the first 1,000. `left_out`: the
-    first 1,000 files and folders that may be exports and were not read, `left_out_count` counts all of them.
+    first 1,000 files and folders that may be exports and were not read, `left_out_count` counts all of them. `apart`:
+    the names of chats by the ids of their rooms, if other chats have these names and no ids. `continued`: rooms that
+    were there and got messages of another time, none of which they had; the export names its chat and has no id of it,
+    so it may be another chat.
     `attachments`: what the added messages hold beside their texts. `described`: those of them that the describer put
     into words. `undescribed`: those where it failed.
     """
@@ -130,6 +133,8 @@ class ImportReport:
     files: tuple[ExportRead, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     left_out_count: int = 0
+    apart: Mapping[str, str] = field(default_factory=dict)
+    continued: tuple[str, ...] = ()
     attachments: int = 0
     described: int = 0
     undescribed: int = 0

@@ -1,8 +1,10 @@
-"""A message that an export has again, compared with the stored one that has its id and another content."""
+"""What an export has again: a message compared with the stored one that has its id, a chat with stored rooms."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
+from itertools import count
 from typing import Any
 
 from roomlore.core.attachments import as_submitted
@@ -71,3 +73,35 @@ def _told(message: Message) -> datetime | None:
 
 def _same_time(one: datetime | None, other: datetime | None) -> bool:
     return one is None or other is None or one == other
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """A stored room compared with a chat of an export. `read`: messages that were read of the chat. `shared`: those of
+    them that the room has or had. `meanwhile`: messages of the room from the time between the first and the last that
+    was read."""
+
+    read: int
+    shared: int
+    meanwhile: int
+
+    @property
+    def is_same(self) -> bool:
+        """True if the room holds this chat: the two share most of what they could share."""
+        return self.shared * 2 > min(self.read, self.meanwhile)
+
+
+def room_for(name: str, wanted: str, stored: Mapping[str, Likeness], taken: Collection[str]) -> str:
+    """Return the id of the room for a chat of which an export knows the name alone.
+
+    It is the stored room that holds the chat already. Else it is `wanted`, unless a stored room of that id has messages
+    of the same time, which makes it another chat. Then it is the name with the next free number. `taken`: rooms of
+    other chats, which are not chosen.
+    """
+    same = [room_id for room_id, likeness in stored.items() if likeness.is_same]
+    if same:
+        return max(same, key=lambda room_id: (stored[room_id].shared, room_id == wanted))
+    if wanted not in taken and (wanted not in stored or not stored[wanted].meanwhile):
+        return wanted
+    numbered = (f"{name} ({number})" for number in count(2))
+    return next(room_id for room_id in numbered if room_id not in taken and room_id not in stored)

@@ -29,18 +29,16 @@ _Key = tuple[str, str, str]
 
 
 def keep_apart(files: Sequence[ExportFile]) -> list[dict[str, str]]:
-    """Return for each export the ids of those of its rooms that get another one than the name that the export has for
-    them.
+    """Return for each export the ids of those of its rooms for which it has a name alone, by that name. The id is the
+    name unless another export has another chat of that name.
 
     Exports that share a good part of their messages are of the same chat, as are those whose paths differ in dates
     alone; these keep one room.
     """
-    found: list[dict[str, str]] = [{} for _ in files]
-    if len(files) < 2:
-        return found
+    found = [{name: name for name in _rooms_by_name(file)} for file in files]
     by_name: dict[str, list[int]] = {}
-    for place, file in enumerate(files):
-        for name in _rooms_by_name(file):
+    for place, names in enumerate(found):
+        for name in names:
             by_name.setdefault(name, []).append(place)
     for name, places in by_name.items():
         if len(places) > 1:

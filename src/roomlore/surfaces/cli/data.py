@@ -228,6 +228,11 @@ _REDACTED = (
     "Messages from which words of a forgotten person were removed stay as they are. Do not edit them after the export:"
     " that would bring the words back."
 )
+_APART = "The room is {room}: another chat called {name} has a room already, and the export has no id of its chat."
+_CONTINUED = (
+    "{room} was there and has other messages, none of which are in this export. If the export is of another chat of"
+    " that name, give it a room of its own with --room."
+)
 
 Advance = Callable[[int, int, int], None]
 
@@ -328,6 +333,7 @@ def _tell(report: ImportReport, *, as_json: bool, given: str | None) -> None:
     else:
         typer.echo(f"{_summary(report)}{_resolved(report, given)}")
         _name_files(report)
+    _name_rooms(report)
     _name_conflicts(report)
     _name_removed(report)
     _name_left_out(report)
@@ -338,7 +344,7 @@ def _name_files(report: ImportReport) -> None:
     if report.exports == 1:
         return
     for one in report.files[:_NAMED_FILES]:
-        rooms = _called(report, one.rooms[0]) if len(one.rooms) == 1 else show.counted(len(one.rooms), "room")
+        rooms = _rooms_read(report, one.rooms)
         told = say("{messages} in {rooms}", messages=show.counted(one.read, "message"), rooms=rooms)
         typer.echo(say("  {path} ({format}): {told}", path=show.inert(one.name, 200), format=one.format, told=told))
     if report.exports > _NAMED_FILES:
@@ -356,6 +362,11 @@ def _name_left_out(report: ImportReport) -> None:
         typer.echo(say("left out {count} more; --json names up to 1,000", count=hidden), err=True)
 
 
+def _rooms_read(report: ImportReport, rooms: Sequence[str]) -> str:
+    """Return the name of the only room, or how many rooms there are."""
+    return _called(report, rooms[0]) if len(rooms) == 1 else show.counted(len(rooms), "room")
+
+
 def _called(report: ImportReport, room_id: str) -> str:
     """Return the name of a room with its id, or the id alone if it has no name."""
     title = report.titles.get(room_id, room_id)
@@ -369,6 +380,18 @@ def _resolved(report: ImportReport, given: str | None) -> str:
     if given is None or not report.rooms or given in report.rooms:
         return ""
     return say("; {name} is the room {room}", name=show.inert(given, 80), room=show.inert(report.rooms[0], 80))
+
+
+def _name_rooms(report: ImportReport) -> None:
+    """Say which rooms were chosen for chats that have a name alone."""
+    if report.exports == 1:
+        for room_id, name in report.apart.items():
+            typer.echo(say(_APART, room=show.inert(room_id, 80), name=show.inert(name, 80)), err=True)
+    for room_id in report.continued[:_NAMED_FILES]:
+        typer.echo(say(_CONTINUED, room=show.inert(room_id, 80)), err=True)
+    hidden = len(report.continued) - _NAMED_FILES
+    if hidden > 0:
+        typer.echo(say("The same is true of {count} more rooms; --json names them.", count=hidden), err=True)
 
 
 def _name_conflicts(report: ImportReport) -> None:
@@ -463,7 +486,7 @@ def _summary(report: ImportReport) -> str:
         messages=show.counted(report.read, "message"),
         exports=say(" of {count} exports", count=report.exports) if report.exports > 1 else "",
         format=report.format,
-        rooms=show.counted(len(report.rooms), "room"),
+        rooms=_rooms_read(report, report.rooms),
         told=say(", ").join(told),
     )
     zone = say("; local times as those of {zone}", zone=report.time_zone) if report.time_zone else ""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,15 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from roomlore.core.attachments import Attachment, attachments_of, count_of, with_descriptions
+from roomlore.core.attachments import Attachment, attachments_of, with_descriptions
 from roomlore.core.audience import (
     BEGINNING,
-    NOTHING_TOLD,
-    Move,
-    RoomFacts,
-    RoomKind,
-    RoomPeople,
-    audience_of,
     kind_learned,
     kinds_before,
     moves_by_id,
@@ -31,10 +25,7 @@ from roomlore.core.intake import MAX_ROOM_NAME, IntakeResult, Limits, as_stored,
 from roomlore.core.models import Correction, Entry, Message, StoredMessage
 from roomlore.core.quotas import import_stopped
 from roomlore.core.records import (
-    UNKNOWN_SENDER,
     Bad,
-    ExportRead,
-    ImportConflict,
     ImportReport,
     Item,
     LeftOut,
@@ -45,12 +36,11 @@ from roomlore.core.reimport import Again, compared, metadata_after
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Describer
 from roomlore.ports.storage import Storage
+from roomlore.services.imports.rooms_by_name import ChosenRooms, NamedChats, RoomsByName
+from roomlore.services.imports.tally import KEPT_FILES, Tally, added_up
 
 _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000
-_KEPT_BAD = 1_000
-_KEPT_FILES = 1_000
-_KEPT_CONFLICTS = 1_000
 _MOST_PROCESSES = 64
 _AHEAD = 3
 """Batches that are under way for each process."""
@@ -152,7 +142,8 @@ class OpenExport(Protocol):
 
 
 KeepApart = Callable[[Sequence[Any]], Sequence[Mapping[str, str]]]
-"""Return for each export other ids for those of its rooms that have the name of another chat's."""
+"""Return for each export the ids of the rooms for which it has a name alone, by name. Exports that have different chats
+of one name get different ids."""
 
 
 class MessageStore(Protocol):
@@ -197,100 +188,12 @@ class LinkCorrections(Protocol):
 
 
 @dataclass(slots=True)
-class _RoomTally:
-    """The kind and the moves in a room, as far as the export is read. `newest`: when the last of its messages was
-    sent."""
-
-    facts: RoomFacts = NOTHING_TOLD
-    moves: list[tuple[Move, datetime]] = field(default_factory=list)
-    newest: datetime | None = None
-
-    def take(self, item: Parsed) -> None:
-        at = item.message.sent_at
-        self.facts = item.room or self.facts
-        if at is not None:
-            self.newest = max(self.newest or at, at)
-            self.moves += ((move, at) for move in item.moves)
-
-
-@dataclass(slots=True)
-class _Tally:
-    seen: int = 0
-    added: int = 0
-    duplicates: int = 0
-    edited: int = 0
-    older: int = 0
-    deleted: int = 0
-    archived: int = 0
-    redacted: int = 0
-    undated: int = 0
-    unsigned: int = 0
-    attachments: int = 0
-    described: int = 0
-    undescribed: int = 0
-    bad_count: int = 0
-    conflict_count: int = 0
-    conflicts: list[tuple[str, str]] = field(default_factory=list)
-    bad: list[Bad] = field(default_factory=list)
-    rooms: dict[str, _RoomTally] = field(default_factory=dict)
-    found: dict[str, RoomPeople] = field(default_factory=dict)
-    titles: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def read(self) -> int:
-        there = self.duplicates + self.edited + self.older + self.deleted + self.archived + self.redacted
-        return self.added + there + self.conflict_count
-
-    def skip(self, bad: Bad) -> None:
-        self.seen += 1
-        self.bad_count += 1
-        if len(self.bad) < _KEPT_BAD:
-            self.bad.append(bad)
-
-    def listen(self, batch: Sequence[Item], rooms: Collection[str]) -> list[str]:
-        """Take in what the batch tells of these rooms; return those of which something was told for the first time."""
-        parsed = [item for item in batch if isinstance(item, Parsed) and item.message.room_id in rooms]
-        before = {room_id for room_id, told in self.rooms.items() if told.facts != NOTHING_TOLD}
-        for item in parsed:
-            self.rooms.setdefault(item.message.room_id, _RoomTally()).take(item)
-        return [name for name, told in self.rooms.items() if told.facts != NOTHING_TOLD and name not in before]
-
-    def moves(self) -> list[list[Any]]:
-        """Return the moves as JSON."""
-        return [
-            [room_id, move.person, move.came, move.by_name, at.isoformat()]
-            for room_id, told in self.rooms.items()
-            for move, at in told.moves
-        ]
-
-    def remember(self, moves: Iterable[Sequence[Any]]) -> None:
-        """Take in what `moves` returned before an import broke off."""
-        for room_id, person, came, by_name, at in moves:
-            told = self.rooms.setdefault(room_id, _RoomTally())
-            told.moves.append((Move(person, came, by_name), datetime.fromisoformat(at)))
-
-    def take(self, messages: Sequence[Message], results: Mapping[str, IntakeResult]) -> None:
-        """Take in what became of a batch, except of messages that are gone or in conflict."""
-        self.added += sum(len(result.added) for result in results.values())
-        self.duplicates += sum(len(result.duplicates) for result in results.values())
-        self.undated += sum(message.sent_at is None for message in messages)
-        self.unsigned += sum(message.sender_id == UNKNOWN_SENDER for message in messages)
-        added = {(room_id, message_id) for room_id, result in results.items() for message_id in result.added}
-        self.attachments += sum(count_of(message) for message in messages if (message.room_id, message.id) in added)
-
-    def conflict(self, message: Message) -> None:
-        self.conflict_count += 1
-        if len(self.conflicts) < _KEPT_CONFLICTS:
-            self.conflicts.append((message.room_id, message.id))
-
-
-@dataclass(slots=True)
 class _Reading:
     """One export in progress. `name`: its path. `there`: if a room was there before, of those with edited messages."""
 
     name: str
     export: Export
-    tally: _Tally
+    tally: Tally
     progress: Progress | None
     started: datetime
     resumed: bool = False
@@ -447,8 +350,9 @@ class ImportService:
         """Read exports into the store, batch by batch; records that cannot be read are skipped and listed.
 
         `paths`: files, folders or zips; a folder or zip may hold several exports, each of which is read in its own
-        format. What may be an export and was not read is named in the report. Chats that have a name alone, and the
-        same one, get rooms of their own, named after what differs in their paths. `format`: None detects it, else only
+        format. What may be an export and was not read is named in the report. A chat that has a name alone goes into
+        the room that holds its messages already; other chats of that name get rooms of their own, which the report
+        names. `format`: None detects it, else only
         exports of that format are read. `room_id`: put everything into this room; refused for several exports, which
         are several chats. `timezone`: of exports with local times, the setting `time_zone` by default; the report says
         which was used.
@@ -476,7 +380,8 @@ class ImportService:
             line = _Line(adding, _AHEAD * processes if processes > 1 else 0)
             try:
                 seen = set[str]()
-                for file, rooms in zip(found, await asyncio.to_thread(self._keep_apart, found), strict=True):
+                chosen = await self._rooms(found, given)
+                for file, rooms in zip(found, chosen.ids, strict=True):
                     export = await asyncio.to_thread(
                         self._open, file.path, file.format, member=file.member, rooms=rooms, **given
                     )
@@ -490,7 +395,30 @@ class ImportService:
             finally:
                 await line.drop()
         left_out = [left for one in looked for left in one.left_out]
-        return replace(_sum(reports), left_out=tuple(left_out[:_KEPT_FILES]), left_out_count=len(left_out))
+        report = added_up(reports)
+        return replace(
+            report,
+            left_out=tuple(left_out[:KEPT_FILES]),
+            left_out_count=len(left_out),
+            apart=chosen.apart,
+            continued=tuple(room_id for room_id in report.rooms if room_id in chosen.continued),
+        )
+
+    async def _rooms(self, files: Sequence[ExportFile], given: Mapping[str, Any]) -> ChosenRooms:
+        """Choose the rooms of chats that have a name alone. Those that get a given room have no other."""
+        if given["room_id"]:
+            return ChosenRooms(tuple({} for _ in files), {}, frozenset())
+        named = await asyncio.to_thread(self._keep_apart, files)
+        reads = [partial(self._items, file, given) for file in files]
+        chats = [NamedChats(rooms, read) for rooms, read in zip(named, reads, strict=True)]
+        return await RoomsByName(tenant=self._tenant, storage=self._storage).choose(chats)
+
+    def _items(self, file: ExportFile, given: Mapping[str, Any], rooms: Mapping[str, str]) -> Generator[Item]:
+        export = self._open(file.path, file.format, member=file.member, rooms=rooms, **given)
+        try:
+            yield from export
+        finally:
+            export.close()
 
     async def _import(
         self,
@@ -504,7 +432,7 @@ class ImportService:
     ) -> None:
         """Read an export. Its report is appended when all of it is stored."""
         try:
-            tally = _Tally()
+            tally = Tally()
             reading = _Reading(name, export, tally, progress, self._clock.now())
             reading.resumed = resume and await self._resume(export, tally)
             await self._read(reading, line)
@@ -522,9 +450,19 @@ class ImportService:
                 tally.titles[room_id] = room.title if room is not None else room_id
         async with self._storage.writing() as work:
             await work.progress.forget_import_position(tenant=self._tenant, source=export.fingerprint)
-        reports.append(_report(reading, self._clock.now()))
+        reports.append(
+            tally.report(
+                reading.name,
+                format=export.format,
+                time_zone=export.time_zone,
+                repaired=export.source.repaired,
+                total_bytes=export.source.total_bytes,
+                resumed=reading.resumed,
+                now=self._clock.now(),
+            )
+        )
 
-    async def _resume(self, export: Export, tally: _Tally) -> bool:
+    async def _resume(self, export: Export, tally: Tally) -> bool:
         async with self._storage.reading() as work:
             saved = await work.progress.import_position(tenant=self._tenant, source=export.fingerprint)
         if saved is None:
@@ -595,7 +533,7 @@ class ImportService:
         if sent.reading.progress is not None:
             sent.reading.progress(sent.bytes_read, export.source.total_bytes, tally.read)
 
-    async def _take_gone(self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: _Tally) -> None:
+    async def _take_gone(self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: Tally) -> None:
         """Count the messages that were deleted or archived here. One that the export calls recalled is deleted from its
         archive, too."""
         async with self._storage.reading() as work:
@@ -610,7 +548,7 @@ class ImportService:
         tally.deleted += sum(message_id not in archived for message_id in result.gone)
 
     async def _take_conflicts(
-        self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: _Tally
+        self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: Tally
     ) -> None:
         """Compare messages with the stored ones that have their ids and other contents. What was edited since is
         changed, what was recalled is deleted; what was redacted here stays so."""
@@ -627,7 +565,7 @@ class ImportService:
                 stored[message.id] = await self._take_conflict(stored.get(message.id), message, tally)
 
     async def _take_conflict(
-        self, stored: StoredMessage | None, message: Message, tally: _Tally
+        self, stored: StoredMessage | None, message: Message, tally: Tally
     ) -> StoredMessage | None:
         """Count a message, and change or delete the stored one. Return what is stored then."""
         if stored is None:
@@ -650,7 +588,7 @@ class ImportService:
             tally.conflict(message)
         return stored
 
-    async def _edit(self, stored: StoredMessage, message: Message, tally: _Tally) -> StoredMessage | None:
+    async def _edit(self, stored: StoredMessage, message: Message, tally: Tally) -> StoredMessage | None:
         """Change a message as its sender did. Return what is stored then."""
         assert isinstance(message, StoredMessage)
         try:
@@ -696,7 +634,7 @@ class ImportService:
             before = page[-1].number
         return found
 
-    async def _learn(self, room_id: str, tally: _Tally) -> None:
+    async def _learn(self, room_id: str, tally: Tally) -> None:
         """Store what the export told of a room: its kind, who came and went, and all members unless the room has newer
         messages than the export."""
         told, named = tally.rooms[room_id], {"tenant": self._tenant, "room_id": room_id}
@@ -723,7 +661,7 @@ class ImportService:
                 await work.rooms.set_members(**named, stays=stays, complete=complete)
             tally.found[room_id] = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
 
-    def _message(self, item: Item, tally: _Tally) -> Message | None:
+    def _message(self, item: Item, tally: Tally) -> Message | None:
         """Return the message to store, with what another store knew of it; None, and tallied, if it cannot be
         stored."""
         if isinstance(item, Bad):
@@ -781,85 +719,3 @@ def _joined(first: Mapping[str, IntakeResult], rest: Mapping[str, IntakeResult])
         room_id: first.get(room_id, _NOTHING) + rest.get(room_id, _NOTHING)
         for room_id in dict.fromkeys((*first, *rest))
     }
-
-
-def _sum(reports: Sequence[ImportReport]) -> ImportReport:
-    """Return the report on several exports as one."""
-    if len(reports) == 1:
-        return reports[0]
-    kinds: dict[str, RoomKind | None] = {}
-    members: dict[str, int] = {}
-    titles: dict[str, str] = {}
-    for report in reports:
-        titles.update(report.titles)
-        kinds.update(report.kinds)
-        members.update(report.members)
-    return ImportReport(
-        format=", ".join(dict.fromkeys(report.format for report in reports)),
-        added=sum(report.added for report in reports),
-        duplicates=sum(report.duplicates for report in reports),
-        edited=sum(report.edited for report in reports),
-        older=sum(report.older for report in reports),
-        deleted=sum(report.deleted for report in reports),
-        archived=sum(report.archived for report in reports),
-        redacted=sum(report.redacted for report in reports),
-        conflicts=tuple(conflict for report in reports for conflict in report.conflicts)[:_KEPT_CONFLICTS],
-        conflict_count=sum(report.conflict_count for report in reports),
-        bad=tuple(bad for report in reports for bad in report.bad)[:_KEPT_BAD],
-        bad_count=sum(report.bad_count for report in reports),
-        undated=sum(report.undated for report in reports),
-        unsigned=sum(report.unsigned for report in reports),
-        repaired=sum(report.repaired for report in reports),
-        total_bytes=sum(report.total_bytes for report in reports),
-        rooms=tuple(dict.fromkeys(room_id for report in reports for room_id in report.rooms)),
-        titles=titles,
-        resumed=any(report.resumed for report in reports),
-        time_zone=next((report.time_zone for report in reports if report.time_zone), None),
-        kinds=kinds,
-        members=members,
-        exports=len(reports),
-        files=tuple(file for report in reports for file in report.files)[:_KEPT_FILES],
-        attachments=sum(report.attachments for report in reports),
-        described=sum(report.described for report in reports),
-        undescribed=sum(report.undescribed for report in reports),
-    )
-
-
-def _report(reading: _Reading, now: datetime) -> ImportReport:
-    export, tally = reading.export, reading.tally
-    rooms = tuple(tally.rooms)
-    return ImportReport(
-        format=export.format,
-        added=tally.added,
-        duplicates=tally.duplicates,
-        edited=tally.edited,
-        older=tally.older,
-        deleted=tally.deleted,
-        archived=tally.archived,
-        redacted=tally.redacted,
-        conflicts=tuple(
-            ImportConflict(room_id=room_id, title=tally.titles.get(room_id, room_id), id=message_id)
-            for room_id, message_id in tally.conflicts
-        ),
-        conflict_count=tally.conflict_count,
-        bad=tuple(tally.bad),
-        bad_count=tally.bad_count,
-        undated=tally.undated,
-        unsigned=tally.unsigned,
-        repaired=export.source.repaired,
-        total_bytes=export.source.total_bytes,
-        rooms=rooms,
-        titles=tally.titles,
-        resumed=reading.resumed,
-        time_zone=export.time_zone,
-        files=(ExportRead(name=reading.name, format=export.format, read=tally.read, added=tally.added, rooms=rooms),),
-        attachments=tally.attachments,
-        described=tally.described,
-        undescribed=tally.undescribed,
-        kinds={room_id: found.kind for room_id, found in tally.found.items()},
-        members={
-            room_id: len(audience_of(replace(found, kind=RoomKind.PRIVATE), now) or ())
-            for room_id, found in tally.found.items()
-            if found.complete
-        },
-    )

@@ -1,0 +1,149 @@
+"""Chats that have a name alone find their rooms again, and never go into that of another chat."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import roomlore
+
+CHAT = """[21.{month:02}.24, {hour:02}:00:00] {who}: soup at {hour}?
+[21.{month:02}.24, {hour:02}:01:00] {other}: fine, {hour}
+"""
+NAME = "WhatsApp Chat with Family.txt"
+
+
+def chat(folder: Path, who: str, other: str, *, months: range = range(5, 6), hours: range = range(10, 14)) -> Path:
+    """Return the folder with the export of a chat called Family; of each month, two messages an hour."""
+    folder.mkdir(parents=True)
+    told = (CHAT.format(month=month, hour=hour, who=who, other=other) for month in months for hour in hours)
+    (folder / NAME).write_text("".join(told))
+    return folder
+
+
+@pytest.fixture
+def anna(tmp_path: Path) -> Path:
+    return chat(tmp_path / "all" / "anna", "Ann", "Bo")
+
+
+@pytest.fixture
+def ben(tmp_path: Path) -> Path:
+    return chat(tmp_path / "all" / "ben", "Cem", "Dan")
+
+
+async def test_two_runs_do_not_merge_chats(lore, anna, ben):
+    first = await lore.imports.run(anna)
+    second = await lore.imports.run(ben)
+    assert (first.rooms, first.apart, second.rooms, second.apart) == (
+        ("Family",), {}, ("Family (2)",), {"Family (2)": "Family"},
+    )  # fmt: skip
+    assert {message.sender_id for message in await lore.messages.page("Family")} == {"Ann", "Bo"}
+    third = await lore.imports.run(chat(anna.parent.parent / "third", "Eve", "Fay"))
+    assert third.rooms == ("Family (3)",)
+    again = [await lore.imports.run(path) for path in (ben, anna)]
+    assert [(report.rooms, report.added) for report in again] == [(("Family (2)",), 0), (("Family",), 0)]
+
+
+async def test_a_folder_after_one_of_its_chats_stores_nothing_twice(lore, anna, ben):
+    await lore.imports.run(anna)
+    report = await lore.imports.run(anna.parent)
+    assert (set(report.rooms), report.added, report.duplicates) == ({"Family", "Family (ben)"}, 8, 8)
+    assert report.apart == {"Family (ben)": "Family"}
+
+
+async def test_a_chat_after_its_folder_goes_into_its_room(lore, anna, ben):
+    await lore.imports.run(anna.parent)
+    report = await lore.imports.run(ben)
+    assert (report.rooms, report.added) == (("Family (ben)",), 0)
+    moved = ben.rename(ben.parent.parent / "elsewhere")
+    assert (await lore.imports.run(moved)).rooms == ("Family (ben)",)
+
+
+@pytest.mark.parametrize("hours", [range(10, 20), range(12, 14), range(12, 16), range(6, 12)])
+async def test_a_longer_or_shorter_export_is_of_the_same_chat(lore, anna, ben, hours):
+    await lore.imports.run(anna)
+    await lore.imports.run(ben)
+    for who, other, wanted in (("Ann", "Bo", "Family"), ("Cem", "Dan", "Family (2)")):
+        report = await lore.imports.run(chat(anna.parent.parent / wanted, who, other, hours=hours))
+        assert (report.rooms, report.continued) == ((wanted,), ())
+
+
+async def test_an_export_of_another_time_continues_the_room_and_is_named(lore, anna, tmp_path):
+    await lore.imports.run(anna)
+    report = await lore.imports.run(chat(tmp_path / "later", "Ann", "Bo", months=range(7, 8)))
+    assert (report.rooms, report.added, report.continued) == (("Family",), 8, ("Family",))
+    again = await lore.imports.run(tmp_path / "later")
+    assert (again.rooms, again.added, again.continued) == (("Family",), 0, ())
+
+
+async def test_a_chat_whose_messages_were_deleted_here_is_still_the_same(lore, anna):
+    await lore.imports.run(anna)
+    held = await lore.messages.page("Family")
+    await lore.messages.delete("Family", [message.id for message in held[:6]])
+    report = await lore.imports.run(anna)
+    assert (report.rooms, report.deleted, report.duplicates) == (("Family",), 6, 2)
+
+
+async def test_a_large_export_is_read_to_its_end_before_it_counts_as_another_chat(lore, tmp_path):
+    await lore.imports.run(chat(tmp_path / "short", "Ann", "Bo", months=range(5, 6), hours=range(24)))
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    early = [f"[21.01.24, 10:{minute:02}:{second:02}] Ann: {second}\n" for minute in range(40) for second in range(60)]
+    (whole / NAME).write_text("".join(early) + (tmp_path / "short" / NAME).read_text())
+    report = await lore.imports.run(whole)
+    assert (report.rooms, report.added, report.duplicates) == (("Family",), 2_400, 48)
+
+
+async def test_a_given_room_is_taken_as_it_is(lore, anna, ben):
+    for path in (anna, ben):
+        report = await lore.imports.run(path, room_id="family")
+        assert (report.rooms, report.apart, report.continued) == (("family",), {}, ())
+
+
+def talks(folder: Path, *said: str) -> Path:
+    """Return a file of conversations without ids and times, whose rooms are numbered."""
+    folder.mkdir()
+    told = [[{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}] for text in said]
+    (folder / "talks.json").write_text(json.dumps([{"messages": one} for one in told]))
+    return folder / "talks.json"
+
+
+async def test_numbered_talks_of_two_files_stay_apart(lore, tmp_path):
+    first = talks(tmp_path / "one", "which tea?", "which cup?")
+    second = talks(tmp_path / "two", "which bus?", "which train?")
+    wanted = [(await lore.imports.run(path)).rooms for path in (first, second)]
+    assert not set(wanted[0]) & set(wanted[1])
+    again = [await lore.imports.run(path) for path in (second, first)]
+    assert [(report.rooms, report.added) for report in again] == [(wanted[1], 0), (wanted[0], 0)]
+
+
+async def test_a_channel_called_like_a_numbered_talk_is_a_room_of_its_own(lore, tmp_path):
+    """`tea-2` is a channel, not the second talk of `tea`."""
+    for workspace, who in (("a", "ann"), ("b", "bo")):
+        for channel in ("tea", "tea-2"):
+            folder = tmp_path / workspace / channel
+            folder.mkdir(parents=True)
+            said = {"type": "message", "user": who, "text": f"{channel} of {who}", "ts": "1714557600.000100"}
+            (folder / "2024-05-01.json").write_text(json.dumps([said]))
+        (tmp_path / workspace / "users.json").write_text("[]")
+    rooms = [set((await lore.imports.run(tmp_path / one)).rooms) for one in ("a", "b")]
+    assert rooms == [{"tea", "tea-2"}, {"tea (2)", "tea-2 (2)"}]
+
+
+async def test_an_import_that_broke_off_goes_on_in_the_room_that_was_chosen(lore, anna, ben):
+    await lore.imports.run(anna)
+
+    def stop(done: int, total: int, read: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await lore.imports.run(ben, progress=stop)
+    report = await lore.imports.run(ben)
+    assert report.resumed
+    assert [(room.room_id, room.messages) for room in await lore.rooms.page()] == [("Family", 8), ("Family (2)", 8)]
+
+
+async def test_tenants_know_nothing_of_each_others_rooms(tmp_path, anna, ben):
+    for tenant, path in (("a", anna), ("b", ben)):
+        async with roomlore.open(f"sqlite:///{tmp_path}/chat.db", tenant=tenant, background=False) as lore:
+            assert (await lore.imports.run(path)).rooms == ("Family",)
