@@ -18,6 +18,7 @@ import roomlore
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.app import app
+from roomlore.surfaces.library_words import into_chinese
 
 
 def said(name: str, room: str, sender: str, minute: int, text: str, **more: str) -> dict:
@@ -396,6 +397,23 @@ def test_keys_live_and_die(run):
     assert "There is no key" in run("keys", "revoke", key["key_id"], code=1).stderr
     assert "is revoked" in run("--tenant", "acme", "keys", "revoke", key["key_id"]).stdout
     assert json.loads(run("--tenant", "acme", "keys", "list", "--json").stdout)[0]["revoked_at"]
+
+
+def test_a_key_is_revoked_by_a_name_that_one_key_has(run):
+    for name in ("机器人", "bot", "bot"):
+        run("keys", "create", name)
+    ids = {}
+    for key in json.loads(run("keys", "list", "--json").stdout):
+        ids.setdefault(key["name"], []).append(key["key_id"])
+    assert ids["机器人"][0] in run("keys", "revoke", "机器人").stdout
+    assert ids["机器人"][0] in run("keys", "revoke", "机器人").stdout, "again, as with the id"
+    several = run("keys", "revoke", "bot", code=1).stderr
+    assert f"2 keys are called 'bot'; give the id of one: {', '.join(ids['bot'])}." in several
+    assert "个密钥名为 'bot'" in into_chinese(several.removeprefix("roomlore: ").strip())
+    revoked = [key["name"] for key in json.loads(run("keys", "list", "--json").stdout) if key["revoked_at"]]
+    assert revoked == ["机器人"]
+    run("keys", "revoke", ids["bot"][0])
+    assert ids["bot"][1] in run("keys", "revoke", "bot").stdout, "the other was revoked before"
 
 
 def test_tenants_do_not_see_each_other(chat):

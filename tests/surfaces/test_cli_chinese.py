@@ -167,6 +167,7 @@ COMMANDS = [
     ["verify"],
     ["keys", "create", "机器人"],
     ["keys", "list"],
+    ["keys", "revoke", "机器人"],
     ["models"],
     ["reindex", "--status"],
     ["reindex", "--words"],

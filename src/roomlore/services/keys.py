@@ -13,6 +13,8 @@ from roomlore.ports.storage import Storage
 
 SCOPES = ("read", "write", "admin")
 _PREFIX = "rl_"
+_LISTED = 5
+"""The most ids that are listed if several keys have one name."""
 
 
 class KeyService:
@@ -49,11 +51,15 @@ class KeyService:
         async with self._storage.reading() as work:
             return await work.keys.page(tenant=None if all_tenants else self._tenant)
 
-    async def revoke(self, key_id: str) -> None:
-        """Revoke the key at once. Raise `NotFound` if this tenant has no such key."""
+    async def revoke(self, key_id: str) -> str:
+        """Revoke at once the key with this id, or the only key with this name that is not revoked. Return its id.
+
+        Raise `NotFound` if this tenant has no such key, `InvalidInput` that lists ids if several keys have the name.
+        """
         async with self._storage.writing() as work:
-            if not await work.keys.revoke(tenant=self._tenant, key_id=key_id, now=self._clock.now()):
-                raise NotFound(f"There is no key {key_id!r}; `roomlore keys list` shows those there are.")
+            found = _meant(key_id, await work.keys.page(tenant=self._tenant))
+            await work.keys.revoke(tenant=self._tenant, key_id=found, now=self._clock.now())
+        return found
 
     async def authenticate(self, secret: str) -> ApiKey:
         """Return the key of this secret. Raise `Forbidden` if there is none or it was revoked."""
@@ -70,6 +76,21 @@ class KeyService:
             async with self._storage.reading() as work:
                 self._exists = await work.keys.any()
         return self._exists
+
+
+def _meant(given: str, keys: Sequence[ApiKey]) -> str:
+    """Return the id of the key with this id or name. A key that was revoked is found by its name if it is the only one
+    with it."""
+    if any(key.key_id == given for key in keys):
+        return given
+    named = [key for key in keys if key.name == given]
+    found = [key.key_id for key in named if key.revoked_at is None] or [key.key_id for key in named]
+    if not found:
+        raise NotFound(f"There is no key {given!r}; `roomlore keys list` shows those there are.")
+    if len(found) > 1:
+        listed = ", ".join(found[:_LISTED]) + (", ..." if len(found) > _LISTED else "")
+        raise InvalidInput(f"{len(found)} keys are called {given!r}; give the id of one: {listed}.")
+    return found[0]
 
 
 def _hash(secret: str) -> str:

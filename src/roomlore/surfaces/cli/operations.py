@@ -122,14 +122,16 @@ def _key_line(key: ApiKey) -> list[str]:
 
 
 @keys_app.command()
-def revoke(ctx: typer.Context, key_id: Annotated[str, typer.Argument(help="The id that `keys list` shows.")]) -> None:
+def revoke(
+    ctx: typer.Context,
+    key: Annotated[str, typer.Argument(help="The id that `keys list` shows, or a name that one key has.")],
+) -> None:
     """Revoke a key: from now on it is refused."""
 
-    async def work(lore: Lore) -> None:
-        await lore.keys.revoke(key_id)
+    async def work(lore: Lore) -> str:
+        return await lore.keys.revoke(key)
 
-    frame_of(ctx).run(work)
-    typer.echo(say("Key {key} is revoked.", key=key_id))
+    typer.echo(say("Key {key} is revoked.", key=frame_of(ctx).run(work)))
 
 
 jobs_app = typer.Typer(cls=Group, invoke_without_command=True, help="See the work done behind the calls, and retry it.")
