@@ -312,6 +312,8 @@ async def test_forgetting_a_person_reaches_what_is_archived_meanwhile(lore, tmp_
 async def test_an_archived_message_can_be_deleted_and_edited(lore, tmp_path):
     await filled(lore)
     await lore.archives.run(days=30)
+    with pytest.raises(roomlore.NotFound, match="'m3' of room 'team' is archived; `roomlore archive restore`"):
+        await lore.messages.get("team", "m3")
     assert await lore.messages.delete("team", ["m3", "m13", "m99"]) == 2
     assert files(tmp_path) == [], "no file has the deleted text; the next run archives the rest"
     await lore.archives.run(days=30)
@@ -321,7 +323,7 @@ async def test_an_archived_message_can_be_deleted_and_edited(lore, tmp_path):
     texts = {one.id: one.text for one in await lore.messages.page("team", limit=1000)}
     assert texts["m4"] == "The deploy failed."
     assert not texts.keys() & {"m3", "m13"}
-    with pytest.raises(roomlore.NotFound):
+    with pytest.raises(roomlore.NotFound, match="'m3' of room 'team' was deleted"):
         await lore.messages.edit("team", "m3", text="again")
     await assert_sound(lore)
 

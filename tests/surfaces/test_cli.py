@@ -416,6 +416,20 @@ def test_a_key_is_revoked_by_a_name_that_one_key_has(run):
     assert ids["bot"][1] in run("keys", "revoke", "bot").stdout, "the other was revoked before"
 
 
+def test_a_message_is_deleted_after_asking_and_then_said_to_be(chat):
+    asked = CliRunner().invoke(app, ["--db", "chat.db", "messages", "delete", "tea", "m2"], input="n\n")
+    assert asked.exit_code == 1
+    assert "Delete '绿茶!' of bob?" in asked.stderr
+    assert "m2" in chat("export", "--room", "tea").stdout
+    assert chat("messages", "delete", "tea", "m2", "--yes").stdout == "Deleted m2\n"
+    assert "绿茶" not in chat("export", "--room", "tea").stdout
+    again = chat("messages", "delete", "tea", "m2", "--yes", code=1).stderr
+    assert again == "roomlore: Message 'm2' of room 'tea' was deleted. Looked for in chat.db.\n"
+    assert "has no message 'm9'" in chat("messages", "delete", "tea", "m9", code=1).stderr
+    deleted = json.loads(chat("messages", "delete", "tea", "m1", "--yes", "--json").stdout)
+    assert deleted == {"room_id": "tea", "message_id": "m1"}
+
+
 def test_tenants_do_not_see_each_other(chat):
     assert json.loads(chat("--tenant", "other", "rooms", "--json").stdout) == []
     assert chat("--tenant", "other", "export").stdout == ""

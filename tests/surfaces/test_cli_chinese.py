@@ -168,6 +168,7 @@ COMMANDS = [
     ["keys", "create", "机器人"],
     ["keys", "list"],
     ["keys", "revoke", "机器人"],
+    ["messages", "delete", DEMO_ROOM, "m104", "--yes"],
     ["models"],
     ["reindex", "--status"],
     ["reindex", "--words"],

@@ -5,6 +5,7 @@ import html
 import json
 import logging
 import re
+from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -12,7 +13,9 @@ import pytest
 from mcp_rig import on_a_port
 
 import roomlore
+from roomlore import Message
 from roomlore.core import errors
+from roomlore.core.audience import Member
 from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.surfaces import logs
 from roomlore.surfaces.http import create_app, problems
@@ -202,8 +205,28 @@ async def test_edit_and_delete(http, make_message):
     assert (edited.json()["text"], edited.json()["mentions"]) == ("better", ["bob"])
     assert edited.json()["edited_at"]
     assert (await http.delete("/messages/tea/m1")).status_code == 204
-    assert (await http.delete("/messages/tea/m1")).status_code == 404
-    assert (await http.get("/messages/tea/m1")).status_code == 404
+    gone = [
+        await http.delete("/messages/tea/m1"),
+        await http.get("/messages/tea/m1"),
+        await http.patch("/messages/tea/m1", json={"text": "again"}),
+    ]
+    told = [(one.status_code, one.json()["type"], one.json()["detail"]) for one in gone]
+    assert told == [(404, "urn:roomlore:not-found", "Message 'm1' of room 'tea' was deleted.")] * 3
+    chinese = await http.delete("/messages/tea/m1", headers={"Accept-Language": "zh"})
+    assert chinese.json()["detail"] == "房间 'tea' 的消息 'm1' 已删除。"
+    never = await http.delete("/messages/tea/m9")
+    assert (never.status_code, never.json()["detail"]) == (404, "Room 'tea' has no message 'm9'.")
+
+
+async def test_a_deleted_message_is_unknown_to_who_may_see_a_part_of_the_room(lore, http):
+    await lore.rooms.set_kind("team", "private")
+    await lore.rooms.set_members("team", [Member("ann"), Member("bob", joined_at=datetime(2030, 1, 1, tzinfo=UTC))])
+    for number, year in ((1, 2029), (2, 2031)):
+        sent = datetime(year, 1, 1, tzinfo=UTC)
+        await lore.messages.add(Message(id=f"m{number}", room_id="team", sender_id="ann", text="hi", sent_at=sent))
+    await lore.messages.delete("team", "m1")
+    told = [(await http.get(f"/messages/team/{one}?viewer=user:bob")).json()["detail"] for one in ("m1", "m0")]
+    assert told == ["Room 'team' has no message 'm1'.", "Room 'team' has no message 'm0'."]
 
 
 ODD = ["/", "..", ".", "%2F", "a/../b", " ", "\u200b", "-", "//", "?", "#", "\n", "..%2F..", "茶/室"]

@@ -119,10 +119,11 @@ class MessageService:
             part = await self._part(work, room_id, viewer)
             if part is None:
                 return await self._entry(work, room_id, message_id)
-            arrival = (await self._entry(work, room_id, message_id)).message.arrival
+            found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
+            arrival = found[0].message.arrival if found else 0
             arrivals = part.facts.arrivals[part.facts.arrivals <= arrival][-WINDOW:].tolist()
-            if arrivals[-1:] != [arrival]:
-                raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+            if not found or arrivals[-1:] != [arrival]:
+                raise _unknown_message(room_id, message_id)
             shown = await self._search_rooms.told(work, part, arrivals)
         return (
             await in_thread_if_large(
@@ -143,8 +144,8 @@ class MessageService:
             if await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[part]):
                 return part
             found = await work.messages.ids_like(tenant=self._tenant, room_id=room_id, part=part, limit=_LIKE + 1)
-        if not found:
-            raise NotFound(f"Room {room_id!r} has no message {part!r:.80}.")
+            if not found:
+                raise await self._missing(work, room_id, part)
         if len(found) > 1:
             listed = ", ".join(found[:_LIKE]) + (", ..." if len(found) > _LIKE else "")
             raise InvalidInput(f"Several ids begin or end with {part!r:.80}: {listed}. Give more of the one you mean.")
@@ -333,7 +334,7 @@ class MessageService:
     async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
         found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
         if not found:
-            raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+            raise await self._missing(work, room_id, message_id)
         return found[0]
 
     async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
@@ -343,3 +344,17 @@ class MessageService:
     async def _lock(self, work: UnitOfWork, room_id: str) -> None:
         await self._require_room(work, room_id)
         await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+    async def _missing(self, work: UnitOfWork, room_id: str, message_id: str) -> NotFound:
+        """Return the error about a message that is not here, for a caller who may see the whole room."""
+        where: Any = {"tenant": self._tenant, "room_id": room_id}
+        if await work.messages.arrival_of(message_id=message_id, **where) is None:
+            return _unknown_message(room_id, message_id)
+        named = f"Message {message_id!r:.80} of room {room_id!r}"
+        if await work.archives.of_messages(message_ids=[message_id], **where):
+            return NotFound(f"{named} is archived; `roomlore archive restore` brings it back.")
+        return NotFound(f"{named} was deleted.")
+
+
+
+def _unknown_message(room_id: str, message_id: str) -> NotFound:
+    return NotFound(f"Room {room_id!r} has no message {message_id!r:.80}.")

@@ -48,6 +48,7 @@ PLACES = {
     "keys": "operations:keys_app",
     "archive": "archive:app",
     "tenants": "tenants:app",
+    "messages": "messages:app",
     "links": "links:app",
     "memory": "memory:app",
     "facts": "facts:app",

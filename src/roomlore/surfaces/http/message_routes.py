@@ -385,7 +385,7 @@ async def edit_message(
 async def delete_message(lore: Writer, room_id: ShownRoom, message_id: MessageId) -> None:
     """Empty and hide a message; its id stays taken."""
     if not await lore.messages.delete(room_id, [message_id]):
-        raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+        await lore.messages.get(room_id, message_id)  # raises, and says if the message was deleted
 
 
 @messages.put("/messages/{room_id:id}/{message_id:id}/link", openapi_extra=bodies.documented(bodies.LinkRequest))
