@@ -74,6 +74,40 @@ async def test_what_a_viewer_finds(lore: Lore, viewer: str | None, expected: set
     assert await found(lore, viewer) == expected
 
 
+@pytest.mark.parametrize(
+    ("viewer", "hint"),
+    [
+        ("room:team", None),
+        ("user:bo", None),
+        ("room:squar", "The viewer is unknown: there is no room 'squar'. Did you mean 'square'?"),
+        ("room:boardd", "The viewer is unknown: there is no room 'boardd'."),
+        ("user:eva", "The viewer is unknown. Nobody who wrote here has the id 'eva'; did you mean 'eve'?"),
+        ("user:ana", "The viewer is unknown. Nobody who wrote here has the id 'ana'."),
+    ],
+)
+async def test_a_viewer_that_nobody_knows_is_said_to_be_unknown(lore: Lore, viewer: str, hint: str | None) -> None:
+    """What it may mean is named of what everybody may see."""
+    for room in (None, "square"):
+        assert (await lore.messages.search(room, "deploy", viewer=viewer)).hint == hint
+    senders = (await lore.messages.search("square", "deploy", viewer=viewer, sender_ids=["eva"])).hint
+    assert senders == " ".join(filter(None, (hint, "Nobody who wrote here has the id 'eva'; did you mean 'eve'?")))
+
+
+async def test_a_hidden_room_is_told_of_in_the_words_for_one_that_is_not_there(lore: Lore) -> None:
+    for room in ("board", "nowhere"):
+        for call in (
+            lore.messages.search(room, "deploy", viewer="user:ann"),
+            lore.rooms.check_shown(room, "user:ann"),
+            lore.rooms.named(room, viewer="user:ann"),
+        ):
+            with pytest.raises(NotFound) as told:
+                await call
+            first = f"There is no room {room!r} that the viewer may see; a room appears with its first message."
+            assert str(told.value) == first
+    with pytest.raises(NotFound, match=r"^There is no room 'nowhere'; a room"):
+        await lore.rooms.named("nowhere")
+
+
 async def test_what_cannot_be_seen_changes_no_score(lore: Lore) -> None:
     async def answered(viewer: str) -> list[object]:
         answer = await lore.messages.search(query="who mended the deploy script? 部署", viewer=viewer, limit=50)

@@ -1,6 +1,7 @@
 """Rooms have names: from exports, or given by hand; they are shown wherever a room is, and ids stay visible."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import roomlore
 from roomlore import InvalidInput, Message, NotFound
 from roomlore.surfaces.cli.app import app as program
 from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.surfaces.library_words import into_chinese
 from roomlore.surfaces.mcp.server import make_server
 from roomlore.surfaces.mcp.tools import Visitor
 
@@ -486,6 +488,12 @@ async def test_what_stores_messages_takes_ids_alone(twins, http):
     assert "hint" not in (await http.post("/messages", json=said | {"id": "3"})).json(), "it is there by now"
     report = await twins.messages.add(Message(id="1", room_id="茶会 TEA", sender_id="bo", text="茶"))
     assert set(report.new_rooms["茶会 TEA"]) == {"one", "two"}
+    both = [said | {"room_id": name} for name in ("茶会 tEa", "HarBour")]
+    several = (await http.post("/messages", json={"messages": both}, headers={"Accept-Language": "zh"})).json()
+    listed = re.fullmatch(r"新建的房间与其他房间同名：(.+)。消息按给出的房间 id 存储。", several["hint"])
+    assert listed, several["hint"]
+    for room_id, others in several["new_rooms"].items():
+        assert f"{room_id!r} ({', '.join(others)})" in listed[1]
     assert (await twins.rooms.get("three")).messages == 1
     assert (await twins.rooms.get("Harbour")).messages == 2
     await http.post("/sessions", json={"conversation_id": "HARBOUR", "user_id": "bo"})
@@ -529,6 +537,17 @@ async def test_every_face_says_that_there_is_no_room_and_which_was_meant(twins, 
         assert await refusal(client, "room_context", room_id="Harbor") == said
 
 
+async def test_models_and_programs_are_told_that_a_viewer_is_unknown(twins, http):
+    await twins.rooms.set_kind("three", "public")
+    said = "The viewer is unknown: there is no room 'Harbor'. Did you mean 'three' ('Harbour')?"
+    assert (await http.get("/messages/search?q=boats&viewer=room:Harbor")).json()["hint"] == said
+    async with Client(make_server(Visitor(lore=twins, viewer="room:Harbor"))) as client:
+        assert (await ask(client, "search_messages", query="boats"))["hint"] == said
+        hidden, gone = [await refusal(client, "room_digest", room_id=name) for name in ("one", "once")]
+    assert hidden.replace("'one'", "'once'") == gone
+    assert gone.startswith("There is no room 'once' that the viewer may see;")
+
+
 def test_a_command_says_which_room_was_meant():
     with roomlore.open_sync("chat.db", background=False) as lore:
         lore.messages.add(Message(id="1", room_id="4242", sender_id="u1", sender_name="Ann", text="the pump leaks"))
@@ -554,6 +573,47 @@ def test_a_command_says_which_room_was_meant():
     assert json.loads(run("search", "4242", "pump", "--sender", "zed", "--json").stdout)["hint"] == (
         "Nobody who wrote here has the id 'zed'."
     )
+    nobody = "Nobody who wrote here has the id 'Anne'; did you mean 'u1' ('Ann')?\n"
+    assert run("search", "--viewer", "room:Alotment", "pump").stderr == f"{said}\n"
+    assert run("search", "--viewer", "user:Anne", "pump").stderr == nobody
+    assert run("search", "--viewer", "room:Allotment", "pump").stderr == ""
+    for options in (["--yes"], ["--dry-run"], []):
+        assert run("forget", "Anne", *options, code=1).stderr == nobody
+    assert run("forget", "u1", "--dry-run").stderr == ""
+    for scope, meant in (("Alotment", said), ("user:Anne", nobody.strip())):
+        checked = run("verify", scope, code=1).stderr
+        assert f"nothing is remembered, and nobody has this id. {meant} Looked for in " in checked
+    nothing = run("rooms", "Alotment")
+    assert nothing.stdout == "No room has Alotment in its id or name.\n"
+    assert nothing.stderr == "Did you mean '4242' ('Allotment')?\n"
+    assert run("rooms", "zzz").stderr == run("rooms", "lot").stderr == ""
+
+
+def test_what_is_meant_is_said_in_chinese():
+    viewer = "There is no room '茶管' that the viewer may see; a room appears with its first message."
+    for said, told in (
+        ("Did you mean '茶馆'?", "是不是 '茶馆'？"),
+        (viewer, "没有查看者可以看到的房间 '茶管'；收到第一条消息时自动创建。"),
+        (
+            f"{viewer} Did you mean '茶馆'?",
+            "没有查看者可以看到的房间 '茶管'；收到第一条消息时自动创建。是不是 '茶馆'？",
+        ),
+        (
+            "The viewer is unknown: there is no room '茶管'. Did you mean '茶馆'?",
+            "没有这个查看者：不存在房间 '茶管'。是不是 '茶馆'？",
+        ),
+        (
+            "The viewer is unknown. Nobody who wrote here has the id '小玉'; did you mean '小王'?",
+            "没有这个查看者。这里没有 id 为 '小玉' 的发言者；是不是 '小王'？",
+        ),
+        (
+            "There is nothing to check in 'user:小玉': nothing is remembered, and nobody has this id. "
+            "Nobody who wrote here has the id '小玉'; did you mean '小王'? Looked for in a.db.",
+            "'user:小玉' 没有可检查的内容：没有记忆，也没有这个 id。这里没有 id 为 '小玉' 的发言者；是不是 '小王'？"
+            "查找范围：a.db。",
+        ),
+    ):
+        assert into_chinese(said) == told
 
 
 async def test_the_id_of_a_room_of_which_a_viewer_may_see_a_part_is_no_name(twins, http):

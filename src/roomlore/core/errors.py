@@ -146,9 +146,11 @@ class TimedOut(Unavailable):
     """It took longer than the settings allow."""
 
 
-def unknown_room(room_id: str) -> UnknownRoom:
-    """Return the error about a room that does not exist, or that a viewer may not see."""
-    return UnknownRoom(f"There is no room {room_id!r}; a room appears with its first message.", room_id=room_id)
+def unknown_room(room_id: str, *, viewed: bool = False) -> UnknownRoom:
+    """Return the error about a room that does not exist. `viewed`: it is told to a viewer, in the same words if the
+    room is there and the viewer may not see it."""
+    whose = " that the viewer may see" if viewed else ""
+    return UnknownRoom(f"There is no room {room_id!r}{whose}; a room appears with its first message.", room_id=room_id)
 
 
 def describe(error: BaseException) -> str:

@@ -28,6 +28,8 @@ from roomlore.core.audience import (
 )
 from roomlore.core.errors import unknown_room
 from roomlore.core.models import Room
+from roomlore.core.search.facts import nobody_has
+from roomlore.core.text import alike
 from roomlore.ports.storage import UnitOfWork
 
 _Windows = tuple[Window, ...]
@@ -188,7 +190,7 @@ async def room_shown(
         view = await view_for(work, tenant=tenant, viewer=viewer, rooms=[room_id], now=now)
         windows = view.windows.get(room_id, NEVER)
     if room is None or windows == NEVER:
-        raise unknown_room(room_id)
+        raise unknown_room(room_id, viewed=viewer is not None)
     return room, windows
 
 
@@ -205,4 +207,42 @@ async def sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room
 async def check_sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> None:
     """Raise `NotFound` unless the viewer may see all that was ever said in the room, as for an unknown room."""
     if not await sees_all_of(work, tenant=tenant, viewer=viewer, room_id=room_id, now=now):
-        raise unknown_room(room_id)
+        raise unknown_room(room_id, viewed=True)
+
+
+_COMPARED = 100
+_LISTED = 5
+
+
+async def rooms_meant(work: UnitOfWork, *, tenant: str, name: str, viewer: Viewer | None, now: datetime) -> str:
+    """Return a sentence that names the rooms which a misspelt id or name may mean, of those that the viewer may see all
+    of; '' if there are none. The 100 rooms used last are looked at."""
+    shown = await rooms_shown(work, tenant=tenant, viewer=viewer, now=now, most=_COMPARED)
+    known: dict[str, list[Room]] = {}
+    for room in (room for room, windows in shown.rooms if windows == ALWAYS and room.room_id != name):
+        for called in {room.room_id, room.name} - {""}:
+            known.setdefault(called, []).append(room)
+    near = {room.room_id: room for called in alike(name, known) for room in known[called]}
+    listed = [_listed(room) for room in list(near.values())[:_LISTED]]
+    return f"Did you mean {', '.join(listed)}?" if listed else ""
+
+
+def _listed(room: Room) -> str:
+    """Return the id of a room, with its name if that differs."""
+    return f"{room.room_id!r:.80}" + (f" ({room.name!r:.80})" if room.name not in ("", room.room_id) else "")
+
+
+async def unknown_viewer(work: UnitOfWork, *, tenant: str, viewer: Viewer, now: datetime) -> str:
+    """Return a sentence which says that there is no room, or nobody, with the id of a viewer, and which it may mean of
+    what the viewer may see; '' if there is."""
+    if viewer.kind == "room":
+        if await work.rooms.find(tenant=tenant, room_id=viewer.id) is not None:
+            return ""
+        meant = await rooms_meant(work, tenant=tenant, name=viewer.id, viewer=viewer, now=now)
+        return f"The viewer is unknown: there is no room {viewer.id!r:.80}. {meant}".rstrip()
+    if await work.rooms.of_person(tenant=tenant, person_id=viewer.id):
+        return ""
+    shown = await rooms_shown(work, tenant=tenant, viewer=viewer, now=now, most=_COMPARED)
+    seen = [room.room_id for room, windows in shown.rooms if windows == ALWAYS]
+    speakers = await work.rooms.speakers(tenant=tenant, part="", room_ids=seen, limit=2 * _COMPARED) if seen else []
+    return f"The viewer is unknown. {nobody_has(viewer.id, {one.sender_id: one.name for one in speakers})}"

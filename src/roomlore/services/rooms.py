@@ -29,8 +29,7 @@ from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.memory import MemoryKind, MemoryStatus, check_scope
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
-from roomlore.core.text import alike
-from roomlore.ports.audience import check_sees_all_of, rooms_shown, sees_all_of, view_for
+from roomlore.ports.audience import check_sees_all_of, rooms_meant, rooms_shown, sees_all_of, view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import headings_of
@@ -80,7 +79,7 @@ class RoomService:
             found = await self._called(work, name, whom)
         if not found and or_new:
             return name
-        return _only(name, found)
+        return _only(name, found, viewed=whom is not None)
 
     async def scope_named(self, scope: str, *, viewer: str | None = None) -> str:
         """Return a scope such as 'group:Tea party' with the id of the room in place of its name, found as `named` finds
@@ -142,17 +141,9 @@ class RoomService:
         `viewer`: only rooms that 'room:team' or 'user:anna' may see all of. The 100 rooms used last are looked at.
         """
         whom = None if viewer is None else check_viewer(viewer)
+        now = self._clock.now()
         async with self._storage.reading() as work:
-            shown = await rooms_shown(
-                work, tenant=self._tenant, viewer=whom, now=self._clock.now(), most=_ROOMS_AT_ONCE // 2
-            )
-        known: dict[str, list[Room]] = {}
-        for room in (room for room, windows in shown.rooms if windows == ALWAYS):
-            for called in {room.room_id, room.name} - {""}:
-                known.setdefault(called, []).append(room)
-        near = {room.room_id: room for called in alike(name, known) for room in known[called]}
-        listed = [_listed(room) for room in list(near.values())[:_LISTED]]
-        return f"Did you mean {', '.join(listed)}?" if listed else ""
+            return await rooms_meant(work, tenant=self._tenant, name=name, viewer=whom, now=now)
 
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
@@ -343,18 +334,13 @@ class RoomService:
         return room
 
 
-def _only(name: str, found: Sequence[str]) -> str:
+def _only(name: str, found: Sequence[str], *, viewed: bool = False) -> str:
     """Return the one id. Raise `NotFound` if there is none, `InvalidInput` that lists some if there are several."""
     if not found:
-        raise unknown_room(name)
+        raise unknown_room(name, viewed=viewed)
     if len(found) > 1:
         raise InvalidInput(f"Several rooms are called {name!r:.80}: {', '.join(found[:_LISTED])}. Give an id.")
     return found[0]
-
-
-def _listed(room: Room) -> str:
-    """Return the id of a room, with its name if that differs."""
-    return f"{room.room_id!r:.80}" + (f" ({room.name!r:.80})" if room.name not in ("", room.room_id) else "")
 
 
 def _check_begin(room: Room, wanted: RoomKind | None, begin: datetime | None) -> None:

@@ -223,8 +223,8 @@ class SearchAnswer:
 
     `room_id`: None if several rooms were searched. `mode`: the kind of search: 'lexical' if no embedder is configured
     or the index cannot be used. `degraded`: None, or the reason for a reduced search. `times`: the time expressions
-    understood in the question, with their meaning. `hint`: None, or who of the senders asked for has written nothing
-    that was searched, and who may be meant.
+    understood in the question, with their meaning. `hint`: None, or that the viewer is unknown, or who of the
+    senders asked for has written nothing that was searched, and who may be meant.
     """
 
     room_id: str | None

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.attachments import counted_text
-from roomlore.core.audience import check_viewer
+from roomlore.core.audience import Viewer, check_viewer
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, unknown_room
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.linking.model import LinkModel
@@ -20,7 +20,7 @@ from roomlore.core.records import parse_time
 from roomlore.core.search.facts import Part, is_whole
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.ports.archives import ArchivedMessages
-from roomlore.ports.audience import room_shown
+from roomlore.ports.audience import room_shown, unknown_viewer
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -185,26 +185,35 @@ class MessageService:
         without one of all rooms, ranked as one (at most the 200 used last, and 200,000 messages).
 
         `viewer`, 'room:team' or 'user:anna': only what that room or person may see is found, and nothing else changes
-        a score; a room of which it may see nothing is unknown. Without it everything is searched, and you decide
-        whom to show it to. `mode`: 'hybrid' searches by words and by meaning, and by words alone if no embedder is
-        configured or the index cannot be used; the answer's `mode` and `degraded` say so. 'lexical' searches by words
-        alone. `sender_ids`, `since`, `until`: if given, only messages of these senders, sent in [`since`, `until`), are
-        found. Time expressions in the query are read relative to `asked_at`: now by default, or a time, or 'newest' for
-        the time of the newest message; if the query contains only a time, everything sent then is found. With
-        `conversation` each hit brings the nearest messages of its conversation, at most 12 with itself. Raise
-        `InvalidInput`, `NotFound` for an unknown room, `StorageUnavailable`.
+        a score; a room of which it may see nothing is unknown, and the answer's `hint` says if the viewer itself is.
+        Without it everything is searched, and you decide whom to show it to. `mode`: 'hybrid' searches by words and by
+        meaning, and by words alone if no embedder is configured or the index cannot be used; the answer's `mode` and
+        `degraded` say so. 'lexical' searches by words alone. `sender_ids`, `since`, `until`: if given, only messages of
+        these senders, sent in [`since`, `until`), are found. Time expressions in the query are read relative to
+        `asked_at`: now by default, or a time, or 'newest' for the time of the newest message; if the query contains
+        only a time, everything sent then is found. With `conversation` each hit brings the nearest messages of its
+        conversation, at most 12 with itself. Raise `InvalidInput`, `NotFound` for an unknown room,
+        `StorageUnavailable`.
         """
         asked: Any = {"limit": limit, "mode": mode, "asked_at": asked_at, "conversation": conversation}
         asked["filters"] = Filters.of(sender_ids, since, until)
-        if room_id is None:
-            whom = None if viewer is None else check_viewer(viewer)
-            return await self._search_rooms.search(whom, query, **asked)
-        if viewer is not None:
-            async with self._storage.reading() as work:
-                part = await self._part(work, room_id, viewer)
-            if part is not None:
-                return await self._search_rooms.search(check_viewer(viewer), query, room_id=room_id, **asked)
-        return await self._search.search(room_id, query, **asked)
+        if viewer is None:
+            if room_id is None:
+                return await self._search_rooms.search(None, query, **asked)
+            return await self._search.search(room_id, query, **asked)
+        return await self._search_for(check_viewer(viewer), room_id, query, asked)
+
+    async def _search_for(
+        self, viewer: Viewer, room_id: str | None, query: str, asked: Mapping[str, Any]
+    ) -> SearchAnswer:
+        async with self._storage.reading() as work:
+            part = None if room_id is None else await self._part(work, room_id, str(viewer))
+            unknown = await unknown_viewer(work, tenant=self._tenant, viewer=viewer, now=self._clock.now())
+        if room_id is None or part is not None:
+            answer = await self._search_rooms.search(viewer, query, room_id=room_id, **asked)
+        else:
+            answer = await self._search.search(room_id, query, **asked)
+        return replace(answer, hint=f"{unknown} {answer.hint or ''}".strip()) if unknown else answer
 
     async def edit(
         self,
@@ -337,13 +346,6 @@ class MessageService:
             raise await self._missing(work, room_id, message_id)
         return found[0]
 
-    async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
-        if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
-            raise unknown_room(room_id)
-
-    async def _lock(self, work: UnitOfWork, room_id: str) -> None:
-        await self._require_room(work, room_id)
-        await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
     async def _missing(self, work: UnitOfWork, room_id: str, message_id: str) -> NotFound:
         """Return the error about a message that is not here, for a caller who may see the whole room."""
         where: Any = {"tenant": self._tenant, "room_id": room_id}
@@ -354,6 +356,13 @@ class MessageService:
             return NotFound(f"{named} is archived; `roomlore archive restore` brings it back.")
         return NotFound(f"{named} was deleted.")
 
+    async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
+        if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+            raise unknown_room(room_id)
+
+    async def _lock(self, work: UnitOfWork, room_id: str) -> None:
+        await self._require_room(work, room_id)
+        await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
 
 
 def _unknown_message(room_id: str, message_id: str) -> NotFound:

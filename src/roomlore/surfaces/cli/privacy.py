@@ -17,7 +17,7 @@ from roomlore.core.errors import InvalidInput, NameNotId, NotFound
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import PLACES_IN_WORDS
 from roomlore.surfaces.cli import show, show_memories
-from roomlore.surfaces.cli.frame import frame_of, with_id
+from roomlore.surfaces.cli.frame import Frame, frame_of, scope_meant, with_id
 from roomlore.surfaces.cli.language import interface_language, say, several, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -267,13 +267,23 @@ def forget(
         nothing = not (would.found or would.left)
         if dry_run or nothing:
             _tell(would, as_json=as_json, rooms=rooms)
+            if nothing:
+                _say_meant(frame, user)
             raise typer.Exit(1 if nothing else 0)
         report(would, Console(stderr=True, highlight=False, markup=False), rooms)
         typer.confirm(say("Forget {person} for good?", person=show.inert(user, 80)), abort=True, err=True)
     done = frame.run(lambda lore: lore.privacy.forget(user, same_words=same_words, is_id=True))
     _tell(done, as_json=as_json)
+    if not (done.found or done.left):
+        _say_meant(frame, user)
     if not (done.complete and done.found):
         raise typer.Exit(1)
+
+
+def _say_meant(frame: Frame, user: str) -> None:
+    """Tell on standard error which people a misspelt id may mean."""
+    if told := frame.run(lambda lore: scope_meant(lore, f"user:{user}")):
+        typer.echo(translated(show.inert(told)), err=True)
 
 
 async def _would(lore: Lore, user: str, *, same_words: bool) -> tuple[ForgetReport, dict[str, str]]:
@@ -365,7 +375,11 @@ def verify(
                 more = say(", ") + show.counted(come.messages, "message") if come.messages else ""
                 status.update(f"{told}{more}")
 
-            return await lore.privacy.verify(scope, progress=progress if telling.is_terminal else None)
+            try:
+                return await lore.privacy.verify(scope, progress=progress if telling.is_terminal else None)
+            except NotFound as error:
+                meant = await scope_meant(lore, scope) if scope else ""
+                raise NotFound(f"{error} {meant}".rstrip()) from error
 
     found = frame_of(ctx).run(work)
     if as_json:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
@@ -182,6 +183,7 @@ TIME_IN_QUERY = (
     "setting time_zone"
 )
 _MAX_WORDS = 200
+_LISTED = 5
 _Bound = Annotated[Moment | None, Query(description=f"{TIME_IN_QUERY}, from its beginning.")]
 
 
@@ -338,15 +340,16 @@ async def add_messages(
 
 
 def _hint(request: Request, report: AddReport) -> str | None:
-    """Return a sentence about the first new room whose id is the name of another one."""
-    for room_id, others in report.new_rooms.items():
-        if others:
-            told = (
-                f"Room {room_id!r:.80} is new; it is also the name of room {', '.join(others)}. Messages are stored "
-                "under the id that they give."
-            )
-            return problems.in_language(request.scope, told)
-    return None
+    """Return a sentence about the new rooms whose ids are the names of others, at most five of them."""
+    twins = {room_id: ", ".join(others) for room_id, others in report.new_rooms.items() if others}
+    if not twins:
+        return None
+    (first, others), *more = twins.items()
+    told = f"Room {first!r:.80} is new; it is also the name of room {others}."
+    if more:
+        listed = [f"{room_id!r:.80} ({others})" for room_id, others in islice(twins.items(), _LISTED)]
+        told = f"New rooms have the names of others: {', '.join(listed)}{', ...' if len(twins) > _LISTED else ''}."
+    return problems.in_language(request.scope, f"{told} Messages are stored under the id that they give.")
 
 
 @messages.get("/messages")

@@ -124,7 +124,7 @@ async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) ->
         by_room.setdefault(hit.message.room_id, []).append(hit.message.id)
     titles = {room: await _threads(visitor, room, its) for room, its in by_room.items()}
     hits = [answers.found_message(hit, titles[hit.message.room_id].get(hit.message.id)) for hit in found.hits]
-    hint = None if hits else "Nothing fits: try other words."
+    hint = found.hint or (None if hits else "Nothing fits: try other words.")
     return answers.FoundMessages(messages=fitting(hits), degraded=found.degraded, hint=hint)
 
 
