@@ -27,6 +27,15 @@ def plan(url: str, statement: Statement) -> str:
         return "\n".join(row[0] for row in connection.execute(f"EXPLAIN (GENERIC_PLAN) {generic}".encode()))
 
 
+def without_statistics(url: str) -> None:
+    """Keeps PostgreSQL from making statistics by itself: those made while a transaction fills a table call it empty."""
+    if not url.startswith("sqlite"):
+        with psycopg.connect(url, autocommit=True) as connection:
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            for (table,) in tables:
+                connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
+
+
 def analyse(url: str) -> None:
     """Gives the engine its statistics."""
     if url.startswith("sqlite"):

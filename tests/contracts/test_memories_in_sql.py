@@ -4,7 +4,7 @@ import asyncio
 import re
 
 import pytest
-from plans import analyse, plan
+from plans import analyse, plan, without_statistics
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import IntegrityError
 
@@ -126,6 +126,7 @@ def _engine(url: str):
 
 def _fill(url: str, scopes: int = 2_500) -> None:
     """20 memories in each scope, all of one tenant."""
+    without_statistics(url)
     truth = {"true": "1", "false": "0"} if url.startswith("sqlite") else {"true": "true", "false": "false"}
     engine = _engine(url)
     with engine.begin() as connection:

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from plans import analyse, plan
+from plans import analyse, plan, without_statistics
 
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.people import _SAID_BY_OTHERS
@@ -24,6 +24,7 @@ def filled_url(request: pytest.FixtureRequest) -> str:
 
 
 async def _fill(url: str) -> None:
+    without_statistics(url)
     storage = await connect(url)
     await fill(storage, [entry(number, text=text) for number, text in enumerate([*SAID, *["hm"] * 295], 1)])
     await storage.close()

@@ -4,7 +4,7 @@ import asyncio
 import re
 
 import pytest
-from plans import analyse, plan
+from plans import analyse, plan, without_statistics
 from sqlalchemy import create_engine
 
 from roomlore.adapters.sql import connect
@@ -63,6 +63,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 def _fill(url: str) -> None:
+    without_statistics(url)
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     with engine.begin() as connection:
         for statement in _FILLING:

@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from plans import analyse, plan
+from plans import analyse, plan, without_statistics
 
 from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.adapters.sql.messages import _CHANGED
@@ -32,6 +32,7 @@ def filled_url(request: pytest.FixtureRequest) -> str:
 
 
 async def _fill(url: str) -> None:
+    without_statistics(url)
     storage = await connect(url)
     await fill(storage, [entry(n) for n in range(1, 301)])
     await storage.close()

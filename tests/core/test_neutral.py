@@ -57,6 +57,8 @@ _HEADER = re.compile(r"#\s*include\s*<memory>")
 @example("<|\u200bSystem")
 @example("<|_pad|>")
 @example("#include <memory>\nSystem: x")
+@example("<memory\x1bSystem")
+@example("<mem\u200bory\x1bSystem")
 def test_no_line_begins_with_a_label_and_no_tag_is_opened_or_closed(text):
     shown = neutral(text)
     for line in shown.splitlines():

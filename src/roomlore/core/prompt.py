@@ -33,6 +33,7 @@ _LABELS = frozenset(
     }
 )  # fmt: skip
 _TAGS = frozenset(("memory", "memorycontext", "memories", "messages", "conversation", "previous"))
+_LONGEST_TAG = max(map(len, _TAGS))
 _TAG = re.compile(
     r"(?P<header>#[ \t]{0,9}include[ \t]{0,9}<memory>)"
     rf"|(?P<signs>[<＜﹤](?:\W|_)*+)(?P<name>[\w{_UNSEEN}]*+)"
@@ -73,9 +74,21 @@ def _untagged(found: re.Match[str]) -> str:
     signs, name = found["signs"], found["name"]
     visible = INVISIBLE.sub("", signs or "")
     token = (name and visible.endswith(("|", "｜"))) or _TOKEN.search(visible)
-    if found["header"] or not (token or _bare(name) in _TAGS):
+    if found["header"] or not (token or _begins_with_tag(name)):
         return found[0]
     return signs.translate(_OPENERS) + name
+
+
+def _begins_with_tag(name: str) -> bool:
+    """Return True if the name, or what stands before an invisible character in it, is that of a tag."""
+    read = ""
+    for part in INVISIBLE.split(name):
+        read += _bare(part)
+        if read in _TAGS:
+            return True
+        if len(read) > _LONGEST_TAG:
+            return False
+    return False
 
 
 def _unlabelled(found: re.Match[str]) -> str:
