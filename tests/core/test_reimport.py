@@ -1,37 +1,74 @@
-"""A chat with a name alone goes into the room that holds it, and never into that of another chat."""
+"""What a message of an export is to the stored one that has its id and another content."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
-from roomlore.core.reimport import Likeness, room_for
+import pytest
 
-NAMES = st.sampled_from(["Family", "Family (2)", "Family (3)", "Family (anna)", "Family (ben)"])
-COUNTS = st.integers(0, 5)
-LIKENESSES = st.builds(
-    lambda shared, more, meanwhile: Likeness(shared + more, shared, meanwhile), COUNTS, COUNTS, COUNTS
+from roomlore.core.models import StoredMessage
+from roomlore.core.reimport import Again, compared, metadata_after
+
+NINE = datetime(2026, 5, 4, 9, tzinfo=UTC)
+ONE, TWO = NINE + timedelta(hours=1), NINE + timedelta(hours=2)
+STORED = StoredMessage(id="1", room_id="r", sender_id="ann", text="at nine 九点", sent_at=NINE, arrival=7)
+
+
+def again(**told: object) -> StoredMessage:
+    return replace(STORED, arrival=0, **({"text": "at ten 十点"} | told))
+
+
+@pytest.mark.parametrize(
+    ("was", "edited", "wanted"),
+    [
+        (None, ONE, Again.EDITED),
+        (ONE, TWO, Again.EDITED),
+        (TWO, ONE, Again.OLDER),
+        (ONE, None, Again.OLDER),
+        (ONE, ONE, Again.OTHER),
+        (None, None, Again.OTHER),
+    ],
 )
+def test_the_time_of_the_edit_decides(was, edited, wanted):
+    assert compared(replace(STORED, edited_at=was), again(edited_at=edited)) is wanted
 
 
-@given(wanted=NAMES, stored=st.dictionaries(NAMES, LIKENESSES), taken=st.sets(NAMES))
-def test_a_room_is_the_one_with_the_chat_or_has_nothing_of_its_time(wanted, stored, taken):
-    chosen = room_for("Family", wanted, stored, taken)
-    same = {room_id for room_id, likeness in stored.items() if likeness.is_same}
-    if same:
-        assert chosen in same
-        assert stored[chosen].shared == max(stored[room_id].shared for room_id in same)
-    else:
-        assert chosen not in taken
-        assert chosen not in stored or stored[chosen].meanwhile == 0
-        assert chosen == wanted or wanted in taken or stored[wanted].meanwhile > 0
+def test_the_same_version_is_the_same_whatever_its_sender_is_called():
+    stored = replace(STORED, edited_at=ONE, sender_name="Ann")
+    assert compared(stored, again(text=STORED.text, edited_at=ONE, sender_name="Anna")) is Again.SAME
 
 
-@given(wanted=NAMES, stored=st.dictionaries(NAMES, LIKENESSES), taken=st.sets(NAMES))
-def test_what_was_chosen_is_chosen_again_once_it_holds_the_chat(wanted, stored, taken):
-    chosen = room_for("Family", wanted, stored, taken)
-    after = stored | {chosen: Likeness(6, 6, 6)}
-    assert room_for("Family", wanted, after, taken) == chosen
+@pytest.mark.parametrize("other", [{"sender_id": "bo"}, {"sent_at": ONE}])
+def test_another_sender_or_time_is_another_message(other):
+    for stored in (STORED, replace(STORED, text="[forgotten] said so"), replace(STORED, edited_at=TWO)):
+        assert compared(stored, again(edited_at=TWO + timedelta(hours=1), **other)) is Again.OTHER
 
 
-@given(likeness=LIKENESSES)
-def test_rooms_that_share_nothing_are_never_the_same(likeness):
-    assert not Likeness(likeness.read, 0, likeness.meanwhile).is_same
+def test_a_time_that_was_estimated_tells_nothing():
+    stored = replace(STORED, sent_at=TWO, sent_at_estimated=True)
+    assert compared(stored, again(sent_at=None, edited_at=TWO)) is Again.EDITED
+    assert compared(stored, again(edited_at=TWO)) is Again.EDITED
+
+
+@pytest.mark.parametrize(
+    "held", [{"text": "> [forgotten]\nyes"}, {"text": "嗯，[已删除]"}, {"metadata": {"quoted": {"text": "[已删除]"}}}]
+)
+def test_what_was_redacted_stays_so_whatever_the_export_says(held):
+    for edited in (None, TWO):
+        assert compared(replace(STORED, **held), again(edited_at=edited)) is Again.REDACTED
+
+
+def test_a_mark_that_its_sender_wrote_does_not_keep_an_edit_away():
+    stored = replace(STORED, text="Status: [forgotten] 状态：[已删除]")
+    assert compared(stored, again(text="Status: [forgotten]. 状态：[已删除]。", edited_at=ONE)) is Again.EDITED
+    assert compared(stored, again(text="Status: [forgotten], says Anna", edited_at=ONE)) is Again.REDACTED
+
+
+def test_what_was_said_of_the_same_attachments_stays():
+    told = {"type": "picture", "name": "map.jpg"}
+    stored = replace(STORED, metadata={"attachments": [told | {"description": "地图"}], "pinned": True})
+    assert metadata_after(stored, again(metadata={"attachments": [told]})) == {
+        "attachments": [told | {"description": "地图"}]
+    }
+    other = {"attachments": [told | {"name": "other.jpg"}]}
+    assert metadata_after(stored, again(metadata=other)) == other
+    assert metadata_after(stored, again(metadata={})) == {}

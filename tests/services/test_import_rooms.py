@@ -1,4 +1,4 @@
-"""Chats that have a name alone find their rooms again, and never go into that of another chat."""
+"""Chats that have a name and no id find their rooms again, and never go into that of another chat."""
 
 import json
 from pathlib import Path
@@ -68,12 +68,100 @@ async def test_a_longer_or_shorter_export_is_of_the_same_chat(lore, anna, ben, h
         assert (report.rooms, report.continued) == ((wanted,), ())
 
 
-async def test_an_export_of_another_time_continues_the_room_and_is_named(lore, anna, tmp_path):
+@pytest.mark.parametrize(("who", "other", "unsure"), [("Ann", "Bo", ()), ("Cem", "Dan", ("Family",))])
+async def test_an_export_of_another_time_continues_the_room_which_is_named_unless_people_are_known(
+    lore, anna, tmp_path, who, other, unsure
+):
     await lore.imports.run(anna)
-    report = await lore.imports.run(chat(tmp_path / "later", "Ann", "Bo", months=range(7, 8)))
-    assert (report.rooms, report.added, report.continued) == (("Family",), 8, ("Family",))
+    report = await lore.imports.run(chat(tmp_path / "later", who, other, months=range(7, 8)))
+    assert (report.rooms, report.added, report.continued) == (("Family",), 8, unsure)
     again = await lore.imports.run(tmp_path / "later")
     assert (again.rooms, again.added, again.continued) == (("Family",), 0, ())
+
+
+def day(folder: Path, number: int, *people: str) -> Path:
+    """Return an IRC log of the channel #general on this day."""
+    folder.mkdir(parents=True, exist_ok=True)
+    said = (f"2024-05-{number:02} 10:{minute:02}:00 <{who}> {number} {who}\n" for minute, who in enumerate(people))
+    path = folder / f"#general.2024-05-{number:02}.log"
+    path.write_text("".join(said))
+    return path
+
+
+async def test_days_of_two_channels_of_one_name_stay_apart(lore, tmp_path):
+    libera, oftc = ("ann", "bo", "cem"), ("xu", "yan", "zed")
+    for number in range(6, 10):
+        first = await lore.imports.run(day(tmp_path / "libera", number, *libera))
+        second = await lore.imports.run(day(tmp_path / "oftc", number, *oftc))
+        assert (first.rooms, second.rooms) == (("#general",), ("#general (2)",))
+    alone = await lore.imports.run(day(tmp_path / "libera", 11, *libera[:2], "new"))
+    assert (alone.rooms, alone.continued) == (("#general",), ())
+
+
+async def test_strangers_at_another_time_are_another_chat(lore, tmp_path):
+    await lore.imports.run(day(tmp_path / "libera", 6, "ann", "bo", "cem"))
+    report = await lore.imports.run(day(tmp_path / "oftc", 7, "xu", "yan", "zed"))
+    assert (report.rooms, report.apart) == (("#general (2)",), {"#general (2)": "#general"})
+
+
+async def test_a_room_with_a_label_is_continued(lore, tmp_path):
+    for network, people in (("libera", ("ann", "bo")), ("oftc", ("xu", "zed"))):
+        day(tmp_path / "all" / network, 6, *people)
+    await lore.imports.run(tmp_path / "all")
+    later = day(tmp_path / "all" / "libera", 7, "ann", "bo")
+    assert (await lore.imports.run(later)).rooms == ("#general (libera)",)
+    again = await lore.imports.run(tmp_path / "all")
+    assert (again.added, set(again.rooms)) == (0, {"#general (libera)", "#general (oftc)"})
+
+
+async def test_a_day_between_two_stays_a_part_of_the_channel(lore, tmp_path):
+    await lore.imports.run(day(tmp_path, 7, "ann", "bo"))
+    report = await lore.imports.run([day(tmp_path, 6, "ann", "bo"), day(tmp_path, 8, "ann", "bo")])
+    assert (report.rooms, report.apart) == (("#general",), {})
+
+
+def pictures(folder: Path, days: range, *, texts: int, who: str = "Ann") -> Path:
+    """Return the export of a chat called Family with so many texts and ten pictures a day."""
+    folder.mkdir(parents=True)
+    said = ["hello"] * texts + [f"<attached: {number}.jpg>" for number in range(10)]
+    lines = (
+        f"[{number:02}.05.24, 10:{minute:02}:00] {who if text == 'hello' else who + 'a'}: {text}\n"
+        for number in days
+        for minute, text in enumerate(said)
+    )
+    (folder / NAME).write_text("".join(lines))
+    return folder
+
+
+async def test_a_chat_of_pictures_is_known_by_them(lore, tmp_path):
+    await lore.imports.run(pictures(tmp_path / "part", range(13, 15), texts=3))
+    report = await lore.imports.run(pictures(tmp_path / "whole", range(5, 25), texts=3))
+    assert (report.rooms, report.duplicates) == (("Family",), 26)
+    other = await lore.imports.run(pictures(tmp_path / "other", range(13, 15), texts=0, who="Zed"))
+    assert other.rooms == ("Family (2)",)
+
+
+async def test_a_chat_without_a_forgotten_person_is_still_the_same(lore, tmp_path):
+    path = pictures(tmp_path / "chat", range(13, 20), texts=3)
+    await lore.imports.run(path)
+    await lore.privacy.forget("Ann")
+    assert (await lore.imports.run(path)).rooms == ("Family",)
+
+
+async def test_other_times_of_the_same_messages_are_no_other_chat(lore, tmp_path, anna):
+    await lore.imports.run(anna, timezone="UTC")
+    report = await lore.imports.run(anna, timezone="Europe/Berlin")
+    assert (report.rooms, report.added, report.conflict_count) == (("Family",), 0, 8)
+
+
+async def test_a_room_with_an_id_is_what_the_export_calls_it(lore, tmp_path):
+    for folder, first in (("a", 0), ("b", 1)):
+        (tmp_path / folder).mkdir()
+        rows = [{"id": str(n), "room_id": "tea", "sender_id": "ann", "text": "x", "sent_at": 1714557600 + n}
+                for n in range(first, 20, 2)]  # fmt: skip
+        (tmp_path / folder / "tea.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        report = await lore.imports.run(tmp_path / folder / "tea.jsonl")
+        assert (report.rooms, report.added, report.apart, report.continued) == (("tea",), 10, {}, ())
 
 
 async def test_a_chat_whose_messages_were_deleted_here_is_still_the_same(lore, anna):
@@ -112,7 +200,7 @@ async def test_numbered_talks_of_two_files_stay_apart(lore, tmp_path):
     first = talks(tmp_path / "one", "which tea?", "which cup?")
     second = talks(tmp_path / "two", "which bus?", "which train?")
     wanted = [(await lore.imports.run(path)).rooms for path in (first, second)]
-    assert not set(wanted[0]) & set(wanted[1])
+    assert wanted == [("talks-1", "talks-2"), ("talks (2)-1", "talks (2)-2")]
     again = [await lore.imports.run(path) for path in (second, first)]
     assert [(report.rooms, report.added) for report in again] == [(wanted[1], 0), (wanted[0], 0)]
 
@@ -123,7 +211,7 @@ async def test_a_channel_called_like_a_numbered_talk_is_a_room_of_its_own(lore, 
         for channel in ("tea", "tea-2"):
             folder = tmp_path / workspace / channel
             folder.mkdir(parents=True)
-            said = {"type": "message", "user": who, "text": f"{channel} of {who}", "ts": "1714557600.000100"}
+            said = {"type": "message", "user": who, "text": f"{channel} of {who}", "ts": "1714557600.000001"}
             (folder / "2024-05-01.json").write_text(json.dumps([said]))
         (tmp_path / workspace / "users.json").write_text("[]")
     rooms = [set((await lore.imports.run(tmp_path / one)).rooms) for one in ("a", "b")]

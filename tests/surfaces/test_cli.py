@@ -641,15 +641,15 @@ def test_times_are_those_of_the_setting_time_zone(chat, monkeypatch, command):
 
 def test_an_import_names_the_rooms_of_chats_of_one_name(run):
     line = "[21.05.24, 10:00:00] {}: hello\n"
-    for folder, sender in (("a", "Ann"), ("b", "Bo"), ("c", "Ann")):
+    for folder, sender in (("a", "Ann"), ("b", "Bo"), ("c", "Cem")):
         Path(folder).mkdir()
         Path(folder, "WhatsApp Chat with Family.txt").write_text(line.format(sender), "utf-8")
-    Path("c", "WhatsApp Chat with Family.txt").write_text(line.format("Ann").replace(".24", ".25"), "utf-8")
+    Path("c", "WhatsApp Chat with Family.txt").write_text(line.format("Cem").replace(".24", ".25"), "utf-8")
     first, second, third = (run("import", folder) for folder in "abc")
     assert ("in Family: 1 added" in first.stdout, first.stderr) == (True, "")
     assert "in Family (2): 1 added" in second.stdout
-    assert "The room is Family (2): another chat called Family has a room already" in second.stderr
+    assert "The room is Family (2), since another chat seems to be called Family" in second.stderr
     assert "in Family: 1 added" in third.stdout
-    assert "Family was there and has other messages, none of which are in this export" in third.stderr
+    assert "Family was there with other messages and other people" in third.stderr
     report = json.loads(run("import", "b", "--json").stdout)
     assert (report["apart"], report["continued"]) == ({"Family (2)": "Family"}, [])

@@ -93,7 +93,7 @@ def test_the_rooms_of_chats_of_one_name_are_named_in_chinese(tmp_path):
         path.parent.mkdir()
         path.write_text(f"[21.05.24, 10:00:00] {folder}: 你好\n", "utf-8")
         told = run("--db", f"{tmp_path}/chat.db", "import", str(path), MEMORY_LANGUAGE="zh")
-    assert "放进了房间 家 (2)：已经有另一个名为 家 的聊天" in told.stderr
+    assert "放进了房间 家 (2)，因为似乎有另一个名为 家 的聊天" in told.stderr
 
 
 def test_help_and_errors_are_in_chinese(tmp_path):

@@ -100,9 +100,9 @@ class ImportReport:
     they are after the import. `members`: how many members of a room are known to be there, for those rooms of which all
     are known. `exports`: how many exports were read. `files`: what was read of each, the first 1,000. `left_out`: the
     first 1,000 files and folders that may be exports and were not read, `left_out_count` counts all of them. `apart`:
-    the names of chats by the ids of their rooms, if other chats have these names and no ids. `continued`: rooms that
-    were there and got messages of another time, none of which they had; the export names its chat and has no id of it,
-    so it may be another chat.
+    by the ids of rooms that are not called like their chats, the names of the chats: other chats have these names.
+    `continued`: rooms that were there, and that share neither a message nor most people with the export; it has no id
+    of its chat, so that may be another one.
     `attachments`: what the added messages hold beside their texts. `described`: those of them that the describer put
     into words. `undescribed`: those where it failed.
     """

@@ -1,16 +1,17 @@
 """What an export has again: a message compared with the stored one that has its id, a chat with stored rooms."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from roomlore.core.attachments import as_submitted
 from roomlore.core.intake import is_estimated
 from roomlore.core.json_values import texts_in
-from roomlore.core.models import Message, StoredMessage
+from roomlore.core.models import Message, Origin, StoredMessage
 from roomlore.core.privacy import count_marks
 
 
@@ -75,33 +76,69 @@ def _same_time(one: datetime | None, other: datetime | None) -> bool:
     return one is None or other is None or one == other
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
-    """A stored room compared with a chat of an export. `read`: messages that were read of the chat. `shared`: those of
-    them that the room has or had. `meanwhile`: messages of the room from the time between the first and the last that
-    was read."""
+    """A stored room compared with a chat of an export.
+
+    `read`: messages that were read of the chat. `shared`: those of them that the room has or had. `meanwhile`: messages
+    of the room from the time of the export. `speakers`: how many people spoke in the room or in the export, whichever
+    is less. `common`: people who spoke in both.
+    """
 
     read: int
     shared: int
     meanwhile: int
+    speakers: int = 0
+    common: int = 0
 
     @property
     def is_same(self) -> bool:
-        """True if the room holds this chat: the two share most of what they could share."""
+        """True if the room holds this chat: they share most of the messages that both could have."""
         return self.shared * 2 > min(self.read, self.meanwhile)
+
+    @property
+    def may_continue(self) -> bool:
+        """True if the room may be an earlier or later part of the chat."""
+        return self.meanwhile == 0 and (self.common > 0 or self.speakers < _STRANGERS)
+
+    @property
+    def is_known(self) -> bool:
+        """True if the room is a part of the chat by the people who spoke."""
+        return self.may_continue and self.common > 0 and self.common * 2 >= self.speakers
+
+
+_STRANGERS = 3
+"""If at least as many people spoke in each of two rooms, and nobody in both, these are of different chats."""
 
 
 def room_for(name: str, wanted: str, stored: Mapping[str, Likeness], taken: Collection[str]) -> str:
-    """Return the id of the room for a chat of which an export knows the name alone.
+    """Return the id of the room for a chat of which an export has no id, only a name.
 
-    It is the stored room that holds the chat already. Else it is `wanted`, unless a stored room of that id has messages
-    of the same time, which makes it another chat. Then it is the name with the next free number. `taken`: rooms of
-    other chats, which are not chosen.
+    It is the stored room that holds the chat, else the one that has another part of it by its people. Else it is the
+    first of `wanted`, 'Family (2)', 'Family (3)' and so on that is new or may be continued. `taken`: rooms of other
+    chats, which are not continued.
     """
     same = [room_id for room_id, likeness in stored.items() if likeness.is_same]
     if same:
         return max(same, key=lambda room_id: (stored[room_id].shared, room_id == wanted))
-    if wanted not in taken and (wanted not in stored or not stored[wanted].meanwhile):
-        return wanted
+    known = [room_id for room_id, likeness in stored.items() if likeness.is_known and room_id not in taken]
+    if known:
+        return max(known, key=lambda room_id: (stored[room_id].common, room_id == wanted))
     numbered = (f"{name} ({number})" for number in count(2))
-    return next(room_id for room_id in numbered if room_id not in taken and room_id not in stored)
+    return next(
+        room_id
+        for room_id in chain((wanted,), numbered)
+        if room_id not in taken and (room_id not in stored or stored[room_id].may_continue)
+    )
+
+
+_DERIVED = re.compile(r"x[0-9a-f]{24}(-\d+)?")
+"""An id that an importer makes of the message itself."""
+
+
+def is_shared(message: Message, stored: Origin | None) -> bool:
+    """Return True if a message of an export is the stored one that has its id. Many exports have ids such as 1 and 2,
+    so the sender and the time, if it is told, must be equal too."""
+    if stored is None or _DERIVED.fullmatch(message.id):
+        return stored is not None
+    return message.sender_id == stored.sender_id and message.sent_at in (None, stored.at)

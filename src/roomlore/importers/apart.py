@@ -29,10 +29,10 @@ _Key = tuple[str, str, str]
 
 
 def keep_apart(files: Sequence[ExportFile]) -> list[dict[str, str]]:
-    """Return for each export the ids of those of its rooms for which it has a name alone, by that name. The id is the
-    name unless another export has another chat of that name.
+    """Return for each export the ids for those of its rooms of which it has no id, by their names. The id is the name
+    unless another export has another chat of that name.
 
-    Exports that share a good part of their messages are of the same chat, as are those whose paths differ in dates
+    Exports are of the same chat if one has most of the first messages of the other, or if their paths differ in dates
     alone; these keep one room.
     """
     found = [{name: name for name in _rooms_by_name(file)} for file in files]
@@ -49,7 +49,7 @@ def keep_apart(files: Sequence[ExportFile]) -> list[dict[str, str]]:
 
 
 def _rooms_by_name(file: ExportFile) -> set[str]:
-    """Return the rooms for which the export has a name and no id."""
+    """Return the names of the rooms of which the export has no id."""
     try:
         source = Source(file.path, file.member)
         form = file.format or told(source)
@@ -59,13 +59,22 @@ def _rooms_by_name(file: ExportFile) -> set[str]:
             return {whatsapp.room_name(source)}
         if form == "irc":
             return {irc.room_name(source)}
-        first = beginning(FORMATS[form], source, Options(), 1)
+        room = _first_room(file, form, source.stem)
+        name = room if form in _OFTEN_NAMED else source.stem
+        follows = room.startswith(name) and _first_room(file, form, name, called=f"{name}.") != room
     except (*UNREADABLE, InvalidInput):
         return set()
-    room = next((item.message.room_id for item in first if isinstance(item, Parsed)), "")
-    if form in _OFTEN_NAMED:
-        return {room}
-    return {source.stem} if room == source.stem or room.startswith(f"{source.stem}-") else set()
+    return {name} if follows else set()
+
+
+def _first_room(file: ExportFile, form: str, name: str, *, called: str | None = None) -> str:
+    """Return the room of the first message, '' if there is none. `called`: call the room of this name so."""
+    source, options = Source(file.path, file.member), Options()
+    if called is not None:
+        options = Options(rooms=((name, called),))
+        source.stem = options.id_of(source.stem)
+    first = beginning(FORMATS[form], source, options, 1)
+    return next((item.message.room_id for item in first if isinstance(item, Parsed)), "")
 
 
 def _labels(files: Sequence[ExportFile], name: str) -> list[str]:

@@ -350,13 +350,12 @@ class ImportService:
         """Read exports into the store, batch by batch; records that cannot be read are skipped and listed.
 
         `paths`: files, folders or zips; a folder or zip may hold several exports, each of which is read in its own
-        format. What may be an export and was not read is named in the report. A chat that has a name alone goes into
-        the room that holds its messages already; other chats of that name get rooms of their own, which the report
-        names. `format`: None detects it, else only
-        exports of that format are read. `room_id`: put everything into this room; refused for several exports, which
-        are several chats. `timezone`: of exports with local times, the setting `time_zone` by default; the report says
-        which was used.
-        `day`: ISO date of the first line of an IRC log without dates. `resume`: continue an import of the same file
+        format. What may be an export and was not read is named in the report. A chat of which the export has no id,
+        only a name, goes into the stored room that has its messages; another chat of that name gets a room of its own,
+        and the report names both. `format`: None detects it, else only exports of that format are read. `room_id`: put
+        everything into this room; refused for several exports, which are several chats. `timezone`: of exports with
+        local times, the setting `time_zone` by default; the report says which was used. `day`: ISO date of the first
+        line of an IRC log without dates. `resume`: continue an import of the same file
         that broke off. `progress`: called for each export. Importing a file again adds nothing twice. `processes`: how
         many processes link and store the messages; those of one room stay in their order in one process, so a single
         room gains nothing. A database in memory has one. Raise `InvalidInput`, `QuotaExceeded` once as much is
@@ -400,14 +399,14 @@ class ImportService:
             report,
             left_out=tuple(left_out[:KEPT_FILES]),
             left_out_count=len(left_out),
-            apart=chosen.apart,
-            continued=tuple(room_id for room_id in report.rooms if room_id in chosen.continued),
+            apart={room_id: name for room_id in report.rooms if (name := chosen.named(room_id)) is not None},
+            continued=tuple(room_id for room_id in report.rooms if room_id in chosen.unsure),
         )
 
     async def _rooms(self, files: Sequence[ExportFile], given: Mapping[str, Any]) -> ChosenRooms:
-        """Choose the rooms of chats that have a name alone. Those that get a given room have no other."""
+        """Choose the rooms of chats that have no id, only a name, unless one room is given for all."""
         if given["room_id"]:
-            return ChosenRooms(tuple({} for _ in files), {}, frozenset())
+            return ChosenRooms(tuple({} for _ in files))
         named = await asyncio.to_thread(self._keep_apart, files)
         reads = [partial(self._items, file, given) for file in files]
         chats = [NamedChats(rooms, read) for rooms, read in zip(named, reads, strict=True)]

@@ -1,4 +1,4 @@
-"""The rooms of exports that know a chat by its name alone, chosen by what is stored.
+"""The rooms of chats of which an export has no id, only a name, chosen by what is stored.
 
 Exports of one run are told apart before; here they are compared with the rooms of earlier runs.
 """
@@ -12,19 +12,21 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from roomlore.core.models import Message, Origin, Role
-from roomlore.core.records import Item, Parsed
-from roomlore.core.reimport import Likeness, room_for
+from roomlore.core.records import UNKNOWN_SENDER, Item, Parsed
+from roomlore.core.reimport import Likeness, is_shared, room_for
 from roomlore.ports.storage import Storage, UnitOfWork
 
 _BATCH = 1_000
-_MOST_ROOMS = 200
+_MOST_ROOMS = 1_000
 _TICK = timedelta(microseconds=1)
+_NOBODY = {UNKNOWN_SENDER, *(role.value for role in Role)}
+"""Senders that tell nothing of who they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedChats:
-    """The chats that an export knows by name alone. `rooms`: the ids they should get, by name. `read`: yields what the
-    export holds, with rooms of other ids than these names."""
+    """The chats of an export that have no id, only a name. `rooms`: the ids they should get, by name. `read`: yields
+    what the export holds, with these rooms under other ids."""
 
     rooms: Mapping[str, str]
     read: Callable[[Mapping[str, str]], Generator[Item]]
@@ -32,54 +34,70 @@ class NamedChats:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRooms:
-    """`ids`: for each export the ids of its rooms, by name, without those that are the name. `apart`: the names of the
-    chats by the ids of rooms that are called otherwise. `continued`: rooms that were there, and have other messages of
-    another time; the export may be of another chat."""
+    """`ids`: for each export the ids of its rooms that are not the name of the chat, by name. `names`: the names of
+    these chats by the ids. `unsure`: stored rooms that are continued without a message or people in common."""
 
     ids: tuple[Mapping[str, str], ...]
-    apart: Mapping[str, str]
-    continued: frozenset[str]
+    names: Mapping[str, str] = field(default_factory=dict)
+    unsure: frozenset[str] = frozenset()
+
+    def named(self, room_id: str) -> str | None:
+        """Return the name of the chat in this room if the room is called otherwise."""
+        return next((name for chosen, name in self.names.items() if _is_of(room_id, chosen)), None)
+
+
+@dataclass(slots=True)
+class _Span:
+    """The time from the first to the last message of an export, None if it tells none."""
+
+    first: datetime | None = None
+    last: datetime | None = None
+
+    def take(self, at: datetime) -> None:
+        self.first, self.last = min(self.first or at, at), max(self.last or at, at)
 
 
 @dataclass(slots=True)
 class _Compared:
-    """A chat as far as it is compared with a stored room. `rooms`: that room, or those of its numbered talks."""
+    """A chat as far as it is compared with a stored room. `rooms`: that room, or those of its numbered talks. `spans`:
+    one for each export of the chat."""
 
     room_id: str
     read: int = 0
     shared: int = 0
-    first: datetime | None = None
-    last: datetime | None = None
+    spans: list[_Span] = field(default_factory=list)
     rooms: set[str] = field(default_factory=set)
+    people: set[str] = field(default_factory=set)
 
-    def take(self, message: Message, known: Origin | None) -> None:
-        """Take in a message. `known`: what is stored under its id."""
-        at = message.sent_at
+    def take(self, message: Message, stored: Origin | None) -> None:
+        """Take in a message. `stored`: what is stored under its id."""
         self.read += 1
+        self.shared += is_shared(message, stored)
         self.rooms.add(message.room_id)
-        if known is not None and known.sender_id == message.sender_id and at in (None, known.at):
-            self.shared += 1
-        if at is not None:
-            self.first, self.last = min(self.first or at, at), max(self.last or at, at)
+        if message.role is not Role.SYSTEM and message.sender_id not in _NOBODY:
+            self.people.add(message.sender_id)
+        if message.sent_at is not None:
+            self.spans[-1].take(message.sent_at)
 
     @property
-    def is_told(self) -> bool:
+    def is_found(self) -> bool:
         """True if the room has most of what was read."""
         return self.shared * 2 > self.read
 
 
 @dataclass(frozen=True, slots=True)
 class _Chat:
-    """A chat of the exports at these places. `stored`: the rooms of its name."""
+    """A chat. `exports`: the numbers of those that hold it. `stored`: the rooms that may be its own, the
+    wanted one first."""
 
     name: str
     wanted: str
-    places: Sequence[int]
+    exports: Sequence[int]
     stored: Sequence[_Compared]
 
     @property
-    def is_told(self) -> bool:
-        return any(one.is_told for one in self.stored)
+    def is_found(self) -> bool:
+        return any(one.is_found for one in self.stored)
 
 
 class RoomsByName:
@@ -93,72 +111,75 @@ class RoomsByName:
         """Return the ids of the rooms. An export is read once for each stored room of its chat's name, and only until
         one has most of what was read."""
         chats = await self._chats(exports)
-        for place, export in enumerate(exports):
-            await self._compare([chat for chat in chats if place in chat.places], export)
-        likenesses = [await self._likenesses(chat) for chat in chats]
-        known = [any(one.is_same for one in likeness.values()) for likeness in likenesses]
+        for number, export in enumerate(exports):
+            await self._compare([chat for chat in chats if number in chat.exports], export)
+        compared = [(chat, await self._likenesses(chat)) for chat in chats]
+        compared.sort(key=lambda one: not any(likeness.is_same for likeness in one[1].values()))
         ids: list[dict[str, str]] = [{} for _ in exports]
-        taken, apart, continued = set[str](), dict[str, str](), set[str]()
-        for place in sorted(range(len(chats)), key=lambda place: not known[place]):
-            chat, likeness = chats[place], likenesses[place]
-            room_id = room_for(chat.name, chat.wanted, likeness, taken)
+        taken, names, unsure = set[str](), dict[str, str](), set[str]()
+        for chat, likenesses in compared:
+            room_id = room_for(chat.name, chat.wanted, likenesses, taken)
+            likeness = likenesses.get(room_id)
             taken.add(room_id)
             if room_id != chat.name:
-                apart[room_id] = chat.name
-                for its in chat.places:
-                    ids[its][chat.name] = room_id
-            if room_id in likeness and not known[place]:
-                continued.add(room_id)
-        return ChosenRooms(tuple(ids), apart, frozenset(continued))
+                names[room_id] = chat.name
+                for number in chat.exports:
+                    ids[number][chat.name] = room_id
+            if likeness is not None and not (likeness.is_same or likeness.is_known):
+                unsure.add(room_id)
+        return ChosenRooms(tuple(ids), names, frozenset(unsure))
 
     async def _chats(self, exports: Sequence[NamedChats]) -> list[_Chat]:
-        places: dict[tuple[str, str], list[int]] = {}
-        for place, export in enumerate(exports):
+        numbers: dict[tuple[str, str], list[int]] = {}
+        for number, export in enumerate(exports):
             for name, wanted in export.rooms.items():
-                places.setdefault((name, wanted), []).append(place)
+                numbers.setdefault((name, wanted), []).append(number)
         async with self._storage.reading() as work:
-            stored = {name: await self._stored(work, name) for name in dict.fromkeys(name for name, _ in places)}
+            stored = {name: await self._stored(work, name) for name in dict.fromkeys(name for name, _ in numbers)}
         return [
-            _Chat(name, wanted, its, [_Compared(room_id) for room_id in stored[name]])
-            for (name, wanted), its in places.items()
+            _Chat(name, wanted, its, [_Compared(room_id) for room_id in sorted(stored[name], key=wanted.__ne__)])
+            for (name, wanted), its in numbers.items()
         ]
 
     async def _stored(self, work: UnitOfWork, name: str) -> list[str]:
         """Return the stored rooms of this name, with and without a label, each without the number of a talk."""
-        called = re.compile(rf"({re.escape(name)}(?: \(.+\))?)(?:-\d+)?", re.S)
+        called = re.compile(rf"({re.escape(name)}(?: \(.+\))?)(?:{_TALK})?", re.S)
         found = [name] if await work.rooms.find(tenant=self._tenant, room_id=name) else []
         for part in (f"{name} (", f"{name}-"):
             like = await work.rooms.named_like(tenant=self._tenant, part=part, limit=_MOST_ROOMS)
-            found += [known[1] for room in like if (known := called.fullmatch(room.room_id))]
+            found += [held[1] for room in like if (held := called.fullmatch(room.room_id))]
         return list(dict.fromkeys(found))
 
     async def _compare(self, chats: Sequence[_Chat], export: NamedChats) -> None:
         """Compare an export with one stored room of each chat after another: the ids of messages may depend on that of
         their room."""
-        for number in range(max((len(chat.stored) for chat in chats), default=0)):
-            asked = [chat for chat in chats if number < len(chat.stored) and not chat.is_told]
+        for place in range(max((len(chat.stored) for chat in chats), default=0)):
+            asked = [chat for chat in chats if place < len(chat.stored) and not chat.is_found]
             if not asked:
                 return
-            rooms = {chat.name: chat.stored[number].room_id for chat in asked}
+            stored = [chat.stored[place] for chat in asked]
+            for one in stored:
+                one.spans.append(_Span())
+            rooms = {chat.name: one.room_id for chat, one in zip(asked, stored, strict=True)}
             with closing(export.read(rooms)) as items:
                 while batch := await asyncio.to_thread(list, islice(items, _BATCH)):
-                    await self._take([chat.stored[number] for chat in asked], export.rooms, batch)
-                    if all(chat.is_told for chat in asked):
+                    await self._take(stored, export.rooms, batch)
+                    if all(one.is_found for one in stored):
                         break
 
     async def _take(self, compared: Sequence[_Compared], names: Collection[str], batch: Sequence[Item]) -> None:
         said: dict[str, list[Message]] = {}
         for item in batch:
-            if isinstance(item, Parsed) and _tells(item.message):
+            if isinstance(item, Parsed):
                 said.setdefault(item.message.room_id, []).append(item.message)
         async with self._storage.reading() as work:
             for one in compared:
                 for room_id, messages in said.items():
-                    if room_id == one.room_id or (room_id not in names and _is_talk(room_id, one.room_id)):
-                        asked = [message.id for message in messages]
-                        known = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=asked)
+                    if room_id == one.room_id or (room_id not in names and _is_of(room_id, one.room_id)):
+                        ids = [message.id for message in messages]
+                        stored = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=ids)
                         for message in messages:
-                            one.take(message, known.get(message.id))
+                            one.take(message, stored.get(message.id))
 
     async def _likenesses(self, chat: _Chat) -> dict[str, Likeness]:
         """Return how alike the chat and each stored room of its name are, without rooms that no message of it is in."""
@@ -168,23 +189,37 @@ class RoomsByName:
                 rooms = [await work.rooms.find(tenant=self._tenant, room_id=room_id) for room_id in one.rooms]
                 held = {room.room_id: room.messages for room in rooms if room is not None}
                 if held:
-                    found[one.room_id] = Likeness(one.read, one.shared, await self._meanwhile(work, one, held))
+                    spoke = set[str]()
+                    for room_id in held:
+                        spoke |= (await work.rooms.participants(tenant=self._tenant, room_id=room_id)).keys() - _NOBODY
+                    found[one.room_id] = Likeness(
+                        read=one.read,
+                        shared=one.shared,
+                        meanwhile=await self._meanwhile(work, one, held),
+                        speakers=min(len(spoke), len(one.people)),
+                        common=len(spoke & one.people),
+                    )
         return found
 
     async def _meanwhile(self, work: UnitOfWork, compared: _Compared, held: Mapping[str, int]) -> int:
-        """Return how many messages of rooms are from the time of the chat, all that are `held` if it has no times."""
-        if compared.first is None or compared.last is None:
-            return sum(held.values())
-        times = (compared.first, compared.last + _TICK)
-        counts = await work.messages.sent_between(tenant=self._tenant, room_ids=held, times=times, most=compared.read)
-        return sum(map(sum, counts.values()))
+        """Return how many messages of rooms are from the time of the exports. All that are `held` count for an export
+        that tells no time, and for numbered talks, none of which continues another."""
+        found = 0
+        for span in compared.spans:
+            if span.first is None or span.last is None or held.keys() != {compared.room_id}:
+                return sum(held.values())
+            times = (span.first, span.last + _TICK)
+            counts = await work.messages.sent_between(
+                tenant=self._tenant, room_ids=held, times=times, most=compared.read
+            )
+            found += sum(map(sum, counts.values()))
+        return found
 
 
-def _is_talk(room_id: str, of: str) -> bool:
-    """Return True if the room has the number of a talk after the id of another."""
-    return room_id.startswith(of) and re.fullmatch(r"-\d+", room_id[len(of) :]) is not None
+_TALK = r"-\d+"
+"""What follows the name in the rooms of an export that holds several talks."""
 
 
-def _tells(message: Message) -> bool:
-    """Return True if a message tells chats apart, as those of the program do not."""
-    return message.role is not Role.SYSTEM and bool(message.text)
+def _is_of(room_id: str, chosen: str) -> bool:
+    """Return True if this is the room that was chosen, or that of a numbered talk of it."""
+    return room_id.startswith(chosen) and re.fullmatch(f"(?:{_TALK})?", room_id[len(chosen) :]) is not None

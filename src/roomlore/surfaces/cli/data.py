@@ -228,10 +228,10 @@ _REDACTED = (
     "Messages from which words of a forgotten person were removed stay as they are. Do not edit them after the export:"
     " that would bring the words back."
 )
-_APART = "The room is {room}: another chat called {name} has a room already, and the export has no id of its chat."
+_APART = "The room is {room}, since another chat seems to be called {name}. Use --room to choose the room yourself."
 _CONTINUED = (
-    "{room} was there and has other messages, none of which are in this export. If the export is of another chat of"
-    " that name, give it a room of its own with --room."
+    "{room} was there with other messages and other people. If this export is of another chat of that name, import it"
+    " with --room into a room of its own, and delete its messages from {room}."
 )
 
 Advance = Callable[[int, int, int], None]
