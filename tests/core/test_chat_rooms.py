@@ -65,6 +65,7 @@ def test_rooms_that_share_no_message_are_never_the_same(likeness):
         (0, 9, 1, True, False),
         (0, 9, 5, True, True),
         (0, 1, 1, True, True),
+        (0, 2, 1, True, False),
         (0, 0, 0, True, False),
     ],
 )

@@ -1,5 +1,6 @@
 """Chats that have a name and no id find their rooms again, and never go into that of another chat."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -102,6 +103,45 @@ async def test_strangers_at_another_time_are_another_chat(lore, tmp_path):
     await lore.imports.run(day(tmp_path / "libera", 6, "ann", "bo", "cem"))
     report = await lore.imports.run(day(tmp_path / "oftc", 7, "xu", "yan", "zed"))
     assert (report.rooms, report.apart) == (("#general (2)",), {"#general (2)": "#general"})
+
+
+async def test_the_chat_that_knows_the_people_continues_the_room(lore, tmp_path):
+    await lore.imports.run(day(tmp_path / "first", 6, "bot", "ann", "bo", "cem"))
+    new = day(tmp_path / "new", 7, "bot", "xu")
+    old = day(tmp_path / "old", 7, "bot", "ann", "bo", "cem")
+    report = await lore.imports.run([new, old])
+    assert [file.rooms for file in report.files] == [("#general (new)",), ("#general",)]
+
+
+async def test_one_person_in_common_is_no_proof(lore, tmp_path):
+    """The owner of a phone speaks in all of its chats."""
+    await lore.imports.run(chat(tmp_path / "first", "Me", "Bob"))
+    report = await lore.imports.run(chat(tmp_path / "second", "Me", "Rob", months=range(7, 8)))
+    assert (report.rooms, report.continued) == (("Family",), ("Family",))
+
+
+async def test_a_file_that_was_downloaded_twice_is_one_chat(lore, anna, tmp_path):
+    await lore.imports.run(anna)
+    (anna / NAME).rename(tmp_path / NAME.replace(".txt", " (1).txt"))
+    report = await lore.imports.run(tmp_path / NAME.replace(".txt", " (1).txt"))
+    assert (report.rooms, report.added) == (("Family",), 0)
+
+
+async def test_long_paths_that_differ_at_their_ends_stay_apart(lore, tmp_path):
+    deep = tmp_path / "all" / ("x" * 70) / ("y" * 70)
+    chat(deep / "a", "Ann", "Bo")
+    chat(deep / "b", "Cem", "Dan")
+    chat(tmp_path / "all" / "c", "Eve", "Fay")
+    report = await lore.imports.run(tmp_path / "all")
+    assert len(report.rooms) == 3
+
+
+async def test_an_import_that_is_cancelled_while_it_compares_ends_as_cancelled(lore, anna):
+    await lore.imports.run(anna)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await lore.imports.run(anna)
+    assert (await lore.imports.run(anna)).added == 0
 
 
 async def test_a_room_with_a_label_is_continued(lore, tmp_path):

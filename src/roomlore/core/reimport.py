@@ -103,8 +103,8 @@ class Likeness:
 
     @property
     def is_known(self) -> bool:
-        """True if the room is a part of the chat by the people who spoke."""
-        return self.may_continue and self.common > 0 and self.common * 2 >= self.speakers
+        """True if most of the people who spoke are the same: the room has another part of the chat."""
+        return self.may_continue and self.common * 2 > self.speakers
 
 
 _STRANGERS = 3

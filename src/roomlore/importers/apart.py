@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Parsed
 from roomlore.importers import irc, slack, whatsapp
-from roomlore.importers.export_files import UNREADABLE, Options, Source, plain_name
+from roomlore.importers.export_files import UNREADABLE, Options, Source, derived_id, plain_name
 from roomlore.importers.finding import ExportFile
 from roomlore.importers.formats import ENDINGS, FORMATS, beginning, told
 
@@ -119,7 +119,8 @@ def _label(parts: Sequence[str], name: str, *, dated: bool) -> str:
         dated = dated or _DATE.search(plain) is not None
         plain = _DATE.sub("", re.sub(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", "", plain)).strip(_EDGES)
         kept += [plain] if plain else []
-    return "/".join(kept)[:_LONGEST_LABEL]
+    label = "/".join(kept)
+    return label if len(label) <= _LONGEST_LABEL else f"{label[:_LONGEST_LABEL]}… {derived_id(label)[1:7]}"
 
 
 def _same_chats(files: Sequence[ExportFile]) -> list[int]:
@@ -144,7 +145,7 @@ def _keys(file: ExportFile) -> Iterator[_Key]:
         source = Source(file.path, file.member)
         items = FORMATS[file.format or told(source)].read(source, Options(), None)
         for item in items:
-            if isinstance(item, Parsed) and item.message.role is not Role.SYSTEM and item.message.text:
+            if isinstance(item, Parsed) and item.message.role is not Role.SYSTEM:
                 yield _key(item.message)
     except (*UNREADABLE, InvalidInput):
         return

@@ -52,7 +52,7 @@ class KeyService:
             return await work.keys.page(tenant=None if all_tenants else self._tenant)
 
     async def revoke(self, key_id: str) -> str:
-        """Revoke at once the key with this id, or the only key with this name that is not revoked. Return its id.
+        """Revoke at once the key with this id, or the only key that has or had this name. Return its id.
 
         Raise `NotFound` if this tenant has no such key, `InvalidInput` that lists ids if several keys have the name.
         """
@@ -79,12 +79,11 @@ class KeyService:
 
 
 def _meant(given: str, keys: Sequence[ApiKey]) -> str:
-    """Return the id of the key with this id or name. A key that was revoked is found by its name if it is the only one
-    with it."""
+    """Return the id of the key with this id or name. Revoked keys count too: else, to revoke a key by its name
+    again would revoke the one that came in its place."""
     if any(key.key_id == given for key in keys):
         return given
-    named = [key for key in keys if key.name == given]
-    found = [key.key_id for key in named if key.revoked_at is None] or [key.key_id for key in named]
+    found = [key.key_id for key in keys if key.name == given]
     if not found:
         raise NotFound(f"There is no key {given!r}; `roomlore keys list` shows those there are.")
     if len(found) > 1:

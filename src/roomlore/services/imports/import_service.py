@@ -142,8 +142,8 @@ class OpenExport(Protocol):
 
 
 KeepApart = Callable[[Sequence[Any]], Sequence[Mapping[str, str]]]
-"""Return for each export the ids of the rooms for which it has a name alone, by name. Exports that have different chats
-of one name get different ids."""
+"""Return for each export the ids for those of its rooms of which it has no id, by their names. Different chats of one
+name get different ids."""
 
 
 class MessageStore(Protocol):

@@ -6,7 +6,6 @@ Exports of one run are told apart before; here they are compared with the rooms 
 import asyncio
 import re
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
@@ -43,7 +42,8 @@ class ChosenRooms:
 
     def named(self, room_id: str) -> str | None:
         """Return the name of the chat in this room if the room is called otherwise."""
-        return next((name for chosen, name in self.names.items() if _is_of(room_id, chosen)), None)
+        found = self.names.get(room_id)
+        return self.names.get(re.sub(f"{_TALK}$", "", room_id)) if found is None else found
 
 
 @dataclass(slots=True)
@@ -111,10 +111,14 @@ class RoomsByName:
         """Return the ids of the rooms. An export is read once for each stored room of its chat's name, and only until
         one has most of what was read."""
         chats = await self._chats(exports)
-        for number, export in enumerate(exports):
-            await self._compare([chat for chat in chats if number in chat.exports], export)
+        held: list[list[_Chat]] = [[] for _ in exports]
+        for chat in chats:
+            for number in chat.exports:
+                held[number].append(chat)
+        for its, export in zip(held, exports, strict=True):
+            await self._compare(its, export)
         compared = [(chat, await self._likenesses(chat)) for chat in chats]
-        compared.sort(key=lambda one: not any(likeness.is_same for likeness in one[1].values()))
+        compared.sort(key=lambda one: min(map(_doubt, one[1].values()), default=_doubt(None)))
         ids: list[dict[str, str]] = [{} for _ in exports]
         taken, names, unsure = set[str](), dict[str, str](), set[str]()
         for chat, likenesses in compared:
@@ -142,7 +146,9 @@ class RoomsByName:
         ]
 
     async def _stored(self, work: UnitOfWork, name: str) -> list[str]:
-        """Return the stored rooms of this name, with and without a label, each without the number of a talk."""
+        """Return the stored rooms of this name, with and without a label, each without the number of a talk. A name
+        that ends in a number, such as 'Family (1)', may be that of a file which was downloaded twice."""
+        name = re.sub(r" \(\d+\)$", "", name)
         called = re.compile(rf"({re.escape(name)}(?: \(.+\))?)(?:{_TALK})?", re.S)
         found = [name] if await work.rooms.find(tenant=self._tenant, room_id=name) else []
         for part in (f"{name} (", f"{name}-"):
@@ -161,11 +167,12 @@ class RoomsByName:
             for one in stored:
                 one.spans.append(_Span())
             rooms = {chat.name: one.room_id for chat, one in zip(asked, stored, strict=True)}
-            with closing(export.read(rooms)) as items:
-                while batch := await asyncio.to_thread(list, islice(items, _BATCH)):
-                    await self._take(stored, export.rooms, batch)
-                    if all(one.is_found for one in stored):
-                        break
+            items = export.read(rooms)
+            while batch := await asyncio.to_thread(list, islice(items, _BATCH)):
+                await self._take(stored, export.rooms, batch)
+                if all(one.is_found for one in stored):
+                    break
+            items.close()
 
     async def _take(self, compared: Sequence[_Compared], names: Collection[str], batch: Sequence[Item]) -> None:
         said: dict[str, list[Message]] = {}
@@ -218,6 +225,13 @@ class RoomsByName:
 
 _TALK = r"-\d+"
 """What follows the name in the rooms of an export that holds several talks."""
+
+
+def _doubt(likeness: Likeness | None) -> tuple[bool, int]:
+    """Return what sorts chats: those that a room holds come first, then those of which a room knows the most people."""
+    if likeness is None:
+        return True, 0
+    return not likeness.is_same, -likeness.common if likeness.is_known else 0
 
 
 def _is_of(room_id: str, chosen: str) -> bool:

@@ -143,9 +143,11 @@ class MessageService:
                 raise unknown_room(room_id)
             if await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[part]):
                 return part
+            if await work.messages.arrival_of(tenant=self._tenant, room_id=room_id, message_id=part) is not None:
+                raise await self._missing_in_whole(work, room_id, part)
             found = await work.messages.ids_like(tenant=self._tenant, room_id=room_id, part=part, limit=_LIKE + 1)
             if not found:
-                raise await self._missing(work, room_id, part)
+                raise await self._missing_in_whole(work, room_id, part)
         if len(found) > 1:
             listed = ", ".join(found[:_LIKE]) + (", ..." if len(found) > _LIKE else "")
             raise InvalidInput(f"Several ids begin or end with {part!r:.80}: {listed}. Give more of the one you mean.")
@@ -343,10 +345,10 @@ class MessageService:
     async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
         found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
         if not found:
-            raise await self._missing(work, room_id, message_id)
+            raise await self._missing_in_whole(work, room_id, message_id)
         return found[0]
 
-    async def _missing(self, work: UnitOfWork, room_id: str, message_id: str) -> NotFound:
+    async def _missing_in_whole(self, work: UnitOfWork, room_id: str, message_id: str) -> NotFound:
         """Return the error about a message that is not here, for a caller who may see the whole room."""
         where: Any = {"tenant": self._tenant, "room_id": room_id}
         if await work.messages.arrival_of(message_id=message_id, **where) is None:

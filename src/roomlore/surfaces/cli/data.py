@@ -230,8 +230,8 @@ _REDACTED = (
 )
 _APART = "The room is {room}, since another chat seems to be called {name}. Use --room to choose the room yourself."
 _CONTINUED = (
-    "{room} was there with other messages and other people. If this export is of another chat of that name, import it"
-    " with --room into a room of its own, and delete its messages from {room}."
+    "{room} was there with other messages, and few of these people spoke there. If this is another chat of that name,"
+    " use --room to give it a room of its own."
 )
 
 Advance = Callable[[int, int, int], None]
