@@ -238,6 +238,32 @@ async def test_a_reply_says_that_its_text_is_stored_later():
         assert text_of(seen) == "Green."
 
 
+async def test_a_reply_that_waits_for_the_database_is_given_again_and_no_model_is_asked():
+    async with replying(["Green.", "Black."]) as (lore, server):
+        full = storing(lore, _Slow(lore.messages, fails=True))
+        await until_broken(full.stream(asks()))
+        again = last((await until_broken(full.stream(asks())))[0])
+        assert (again.text, again.repeated, len(server.requests)) == ("Green.", True, 1)
+        assert "if the process lives" in str(again.degraded)
+
+
+async def test_what_waits_for_a_room_does_not_wait_for_another_room():
+    async with replying([]) as (lore, _):
+        later, stored, held = lore._resources.replies.later, asyncio.Queue[str](), asyncio.Event()
+
+        async def write(messages):
+            if messages[0].room_id == "slow":
+                await held.wait()
+            stored.put_nowait(messages[0].id)
+
+        for room, place in (("slow", "1"), ("slow", "2"), ("r", "3"), ("r", "4")):
+            later.add(lore.tenant, [asks(message_id=place, room_id=room)], write)
+        async with asyncio.timeout(20):
+            assert [await stored.get() for _ in range(2)] == ["3", "4"]
+            held.set()
+            assert [await stored.get() for _ in range(2)] == ["1", "2"]
+
+
 class _Flaky:
     """Fails to store what is no user's twice in a row, each time."""
 

@@ -81,7 +81,11 @@ class ReplyStore:
         if any(one.id == message.id for one in waiting):
             return self._unstored(message, waiting, agent_id, agent_name, "It waits for the database.")
         try:
-            return await self._begin(message, agent_id, agent_name)
+            place = await self._begin(message, agent_id, agent_name)
+            reply = next((one for one in waiting if one.id == place.reply_id), None)
+            if place.reply is None and reply is not None:
+                return replace(place, reply=reply, problem="The reply waits for the database.")
+            return place
         except StorageDamaged:
             raise
         except StorageUnavailable as error:

@@ -369,7 +369,8 @@ class Talk:
     def _said_before(self, place: Place) -> Reply:
         assert place.reply is not None
         self._draft.result = "repeated"
-        return said_before(place.message.id, place.reply)
+        degraded = f"{_STORED_LATER} {place.problem}" if place.problem else None
+        return replace(said_before(place.message.id, place.reply), degraded=degraded)
 
     def _bounded(self, content: str) -> str:
         most = min(_RESULT_CHARACTERS, self._parts.limits.text_chars)

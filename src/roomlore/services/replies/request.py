@@ -5,7 +5,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, TypedDict, TypeVar
 
@@ -26,6 +26,8 @@ from roomlore.ports.storage import Storage
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 1_000
+_AT_ONCE = 4
+"""Rooms whose messages are stored at a time, so that these leave connections to other calls."""
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 5.0
 
@@ -33,7 +35,7 @@ Write = Callable[[Sequence[Message]], Awaitable[None]]
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     tenant: str
     messages: tuple[Message, ...]
@@ -53,18 +55,21 @@ class DeferredMessages:
         self._start = start
         self._telemetry = telemetry
         self._waiting: deque[_Waiting] = deque()
-        self._storing: asyncio.Task[None] | None = None
+        self._storing: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._turns = asyncio.Semaphore(_AT_ONCE)
         self._count_of_all = 0
 
     def add(self, tenant: str, messages: Sequence[Message], write: Write) -> None:
-        """Store the messages later, in order, after what waits already. Each has its time."""
+        """Store the messages later, after what waits already for their room. Each has its time."""
         if len(self._waiting) >= MAX_WAITING:
             lost = self._waiting.popleft()
             self._count("lost", lost)
             log.error("messages of a reply are lost: the database is down for too long", extra={"room": lost.room[1]})
-        self._waiting.append(_Waiting(tenant, tuple(messages), tuple(map(self.shown, messages)), write))
-        if self._storing is None or self._storing.done():
-            self._storing = self._start(self._store())
+        waiting = _Waiting(tenant, tuple(messages), tuple(map(self.shown, messages)), write)
+        self._waiting.append(waiting)
+        storing = self._storing.get(waiting.room)
+        if storing is None or storing.done():
+            self._storing[waiting.room] = self._start(self._store(waiting.room))
 
     def shown(self, message: Message) -> StoredMessage:
         """Return the message as one that was stored after all that waits. Its arrival is not one of its room."""
@@ -77,12 +82,14 @@ class DeferredMessages:
         """Return what waits for a room, the oldest first."""
         return [message for one in self._waiting if one.room == (tenant, room_id) for message in one.shown]
 
-    async def _store(self) -> None:
+    async def _store(self, room: tuple[str, str]) -> None:
+        """Store what waits for a room, in order. Rooms do not wait for each other: under load one write takes so long
+        that a single queue would grow faster than it is stored."""
         pause = _FIRST_PAUSE_SECONDS
-        while self._waiting:
-            first = self._waiting[0]
+        while first := next((one for one in self._waiting if one.room == room), None):
             try:
-                await first.write(first.messages)
+                async with self._turns:
+                    await first.write(first.messages)
             except StorageUnavailable:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -95,8 +102,9 @@ class DeferredMessages:
             else:
                 self._count("stored", first)
             pause = _FIRST_PAUSE_SECONDS
-            if self._waiting and self._waiting[0] is first:
-                self._waiting.popleft()
+            with suppress(ValueError):  # dropped meanwhile for a new one
+                self._waiting.remove(first)
+        del self._storing[room]
 
     def _count(self, result: str, one: _Waiting) -> None:
         labels = {"result": result}
