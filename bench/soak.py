@@ -184,10 +184,11 @@ def at(values: Sequence[float], share: float) -> str:
 
 
 def tell_memory(programs: Mapping[str, Program]) -> None:
-    """Print the memory in each life: after a quarter of it, when caches are in use, and at its end."""
+    """Print the memory in each life: after a quarter of it, when caches are in use, and in its last
+    seconds: the most of them, since a process that is being killed has less."""
     for name in ("server", "worker"):
         lives = [life for life in programs[name].lives if life]
-        told = ", ".join(f"{life[len(life) // 4] / 1024:.0f} to {life[-1] / 1024:.0f} MB" for life in lives)
+        told = ", ".join(f"{life[len(life) // 4] / 1024:.0f} to {max(life[-5:]) / 1024:.0f} MB" for life in lives)
         print(f"memory of the {name}, in each of its lives: {told}", flush=True)
 
 
