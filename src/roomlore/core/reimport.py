@@ -1,4 +1,4 @@
-"""What an export has again: a message compared with the stored one that has its id, a chat with stored rooms."""
+"""Compare a message of an export with the stored one that has its id, and a chat of an export with stored rooms."""
 
 import re
 from collections.abc import Collection, Mapping

@@ -355,11 +355,11 @@ class ImportService:
         and the report names both. `format`: None detects it, else only exports of that format are read. `room_id`: put
         everything into this room; refused for several exports, which are several chats. `timezone`: of exports with
         local times, the setting `time_zone` by default; the report says which was used. `day`: ISO date of the first
-        line of an IRC log without dates. `resume`: continue an import of the same file
-        that broke off. `progress`: called for each export. Importing a file again adds nothing twice. `processes`: how
-        many processes link and store the messages; those of one room stay in their order in one process, so a single
-        room gains nothing. A database in memory has one. Raise `InvalidInput`, `QuotaExceeded` once as much is
-        stored as the tenant may add, `StorageUnavailable`, `Unavailable`.
+        line of an IRC log without dates. `resume`: continue an import of the same file that broke off. `progress`:
+        called for each export. Importing a file again adds nothing twice. `processes`: how many processes link
+        and store the messages; those of one room stay in their order in one process, so a single room gains
+        nothing. A database in memory has one. Raise `InvalidInput`, `QuotaExceeded` once as much is stored as
+        the tenant may add, `StorageUnavailable`, `Unavailable`.
         """
         if isinstance(processes, bool) or not isinstance(processes, int) or not 1 <= processes <= _MOST_PROCESSES:
             raise InvalidInput(f"processes is {processes!r}; it must be a whole number from 1 to {_MOST_PROCESSES}.")
@@ -400,7 +400,7 @@ class ImportService:
             left_out=tuple(left_out[:KEPT_FILES]),
             left_out_count=len(left_out),
             apart={room_id: name for room_id in report.rooms if (name := chosen.named(room_id)) is not None},
-            continued=tuple(room_id for room_id in report.rooms if room_id in chosen.unsure),
+            continued=tuple(room_id for room_id in report.rooms if room_id in chosen.continued),
         )
 
     async def _rooms(self, files: Sequence[ExportFile], given: Mapping[str, Any]) -> ChosenRooms:

@@ -33,17 +33,17 @@ class NamedChats:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRooms:
-    """`ids`: for each export the ids of its rooms that are not the name of the chat, by name. `names`: the names of
-    these chats by the ids. `unsure`: stored rooms that are continued without a message or people in common."""
+    """`ids`: for each export the ids of its rooms that are not the name of the chat, by name. `apart`: the names of
+    these chats by the ids. `continued`: stored rooms that share neither a message nor most people with the chat."""
 
     ids: tuple[Mapping[str, str], ...]
-    names: Mapping[str, str] = field(default_factory=dict)
-    unsure: frozenset[str] = frozenset()
+    apart: Mapping[str, str] = field(default_factory=dict)
+    continued: frozenset[str] = frozenset()
 
     def named(self, room_id: str) -> str | None:
         """Return the name of the chat in this room if the room is called otherwise."""
-        found = self.names.get(room_id)
-        return self.names.get(re.sub(f"{_TALK}$", "", room_id)) if found is None else found
+        found = self.apart.get(room_id)
+        return self.apart.get(re.sub(f"{_TALK}$", "", room_id)) if found is None else found
 
 
 @dataclass(slots=True)
@@ -120,18 +120,18 @@ class RoomsByName:
         compared = [(chat, await self._likenesses(chat)) for chat in chats]
         compared.sort(key=lambda one: min(map(_doubt, one[1].values()), default=_doubt(None)))
         ids: list[dict[str, str]] = [{} for _ in exports]
-        taken, names, unsure = set[str](), dict[str, str](), set[str]()
+        taken, apart, continued = set[str](), dict[str, str](), set[str]()
         for chat, likenesses in compared:
             room_id = room_for(chat.name, chat.wanted, likenesses, taken)
             likeness = likenesses.get(room_id)
             taken.add(room_id)
             if room_id != chat.name:
-                names[room_id] = chat.name
+                apart[room_id] = chat.name
                 for number in chat.exports:
                     ids[number][chat.name] = room_id
             if likeness is not None and not (likeness.is_same or likeness.is_known):
-                unsure.add(room_id)
-        return ChosenRooms(tuple(ids), names, frozenset(unsure))
+                continued.add(room_id)
+        return ChosenRooms(tuple(ids), apart, frozenset(continued))
 
     async def _chats(self, exports: Sequence[NamedChats]) -> list[_Chat]:
         numbers: dict[tuple[str, str], list[int]] = {}

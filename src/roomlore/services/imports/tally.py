@@ -1,4 +1,4 @@
-"""What is counted while an export is read, and the report made of it."""
+"""Count what becomes of an export while it is read, and make the report of it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
