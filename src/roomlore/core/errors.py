@@ -21,6 +21,7 @@ An error's docstring is its default message.
 """
 
 import inspect
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -151,6 +152,19 @@ def unknown_room(room_id: str, *, viewed: bool = False) -> UnknownRoom:
     room is there and the viewer may not see it."""
     whose = " that the viewer may see" if viewed else ""
     return UnknownRoom(f"There is no room {room_id!r}{whose}; a room appears with its first message.", room_id=room_id)
+
+
+MOST_LISTED = 5
+
+
+def listed(ids: Sequence[str]) -> str:
+    """Return the first five ids as an error lists them, with '...' if there are more."""
+    return ", ".join(ids[:MOST_LISTED]) + (", ..." if len(ids) > MOST_LISTED else "")
+
+
+def several_ids(part: str, ids: Sequence[str]) -> InvalidInput:
+    """Return the error about a part of an id that several ids begin or end with."""
+    return InvalidInput(f"Several ids begin or end with {part!r:.80}: {listed(ids)}. Give more of the one you mean.")
 
 
 def describe(error: BaseException) -> str:

@@ -6,15 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from roomlore.core.access_tokens import TokenGrant, grant_of
-from roomlore.core.errors import Forbidden, InvalidInput, NotFound
+from roomlore.core.errors import Forbidden, InvalidInput, NotFound, listed
 from roomlore.core.models import ApiKey
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.storage import Storage
 
 SCOPES = ("read", "write", "admin")
 _PREFIX = "rl_"
-_LISTED = 5
-"""The most ids that are listed if several keys have one name."""
 
 
 class KeyService:
@@ -87,8 +85,7 @@ def _meant(given: str, keys: Sequence[ApiKey]) -> str:
     if not found:
         raise NotFound(f"There is no key {given!r}; `roomlore keys list` shows those there are.")
     if len(found) > 1:
-        listed = ", ".join(found[:_LISTED]) + (", ..." if len(found) > _LISTED else "")
-        raise InvalidInput(f"{len(found)} keys are called {given!r}; give the id of one: {listed}.")
+        raise InvalidInput(f"{len(found)} keys are called {given!r}; give the id of one: {listed(found)}.")
     return found[0]
 
 

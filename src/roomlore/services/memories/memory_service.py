@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Unpack, get_args
 
 from roomlore.core.audience import Viewer, check_share, check_viewer, may_see, unreplaced
-from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from roomlore.core.errors import MOST_LISTED, Conflict, Forbidden, InvalidInput, NotFound, several_ids
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
 from roomlore.core.intake import check_page
 from roomlore.core.memory.memory import (
@@ -50,7 +50,6 @@ from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
 Named = Literal["memory", "evolution"]
 _SHORTEST = 4
 _ALL = 2**31 - 1
-_SHOWN = 5
 MemoryExport = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
 _EXCERPT = 80
 _STATUSES: dict[str, MemoryStatus | None] = {
@@ -76,8 +75,7 @@ async def the_only(work: UnitOfWork, *, tenant: str, part: str, what: Named) -> 
     if not found:
         raise NotFound(f"There is no {what} {part!r:.80}.")
     if len(found) > 1:
-        named = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
-        raise InvalidInput(f"Several ids begin or end with {part!r:.80}: {named}. Give more of the one you mean.")
+        raise several_ids(part, found)
     return found[0]
 
 
@@ -89,7 +87,7 @@ async def _is_there(work: UnitOfWork, tenant: str, known: str, what: Named) -> b
 
 async def _like(work: UnitOfWork, tenant: str, part: str, what: Named) -> list[str]:
     like = work.memories.ids_like if what == "memory" else work.memories.evolution_ids_like
-    return await like(tenant=tenant, part=part, limit=_SHOWN + 1)
+    return await like(tenant=tenant, part=part, limit=MOST_LISTED + 1)
 
 
 class Evolver(Protocol):

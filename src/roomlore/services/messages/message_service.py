@@ -11,7 +11,15 @@ from typing import Any, Literal
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.attachments import counted_text
 from roomlore.core.audience import Viewer, check_viewer
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, unknown_room
+from roomlore.core.errors import (
+    MOST_LISTED,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    StorageUnavailable,
+    several_ids,
+    unknown_room,
+)
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import WINDOW, linked_alone
@@ -32,8 +40,6 @@ OnConflict = Literal["raise", "report"]
 _PAGE = 500
 
 
-_LIKE = 5
-"""The most ids that are listed where several fit."""
 _LOOKED_UP = 20
 """The most new rooms of a batch for which rooms of that name are looked for."""
 
@@ -97,8 +103,10 @@ class MessageService:
         try:
             async with self._storage.reading() as work:
                 for room_id in islice(report.new_rooms, _LOOKED_UP):
-                    like = await work.rooms.named_like(tenant=self._tenant, part=room_id, limit=_LIKE + 1, whole=True)
-                    found[room_id] = tuple(one.room_id for one in like if one.room_id != room_id)[:_LIKE]
+                    like = await work.rooms.named_like(
+                        tenant=self._tenant, part=room_id, limit=MOST_LISTED + 1, whole=True
+                    )
+                    found[room_id] = tuple(one.room_id for one in like if one.room_id != room_id)[:MOST_LISTED]
         except StorageUnavailable:
             return report
         for room_id, others in found.items():
@@ -145,12 +153,11 @@ class MessageService:
                 return part
             if await work.messages.arrival_of(tenant=self._tenant, room_id=room_id, message_id=part) is not None:
                 raise await self._missing_in_whole(work, room_id, part)
-            found = await work.messages.ids_like(tenant=self._tenant, room_id=room_id, part=part, limit=_LIKE + 1)
+            found = await work.messages.ids_like(tenant=self._tenant, room_id=room_id, part=part, limit=MOST_LISTED + 1)
             if not found:
                 raise await self._missing_in_whole(work, room_id, part)
         if len(found) > 1:
-            listed = ", ".join(found[:_LIKE]) + (", ..." if len(found) > _LIKE else "")
-            raise InvalidInput(f"Several ids begin or end with {part!r:.80}: {listed}. Give more of the one you mean.")
+            raise several_ids(part, found)
         return found[0]
 
     async def page(
