@@ -113,6 +113,15 @@ async def test_the_chat_that_knows_the_people_continues_the_room(lore, tmp_path)
     assert [file.rooms for file in report.files] == [("#general (new)",), ("#general",)]
 
 
+async def test_a_folder_whose_days_went_into_two_rooms_stores_nothing_twice(lore, tmp_path):
+    for number, people in ((6, ("ann", "bo", "eve")), (7, ("ann", "bo", "eve")), (8, ("xu", "yan", "zed"))):
+        await lore.imports.run(day(tmp_path, number, *people))
+    day(tmp_path, 9, "ann", "bo")
+    report = await lore.imports.run(tmp_path)
+    assert [file.rooms for file in report.files] == [("#general",), ("#general",), ("#general (2)",), ("#general",)]
+    assert (report.added, report.duplicates) == (2, 9)
+
+
 async def test_one_person_in_common_is_no_proof(lore, tmp_path):
     """The owner of a phone speaks in all of its chats."""
     await lore.imports.run(chat(tmp_path / "first", "Me", "Bob"))

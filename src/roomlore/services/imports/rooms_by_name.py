@@ -47,25 +47,15 @@ class ChosenRooms:
 
 
 @dataclass(slots=True)
-class _Span:
-    """The time from the first to the last message of an export, None if it tells none."""
-
-    first: datetime | None = None
-    last: datetime | None = None
-
-    def take(self, at: datetime) -> None:
-        self.first, self.last = min(self.first or at, at), max(self.last or at, at)
-
-
-@dataclass(slots=True)
 class _Compared:
-    """A chat as far as it is compared with a stored room. `rooms`: that room, or those of its numbered talks. `spans`:
-    one for each export of the chat."""
+    """A chat as far as it is compared with a stored room. `rooms`: that room, or those of its numbered talks. `first`,
+    `last`: when its messages were sent, None if the export tells no time."""
 
     room_id: str
     read: int = 0
     shared: int = 0
-    spans: list[_Span] = field(default_factory=list)
+    first: datetime | None = None
+    last: datetime | None = None
     rooms: set[str] = field(default_factory=set)
     people: set[str] = field(default_factory=set)
 
@@ -76,8 +66,8 @@ class _Compared:
         self.rooms.add(message.room_id)
         if message.role is not Role.SYSTEM and message.sender_id not in _NOBODY:
             self.people.add(message.sender_id)
-        if message.sent_at is not None:
-            self.spans[-1].take(message.sent_at)
+        if (at := message.sent_at) is not None:
+            self.first, self.last = min(self.first or at, at), max(self.last or at, at)
 
     @property
     def is_found(self) -> bool:
@@ -87,12 +77,10 @@ class _Compared:
 
 @dataclass(frozen=True, slots=True)
 class _Chat:
-    """A chat. `exports`: the numbers of those that hold it. `stored`: the rooms that may be its own, the
-    wanted one first."""
+    """A chat as one export has it. `stored`: the rooms that may be its own, the wanted one first."""
 
     name: str
     wanted: str
-    exports: Sequence[int]
     stored: Sequence[_Compared]
 
     @property
@@ -111,38 +99,39 @@ class RoomsByName:
         """Return the ids of the rooms. An export is read once for each stored room of its chat's name, and only until
         one has most of what was read."""
         chats = await self._chats(exports)
-        held: list[list[_Chat]] = [[] for _ in exports]
-        for chat in chats:
-            for number in chat.exports:
-                held[number].append(chat)
-        for its, export in zip(held, exports, strict=True):
+        parts: dict[tuple[str, str], dict[int, dict[str, Likeness]]] = {}
+        for number, (its, export) in enumerate(zip(chats, exports, strict=True)):
             await self._compare(its, export)
-        compared = [(chat, await self._likenesses(chat)) for chat in chats]
-        compared.sort(key=lambda one: min(map(_doubt, one[1].values()), default=_doubt(None)))
+            for chat in its:
+                parts.setdefault((chat.name, chat.wanted), {})[number] = await self._likenesses(chat)
+        wholes = {chat: _added_up(list(of_exports.values())) for chat, of_exports in parts.items()}
         ids: list[dict[str, str]] = [{} for _ in exports]
         taken, apart, continued = set[str](), dict[str, str](), set[str]()
-        for chat, likenesses in compared:
-            room_id = room_for(chat.name, chat.wanted, likenesses, taken)
-            likeness = likenesses.get(room_id)
-            taken.add(room_id)
-            if room_id != chat.name:
-                apart[room_id] = chat.name
-                for number in chat.exports:
-                    ids[number][chat.name] = room_id
-            if likeness is not None and not (likeness.is_same or likeness.is_known):
-                continued.add(room_id)
+        for name, wanted in sorted(wholes, key=lambda chat: min(map(_doubt, wholes[chat].values()), default=_UNKNOWN)):
+            whole = wholes[name, wanted]
+            common = room_for(name, wanted, whole, taken)
+            if common in whole and not (whole[common].is_same or whole[common].is_known):
+                continued.add(common)
+            for number, likenesses in parts[name, wanted].items():
+                held = any(likeness.is_same for likeness in likenesses.values())
+                room_id = room_for(name, wanted, likenesses, taken) if held else common
+                taken.add(room_id)
+                if room_id != name:
+                    apart[room_id] = name
+                    ids[number][name] = room_id
         return ChosenRooms(tuple(ids), apart, frozenset(continued))
 
-    async def _chats(self, exports: Sequence[NamedChats]) -> list[_Chat]:
-        numbers: dict[tuple[str, str], list[int]] = {}
-        for number, export in enumerate(exports):
-            for name, wanted in export.rooms.items():
-                numbers.setdefault((name, wanted), []).append(number)
+    async def _chats(self, exports: Sequence[NamedChats]) -> list[list[_Chat]]:
+        """Return the chats of each export."""
+        names = dict.fromkeys(name for export in exports for name in export.rooms)
         async with self._storage.reading() as work:
-            stored = {name: await self._stored(work, name) for name in dict.fromkeys(name for name, _ in numbers)}
+            stored = {name: await self._stored(work, name) for name in names}
         return [
-            _Chat(name, wanted, its, [_Compared(room_id) for room_id in sorted(stored[name], key=wanted.__ne__)])
-            for (name, wanted), its in numbers.items()
+            [
+                _Chat(name, wanted, [_Compared(room_id) for room_id in sorted(stored[name], key=wanted.__ne__)])
+                for name, wanted in export.rooms.items()
+            ]
+            for export in exports
         ]
 
     async def _stored(self, work: UnitOfWork, name: str) -> list[str]:
@@ -164,8 +153,6 @@ class RoomsByName:
             if not asked:
                 return
             stored = [chat.stored[place] for chat in asked]
-            for one in stored:
-                one.spans.append(_Span())
             rooms = {chat.name: one.room_id for chat, one in zip(asked, stored, strict=True)}
             items = export.read(rooms)
             while batch := await asyncio.to_thread(list, islice(items, _BATCH)):
@@ -209,29 +196,40 @@ class RoomsByName:
         return found
 
     async def _meanwhile(self, work: UnitOfWork, compared: _Compared, held: Mapping[str, int]) -> int:
-        """Return how many messages of rooms are from the time of the exports. All that are `held` count for an export
+        """Return how many messages of rooms are from the time of the export. All that are `held` count for an export
         that tells no time, and for numbered talks, none of which continues another."""
-        found = 0
-        for span in compared.spans:
-            if span.first is None or span.last is None or held.keys() != {compared.room_id}:
-                return sum(held.values())
-            times = (span.first, span.last + _TICK)
-            counts = await work.messages.sent_between(
-                tenant=self._tenant, room_ids=held, times=times, most=compared.read
-            )
-            found += sum(map(sum, counts.values()))
-        return found
+        if compared.first is None or compared.last is None or held.keys() != {compared.room_id}:
+            return sum(held.values())
+        times = (compared.first, compared.last + _TICK)
+        counts = await work.messages.sent_between(tenant=self._tenant, room_ids=held, times=times, most=compared.read)
+        return sum(map(sum, counts.values()))
 
 
 _TALK = r"-\d+"
 """What follows the name in the rooms of an export that holds several talks."""
 
 
-def _doubt(likeness: Likeness | None) -> tuple[bool, int]:
+_UNKNOWN = (True, 0)
+
+
+def _doubt(likeness: Likeness) -> tuple[bool, int]:
     """Return what sorts chats: those that a room holds come first, then those of which a room knows the most people."""
-    if likeness is None:
-        return True, 0
     return not likeness.is_same, -likeness.common if likeness.is_known else 0
+
+
+def _added_up(likenesses: Sequence[Mapping[str, Likeness]]) -> dict[str, Likeness]:
+    """Return how alike a chat and each stored room are, from the exports that have parts of it."""
+    found: dict[str, Likeness] = {}
+    for room_id, one in (pair for its in likenesses for pair in its.items()):
+        before = found.get(room_id, Likeness(read=0, shared=0, meanwhile=0))
+        found[room_id] = Likeness(
+            read=before.read + one.read,
+            shared=before.shared + one.shared,
+            meanwhile=before.meanwhile + one.meanwhile,
+            speakers=max(before.speakers, one.speakers),
+            common=max(before.common, one.common),
+        )
+    return found
 
 
 def _is_of(room_id: str, chosen: str) -> bool:

@@ -124,7 +124,7 @@ def _key_line(key: ApiKey) -> list[str]:
 @keys_app.command()
 def revoke(
     ctx: typer.Context,
-    key: Annotated[str, typer.Argument(help="The id that `keys list` shows, or a name that one key has.")],
+    key: Annotated[str, typer.Argument(help="The id that `keys list` shows, or a name that only one key has or had.")],
 ) -> None:
     """Revoke a key: from now on it is refused."""
 
