@@ -95,6 +95,7 @@ async def run(arguments: argparse.Namespace) -> None:
         folder = Path(closing.enter_context(TemporaryDirectory(prefix="roomlore-bench-")))
         port, models = free_port(), free_port()
         own = {**settings(f"http://127.0.0.1:{models}/v1", 5), "durable_work": "dbos", "redis_url": redis.url}
+        own["log_level"] = "warning"
         (folder / "roomlore.yaml").write_text(json.dumps({"memory": own}), encoding="utf-8")
         log = closing.enter_context((arguments.log or folder / "log").open("wb"))
         program = [*PROGRAM, "--db", postgres.url, "--config", str(folder / "roomlore.yaml")]
