@@ -30,7 +30,7 @@ LAST_SECONDS = 60.0
 """How long a write is repeated after the last request was sent, with all parts up."""
 MOST_OPEN = 5_000
 _LINES, _CONNECTIONS, _AT_ONCE = 5_000, 8, 64
-_TIMEOUT_SECONDS, _AGAIN_SECONDS, _IDLE_SECONDS = 30.0, 0.25, 5.0
+_TIMEOUT_SECONDS, _AGAIN_SECONDS, _WAITING_SECONDS, _IDLE_SECONDS = 30.0, 0.25, 2.0, 5.0
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class Load:
             if time.monotonic() > self._ends:
                 self.errors.append(f"{name}: never acknowledged")
                 break
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(_WAITING_SECONDS if told == NOT_STORED else _AGAIN_SECONDS)
         self.open -= 1
 
     def refused(self, name: str, told: str, begun: float) -> None:

@@ -24,7 +24,8 @@ from roomlore import (
 )
 from roomlore.core.errors import StorageDamaged
 from roomlore.core.replies.reply import REPLY
-from roomlore.services.replies import ReplyService
+from roomlore.services.replies import ReplyService, request
+from roomlore.services.replies.request import Deferred
 from roomlore.testing.model_server import Break, Fails, Hangs, Says
 
 BROKEN = Says(pieces=["Gre", "en, ", "I ", "say"], breaks=Break(after=2))
@@ -247,21 +248,65 @@ async def test_a_reply_that_waits_for_the_database_is_given_again_and_no_model_i
         assert "if the process lives" in str(again.degraded)
 
 
-async def test_what_waits_for_a_room_does_not_wait_for_another_room():
-    async with replying([]) as (lore, _):
-        later, stored, held = lore._resources.replies.later, asyncio.Queue[str](), asyncio.Event()
+def deferred(room_id: str, message_id: str) -> Deferred:
+    asked = asks(message_id=message_id, room_id=room_id)
+    return Deferred(asked, "assistant", [asked])
 
-        async def write(messages):
-            if messages[0].room_id == "slow":
+
+async def test_what_waits_for_a_room_is_stored_together_and_does_not_wait_for_another_room():
+    async with replying([]) as (lore, _):
+        later, stored, held = lore._resources.replies.later, asyncio.Queue[list[str]](), asyncio.Event()
+
+        async def write(waited):
+            if waited[0].asked.room_id == "slow":
                 await held.wait()
-            stored.put_nowait(messages[0].id)
+            stored.put_nowait([one.asked.id for one in waited])
 
         for room, place in (("slow", "1"), ("slow", "2"), ("r", "3"), ("r", "4")):
-            later.add(lore.tenant, [asks(message_id=place, room_id=room)], write)
+            later.add(lore.tenant, deferred(room, place), write)
         async with asyncio.timeout(20):
-            assert [await stored.get() for _ in range(2)] == ["3", "4"]
+            assert await stored.get() == ["3", "4"]
+            later.add(lore.tenant, deferred("slow", "5"), write)
             held.set()
-            assert [await stored.get() for _ in range(2)] == ["1", "2"]
+            assert [await stored.get() for _ in range(2)] == [["1", "2"], ["5"]]
+
+
+async def test_one_message_that_cannot_be_stored_keeps_back_no_other_that_waits():
+    async with replying([]) as (lore, _):
+        later, stored = lore._resources.replies.later, asyncio.Queue[str]()
+
+        async def write(waited):
+            if any(one.asked.id == "2" for one in waited):
+                raise Conflict("Message '2' is stored already with other content.")
+            for one in waited:
+                stored.put_nowait(one.asked.id)
+
+        for number in range(5):
+            later.add(lore.tenant, deferred("r", str(number)), write)
+        async with asyncio.timeout(20):
+            assert [await stored.get() for _ in range(4)] == ["0", "1", "3", "4"]
+        assert counted(lore, 'roomlore_replies_stored_later_total{result="refused"}') == 1
+
+
+async def test_if_too_much_waits_for_the_database_the_oldest_is_lost(monkeypatch):
+    monkeypatch.setattr(request, "MAX_WAITING", 3)
+    async with replying([]) as (lore, _):
+        later, stored, back = lore._resources.replies.later, asyncio.Queue[str](), asyncio.Event()
+
+        async def write(waited):
+            if not back.is_set():
+                raise StorageUnavailable("The database is down.")
+            for one in waited:
+                stored.put_nowait(one.asked.id)
+
+        for room, place in (("r", "1"), ("other", "2"), ("r", "3"), ("other", "4")):
+            later.add(lore.tenant, deferred(room, place), write)
+            await asyncio.sleep(0)
+        assert [[one.id for one in later.of_room(lore.tenant, room)] for room in ("r", "other")] == [["3"], ["2", "4"]]
+        back.set()
+        async with asyncio.timeout(20):
+            assert {await stored.get() for _ in range(3)} == {"2", "3", "4"}
+        assert counted(lore, 'roomlore_replies_stored_later_total{result="lost"}') == 1
 
 
 class _Flaky:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import groupby
 from typing import Any
 
 from roomlore.core.chat import Usage
@@ -29,7 +29,7 @@ from roomlore.core.transcript import is_own, language_of, text_or_caption
 from roomlore.ports.language import Language
 from roomlore.ports.memories import Recall
 from roomlore.ports.storage import UnitOfWork
-from roomlore.services.replies.request import Asked, Contexts, Messages, ReplyParts, Sessions
+from roomlore.services.replies.request import Asked, Contexts, Deferred, Messages, ReplyParts, Sessions
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class ReplyStore:
         except StorageUnavailable as error:
             log.warning("a reply begins without the database", extra={"why": describe(error)})
             asked = self._dated(message)
-            self._later.add(self._tenant, [asked], partial(self._write_later, agent_id, asked))
+            self._later.add(self._tenant, Deferred(asked, agent_id, [asked]), self._write_later)
             waiting = self._later.of_room(self._tenant, message.room_id)
             return self._unstored(asked, waiting, agent_id, agent_name, str(error))
 
@@ -154,13 +154,20 @@ class ReplyStore:
         turn_id, sent_at = message.turn_id or message.id, message.sent_at or self._clock.now()
         return replace(message, turn_id=turn_id, sent_at=sent_at)
 
-    async def _write_later(self, agent_id: str, asked: Message, messages: Sequence[Message]) -> None:
-        """Write what waited; an answer only if what it answers is there, as it may have been forgotten meanwhile."""
-        if messages[0].id != asked.id:
-            async with self._storage.reading() as work:
-                if not await self._found(work, asked.room_id, [asked.id]):
-                    raise NotFound("The message was deleted meanwhile.")
-        await self._write(await self._session(asked.room_id), messages, asked.sender_id, agent_id)
+    async def _write_later(self, waited: Sequence[Deferred]) -> None:
+        """Write what waited for a room; an answer only if what it answers is there, as it may have been forgotten
+        meanwhile."""
+        room_id = waited[0].asked.room_id
+        own = {message.id for one in waited for message in one.messages}
+        earlier = {one.asked.id for one in waited} - own
+        async with self._storage.reading() as work:
+            if len(await self._found(work, room_id, list(earlier))) < len(earlier):
+                raise NotFound("The message was deleted meanwhile.")
+            session = await self._own_session(work, room_id)
+        for agent_id, ones in groupby(waited, key=lambda one: one.agent_id):
+            said = list(ones)
+            messages = [message for one in said for message in one.messages]
+            await self._write(session, messages, said[0].asked.sender_id, agent_id)
 
     async def find(self, room_id: str, message_id: str, agent_id: str) -> StoredMessage | None:
         """Return the agent's reply to the message, None if there is none."""
@@ -232,7 +239,7 @@ class ReplyStore:
                 problem = str(error)
             else:
                 return ""
-        self._later.add(self._tenant, messages, partial(self._write_later, place.agent_id, place.message))
+        self._later.add(self._tenant, Deferred(place.message, place.agent_id, messages), self._write_later)
         return problem or "What was said before waits for the database."
 
     async def _keep_now(self, place: Place, messages: Sequence[Message]) -> None:

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
+from itertools import islice
+from math import inf
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from roomlore.core.chat import NO_MODELS, ChatPiece, ChatRequest, ToolCall
@@ -26,25 +28,33 @@ from roomlore.ports.storage import Storage
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 1_000
-_AT_ONCE = 4
+_ROOMS_AT_ONCE = 4
 """Rooms whose messages are stored at a time, so that these leave connections to other calls."""
+_MOST_AT_ONCE = 100
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 5.0
 
-Write = Callable[[Sequence[Message]], Awaitable[None]]
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Deferred:
+    """Messages that wait for the database. `asked`: the message that the agent replies to, one of them or an earlier
+    one."""
+
+    asked: Message
+    agent_id: str
+    messages: Sequence[Message]
+
+
+Write = Callable[[Sequence[Deferred]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    tenant: str
-    messages: tuple[Message, ...]
+    deferred: Deferred
     shown: tuple[StoredMessage, ...]
     write: Write
-
-    @property
-    def room(self) -> tuple[str, str]:
-        return self.tenant, self.messages[0].room_id
 
 
 class DeferredMessages:
@@ -54,61 +64,75 @@ class DeferredMessages:
     def __init__(self, *, start: Start, telemetry: Telemetry) -> None:
         self._start = start
         self._telemetry = telemetry
-        self._waiting: deque[_Waiting] = deque()
-        self._storing: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._rooms: dict[tuple[str, str], deque[_Waiting]] = {}
+        self._storing: set[tuple[str, str]] = set()
+        self._turns = asyncio.Semaphore(_ROOMS_AT_ONCE)
         self._count_of_all = 0
 
-    def add(self, tenant: str, messages: Sequence[Message], write: Write) -> None:
-        """Store the messages later, after what waits already for their room. Each has its time."""
-        if len(self._waiting) >= MAX_WAITING:
-            lost = self._waiting.popleft()
-            self._count("lost", lost)
-            log.error("messages of a reply are lost: the database is down for too long", extra={"room": lost.room[1]})
-        waiting = _Waiting(tenant, tuple(messages), tuple(map(self.shown, messages)), write)
-        self._waiting.append(waiting)
-        storing = self._storing.get(waiting.room)
-        if storing is None or storing.done():
-            self._storing[waiting.room] = self._start(self._store(waiting.room))
+    def add(self, tenant: str, deferred: Deferred, write: Write) -> None:
+        """Store the messages later, after what waits already for their room. Each has its time. `write`: stores what
+        was deferred with it for one room, in order; to repeat it must be safe."""
+        if sum(map(len, self._rooms.values())) >= MAX_WAITING:
+            self._drop_oldest()
+        room = tenant, deferred.asked.room_id
+        waiting = _Waiting(deferred, tuple(map(self._shown, deferred.messages)), write)
+        self._rooms.setdefault(room, deque()).append(waiting)
+        if room not in self._storing:
+            self._storing.add(room)
+            self._start(self._store(room))
 
-    def shown(self, message: Message) -> StoredMessage:
-        """Return the message as one that was stored after all that waits. Its arrival is not one of its room."""
+    def of_room(self, tenant: str, room_id: str) -> list[StoredMessage]:
+        """Return what waits for a room, the oldest first, as if it was stored. The arrivals are not those of the
+        room."""
+        return [message for one in self._rooms.get((tenant, room_id), ()) for message in one.shown]
+
+    def _shown(self, message: Message) -> StoredMessage:
         self._count_of_all += 1
         return StoredMessage(
             **{one.name: getattr(message, one.name) for one in fields(Message)}, arrival=self._count_of_all
         )
 
-    def of_room(self, tenant: str, room_id: str) -> list[StoredMessage]:
-        """Return what waits for a room, the oldest first."""
-        return [message for one in self._waiting if one.room == (tenant, room_id) for message in one.shown]
+    def _drop_oldest(self) -> None:
+        room = min(self._rooms, key=lambda one: self._rooms[one][0].shown[0].arrival if self._rooms[one] else inf)
+        self._count("lost", self._rooms[room].popleft())
+        log.error("messages of a reply are lost: the database is down for too long", extra={"room": room[1]})
 
     async def _store(self, room: tuple[str, str]) -> None:
-        """Store what waits for a room, in order. Rooms do not wait for each other: under load one write takes so long
-        that a single queue would grow faster than it is stored."""
-        pause = _FIRST_PAUSE_SECONDS
-        while first := next((one for one in self._waiting if one.room == room), None):
-            try:
-                async with self._turns:
-                    await first.write(first.messages)
-            except StorageUnavailable:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-                continue
-            except RoomloreError as error:
-                log.error(
-                    "messages of a reply could not be stored", extra={"room": first.room[1], "why": describe(error)}
-                )
-                self._count("refused", first)
-            else:
-                self._count("stored", first)
-            pause = _FIRST_PAUSE_SECONDS
-            with suppress(ValueError):  # dropped meanwhile for a new one
-                self._waiting.remove(first)
-        del self._storing[room]
+        """Store what waits for a room, many messages at a time: one by one, new ones could come faster than they are
+        stored. Rooms do not wait for each other. What is refused is looked at message by message."""
+        waiting, pause, most = self._rooms[room], _FIRST_PAUSE_SECONDS, _MOST_AT_ONCE
+        try:
+            while waiting:
+                batch = list(islice(waiting, most))
+                try:
+                    async with self._turns:
+                        await batch[0].write([one.deferred for one in batch])
+                except StorageUnavailable:
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+                    continue
+                except RoomloreError as error:
+                    most = 1
+                    if len(batch) > 1:
+                        continue
+                    log.error(
+                        "messages of a reply could not be stored", extra={"room": room[1], "why": describe(error)}
+                    )
+                    self._count("refused", *batch)
+                else:
+                    self._count("stored", *batch)
+                pause, most = _FIRST_PAUSE_SECONDS, min(2 * most, _MOST_AT_ONCE)
+                for one in batch:
+                    with suppress(ValueError):  # dropped meanwhile for a new one
+                        waiting.remove(one)
+        finally:
+            self._storing.discard(room)
+            if not waiting:
+                del self._rooms[room]
 
-    def _count(self, result: str, one: _Waiting) -> None:
-        labels = {"result": result}
-        self._telemetry.count("roomlore_replies_stored_later_total", len(one.messages), labels=labels)
+    def _count(self, result: str, *ones: _Waiting) -> None:
+        messages = sum(len(one.shown) for one in ones)
+        self._telemetry.count("roomlore_replies_stored_later_total", messages, labels={"result": result})
 
 
 T = TypeVar("T")
