@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -182,6 +183,15 @@ async def test_nothing_of_the_process_is_changed(url, capfd, caplog):
     ) == before
     assert capfd.readouterr() == ("", "")
     assert "somebody" not in caplog.text
+
+
+async def test_what_the_engine_says_again_and_again_is_logged_once(url, caplog):
+    one, other = f"no connection {uuid4()}", f"no connection {uuid4()}"
+    async with opened(make(url)):
+        for said in (one, one, other, one):
+            logging.getLogger("dbos").warning(said)
+    told = [record.said for record in caplog.records if record.name == "roomlore.adapters.dbos"]
+    assert told.count(one) == told.count(other) == 1
 
 
 async def test_what_is_kept_is_json_without_what_was_said(any_url):

@@ -89,6 +89,21 @@ async def test_a_database_that_fails_while_the_model_answers_keeps_no_reply_back
         assert [one[:2] for one in await stored(lore, 2)] == [("ann", "Green or black tea?"), ("assistant", "Green.")]
 
 
+async def test_a_question_that_was_stored_and_waits_too_holds_up_nothing(own_postgres):
+    async with replying([Says(text="Green.", after=0.2), "Mild."], url=own_postgres.url) as (lore, model):
+        async for event in lore.replies.stream(asks(message_id="q1")):
+            if isinstance(event, ReplyStarted):
+                own_postgres.stop()
+        again = await lore.replies.reply(asks(message_id="q1"))
+        assert (again.text, again.repeated, len(model.requests)) == ("Green.", True, 1)
+        await lore.replies.reply(asks("Why?", "q2"))
+        own_postgres.start()
+        texts = [one[1] for one in await stored(lore, 4)]
+        assert texts == ["Green or black tea?", "Green.", "Why?", "Mild."]
+        assert counted(lore, 'roomlore_replies_stored_later_total{result="stored"}') == 4
+        assert counted(lore, 'roomlore_replies_stored_later_total{result="refused"}') == 0
+
+
 async def test_a_locked_sqlite_file_keeps_no_reply_back(sqlite_url):
     async with replying(["Green.", "Mild."], url=sqlite_url) as (lore, _):
         await lore.replies.reply(asks("Green or black tea?", "q1"))

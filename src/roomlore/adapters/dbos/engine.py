@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("roomlore.adapters.dbos")
 _TOLD = 200
+_AGAIN_SECONDS = 60
 
 
 class Failed(Exception):
@@ -67,10 +68,24 @@ def _first(said: str) -> str:
 
 
 class _Forwarder(logging.Handler):
+    """Log what DBOS says, the same at most once a minute: without its database it says it several times a second."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._told: dict[str, float] = {}
+
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
-        if kind is None or not issubclass(kind, Failed):
-            log.log(record.levelno, "the engine of durable work says", extra={"said": _first(record.getMessage())})
+        said = _first(record.getMessage())
+        if (kind is None or not issubclass(kind, Failed)) and self._is_due(said):
+            log.log(record.levelno, "the engine of durable work says", extra={"said": said})
+
+    def _is_due(self, said: str) -> bool:
+        now = time.monotonic()
+        self._told = {told: when for told, when in self._told.items() if now - when < _AGAIN_SECONDS}
+        due = said not in self._told
+        self._told.setdefault(said, now)
+        return due
 
 
 def forward_logs() -> None:
@@ -78,7 +93,7 @@ def forward_logs() -> None:
     dbos_log = logging.getLogger("dbos")
     dbos_log.propagate = False
     if not any(isinstance(handler, _Forwarder) for handler in dbos_log.handlers):
-        dbos_log.addHandler(_Forwarder(logging.WARNING))
+        dbos_log.addHandler(_Forwarder())
 
 
 PREFIX = "roomlore."

@@ -91,7 +91,7 @@ class ReplyStore:
         except StorageUnavailable as error:
             log.warning("a reply begins without the database", extra={"why": describe(error)})
             asked = self._dated(message)
-            self._later.add(self._tenant, Deferred(asked, agent_id, [asked]), self._write_later)
+            self._later.add(self._tenant, Deferred(message, agent_id, [asked]), self._write_later)
             waiting = self._later.of_room(self._tenant, message.room_id)
             return self._unstored(asked, waiting, agent_id, agent_name, str(error))
 
@@ -156,15 +156,15 @@ class ReplyStore:
 
     async def _write_later(self, waited: Sequence[Deferred]) -> None:
         """Write what waited for a room; an answer only if what it answers is there, as it may have been forgotten
-        meanwhile."""
+        meanwhile. A question may have been stored before the database failed, at its first time."""
         room_id = waited[0].asked.room_id
-        own = {message.id for one in waited for message in one.messages}
-        earlier = {one.asked.id for one in waited} - own
         async with self._storage.reading() as work:
-            if len(await self._found(work, room_id, list(earlier))) < len(earlier):
-                raise NotFound("The message was deleted meanwhile.")
+            found = await self._found(work, room_id, list({one.asked.id for one in waited}))
             session = await self._own_session(work, room_id)
-        for agent_id, ones in groupby(waited, key=lambda one: one.agent_id):
+        if {one.asked.id for one in waited} - {message.id for one in waited for message in one.messages} - found.keys():
+            raise NotFound("The message was deleted meanwhile.")
+        missing = [one for one in waited if not (one.is_question and _is_stored(one.asked, found))]
+        for agent_id, ones in groupby(missing, key=lambda one: one.agent_id):
             said = list(ones)
             messages = [message for one in said for message in one.messages]
             await self._write(session, messages, said[0].asked.sender_id, agent_id)
@@ -331,6 +331,10 @@ class ReplyStore:
     async def _found(self, work: UnitOfWork, room_id: str, ids: list[str]) -> dict[str, StoredMessage]:
         entries = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=ids)
         return {entry.message.id: entry.message for entry in entries}
+
+
+def _is_stored(message: Message, found: Mapping[str, StoredMessage]) -> bool:
+    return message.id in found and is_same(found[message.id], message)
 
 
 def _by_agent(message: StoredMessage, agent_id: str) -> StoredMessage:

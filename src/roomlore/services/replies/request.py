@@ -39,12 +39,15 @@ Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deferred:
-    """Messages that wait for the database. `asked`: the message that the agent replies to, one of them or an earlier
-    one."""
+    """Messages that wait for the database: `asked`, which the agent replies to, with a time, or what answers it."""
 
     asked: Message
     agent_id: str
     messages: Sequence[Message]
+
+    @property
+    def is_question(self) -> bool:
+        return self.messages[0].id == self.asked.id
 
 
 Write = Callable[[Sequence[Deferred]], Awaitable[None]]
