@@ -1,5 +1,6 @@
 """Replies over a scripted model on a loopback socket."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -93,3 +94,12 @@ def counted(lore: roomlore.Lore, line: str) -> float:
     """A figure of the Prometheus text, 0 where it is not there."""
     rows = [row for row in lore.prometheus().decode().splitlines() if row.startswith(line + " ")]
     return float(rows[0].rsplit(" ", 1)[1]) if rows else 0.0
+
+
+async def until_nothing_waits(lore) -> None:
+    """Wait until everything that waited for the database is stored."""
+    async with asyncio.timeout(20):
+        while True:
+            if not lore._resources.replies.later.of_room(lore.tenant, "r"):
+                return
+            await asyncio.sleep(0.02)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from reply_rig import asks, chat, counted, gathered, last, replying
+from reply_rig import asks, chat, counted, gathered, last, replying, until_nothing_waits
 from roomlore import Conflict, ModelUnavailable, NotFound, StorageUnavailable, Tool, ToolCall, ToolResult
 from roomlore.core.replies.reply import ReplyStarted
 from roomlore.surfaces.http import create_app
@@ -71,6 +71,7 @@ async def test_a_reply_is_given_while_postgresql_is_down_and_stored_when_it_is_b
             ("ann", second, None),
             ("assistant", mild, "q2"),
         ]
+        await until_nothing_waits(lore)
         assert counted(lore, 'roomlore_replies_stored_later_total{result="stored"}') == 4
         later = await lore.replies.reply(asks(first, "q1"))
         assert (later.text, later.repeated, later.degraded) == (green, True, None)
@@ -100,6 +101,7 @@ async def test_a_question_that_was_stored_and_waits_too_holds_up_nothing(own_pos
         own_postgres.start()
         texts = [one[1] for one in await stored(lore, 4)]
         assert texts == ["Green or black tea?", "Green.", "Why?", "Mild."]
+        await until_nothing_waits(lore)
         assert counted(lore, 'roomlore_replies_stored_later_total{result="stored"}') == 4
         assert counted(lore, 'roomlore_replies_stored_later_total{result="refused"}') == 0
 

@@ -4,10 +4,22 @@ import asyncio
 import logging
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from reply_rig import asks, chat, counted, gathered, last, recalling, replying, text_of, until_broken
+from reply_rig import (
+    asks,
+    chat,
+    counted,
+    gathered,
+    last,
+    recalling,
+    replying,
+    text_of,
+    until_broken,
+    until_nothing_waits,
+)
 from roomlore import (
     BadModelOutput,
     BudgetTooSmall,
@@ -286,6 +298,115 @@ async def test_one_message_that_cannot_be_stored_keeps_back_no_other_that_waits(
         async with asyncio.timeout(20):
             assert [await stored.get() for _ in range(4)] == ["0", "1", "3", "4"]
         assert counted(lore, 'roomlore_replies_stored_later_total{result="refused"}') == 1
+
+
+async def waited(lore, *batch: Deferred) -> list[tuple[str, str]]:
+    """Who said what in the room, after this has waited for the database."""
+    for one in batch:
+        lore._resources.replies.later.add(lore.tenant, one, lore.replies._store._write_later)
+    await until_nothing_waits(lore)
+    return [(message.sender_id, message.text) for message in await lore.messages.page("r")]
+
+
+def asked_and_answered(agents=("assistant",), **given) -> list[Deferred]:
+    """What waits after a question that each agent answered."""
+    asked = asks(**given)
+    dated = replace(asked, sent_at=datetime(2026, 3, 1, tzinfo=UTC), turn_id=asked.id)
+    answers = [
+        replace(dated, id=f"{asked.id}-{agent}", sender_id=agent, role=Role.ASSISTANT, text="Green.", reply_to=asked.id)
+        for agent in agents
+    ]
+    return [
+        Deferred(asked, agents[0], [dated]),
+        *(Deferred(dated, one.sender_id, [one]) for one in answers),
+    ]
+
+
+@pytest.mark.parametrize("session", [False, True])
+async def test_what_two_agents_answered_without_the_database_is_stored_in_order(session):
+    async with replying([]) as (lore, _):
+        if session:
+            await lore.sessions.create_session("r", "ann")
+        said = await waited(
+            lore, *asked_and_answered(("a", "b"), message_id="q1"), *asked_and_answered(message_id="q2")
+        )
+        assert [sender for sender, _ in said] == ["ann", "a", "b", "ann", "assistant"]
+
+
+async def test_a_question_that_was_stored_before_it_waited_is_stored_once_with_its_answer():
+    async with replying([]) as (lore, _):
+        await lore.messages.add([replace(asks(message_id="q1"), sent_at=datetime(2026, 2, 28, tzinfo=UTC))])
+        assert [sender for sender, _ in await waited(lore, *asked_and_answered(message_id="q1"))] == [
+            "ann",
+            "assistant",
+        ]
+        assert counted(lore, 'roomlore_replies_stored_later_total{result="stored"}') == 2
+
+
+@pytest.mark.parametrize("stored", ["deleted", "another question"])
+async def test_an_answer_is_not_stored_without_the_question_that_it_answers(stored):
+    async with replying([]) as (lore, _):
+        await lore.messages.add([asks("Something else", "q1")])
+        if stored == "deleted":
+            await lore.messages.delete("r", "q1")
+        said = await waited(lore, *asked_and_answered(message_id="q1"), *asked_and_answered(message_id="q2"))
+        assert said[-2:] == [("ann", "Green or black tea?"), ("assistant", "Green.")]
+        assert len(said) == (2 if stored == "deleted" else 3)
+        assert counted(lore, 'roomlore_replies_stored_later_total{result="refused"}') == 2
+
+
+class _Down:
+    async def add(self, _):
+        await asyncio.sleep(0.05)
+        raise StorageUnavailable("The database is down.")
+
+
+async def test_two_agents_that_are_asked_at_once_without_the_database_both_reply():
+    async with replying(["Green.", "Black."]) as (lore, _):
+        down = storing(lore, _Down())
+        replies = await asyncio.gather(down.reply(asks(), agent_id="a"), down.reply(asks(), agent_id="b"))
+        assert {reply.text for reply in replies} == {"Green.", "Black."}
+
+
+async def test_what_nobody_foresaw_in_one_message_keeps_back_no_other_that_waits():
+    async with replying([]) as (lore, _):
+        later, stored = lore._resources.replies.later, asyncio.Queue[str]()
+
+        async def write(waited):
+            if any(one.asked.id == "1" for one in waited):
+                raise ValueError("nobody foresaw this")
+            for one in waited:
+                stored.put_nowait(one.asked.id)
+
+        for number in range(3):
+            later.add(lore.tenant, deferred("r", str(number)), write)
+        async with asyncio.timeout(20):
+            assert [await stored.get() for _ in range(2)] == ["0", "2"]
+
+
+async def test_what_is_dropped_while_it_waits_for_a_turn_is_not_stored(monkeypatch):
+    monkeypatch.setattr(request, "MAX_WAITING", 5)
+    async with replying([]) as (lore, _):
+        later, stored, held = lore._resources.replies.later, asyncio.Queue[str](), asyncio.Event()
+
+        async def write(waited):
+            await held.wait()
+            for one in waited:
+                stored.put_nowait(one.asked.id)
+
+        for room in ("1", "2", "3", "4", "r"):
+            later.add(lore.tenant, deferred(room, room), write)
+        await asyncio.sleep(0)
+        for number in range(5, 10):
+            later.add(lore.tenant, deferred("r", str(number)), write)
+        held.set()
+        async with asyncio.timeout(20):
+            assert [await stored.get() for _ in range(5)] == ["5", "6", "7", "8", "9"]
+        await until_nothing_waits(lore)
+        counts = [
+            counted(lore, f'roomlore_replies_stored_later_total{{result="{result}"}}') for result in ("lost", "stored")
+        ]
+        assert counts == [5, 5]
 
 
 async def test_if_too_much_waits_for_the_database_the_oldest_is_lost(monkeypatch):

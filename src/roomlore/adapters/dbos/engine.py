@@ -72,19 +72,19 @@ class _Forwarder(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._told: dict[str, float] = {}
+        self._told: dict[tuple[object, ...], float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
         said = _first(record.getMessage())
-        if (kind is None or not issubclass(kind, Failed)) and self._is_due(said):
+        if (kind is None or not issubclass(kind, Failed)) and self._is_due(record.levelno, kind, said):
             log.log(record.levelno, "the engine of durable work says", extra={"said": said})
 
-    def _is_due(self, said: str) -> bool:
+    def _is_due(self, *what: object) -> bool:
         now = time.monotonic()
         self._told = {told: when for told, when in self._told.items() if now - when < _AGAIN_SECONDS}
-        due = said not in self._told
-        self._told.setdefault(said, now)
+        due = what not in self._told
+        self._told.setdefault(what, now)
         return due
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -90,16 +90,17 @@ class ReplyStore:
             raise
         except StorageUnavailable as error:
             log.warning("a reply begins without the database", extra={"why": describe(error)})
-            asked = self._dated(message)
-            self._later.add(self._tenant, Deferred(message, agent_id, [asked]), self._write_later)
             waiting = self._later.of_room(self._tenant, message.room_id)
-            return self._unstored(asked, waiting, agent_id, agent_name, str(error))
+            if all(one.id != message.id for one in waiting):  # another agent may have been asked meanwhile
+                self._later.add(self._tenant, Deferred(message, agent_id, [self._dated(message)]), self._write_later)
+                waiting = self._later.of_room(self._tenant, message.room_id)
+            return self._unstored(message, waiting, agent_id, agent_name, str(error))
 
     def _unstored(
         self, message: Message, waiting: Sequence[StoredMessage], agent_id: str, agent_name: str, why: str
     ) -> Place:
         """Return the progress of a reply to a message that waits for the database, from what waits there."""
-        (asked,) = (one for one in waiting if one.id == message.id)
+        asked = next(one for one in waiting if one.id == message.id)
         if not is_same(asked, message):
             raise Conflict(
                 f"Message {message.id!r:.80} was given already with other content; give this one another id."
@@ -155,15 +156,18 @@ class ReplyStore:
         return replace(message, turn_id=turn_id, sent_at=sent_at)
 
     async def _write_later(self, waited: Sequence[Deferred]) -> None:
-        """Write what waited for a room; an answer only if what it answers is there, as it may have been forgotten
-        meanwhile. A question may have been stored before the database failed, at its first time."""
-        room_id = waited[0].asked.room_id
+        """Write what waited for a room. A question may have been stored before the database failed, at its first time.
+
+        Raise `NotFound` if a question was deleted meanwhile, or with its person, and `Conflict` if its id is stored
+        with other content; then nothing is written. What each agent waited for is written in a transaction of its own.
+        """
+        room_id, ids = waited[0].asked.room_id, list({one.asked.id for one in waited})
         async with self._storage.reading() as work:
-            found = await self._found(work, room_id, list({one.asked.id for one in waited}))
+            found = await self._found(work, room_id, ids)
+            taken = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
             session = await self._own_session(work, room_id)
-        if {one.asked.id for one in waited} - {message.id for one in waited for message in one.messages} - found.keys():
-            raise NotFound("The message was deleted meanwhile.")
-        missing = [one for one in waited if not (one.is_question and _is_stored(one.asked, found))]
+        _check_questions(waited, found, gone=taken.keys() - found.keys())
+        missing = [one for one in waited if not (one.is_question and one.asked.id in found)]
         for agent_id, ones in groupby(missing, key=lambda one: one.agent_id):
             said = list(ones)
             messages = [message for one in said for message in one.messages]
@@ -333,8 +337,16 @@ class ReplyStore:
         return {entry.message.id: entry.message for entry in entries}
 
 
-def _is_stored(message: Message, found: Mapping[str, StoredMessage]) -> bool:
-    return message.id in found and is_same(found[message.id], message)
+def _check_questions(waited: Sequence[Deferred], found: Mapping[str, StoredMessage], *, gone: Set[str]) -> None:
+    """Raise `NotFound` or `Conflict` unless each question is stored or can be, before what answers it."""
+    known = set(found)
+    for one in waited:
+        stored = found.get(one.asked.id)
+        if stored is not None and not stored.edited_at and not is_same(stored, replace(one.asked, sent_at=None)):
+            raise Conflict(f"Message {one.asked.id!r:.80} is stored already with other content.")
+        if one.asked.id in gone or not (one.is_question or one.asked.id in known):
+            raise NotFound("The message was deleted meanwhile.")
+        known.add(one.asked.id)
 
 
 def _by_agent(message: StoredMessage, agent_id: str) -> StoredMessage:

@@ -5,15 +5,14 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from itertools import islice
-from math import inf
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from roomlore.core.chat import NO_MODELS, ChatPiece, ChatRequest, ToolCall
 from roomlore.core.context import Context
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError, StorageUnavailable, describe
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, describe
 from roomlore.core.intake import MAX_ID_CHARS, Limits, check
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.replies.prompt import check_results, check_tools
@@ -31,6 +30,7 @@ MAX_WAITING = 1_000
 _ROOMS_AT_ONCE = 4
 """Rooms whose messages are stored at a time, so that these leave connections to other calls."""
 _MOST_AT_ONCE = 100
+"""What is stored of one room at a time, each a question or what answers it."""
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 5.0
 
@@ -39,7 +39,8 @@ Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deferred:
-    """Messages that wait for the database: `asked`, which the agent replies to, with a time, or what answers it."""
+    """Messages that wait for the database. `asked`: the question that the agent answers, as it was given. `messages`:
+    the question with a time, or what answers it."""
 
     asked: Message
     agent_id: str
@@ -51,91 +52,97 @@ class Deferred:
 
 
 Write = Callable[[Sequence[Deferred]], Awaitable[None]]
+"""Store what waits for one room, in order. It may be called again with what it has stored in part."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     deferred: Deferred
     shown: tuple[StoredMessage, ...]
-    write: Write
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Queue:
+    """What waits for a room, the oldest first, and the task that stores it."""
+
+    waiting: deque[_Waiting]
+    storing: "asyncio.Task[None]"
 
 
 class DeferredMessages:
-    """The messages that wait for the database, of all tenants, at most 1,000 batches: the oldest are dropped for new
-    ones. They are lost if the process ends first. `start`: runs work in the background."""
+    """The messages that wait for the database, of all tenants, at most 1,000 times a few: the oldest are dropped for
+    new ones. They are lost if the process ends first. `start`: runs work in the background."""
 
     def __init__(self, *, start: Start, telemetry: Telemetry) -> None:
         self._start = start
         self._telemetry = telemetry
-        self._rooms: dict[tuple[str, str], deque[_Waiting]] = {}
-        self._storing: set[tuple[str, str]] = set()
+        self._rooms: dict[tuple[str, str], _Queue] = {}
         self._turns = asyncio.Semaphore(_ROOMS_AT_ONCE)
-        self._count_of_all = 0
+        self._last_arrival = 0
 
     def add(self, tenant: str, deferred: Deferred, write: Write) -> None:
-        """Store the messages later, after what waits already for their room. Each has its time. `write`: stores what
-        was deferred with it for one room, in order; to repeat it must be safe."""
-        if sum(map(len, self._rooms.values())) >= MAX_WAITING:
+        """Store the messages later, after what waits already for their room. Each has its time. `write`: the same for
+        all that waits for a room."""
+        if sum(len(queue.waiting) for queue in self._rooms.values()) >= MAX_WAITING:
             self._drop_oldest()
         room = tenant, deferred.asked.room_id
-        waiting = _Waiting(deferred, tuple(map(self._shown, deferred.messages)), write)
-        self._rooms.setdefault(room, deque()).append(waiting)
-        if room not in self._storing:
-            self._storing.add(room)
-            self._start(self._store(room))
+        if room not in self._rooms:
+            waiting = deque[_Waiting]()
+            self._rooms[room] = _Queue(waiting, self._start(self._store(room, waiting, write)))
+        self._rooms[room].waiting.append(_Waiting(deferred, tuple(map(self._shown, deferred.messages))))
 
     def of_room(self, tenant: str, room_id: str) -> list[StoredMessage]:
-        """Return what waits for a room, the oldest first, as if it was stored. The arrivals are not those of the
+        """Return what waits for a room, the oldest first, as if it were stored. The arrivals are not those of the
         room."""
-        return [message for one in self._rooms.get((tenant, room_id), ()) for message in one.shown]
+        queue = self._rooms.get((tenant, room_id))
+        return [message for one in queue.waiting for message in one.shown] if queue else []
 
     def _shown(self, message: Message) -> StoredMessage:
-        self._count_of_all += 1
+        self._last_arrival += 1
         return StoredMessage(
-            **{one.name: getattr(message, one.name) for one in fields(Message)}, arrival=self._count_of_all
+            **{one.name: getattr(message, one.name) for one in fields(Message)}, arrival=self._last_arrival
         )
 
     def _drop_oldest(self) -> None:
-        room = min(self._rooms, key=lambda one: self._rooms[one][0].shown[0].arrival if self._rooms[one] else inf)
-        self._count("lost", self._rooms[room].popleft())
+        room, queue = min(self._rooms.items(), key=lambda one: one[1].waiting[0].shown[0].arrival)
+        self._count("lost", queue.waiting.popleft())
         log.error("messages of a reply are lost: the database is down for too long", extra={"room": room[1]})
+        if not queue.waiting:
+            del self._rooms[room]
+            queue.storing.cancel()
 
-    async def _store(self, room: tuple[str, str]) -> None:
+    async def _store(self, room: tuple[str, str], waiting: deque[_Waiting], write: Write) -> None:
         """Store what waits for a room, many messages at a time: one by one, new ones could come faster than they are
-        stored. Rooms do not wait for each other. What is refused is looked at message by message."""
-        waiting, pause, most = self._rooms[room], _FIRST_PAUSE_SECONDS, _MOST_AT_ONCE
-        try:
-            while waiting:
-                batch = list(islice(waiting, most))
-                try:
-                    async with self._turns:
-                        await batch[0].write([one.deferred for one in batch])
-                except StorageUnavailable:
-                    await asyncio.sleep(pause)
-                    pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        stored. Rooms do not wait for each other. If a batch is refused, its messages are stored one by one."""
+        pause, most = _FIRST_PAUSE_SECONDS, _MOST_AT_ONCE
+        while waiting:
+            batch = list[_Waiting]()
+            try:
+                async with self._turns:
+                    batch = list(islice(waiting, most))
+                    await write([one.deferred for one in batch])
+            except StorageUnavailable:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+                continue
+            except Exception as error:  # noqa: BLE001 - a message that nobody foresaw holds up no other
+                most = 1
+                if len(batch) > 1:
                     continue
-                except RoomloreError as error:
-                    most = 1
-                    if len(batch) > 1:
-                        continue
-                    log.error(
-                        "messages of a reply could not be stored", extra={"room": room[1], "why": describe(error)}
-                    )
-                    self._count("refused", *batch)
-                else:
-                    self._count("stored", *batch)
-                pause, most = _FIRST_PAUSE_SECONDS, min(2 * most, _MOST_AT_ONCE)
-                for one in batch:
-                    with suppress(ValueError):  # dropped meanwhile for a new one
-                        waiting.remove(one)
-        finally:
-            self._storing.discard(room)
-            if not waiting:
-                del self._rooms[room]
+                log.error("messages of a reply could not be stored", extra={"room": room[1], "why": describe(error)})
+                result = "refused"
+            else:
+                result = "stored"
+            pause, most = _FIRST_PAUSE_SECONDS, min(2 * most, _MOST_AT_ONCE)
+            for one in batch:
+                if one in waiting:  # else it was dropped meanwhile, and is counted
+                    waiting.remove(one)
+                    self._count(result, one)
+        if room in self._rooms and self._rooms[room].waiting is waiting:
+            del self._rooms[room]
 
-    def _count(self, result: str, *ones: _Waiting) -> None:
-        messages = sum(len(one.shown) for one in ones)
-        self._telemetry.count("roomlore_replies_stored_later_total", messages, labels={"result": result})
+    def _count(self, result: str, one: _Waiting) -> None:
+        self._telemetry.count("roomlore_replies_stored_later_total", len(one.shown), labels={"result": result})
 
 
 T = TypeVar("T")
