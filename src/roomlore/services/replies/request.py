@@ -70,8 +70,8 @@ class _Queue:
 
 
 class DeferredMessages:
-    """The messages that wait for the database, of all tenants, at most 1,000 times a few: the oldest are dropped for
-    new ones. They are lost if the process ends first. `start`: runs work in the background."""
+    """The messages that wait for the database, of all tenants: at most 1,000 questions and answers. The oldest are
+    dropped for new ones. They are lost if the process ends first. `start`: runs work in the background."""
 
     def __init__(self, *, start: Start, telemetry: Telemetry) -> None:
         self._start = start
