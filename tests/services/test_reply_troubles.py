@@ -343,6 +343,31 @@ async def test_a_question_that_was_stored_before_it_waited_is_stored_once_with_i
         assert counted(lore, 'roomlore_replies_stored_later_total{result="stored"}') == 2
 
 
+async def test_a_question_is_stored_after_what_waits_for_its_room(monkeypatch):
+    """Though the next attempt to store it would come in a minute."""
+    monkeypatch.setattr(request, "_FIRST_PAUSE_SECONDS", 60)
+    async with replying(["Mild."]) as (lore, _):
+        later, failed = lore._resources.replies.later, asyncio.Event()
+
+        async def write(waited):
+            if not failed.is_set():
+                failed.set()
+                raise StorageUnavailable("The database is down.")
+            await lore.replies._store._write_later(waited)
+
+        for one in asked_and_answered(message_id="q1"):
+            later.add(lore.tenant, one, write)
+        await failed.wait()
+        reply = await lore.replies.reply(asks("Why?", "q2"))
+        assert reply.degraded is None
+        assert [message.text for message in await lore.messages.page("r")] == [
+            "Green or black tea?",
+            "Green.",
+            "Why?",
+            "Mild.",
+        ]
+
+
 @pytest.mark.parametrize("stored", ["deleted", "another question"])
 async def test_an_answer_is_not_stored_without_the_question_that_it_answers(stored):
     async with replying([]) as (lore, _):

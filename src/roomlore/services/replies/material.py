@@ -132,6 +132,7 @@ class ReplyStore:
     async def _begin(self, message: Message, agent_id: str, agent_name: str) -> Place:
         place = await self._place(message, agent_id, agent_name)
         if place is None:
+            await self._later.settle(self._tenant, message.room_id)
             await self._store(message, agent_id)
             place = await self._place(message, agent_id, agent_name)
         if place is None:

@@ -5,7 +5,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, Protocol, TypedDict, TypeVar
@@ -33,6 +33,7 @@ _MOST_AT_ONCE = 100
 """What is stored of one room at a time, each a question or what answers it."""
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 5.0
+_SETTLE_SECONDS = 2.0
 
 Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
@@ -63,9 +64,10 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Queue:
-    """What waits for a room, the oldest first, and the task that stores it."""
+    """What waits for a room, the oldest first, and the task that stores it. `back`: set if the database answers."""
 
     waiting: deque[_Waiting]
+    back: asyncio.Event
     storing: "asyncio.Task[None]"
 
 
@@ -87,8 +89,8 @@ class DeferredMessages:
             self._drop_oldest()
         room = tenant, deferred.asked.room_id
         if room not in self._rooms:
-            waiting = deque[_Waiting]()
-            self._rooms[room] = _Queue(waiting, self._start(self._store(room, waiting, write)))
+            waiting, back = deque[_Waiting](), asyncio.Event()
+            self._rooms[room] = _Queue(waiting, back, self._start(self._store(room, waiting, back, write)))
         self._rooms[room].waiting.append(_Waiting(deferred, tuple(map(self._shown, deferred.messages))))
 
     def of_room(self, tenant: str, room_id: str) -> list[StoredMessage]:
@@ -96,6 +98,13 @@ class DeferredMessages:
         room."""
         queue = self._rooms.get((tenant, room_id))
         return [message for one in queue.waiting for message in one.shown] if queue else []
+
+    async def settle(self, tenant: str, room_id: str) -> None:
+        """Store what waits for a room at once, since the database answers. Wait for it, two seconds at most."""
+        queue = self._rooms.get((tenant, room_id))
+        if queue:
+            queue.back.set()
+            await asyncio.wait({queue.storing}, timeout=_SETTLE_SECONDS)
 
     def _shown(self, message: Message) -> StoredMessage:
         self._last_arrival += 1
@@ -111,7 +120,7 @@ class DeferredMessages:
             del self._rooms[room]
             queue.storing.cancel()
 
-    async def _store(self, room: tuple[str, str], waiting: deque[_Waiting], write: Write) -> None:
+    async def _store(self, room: tuple[str, str], waiting: deque[_Waiting], back: asyncio.Event, write: Write) -> None:
         """Store what waits for a room, many messages at a time: one by one, new ones could come faster than they are
         stored. Rooms do not wait for each other. If a batch is refused, its messages are stored one by one."""
         pause, most = _FIRST_PAUSE_SECONDS, _MOST_AT_ONCE
@@ -122,7 +131,9 @@ class DeferredMessages:
                     batch = list(islice(waiting, most))
                     await write([one.deferred for one in batch])
             except StorageUnavailable:
-                await asyncio.sleep(pause)
+                back.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(back.wait(), pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
                 continue
             except Exception as error:  # noqa: BLE001 - a message that nobody foresaw holds up no other
