@@ -283,13 +283,14 @@ async def test_what_waits_for_a_room_is_stored_together_and_does_not_wait_for_an
             assert [await stored.get() for _ in range(2)] == [["1", "2"], ["5"]]
 
 
-async def test_one_message_that_cannot_be_stored_keeps_back_no_other_that_waits():
+@pytest.mark.parametrize("error", [Conflict("It is stored already."), ValueError("nobody foresaw this")])
+async def test_one_message_that_cannot_be_stored_keeps_back_no_other_that_waits(error):
     async with replying([]) as (lore, _):
         later, stored = lore._resources.replies.later, asyncio.Queue[str]()
 
         async def write(waited):
             if any(one.asked.id == "2" for one in waited):
-                raise Conflict("Message '2' is stored already with other content.")
+                raise error
             for one in waited:
                 stored.put_nowait(one.asked.id)
 
@@ -391,22 +392,6 @@ async def test_two_agents_that_are_asked_at_once_without_the_database_both_reply
         down = storing(lore, _Down())
         replies = await asyncio.gather(down.reply(asks(), agent_id="a"), down.reply(asks(), agent_id="b"))
         assert {reply.text for reply in replies} == {"Green.", "Black."}
-
-
-async def test_what_nobody_foresaw_in_one_message_keeps_back_no_other_that_waits():
-    async with replying([]) as (lore, _):
-        later, stored = lore._resources.replies.later, asyncio.Queue[str]()
-
-        async def write(waited):
-            if any(one.asked.id == "1" for one in waited):
-                raise ValueError("nobody foresaw this")
-            for one in waited:
-                stored.put_nowait(one.asked.id)
-
-        for number in range(3):
-            later.add(lore.tenant, deferred("r", str(number)), write)
-        async with asyncio.timeout(20):
-            assert [await stored.get() for _ in range(2)] == ["0", "2"]
 
 
 async def test_what_is_dropped_while_it_waits_for_a_turn_is_not_stored(monkeypatch):

@@ -64,7 +64,8 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Queue:
-    """What waits for a room, the oldest first, and the task that stores it. `back`: set if the database answers."""
+    """Hold what waits for a room, the oldest first. `back`: set if the database answers. `storing`: the task that
+    stores it."""
 
     waiting: deque[_Waiting]
     back: asyncio.Event
