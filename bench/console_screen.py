@@ -157,20 +157,25 @@ async def _keys(browser: Any, address: str, arguments: argparse.Namespace) -> No
         print("| key | median | worst | tab, processor: mean |\n|---|---:|---:|---:|")
         tab = await _watched(page)
         for key, shows, back in _KEYS:
-            await page.evaluate("pressed.length = 0")
             took, before = [], await _tab_ms(tab)
             presses = arguments.turns if shows else 3 * arguments.turns
             for _ in range(presses):
-                await page.keyboard.press(key)
+                took.append(await _press(page, key))
                 if shows:
                     await page.locator(shows).first.wait_for()
-                await page.wait_for_timeout(60)
-                took.append((await page.evaluate("pressed"))[-1])
                 if back:
-                    await page.keyboard.press(back)
-                    await page.wait_for_timeout(60)
+                    await _press(page, back)
             worked = (await _tab_ms(tab) - before) / presses
             print(f"| {key} | {_rank(took, 0.5):.0f} | {max(took):.0f} | {worked:.0f} |")
+
+
+async def _press(page: Any, key: str) -> float:
+    """Return the ms from the press of a key to the next frame, after a pause in which the page comes to rest."""
+    await page.evaluate("pressed.length = 0")
+    await page.keyboard.press(key)
+    await _hold(page, "pressed.length > 0")
+    await page.wait_for_timeout(60)
+    return float(await page.evaluate("pressed[0]"))
 
 
 _KEYS = (
@@ -216,7 +221,8 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
         tabs = [await _watched(page) for page in pages]
         worked, drew = _server_ms(), [await _tab_ms(tab) for tab in tabs]
         sent = await _send(lore, arguments.rate, arguments.seconds)
-        await asyncio.sleep(2)
+        for page in pages:
+            await _hold(page, f"new Set(seen.map(([number]) => number)).size >= {len(sent)}")
         worked, drew = _server_ms() - worked, [await _tab_ms(tab) - was for tab, was in zip(tabs, drew, strict=True)]
         seen = [{int(number): at for number, at in await page.evaluate("seen")} for page in pages]
         for one in others:
@@ -236,6 +242,15 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
         f"Processor time for a message: server {worked / len(sent):.1f} ms for all pages, a tab "
         f"{sum(drew) / len(drew) / len(sent):.1f} ms"
     )
+
+
+async def _hold(page: Any, condition: str) -> None:
+    """Wait until a condition holds in the page, for half a minute at most. The page forbids what `wait_for_function`
+    would evaluate."""
+    for _ in range(1_500):
+        if await page.evaluate(condition):
+            return
+        await asyncio.sleep(0.02)
 
 
 async def _read_along(address: str) -> None:
