@@ -1,15 +1,17 @@
-"""`roomlore doctor`, `keys`, `jobs` and `models`: commands for operators."""
+"""`roomlore doctor`, `backup`, `restore`, `keys`, `tenants`, `jobs` and `models`: commands for operators."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, worst
+from roomlore.core.quotas import LIMITS, check_limits
 from roomlore.ports.durable import WorkStatus
 from roomlore.surfaces import doctor_words
 from roomlore.surfaces.cli import show
@@ -19,11 +21,13 @@ from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.core.models import ApiKey
+    from roomlore.core.quotas import Standing
     from roomlore.services.jobs import Job
     from roomlore.services.models import ModelService, ModelStatus, ModelTrial
     from roomlore.wiring import Lore
 
 T = TypeVar("T")
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
 def doctor(
@@ -51,7 +55,7 @@ def doctor(
         show.as_json({"verdict": verdict, "findings": [_told(one) for one in found]})
     else:
         shape = show.table("", "part", "ms", "what was found", "what to do", right=("ms",), fixed=("", "part"))
-        show.console().print(show.rows(shape, map(_line, found)))
+        show.console().print(show.rows(shape, map(_finding_line, found)))
     if verdict == "fail":
         raise typer.Exit(1)
 
@@ -61,12 +65,34 @@ def _told(finding: Finding) -> dict[str, object]:
     return {"part": finding.part, "verdict": finding.verdict, **told}
 
 
-def _line(finding: Finding) -> list[str]:
+def _finding_line(finding: Finding) -> list[str]:
     ms = "–" if finding.ms is None else f"{finding.ms:.0f}"
     language = interface_language()
     state, todo = doctor_words.told(finding.said, language=language), doctor_words.told(finding.todo, language=language)
     part = doctor_words.part(finding.part, language=language)
     return [say(finding.verdict), show.inert(part), ms, show.inert(state), show.inert(todo)]
+
+
+def backup(
+    ctx: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="A new folder, which appears only once the backup is whole.")],
+) -> None:
+    """Back up the database of all tenants, durable work and archives, while others go on writing."""
+    from roomlore.wiring import write_backup
+
+    written = write_backup(frame_of(ctx).settings(), folder)
+    typer.echo(say("The backup is in {folder}.", folder=written))
+
+
+def restore(
+    ctx: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="The folder that `backup` wrote.")],
+) -> None:
+    """Fill a new database from a backup; nothing that is there is overwritten."""
+    from roomlore.wiring import restore_backup
+
+    restore_backup(frame_of(ctx).settings(), folder)
+    typer.echo(say("The backup is restored. Check it with `roomlore verify`, for each tenant."))
 
 
 keys_app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, list and revoke API keys of the HTTP service.")
@@ -101,7 +127,7 @@ def create(
 def list_(
     ctx: typer.Context,
     every_tenant: Annotated[bool, typer.Option("--all-tenants", help="Those of every tenant.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List keys, revoked ones included. Secrets are not stored and cannot be shown."""
 
@@ -134,8 +160,106 @@ def revoke(
     typer.echo(say("Key {key} is revoked.", key=frame_of(ctx).run(work)))
 
 
+tenants_app = typer.Typer(
+    cls=Group, invoke_without_command=True, help="See what tenants use, and give one its own limits."
+)
+_NONE, _USUAL = "none", "usual"
+
+
+@tenants_app.callback()
+def tenants(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List every tenant, and how much of its limits it has used."""
+    if ctx.invoked_subcommand is not None:
+        return
+
+    async def work(lore: Lore) -> dict[str, list[Standing]]:
+        return {tenant: await lore.quotas.standing(tenant) for tenant in await lore.quotas.tenants()}
+
+    found = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json({tenant: to_jsonable(standings) for tenant, standings in found.items()})
+        return
+    lines = [_standing_line(tenant, one) for tenant, standings in found.items() for one in standings]
+    shape = show.table(
+        "tenant", "limit", "used", "most", "reset at", right=("used", "most"), fixed=("limit", "reset at")
+    )
+    show.console().print(show.rows(shape, lines))
+
+
+def _standing_line(tenant: str, one: Standing) -> list[str]:
+    used = "–" if one.used is None else f"{one.used:,}"
+    most = say(_NONE) if one.most is None else f"{one.most:,}"
+    return [show.inert(tenant), one.limit, used, f"{most}{' *' if one.own else ''}", show.clock(one.resets_at)]
+
+
+@tenants_app.command("limit")
+def set_limits(
+    ctx: typer.Context,
+    messages_a_day: Annotated[
+        str | None,
+        typer.Option(
+            help="Messages that it may add in a day. A whole number, `none` for no limit, or "
+            "`usual` for that of the settings."
+        ),
+    ] = None,
+    model_tokens_a_day: Annotated[
+        str | None,
+        typer.Option(
+            help="Tokens of models that it may use in a day. A whole number, `none` for no limit, or "
+            "`usual` for that of the settings."
+        ),
+    ] = None,
+    messages_kept: Annotated[
+        str | None,
+        typer.Option(
+            help="Messages that it may keep. A whole number, `none` for no limit, or `usual` for that of the settings."
+        ),
+    ] = None,
+    requests_a_minute: Annotated[
+        str | None,
+        typer.Option(
+            help="HTTP requests that it may send in a minute. A whole number, `none` for no limit, or "
+            "`usual` for that of the settings."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give the tenant limits of its own, in place of those of the settings; without options show them."""
+    given = (messages_a_day, model_tokens_a_day, messages_kept, requests_a_minute)
+    chosen = {name: value for name, value in zip(LIMITS, given, strict=True) if value is not None}
+    usual = [name for name, value in chosen.items() if value == _USUAL]
+    own: Any = {name: _number(name, value) for name, value in chosen.items() if value != _USUAL}
+    check_limits(own)  # before anything is changed
+
+    async def work(lore: Lore) -> Mapping[str, int | None]:
+        if usual:
+            await lore.quotas.reset(usual)
+        if own:
+            await lore.quotas.set(**own)
+        return await lore.quotas.own()
+
+    frame = frame_of(ctx)
+    found = frame.run(work, creates=True)
+    if as_json:
+        show.as_json(dict(found))
+    elif found:
+        told = say(", ").join(f"{name} {say(_NONE) if most is None else f'{most:,}'}" for name, most in found.items())
+        typer.echo(say("Tenant {tenant} has limits of its own: {limits}.", tenant=frame.tenant, limits=told))
+    else:
+        typer.echo(say("Tenant {tenant} has the limits of the settings.", tenant=frame.tenant))
+
+
+def _number(name: str, value: str) -> int | None:
+    if value == _NONE:
+        return None
+    try:
+        return int(value)
+    except ValueError as error:
+        option = "--" + name.replace("_", "-")
+        raise InvalidInput(f"{option} is {value!r:.60}; give a whole number, `none` or `usual`.") from error
+
+
 jobs_app = typer.Typer(cls=Group, invoke_without_command=True, help="See the work done behind the calls, and retry it.")
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="The id that `roomlore jobs` shows.")]
 
 
@@ -218,7 +342,7 @@ def list_models(
     internal: Annotated[
         bool, typer.Option("--internal", help="Those for roomlore's own use too, such as `memory-summary-model`.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the models with their providers, and which of these have a key."""
     if ctx.invoked_subcommand is not None:
@@ -239,7 +363,7 @@ def list_models(
 def try_(
     ctx: typer.Context,
     model: Annotated[str | None, typer.Argument(help="Only this one; by default all, internal ones too.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Ask every provider of every model for one word and show the results; exits with 1 if a model has no provider that
     answers."""
