@@ -49,7 +49,7 @@ PLACES = {
     "archive": "archive:app",
     "tenants": "operations:tenants_app",
     "messages": "messages:app",
-    "links": "links:app",
+    "links": "messages:links_app",
     "memory": "memory:app",
     "facts": "facts:app",
     "models": "operations:models_app",

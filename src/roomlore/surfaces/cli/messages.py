@@ -1,4 +1,4 @@
-"""`roomlore messages`: delete a message."""
+"""`roomlore messages` and `links`: delete a message, correct what one answers, take that back, and the log."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.core.models import StoredMessage
+from roomlore.core.models import Correction, CorrectionKind, Entry, StoredMessage
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import say
+from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
+
+Room = Annotated[str, typer.Argument(help="The room's id or name.")]
+Message = Annotated[str, typer.Argument(help=show.MESSAGE_HELP)]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Delete messages.")
 
@@ -20,10 +25,10 @@ app = typer.Typer(cls=Group, no_args_is_help=True, help="Delete messages.")
 @app.command()
 def delete(
     ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id or name.")],
-    message: Annotated[str, typer.Argument(help=show.MESSAGE_HELP)],
+    room: Room,
+    message: Message,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete a message, after asking. Its text is gone for good, and its id stays taken."""
 
@@ -45,3 +50,115 @@ def _confirm(message: StoredMessage) -> None:
     """Ask if a message is to be deleted, and end the program if it is not."""
     asked = say("Delete {text!r} of {sender}?", text=show.inert(message.text, 80), sender=show.name(message))
     typer.confirm(asked, abort=True, err=True)
+
+
+links_app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Correct what a message answers; threads and contexts follow at once."
+)
+
+By = Annotated[str, typer.Option(help="The name of who corrects it, for the log.")]
+_CALLER = "caller"
+
+
+@links_app.command()
+def correct(
+    ctx: typer.Context,
+    room: Room,
+    message: Message,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            help="The earlier message that it answers: its id, or the beginning or end of that.", metavar="MESSAGE"
+        ),
+    ] = None,
+    nothing: Annotated[bool, typer.Option("--nothing", help="It answers nothing and starts something new.")] = False,
+    by: By = _CALLER,
+    as_json: AsJson = False,
+) -> None:
+    """Say which earlier message a message answers, or that it answers nothing."""
+    if nothing == (answers is not None):
+        raise typer.BadParameter("Give --answers MESSAGE or --nothing.")
+
+    async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
+        here = await lore.rooms.named(room)
+        known = await lore.messages.named(here, message)
+        answered = None if answers is None else await lore.messages.named(here, answers)
+        entry = await lore.links.correct(here, known, answers=answered, by=by)
+        return entry, None if answered is None else (await lore.messages.get(here, answered)).message
+
+    entry, answered = frame_of(ctx).run(work)
+    _tell(entry, answered, as_json=as_json)
+
+
+@links_app.command()
+def undo(ctx: typer.Context, room: Room, message: Message, by: By = _CALLER, as_json: AsJson = False) -> None:
+    """Take the correction of a message back."""
+
+    async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
+        here = await lore.rooms.named(room)
+        entry = await lore.links.undo(here, await lore.messages.named(here, message), by=by)
+        return entry, await _answered(lore, entry)
+
+    entry, answered = frame_of(ctx).run(work)
+    _tell(entry, answered, as_json=as_json)
+
+
+async def _answered(lore: Lore, entry: Entry) -> StoredMessage | None:
+    link = entry.link
+    if link.parent is None or link.kind == "new":
+        return None
+    page = await lore.messages.page(entry.message.room_id, after=link.parent - 1, limit=1)
+    return page[0] if page and page[0].arrival == link.parent else None
+
+
+def _tell(entry: Entry, answered: StoredMessage | None, *, as_json: bool) -> None:
+    if as_json:
+        show.as_json(to_jsonable(entry))
+        return
+    typer.echo(f"{show.name(entry.message)}: {show.inert(entry.message.text, 160)}")
+    if answered is None:
+        typer.echo(f"  {say('answers nothing before it')}")
+    else:
+        share = entry.link.parent_probability
+        likely = "" if entry.link.is_certain else say(" ({share:.2f} likely)", share=share)
+        said = f"{show.name(answered)}: {show.inert(answered.text, 160)}"
+        typer.echo(f"  {say('answers{likely} {said}', likely=likely, said=said)}")
+
+
+@links_app.command()
+def log(
+    ctx: typer.Context,
+    room: Room,
+    before: Annotated[int | None, typer.Option(min=1, help="Only entries with a number below.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most entries.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show the corrections of a room, the newest first."""
+
+    async def work(lore: Lore) -> list[Correction]:
+        return await lore.links.corrections(await lore.rooms.named(room), before=before, limit=limit)
+
+    found = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(found))
+        return
+    if not found:
+        none = say("No corrections in {room}.", room=show.inert(room))
+        typer.echo(none if before is None else say("Nothing found."))
+        return
+    shape = show.table("number", "when", "message", "said", "by", right=("number",), fixed=("when",))
+    show.console().print(show.rows(shape, map(_line, found)))
+    if len(found) == limit:
+        typer.echo(say("more: {option}", option=f"--before {found[-1].number}"), err=True)
+
+
+def _line(one: Correction) -> list[str]:
+    said = {
+        CorrectionKind.ANSWERS: say(
+            "answers {message}", message=show.inert(one.answers or say("a deleted message"), 80)
+        ),
+        CorrectionKind.NOTHING: say("answers nothing"),
+        CorrectionKind.UNDONE: say("taken back"),
+    }[one.kind]
+    said += "" if one.standing or one.kind is CorrectionKind.UNDONE else say(" (no longer)")
+    return [str(one.number), show.clock(one.at), show.inert(one.message_id, 80), said, show.inert(one.by, 60)]
