@@ -1,23 +1,34 @@
-"""The pages of memories: those of a scope now and at a time, its log with word-level diffs, the history of one memory,
-and recall."""
+"""The pages of memories: those of a scope now and at a time, its log with word-level diffs, two points of it compared,
+the history of one memory, recall, and what a room sees."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
+from roomlore.core.audience import public_windows
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import strength_at
 from roomlore.core.memory.log import Piece, words_diff
-from roomlore.core.memory.memory import Blame, BlamedVersion, Change, Evidence, Memory, MemoryKind, MemoryStatus, Scope
+from roomlore.core.memory.memory import (
+    Blame,
+    BlamedVersion,
+    Change,
+    Evidence,
+    Memory,
+    MemoryKind,
+    MemoryStatus,
+    Revised,
+    Scope,
+)
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.recall.recollection import Recollection
-from roomlore.surfaces.console.audience import locked
+from roomlore.core.visibility import Visibility, is_for_all
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.console.shell import name_scopes, with_people_named
 from roomlore.wiring import Lore
@@ -137,6 +148,19 @@ async def lineage(page: Page) -> Response:
     )
 
 
+async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[str, ...]]:
+    """Return the rooms in which each memory was said, by its id; without memories that are for all."""
+    named = {one.room_id for memory in memories for one in memory.evidence}
+    async with lore.storage.reading() as work:
+        found = await work.rooms.people(tenant=lore.tenant, room_ids=named, persons=[])
+    public = {room_id: public_windows(room) for room_id, room in found.items()}
+    return {
+        memory.memory_id: tuple(one.room_id for one in memory.evidence)
+        for memory in memories
+        if not is_for_all(memory, public)
+    }
+
+
 async def _origin(page: Page, memory_id: str) -> Blame:
     """Return the versions of a memory that the page may show; for an administrator all, with what they come from."""
     memories, viewer = page.lore.memories, page.viewer
@@ -252,6 +276,107 @@ def _against(one: BlamedVersion, found: Blame) -> tuple[Piece, ...]:
     return words_diff(parent.statement, one.memory.statement)
 
 
+_POINTS = 100
+"""The newest entries that the form offers; older ones are named by a link or by their time."""
+_BEFORE_ALL = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the log. `number`: of its last entry, 0 before the first one, None for now and for a time that was
+    typed. `change`: that entry. `typed`: True for a time that was typed."""
+
+    at: datetime
+    number: int | None = None
+    change: Change | None = None
+    typed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reworded:
+    """A memory that differs between both points, word by word."""
+
+    revised: Revised
+    pieces: tuple[Piece, ...]
+
+
+async def compare(page: Page) -> Response:
+    """Return the page of the differences between two points, the earlier one first; by default what the last evolution
+    or change did."""
+    lore, scope = page.need("admin", "read"), scope_of(page.needed("id"))
+    newest = await lore.memories.latest_changes(scope, limit=_POINTS)
+    if not newest:
+        return page.show("compare.html", scope=scope, found=None, points=[], changed=(), start=None, end=None)
+    await name_scopes(page, [scope])
+    points = _points(newest)
+    start = await _point(page, lore, scope, "from") or await _entry(lore, scope, _before_last(newest))
+    end = await _point(page, lore, scope, "to") or Point(lore.now())
+    if end.at < start.at:
+        start, end = end, start
+    found = await lore.memories.diff(scope, start.at, end.at)
+    return page.show(
+        "compare.html",
+        scope=scope,
+        found=found,
+        changed=[Reworded(one, words_diff(one.before.statement, one.after.statement)) for one in found.changed],
+        points=_with(points, start, end),
+        start=start,
+        end=end,
+    )
+
+
+def _points(newest: Sequence[Change]) -> list[Point]:
+    """Return the moments of these entries, the newest first. Entries of one moment are one change."""
+    found: dict[datetime, Point] = {}
+    for change in newest:
+        found.setdefault(change.at, Point(change.at, change.number, change))
+    return list(found.values())
+
+
+def _with(points: Sequence[Point], *chosen: Point) -> list[Point]:
+    """Return the points with those that are chosen, so that the form can show them."""
+    known = {one.number for one in points}
+    others = {one.number: one for one in chosen if one.change is not None and one.number not in known}
+    return sorted((*points, *others.values()), key=lambda one: one.number or 0, reverse=True)
+
+
+def _before_last(newest: Sequence[Change]) -> int:
+    """Return the number of the last entry before the last evolution, or before the last change by hand."""
+    last = newest[0]
+    before = (one for one in newest if one.at != last.at and (not last.evolution_id or not _with_it(one, last)))
+    return next((one.number for one in before), max(_BEFORE_ALL, newest[-1].number - 1))
+
+
+def _with_it(one: Change, last: Change) -> bool:
+    return one.evolution_id == last.evolution_id
+
+
+async def _point(page: Page, lore: Lore, scope: str, name: str) -> Point | None:
+    """Return the point that the address gives, a time before an entry; None if it gives none."""
+    at = read_moment(page.asked(f"{name}_at"), page.zone)
+    if at is not None:
+        return Point(at, typed=True)
+    given = page.asked(name)
+    if not given:
+        return None
+    if given == "now":
+        return Point(lore.now())
+    if not (given.isascii() and given.isdecimal() and len(given) < 19):
+        raise InvalidInput(f"{name} is {given!r:.40}; it must be the number of an entry of the log, 0, or now.")
+    return await _entry(lore, scope, int(given))
+
+
+async def _entry(lore: Lore, scope: str, number: int) -> Point:
+    """Return the point after this entry. Raise `InvalidInput` if the log does not have it."""
+    found = await lore.memories.changes(scope, after=max(0, number - 1), limit=1)
+    if not found or found[0].number != max(1, number):
+        raise InvalidInput(f"The log of {scope!r:.80} has no entry {number}; choose one from the list.")
+    (change,) = found
+    if number == _BEFORE_ALL:
+        return Point(change.at - timedelta(microseconds=1), _BEFORE_ALL)
+    return Point(change.at, number, change)
+
+
 _USUAL_TOKENS = 500
 _MAX_TOKENS = 1_000_000
 _MAX_SCOPES = 10
@@ -272,3 +397,36 @@ async def recall(page: Page) -> Response:
         found = await lore.recall.build(scopes, messages, max_tokens=tokens, viewer=viewer)
     await name_scopes(page, [one.memory.scope for one in found.facts] if found else [])
     return page.show("recall.html", found=found, asked=page.asked("scopes"), query=query, tokens=tokens)
+
+
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A page of memories as a room sees them. `shown`, `withheld`: how many of all there are."""
+
+    page: Sequence[Visibility]
+    shown: int
+    withheld: int
+
+
+async def visible(page: Page) -> Response:
+    """Return the page of a room with the memories it is shown, or those withheld from it, each with the reasons."""
+    lore, room_id = page.need("admin", "read"), page.needed("id")
+    room = await lore.rooms.get(room_id)
+    every = await lore.memories.visible(f"room:{room_id}")
+    withheld = page.asked("withheld") == "1"
+    offset = page.number("offset") or 0
+    chosen = [one for one in every if one.shown is not withheld]
+    hidden = len(chosen) if withheld else len(every) - len(chosen)
+    await name_scopes(page, [one.memory.scope for one in chosen[offset : offset + _SHOWN]])
+    return page.show(
+        "visible.html",
+        room=room,
+        seen=Seen(chosen[offset : offset + _SHOWN], len(every) - hidden, hidden),
+        withheld=withheld,
+        people=await lore.rooms.people(room_id),
+        offset=offset,
+        next=offset + _SHOWN if offset + _SHOWN < len(chosen) else None,
+    )

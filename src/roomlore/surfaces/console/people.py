@@ -8,8 +8,8 @@ from starlette.responses import Response
 from roomlore.core.errors import NotFound
 from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, Speaker, StoredMessage, Voice
-from roomlore.surfaces.console.audience import locked
 from roomlore.surfaces.console.frame import Page
+from roomlore.surfaces.console.memories import locked
 from roomlore.surfaces.console.shell import rooms_among, with_people_named
 from roomlore.wiring import Lore
 

@@ -12,12 +12,10 @@ from starlette.types import Receive, Scope, Send
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
 from roomlore.surfaces.console import (
-    audience,
     contexts,
     digests,
     health,
     memories,
-    memory_compare,
     memory_editing,
     names,
     people,
@@ -135,13 +133,13 @@ _SHOWN: dict[str, Answer] = {
     "/memories": memories.scopes,
     "/memory": memories.memory,
     "/memory/one": memories.lineage,
-    "/memory/compare": memory_compare.compare,
+    "/memory/compare": memories.compare,
     "/memory/evolving": memory_editing.evolving,
     "/memory/forgetting": memory_editing.forgetting,
     "/memory/forgetting/would": memory_editing.would_go,
     "/memory/change": memory_editing.confirm_change,
     "/memory/write": memory_editing.write_form,
-    "/visible": audience.visible,
+    "/visible": memories.visible,
     "/recall": memories.recall,
     "/jobs": health.listed,
     "/health": health.health,
