@@ -13,7 +13,6 @@ from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
 from roomlore.surfaces.console import (
     contexts,
-    digests,
     health,
     memories,
     memory_editing,
@@ -123,7 +122,7 @@ _SHOWN: dict[str, Answer] = {
     "/room": rooms.room,
     "/room/live": rooms.live,
     "/thread": rooms.thread,
-    "/digest": digests.digest,
+    "/digest": rooms.digest,
     "/context": contexts.context,
     "/usage": contexts.used,
     "/sessions": sessions.listed,
