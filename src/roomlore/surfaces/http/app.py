@@ -26,12 +26,11 @@ from roomlore.settings import Settings
 from roomlore.surfaces.http import message_routes, problems
 from roomlore.surfaces.http.console_route import console_pages, new_live, new_watch, prepare_pages
 from roomlore.surfaces.http.fact_routes import facts, recall
-from roomlore.surfaces.http.guard import OPEN_PATHS, Guard, caller_of, needed_viewer
+from roomlore.surfaces.http.guard import OPEN_PATHS, Guard, caller_of, needed_viewer, protected_resource
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.mem0_routes import mem0_api
 from roomlore.surfaces.http.memory_routes import evolutions, memory_router
 from roomlore.surfaces.http.message_routes import search
-from roomlore.surfaces.http.oauth import protected_resource
 from roomlore.surfaces.http.openai_routes import openai_protocol
 from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.privacy_routes import audience, privacy

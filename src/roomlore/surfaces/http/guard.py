@@ -5,33 +5,39 @@ could otherwise reach it through DNS or a cross-site request. Once a key exists,
 the console a person signs in with a key, which a cookie then holds.
 
 If the settings name an authorization server, MCP always needs a key or an access token of that server, and tells
-clients where to get one. No other path takes access tokens.
+clients where to get one, in the metadata of RFC 9728. No other path takes access tokens.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Query
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from roomlore.core.access_tokens import TOKEN_SCOPES, TokenGrant
 from roomlore.core.addresses import host_of, is_loopback
 from roomlore.core.audience import MAX_NAME_CHARS, check_viewer
 from roomlore.core.errors import Forbidden, RoomloreError, StorageUnavailable
+from roomlore.services.keys import TokenService
 from roomlore.settings import Settings
 from roomlore.surfaces.console import is_console, is_open
 from roomlore.surfaces.http import problems
+from roomlore.surfaces.http.answers import dump
 from roomlore.surfaces.http.console_route import key_of_cookie, to_sign_in
-from roomlore.surfaces.http.oauth import METADATA_PATH, ProtectedResource
 from roomlore.surfaces.http.turns import Turns
-from roomlore.wiring import Lore
+from roomlore.wiring import Lore, make_tokens
 
 MCP_PATH = "/mcp"
+METADATA_PATH = "/.well-known/oauth-protected-resource"
 OPEN_PATHS = ("/health/live", "/health/ready")
 _ALWAYS_KEYED = ("/v1/", "/v3/")
 """Paths of protocols whose clients always send a key: while none exists, they may send any."""
@@ -51,6 +57,7 @@ _NEITHER_OF_BOTH = (
     "Sign in at the authorization server (the header WWW-Authenticate says where clients find it), or make a key with "
     "`roomlore keys create NAME`."
 )
+_READ_SCOPE = next(name for name, scope in TOKEN_SCOPES.items() if scope == "read")
 ALL_SCOPES = frozenset({"read", "write", "admin"})
 
 
@@ -77,6 +84,56 @@ class Caller:
                 f"--scope {scope}`."
             )
         return self.lore
+
+
+class ProtectedResource:
+    """MCP as the resource that the tokens of an authorization server open."""
+
+    def __init__(self, settings: Settings, tokens: TokenService, *, read_only: bool) -> None:
+        self._tokens = tokens
+        resource = urlsplit(settings.server.oauth_resource)
+        self._path = METADATA_PATH + resource.path.rstrip("/")
+        self._address = f"{resource.scheme}://{resource.netloc}{self._path}"
+        self._metadata = {
+            "resource": settings.server.oauth_resource,
+            "authorization_servers": [settings.server.oauth_issuer],
+            "scopes_supported": [_READ_SCOPE] if read_only else list(TOKEN_SCOPES),
+            "bearer_methods_supported": ["header"],
+            "resource_name": "roomlore",
+        }
+
+    def routes(self) -> list[Route]:
+        """Return the routes of the metadata: where RFC 9728 puts it for this resource, and at the root."""
+
+        async def metadata(_: Request) -> Response:
+            return Response(dump(self._metadata), media_type="application/json")
+
+        paths = dict.fromkeys((METADATA_PATH, self._path))
+        return [Route(path, metadata, methods=["GET"], include_in_schema=False) for path in paths]
+
+    async def grant(self, token: str) -> TokenGrant:
+        """Return what an access token allows. Raise `Refused` with a header that says how to get another, and
+        `Unavailable`."""
+        try:
+            grant = await self._tokens.authenticate(token)
+        except Forbidden as error:
+            raise self.refused(401, str(error), error="invalid_token") from error
+        if "read" not in grant.scopes:
+            detail = f"This access token lacks the scope {_READ_SCOPE}, which MCP needs."
+            raise self.refused(403, detail, error="insufficient_scope", scope=_READ_SCOPE)
+        return grant
+
+    def refused(self, status: int, detail: str, **more: str) -> problems.Refused:
+        """Return a refusal that leads clients to the metadata."""
+        told: Iterable[tuple[str, str]] = {"realm": "roomlore", **more, "resource_metadata": self._address}.items()
+        header = ", ".join(f'{name}="{value}"' for name, value in told)
+        return problems.Refused(status, detail, {"WWW-Authenticate": f"Bearer {header}"})
+
+
+def protected_resource(settings: Settings, *, read_only: bool = False) -> ProtectedResource | None:
+    """Return MCP as a protected resource; None if no authorization server is set. Raise `InvalidInput`."""
+    tokens = make_tokens(settings)
+    return None if tokens is None else ProtectedResource(settings, tokens, read_only=read_only)
 
 
 _REMEMBERED = timedelta(minutes=15)
