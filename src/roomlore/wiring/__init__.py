@@ -3,9 +3,8 @@
 from roomlore.wiring.backup import restore_backup, write_backup
 from roomlore.wiring.doctor import diagnose, extras, is_missing
 from roomlore.wiring.lore import Lore, connect_lore, open_lore
-from roomlore.wiring.models import open_models
+from roomlore.wiring.models import make_tokens, open_models
 from roomlore.wiring.resources import OwnBackends
-from roomlore.wiring.tokens import make_tokens
 
 __all__ = [
     "Lore",

@@ -13,6 +13,7 @@ from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.sql.inspection import check_pages, folder_of, is_there, look_at
 from roomlore.adapters.telemetry import PrometheusTelemetry
+from roomlore.core.access_tokens import TOKEN_SCOPES
 from roomlore.core.addresses import is_loopback
 from roomlore.core.chat import ModelRegistry, Provider
 from roomlore.core.errors import StorageDamaged
@@ -35,8 +36,7 @@ from roomlore.services.models import ModelService, ModelTrial
 from roomlore.settings import Settings, known_fields
 from roomlore.settings.registry import backends_of, registered
 from roomlore.wiring.indexing import make_embedder
-from roomlore.wiring.models import make_models, usable
-from roomlore.wiring.tokens import examine_issuer
+from roomlore.wiring.models import make_models, oauth_missing, usable
 
 _SURFACES: Mapping[str, str] = {
     "server": "uvicorn",
@@ -65,7 +65,7 @@ def external_probes(settings: Settings, *, clock: Clock, ask: bool, embed: bool,
             slow_ms=1000 if embed and settings.candidates(EMBEDDERS) else None,
         ),
         *_backends(settings, clock, timeout_seconds),
-        Probe("oauth", lambda: examine_issuer(settings, timeout_seconds), slow_ms=2000),
+        Probe("oauth", lambda: _issuer(settings, timeout_seconds), slow_ms=2000),
         *_providers(settings, timeout_seconds),
     ]
     return [*probes, Probe("models", lambda: _models(settings, clock))] if ask else probes
@@ -107,6 +107,24 @@ async def _backend(
         return [Finding(backend.name, "warn", say("vectors.idle"), say("vectors.idle.do"))]
     assert backend.probe is not None
     return await backend.probe(settings.of(backend), host, seconds)
+
+
+async def _issuer(settings: Settings, timeout_seconds: float) -> Sequence[Finding]:
+    """Return what is found at the authorization server; nothing if none is set. Raise `InvalidInput`, `Unavailable`."""
+    server = settings.server
+    if not server.oauth_issuer:
+        return []
+    try:
+        from roomlore.adapters.oauth import look_at_issuer
+    except ModuleNotFoundError as error:
+        raise oauth_missing(error) from error
+    look = await look_at_issuer(server.oauth_issuer, scopes=TOKEN_SCOPES, timeout_seconds=timeout_seconds)
+    said = say("oauth.answers", issuer=server.oauth_issuer, keys=look.keys, resource=server.oauth_resource)
+    if not look.proves_codes:
+        return [Finding("oauth", "warn", said, say("oauth.pkce.do"))]
+    if look.lacks:
+        return [Finding("oauth", "warn", said, say("oauth.scopes.do", scopes=", ".join(look.lacks)))]
+    return [Finding("oauth", "ok", said)]
 
 
 def _providers(settings: Settings, timeout_seconds: float) -> list[Probe]:

@@ -1,4 +1,5 @@
-"""The backends that the settings name, opened; language models, prompts and telemetry, which every part shares."""
+"""The backends that the settings name, opened; language models, prompts, telemetry and access tokens, which need no
+database."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -9,12 +10,14 @@ from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.chat import SUMMARY_MODEL, ModelRegistry
+from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import Limits
 from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Backend, Host, Kind
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.language import ChatClient, Prompts, Summarizer, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import Storage
+from roomlore.services.keys import TokenService
 from roomlore.services.models import ChainSummarizer, ModelService
 from roomlore.settings import Settings
 
@@ -146,3 +149,22 @@ def make_telemetry(settings: Settings, *, clock: Clock, closing: AsyncExitStack)
     host = Host(url="", clock=clock)
     tracer = open_configured(TRACERS, settings, host, closing)
     return PrometheusTelemetry(clock, tracer, open_configured(REPORTS, settings, host, closing))
+
+
+def make_tokens(settings: Settings) -> TokenService | None:
+    """Return the access tokens of the authorization server `oauth_issuer`; None if it is not set. Raise `InvalidInput`
+    if the extra `mcp` is not installed."""
+    server = settings.server
+    if not server.oauth_issuer:
+        return None
+    try:
+        from roomlore.adapters.oauth import IssuerTokens
+    except ModuleNotFoundError as error:
+        raise oauth_missing(error) from error
+    tokens = IssuerTokens(server.oauth_issuer, audience=server.oauth_resource)
+    return TokenService(verify=tokens.verify, user_claim=server.oauth_user_claim)
+
+
+def oauth_missing(error: ModuleNotFoundError) -> InvalidInput:
+    """Return the error about the extra that `oauth_issuer` needs."""
+    return InvalidInput(f"oauth_issuer needs the extra `mcp` ({error.name} is missing): pip install 'roomlore[mcp]'.")
