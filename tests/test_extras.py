@@ -39,7 +39,7 @@ USES = {
     "library": ("", LIBRARY),
     "command": ("", COMMAND),
     "server": ("server", "import roomlore.surfaces.http.server, roomlore.surfaces.console.routes"),
-    "openai": ("openai", "import roomlore.adapters.chat.probe, roomlore.adapters.chat.wire"),
+    "openai": ("openai", "import roomlore.adapters.chat.wire"),
     "openai-embeddings": ("openai", "import roomlore.adapters.embedding.openai_compatible"),
     "mcp": ("mcp", "import roomlore.surfaces.mcp.server"),
     "postgres": ("postgres", "import roomlore.adapters.sql.pgvector"),

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from roomlore.adapters.chat.client import OpenAIChat
 from roomlore.core.chat import Provider
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.ports.backends import CHAT, ChatBackend, Extra, NoSettings
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import ChatClient
@@ -28,13 +28,30 @@ def can_chat() -> bool:
 
 
 async def reach_provider(provider: Provider, *, key: str | None, timeout_seconds: float) -> None:
-    """Check that the provider answers and does not refuse the key. No model is called, so it costs nothing. Raises
-    `ModelUnavailable`, and `InvalidInput` if the extra is not installed."""
+    """Check that the provider answers and does not refuse the key: send `GET {base_url}/models`. Any other status shows
+    that the server is there. No model is called, so it costs nothing. Redirects are not followed, so that the key is
+    not sent elsewhere. Raises `ModelUnavailable`, and `InvalidInput` if the extra is not installed."""
     if not can_chat():
         raise InvalidInput("Models need the extra: pip install 'roomlore[openai]'.")
-    from roomlore.adapters.chat.probe import reach
+    import httpx2  # comes with the extra
 
-    await reach(provider, key=key, timeout_seconds=timeout_seconds)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        async with (
+            httpx2.AsyncClient(timeout=timeout_seconds) as client,
+            client.stream("GET", f"{provider.base_url.rstrip('/')}/models", headers=headers) as answer,
+        ):
+            status = answer.status_code
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+        raise ModelUnavailable(
+            f"It cannot be reached ({type(error).__name__}). Check the address, the network and the proxy.",
+            cause="unreachable",
+        ) from error
+    if status in (401, 403):
+        raise ModelUnavailable(
+            f"It refuses the key (HTTP {status}). Check {provider.key_variable or 'whether it needs a key'}.",
+            cause="refused",
+        )
 
 
 async def _reach(provider: Provider, key: str | None, seconds: float) -> None:
