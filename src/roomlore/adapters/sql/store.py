@@ -16,7 +16,6 @@ from sqlalchemy.exc import ArgumentError
 
 from roomlore.adapters.sql.archives import SqlArchives
 from roomlore.adapters.sql.connections import Connections, PostgresSource
-from roomlore.adapters.sql.corrections import SqlCorrections
 from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Locks, shielded, translated
 from roomlore.adapters.sql.every_row import StoredRows
 from roomlore.adapters.sql.group_commit import GroupCommit
@@ -30,7 +29,7 @@ from roomlore.adapters.sql.rooms import ImportPositions, SqlKeys, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.sqlite import Driver, Pace, SqliteSource, opened
 from roomlore.adapters.sql.tenants import SqlTenants
-from roomlore.adapters.sql.titles import SqlTitles
+from roomlore.adapters.sql.threads import SqlCorrections, SqlTitles
 from roomlore.adapters.sql.upgrade import upgrade
 from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.adapters.sql.words import WordReading

@@ -14,7 +14,7 @@ from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import LockedRoom, Row, Statement, among, in_locked_room
 from roomlore.adapters.sql.rows import escape, names_text, numbers_text, read_list, to_micros, unescape
 from roomlore.adapters.sql.shapes import LINK, LINKED, ROOM, features_row, message_row
-from roomlore.adapters.sql.titles import SqlTitles
+from roomlore.adapters.sql.threads import SqlTitles
 from roomlore.adapters.sql.words import Spelled, WithWords
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.linking.calibration import Linked
