@@ -16,9 +16,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
 import open_connections
-from roomlore.adapters.dbos import engine, open_dbos
+from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.dbos.locations import PostgresLock, location_of, retire
 from roomlore.core.errors import Conflict, InvalidInput, StorageUnavailable
+from roomlore.ports import coordination
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.testing.contracts.durable import Diary, ended, hand_in, nothing, opened, until
 
@@ -192,7 +193,7 @@ async def test_what_the_engine_says_again_and_again_is_logged_once(url, caplog, 
             logging.getLogger("dbos").warning(said)
         told = [record.said for record in caplog.records if record.name == "roomlore.adapters.dbos"]
         assert told.count(one) == told.count(other) == 1
-        monkeypatch.setattr(engine, "_AGAIN_SECONDS", 0)
+        monkeypatch.setattr(coordination, "_AGAIN_SECONDS", 0)
         logging.getLogger("dbos").warning(one)
     told = [record.said for record in caplog.records if record.name == "roomlore.adapters.dbos"]
     assert told.count(one) == 2, "a minute later it is said again"
@@ -420,7 +421,7 @@ async def test_closed_it_has_no_connection(postgres_url):
 
 FORGETFUL = """
 import asyncio, sys
-from roomlore.adapters.dbos import engine, open_dbos
+from roomlore.adapters.dbos import open_dbos
 
 async def main():
     work = open_dbos(sys.argv[1], poll_seconds=0.05)

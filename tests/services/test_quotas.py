@@ -8,7 +8,7 @@ import pytest
 
 import roomlore
 from roomlore.core import quotas as core
-from roomlore.core.errors import ModelUnavailable, QuotaExceeded, TokensExceeded
+from roomlore.core.errors import ModelUnavailable, QuotaExceeded, StorageUnavailable, TokensExceeded
 from roomlore.services.quotas import OTHERS, QuotaKeeper
 from roomlore.testing import FrozenClock
 
@@ -212,6 +212,32 @@ async def test_requests_seldom_ask_the_database(url, monkeypatch):
         monkeypatch.setattr(lore.storage, "reading", None)
         for _ in range(99):
             await kept.admit("team")
+
+
+async def test_what_an_outage_keeps_from_being_counted_is_logged_once_a_minute(monkeypatch, caplog):
+    def down(**_):
+        raise StorageUnavailable("The database does not answer.")
+
+    clock = FrozenClock(NOON)
+    async with opened("sqlite://") as lore:
+        kept = keeper(lore, clock, requests_a_minute=10, messages_a_day=10, model_tokens_a_day=10)
+        monkeypatch.setattr(lore.storage, "reading", down)
+        monkeypatch.setattr(lore.storage, "writing", down)
+
+        async def logged():
+            caplog.clear()
+            for tenant in ("team", "other"):
+                await kept.admit(tenant)
+                await kept.check(tenant)
+                await kept.charge_tokens(tenant, 5)
+            return [one.message for one in caplog.records if one.name == "roomlore.services.quotas"]
+
+        warnings = ["requests are not counted", "quotas are not checked", "tokens of models are counted later"]
+        assert await logged() == warnings
+        clock.advance(59)
+        assert await logged() == []
+        clock.advance(1)
+        assert await logged() == warnings
 
 
 async def test_a_day_begins_anew(url):

@@ -1,10 +1,12 @@
-"""Time, ids, telemetry, background jobs, caches and webhooks, injected so that tests can control them."""
+"""Time, ids, telemetry, background jobs, caches and webhooks, injected so that tests can control them; and what may be
+logged again."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
+_AGAIN_SECONDS = 60.0
 Attributes = Mapping[str, str | int | float | bool]
 
 
@@ -20,6 +22,23 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Return seconds of a monotonic clock."""
+
+
+class OnceAMinute:
+    """Limit what an outage or a client could log over and over: the same at most once a minute. `monotonic`: returns
+    seconds of a monotonic clock."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._told: dict[tuple[object, ...], float] = {}
+
+    def is_due(self, *what: object) -> bool:
+        """Return True if this was not due within the last minute."""
+        now = self._monotonic()
+        self._told = {told: when for told, when in self._told.items() if now - when < _AGAIN_SECONDS}
+        due = what not in self._told
+        self._told.setdefault(what, now)
+        return due
 
 
 class Ids(Protocol):

@@ -25,7 +25,7 @@ from roomlore.core.quotas import (
     exceeded,
     period_of,
 )
-from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.coordination import Clock, OnceAMinute, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -80,6 +80,7 @@ class QuotaKeeper:
         self._blocks: dict[str, _Block] = {}
         self._uncharged: dict[str, int] = {}
         self._labels: set[str] = set()
+        self._warnings = OnceAMinute(clock.monotonic)
 
     async def of(self, tenant: str) -> Quotas:
         """Return the limits of a tenant. Those that differ from the settings are up to ten seconds old."""
@@ -102,7 +103,7 @@ class QuotaKeeper:
             if most is not None:
                 await self._take_request(tenant, most)
         except StorageUnavailable as error:
-            log.warning("requests are not counted", extra={"why": describe(error)})
+            self._warn("requests are not counted", error)
 
     async def count_messages(
         self, work: UnitOfWork, tenant: str, quotas: Quotas, *, added: int, refuses: bool = True
@@ -146,7 +147,7 @@ class QuotaKeeper:
                 raise
             self._tell(tenant, TOKENS, used, most)
         except StorageUnavailable as error:
-            log.warning("tokens of models are counted later", extra={"why": describe(error)})
+            self._warn("tokens of models are counted later", error)
 
     async def standings(self, tenant: str) -> list[Standing]:
         """Return how much of each limit is used. Requests are counted in blocks of a fiftieth of their limit."""
@@ -178,7 +179,7 @@ class QuotaKeeper:
         try:
             found = await self._standings(tenant, await self.of(tenant), names)
         except StorageUnavailable as error:
-            log.warning("quotas are not checked", extra={"why": describe(error)})
+            self._warn("quotas are not checked", error)
             return
         for one in found:
             if one.most is None or one.used is None:
@@ -238,6 +239,11 @@ class QuotaKeeper:
             labels = {"tenant": label, "limit": limit}
             self._telemetry.level("roomlore_quota_used", used, labels=labels)
             self._telemetry.level("roomlore_quota_limit", most, labels=labels)
+
+    def _warn(self, text: str, error: StorageUnavailable) -> None:
+        """Log a warning at most once a minute: while the database is down, every request leads to one."""
+        if self._warnings.is_due(text):
+            log.warning(text, extra={"why": describe(error)})
 
     def _label(self, tenant: str) -> str:
         if tenant not in self._labels and len(self._labels) < _MOST_LABELS:

@@ -28,13 +28,13 @@ from structlog.contextvars import bound_contextvars
 from roomlore.adapters.dbos.locations import Location, retire
 from roomlore.core.errors import Conflict, InvalidInput, StorageUnavailable, describe
 from roomlore.core.json_values import json_copy
+from roomlore.ports.coordination import OnceAMinute
 from roomlore.ports.durable import Json, Work, WorkState, WorkStatus
 
 T = TypeVar("T")
 
 log = logging.getLogger("roomlore.adapters.dbos")
 _TOLD = 200
-_AGAIN_SECONDS = 60
 
 
 class Failed(Exception):
@@ -72,20 +72,13 @@ class _Forwarder(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._told: dict[tuple[object, ...], float] = {}
+        self._limit = OnceAMinute(time.monotonic)
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
         said = _first(record.getMessage())
-        if (kind is None or not issubclass(kind, Failed)) and self._is_due(record.levelno, kind, said):
+        if (kind is None or not issubclass(kind, Failed)) and self._limit.is_due(record.levelno, kind, said):
             log.log(record.levelno, "the engine of durable work says", extra={"said": said})
-
-    def _is_due(self, *what: object) -> bool:
-        now = time.monotonic()
-        self._told = {told: when for told, when in self._told.items() if now - when < _AGAIN_SECONDS}
-        due = what not in self._told
-        self._told.setdefault(what, now)
-        return due
 
 
 def forward_logs() -> None:

@@ -26,6 +26,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.addresses import is_loopback
 from roomlore.core.errors import Forbidden, InvalidInput
+from roomlore.ports.coordination import OnceAMinute
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems
 from roomlore.surfaces.http.app import beside, create_app
@@ -44,7 +45,6 @@ _LONG_HEAD = f"The head of the request is longer than {_HEAD_BYTES} bytes; send 
 _LINGER_SECONDS = 2.0
 _OPEN_BODY_SECONDS = 5.0  # for paths without a key: a small form, such as that of the sign-in
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_TOLD_SECONDS = 60.0
 _REASONS = {400: "Bad Request", 408: "Request Timeout", 503: "Service Unavailable"}
 _NOT_HTTP = "This is no request of HTTP/1.1 that can be read; check its first line and its headers."
 _NOT_ENCODED = (
@@ -234,24 +234,17 @@ def rate_limited_warnings() -> Iterator[None]:
 class _RateLimit(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
-        self._told: dict[str, float] = {}
+        self._limit = OnceAMinute(time.monotonic)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno > logging.WARNING or self._is_due(record.msg)
+        return record.levelno > logging.WARNING or self._limit.is_due(record.msg)
 
     def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if "socket" not in context or not isinstance(error, OSError) or error.errno not in _EXHAUSTED:
             loop.default_exception_handler(context)
-        elif self._is_due("accept"):
+        elif self._limit.is_due("accept"):
             log.error("no connection can be accepted; raise the limit of open files", error=error.strerror)
-
-    def _is_due(self, what: str) -> bool:
-        now = time.monotonic()
-        due = now - self._told.get(what, -_TOLD_SECONDS) >= _TOLD_SECONDS
-        if due:
-            self._told[what] = now
-        return due
 
 
 def _problem(status: Literal[400, 408, 503], detail: str) -> bytes:
