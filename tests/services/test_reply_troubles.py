@@ -36,8 +36,8 @@ from roomlore import (
 )
 from roomlore.core.errors import StorageDamaged
 from roomlore.core.replies.reply import REPLY
-from roomlore.services.replies import ReplyService, request
-from roomlore.services.replies.request import Deferred
+from roomlore.services.replies import ReplyService
+from roomlore.services.replies.deferred import Deferred
 from roomlore.testing.model_server import Break, Fails, Hangs, Says
 
 BROKEN = Says(pieces=["Gre", "en, ", "I ", "say"], breaks=Break(after=2))
@@ -346,7 +346,7 @@ async def test_a_question_that_was_stored_before_it_waited_is_stored_once_with_i
 
 async def test_a_question_is_stored_after_what_waits_for_its_room(monkeypatch):
     """Though the next attempt to store it would come in a minute."""
-    monkeypatch.setattr(request, "_FIRST_PAUSE_SECONDS", 60)
+    monkeypatch.setattr("roomlore.services.replies.deferred._FIRST_PAUSE_SECONDS", 60)
     async with replying(["Mild."]) as (lore, _):
         later, failed = lore._resources.replies.later, asyncio.Event()
 
@@ -395,7 +395,7 @@ async def test_two_agents_that_are_asked_at_once_without_the_database_both_reply
 
 
 async def test_what_is_dropped_while_it_waits_for_a_turn_is_not_stored(monkeypatch):
-    monkeypatch.setattr(request, "MAX_WAITING", 5)
+    monkeypatch.setattr("roomlore.services.replies.deferred.MAX_WAITING", 5)
     async with replying([]) as (lore, _):
         later, stored, held = lore._resources.replies.later, asyncio.Queue[str](), asyncio.Event()
 
@@ -420,7 +420,7 @@ async def test_what_is_dropped_while_it_waits_for_a_turn_is_not_stored(monkeypat
 
 
 async def test_if_too_much_waits_for_the_database_the_oldest_is_lost(monkeypatch):
-    monkeypatch.setattr(request, "MAX_WAITING", 3)
+    monkeypatch.setattr("roomlore.services.replies.deferred.MAX_WAITING", 3)
     async with replying([]) as (lore, _):
         later, stored, back = lore._resources.replies.later, asyncio.Queue[str](), asyncio.Event()
 

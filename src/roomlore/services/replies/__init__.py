@@ -1,13 +1,7 @@
 """The reply loop: `lore.replies`."""
 
+from roomlore.services.replies.deferred import DeferredMessages
 from roomlore.services.replies.reply_service import ReplyService
-from roomlore.services.replies.request import (
-    Background,
-    CallTool,
-    DeferredMessages,
-    ReplyArguments,
-    ReplyOptions,
-    ReplyParts,
-)
+from roomlore.services.replies.request import Background, CallTool, ReplyArguments, ReplyOptions, ReplyParts
 
 __all__ = ["Background", "CallTool", "DeferredMessages", "ReplyArguments", "ReplyOptions", "ReplyParts", "ReplyService"]

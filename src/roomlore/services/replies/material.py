@@ -29,7 +29,8 @@ from roomlore.core.transcript import is_own, language_of, text_or_caption
 from roomlore.ports.language import Language
 from roomlore.ports.memories import Recall
 from roomlore.ports.storage import UnitOfWork
-from roomlore.services.replies.request import Asked, Contexts, Deferred, Messages, ReplyParts, Sessions
+from roomlore.services.replies.deferred import Deferred
+from roomlore.services.replies.request import Asked, Contexts, Messages, ReplyParts, Sessions
 
 log = logging.getLogger(__name__)
 

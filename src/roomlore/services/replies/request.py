@@ -1,20 +1,17 @@
-"""Requests for replies, checked before anything is stored; the parts that the reply loop needs of other services; and
-messages that wait in memory while the database is down, stored in order when it is back."""
+"""Requests for replies, checked before anything is stored, and what the reply loop needs of other services."""
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
-from itertools import islice
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from roomlore.core.chat import NO_MODELS, ChatPiece, ChatRequest, ToolCall
 from roomlore.core.context import Context
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, describe
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
 from roomlore.core.intake import MAX_ID_CHARS, Limits, check
-from roomlore.core.models import Message, Role, StoredMessage
+from roomlore.core.models import Message, Role
 from roomlore.core.replies.prompt import check_results, check_tools
 from roomlore.core.replies.reply import MAX_ROUNDS, Tool, ToolResult
 from roomlore.core.sessions.session import SessionContext, check_id
@@ -23,139 +20,9 @@ from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import Storage
+from roomlore.services.replies.deferred import DeferredMessages
 
 log = logging.getLogger(__name__)
-
-MAX_WAITING = 1_000
-_ROOMS_AT_ONCE = 4
-"""Rooms whose messages are stored at a time, so that these leave connections to other calls."""
-_MOST_AT_ONCE = 100
-"""What is stored of one room at a time, each a question or what answers it."""
-_FIRST_PAUSE_SECONDS = 0.25
-_LONGEST_PAUSE_SECONDS = 5.0
-_SETTLE_SECONDS = 2.0
-
-Start = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Deferred:
-    """Messages that wait for the database. `asked`: the question that the agent answers, as it was given. `messages`:
-    the question with a time, or what answers it."""
-
-    asked: Message
-    agent_id: str
-    messages: Sequence[Message]
-
-    @property
-    def is_question(self) -> bool:
-        return self.messages[0].id == self.asked.id
-
-
-Write = Callable[[Sequence[Deferred]], Awaitable[None]]
-"""Store what waits for one room, in order. It may be called again with what it has stored in part."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Waiting:
-    deferred: Deferred
-    shown: tuple[StoredMessage, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Queue:
-    """Hold what waits for a room, the oldest first. `back`: set if the database answers. `storing`: the task that
-    stores it."""
-
-    waiting: deque[_Waiting]
-    back: asyncio.Event
-    storing: "asyncio.Task[None]"
-
-
-class DeferredMessages:
-    """The messages that wait for the database, of all tenants: at most 1,000 questions and answers. The oldest are
-    dropped for new ones. They are lost if the process ends first. `start`: runs work in the background."""
-
-    def __init__(self, *, start: Start, telemetry: Telemetry) -> None:
-        self._start = start
-        self._telemetry = telemetry
-        self._rooms: dict[tuple[str, str], _Queue] = {}
-        self._turns = asyncio.Semaphore(_ROOMS_AT_ONCE)
-        self._last_arrival = 0
-
-    def add(self, tenant: str, deferred: Deferred, write: Write) -> None:
-        """Store the messages later, after what waits already for their room. Each has its time. `write`: the same for
-        all that waits for a room."""
-        if sum(len(queue.waiting) for queue in self._rooms.values()) >= MAX_WAITING:
-            self._drop_oldest()
-        room = tenant, deferred.asked.room_id
-        if room not in self._rooms:
-            waiting, back = deque[_Waiting](), asyncio.Event()
-            self._rooms[room] = _Queue(waiting, back, self._start(self._store(room, waiting, back, write)))
-        self._rooms[room].waiting.append(_Waiting(deferred, tuple(map(self._shown, deferred.messages))))
-
-    def of_room(self, tenant: str, room_id: str) -> list[StoredMessage]:
-        """Return what waits for a room, the oldest first, as if it were stored. The arrivals are not those of the
-        room."""
-        queue = self._rooms.get((tenant, room_id))
-        return [message for one in queue.waiting for message in one.shown] if queue else []
-
-    async def settle(self, tenant: str, room_id: str) -> None:
-        """Store what waits for a room at once, since the database answers. Wait for it, two seconds at most."""
-        queue = self._rooms.get((tenant, room_id))
-        if queue:
-            queue.back.set()
-            await asyncio.wait({queue.storing}, timeout=_SETTLE_SECONDS)
-
-    def _shown(self, message: Message) -> StoredMessage:
-        self._last_arrival += 1
-        return StoredMessage(
-            **{one.name: getattr(message, one.name) for one in fields(Message)}, arrival=self._last_arrival
-        )
-
-    def _drop_oldest(self) -> None:
-        room, queue = min(self._rooms.items(), key=lambda one: one[1].waiting[0].shown[0].arrival)
-        self._count("lost", queue.waiting.popleft())
-        log.error("messages of a reply are lost: the database is down for too long", extra={"room": room[1]})
-        if not queue.waiting:
-            del self._rooms[room]
-            queue.storing.cancel()
-
-    async def _store(self, room: tuple[str, str], waiting: deque[_Waiting], back: asyncio.Event, write: Write) -> None:
-        """Store what waits for a room, many messages at a time: one by one, new ones could come faster than they are
-        stored. Rooms do not wait for each other. If a batch is refused, its messages are stored one by one."""
-        pause, most = _FIRST_PAUSE_SECONDS, _MOST_AT_ONCE
-        while waiting:
-            batch = list[_Waiting]()
-            try:
-                async with self._turns:
-                    batch = list(islice(waiting, most))
-                    await write([one.deferred for one in batch])
-            except StorageUnavailable:
-                back.clear()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(back.wait(), pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-                continue
-            except Exception as error:  # noqa: BLE001 - a message that nobody foresaw holds up no other
-                most = 1
-                if len(batch) > 1:
-                    continue
-                log.error("messages of a reply could not be stored", extra={"room": room[1], "why": describe(error)})
-                result = "refused"
-            else:
-                result = "stored"
-            pause, most = _FIRST_PAUSE_SECONDS, min(2 * most, _MOST_AT_ONCE)
-            for one in batch:
-                if one in waiting:  # else it was dropped meanwhile, and is counted
-                    waiting.remove(one)
-                    self._count(result, one)
-        if room in self._rooms and self._rooms[room].waiting is waiting:
-            del self._rooms[room]
-
-    def _count(self, result: str, one: _Waiting) -> None:
-        self._telemetry.count("roomlore_replies_stored_later_total", len(one.shown), labels={"result": result})
-
 
 T = TypeVar("T")
 Key = tuple[str, ...]
