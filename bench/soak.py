@@ -34,7 +34,8 @@ from roomlore.core.replies.reply import BROKEN_OFF, about
 from roomlore.testing.model_server import Asked, ModelServer, Says
 
 KILLED = ("worker", "server", "PostgreSQL", "Redis", "model")
-_FILLED = 100
+_FILLED = 500
+"""Messages of each room at the beginning: more than a session shows, so that requests take no longer as rooms grow."""
 _LOOK_SECONDS = 1.0
 _MODEL = "from bench.soak import serve_model; serve_model()"
 
@@ -95,7 +96,7 @@ async def run(arguments: argparse.Namespace) -> None:
         folder = Path(closing.enter_context(TemporaryDirectory(prefix="roomlore-bench-")))
         port, models = free_port(), free_port()
         own = {**settings(f"http://127.0.0.1:{models}/v1", 5), "durable_work": "dbos", "redis_url": redis.url}
-        own["log_level"] = "warning"
+        own |= {"auto_checkpoint": True, "log_level": "warning"}
         (folder / "roomlore.yaml").write_text(json.dumps({"memory": own}), encoding="utf-8")
         log = closing.enter_context((arguments.log or folder / "log").open("wb"))
         program = [*PROGRAM, "--db", postgres.url, "--config", str(folder / "roomlore.yaml")]

@@ -5,7 +5,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from urllib.parse import urlencode
@@ -126,7 +126,7 @@ class Load:
                     self.acknowledged[room, f"asked-{number}"] = text
                     self.acknowledged[room, stored["reply_id"]] = stored["text"]
                 break
-            self.refused(name, told, begun)
+            self.refused(name, told, begun, body)
             if name not in WRITES:
                 break
             if time.monotonic() > self._ends:
@@ -135,7 +135,7 @@ class Load:
             await asyncio.sleep(_WAITING_SECONDS if told == NOT_STORED else _AGAIN_SECONDS)
         self.open -= 1
 
-    def refused(self, name: str, told: str, begun: float) -> None:
+    def refused(self, name: str, told: str, begun: float, body: bytes = b"") -> None:
         """Count an answer that is no 200 with the outages that it fell into. Without one it is an error, and so is
         what no outage explains."""
         if told == NOT_STORED:
@@ -147,7 +147,8 @@ class Load:
         if explained:
             explained[-1].told[told] += 1
         else:
-            self.errors.append(f"{name}: {told}" + (f" while {found[-1].part} was down" if found else ""))
+            while_down = f" while {found[-1].part} was down" if found else ""
+            self.errors.append(f"{name}: {told}{while_down}{_detail(body)}")
 
     async def ask(self, request: bytes) -> tuple[str, bytes]:
         """Return the status of the answer, or what else a client is told, and the body."""
@@ -209,6 +210,13 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, bytes]:
         body += (await reader.readexactly(length + 2))[:-2]
     await reader.readexactly(2)
     return status, body
+
+
+def _detail(body: bytes) -> str:
+    """Return the reason that an error tells, the last event of a reply or a whole answer."""
+    with suppress(ValueError, KeyError, TypeError):
+        return f": {json.loads(body.rpartition(b'data: ')[2])['detail'][:120]}"
+    return ""
 
 
 def outcome_of_reply(body: bytes) -> tuple[str, Mapping[str, str]]:

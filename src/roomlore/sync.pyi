@@ -39,6 +39,7 @@ from roomlore.core.records import ImportReport
 from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, ToolDone, ToolResult, ToolsWanted
 from roomlore.core.search.hits import SearchAnswer
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, TurnResult
+from roomlore.core.sessions.window import Excerpt
 from roomlore.core.tuning import TuningReport
 from roomlore.core.visibility import SeenIn, Visibility
 from roomlore.ports.coordination import SessionCache
@@ -186,6 +187,7 @@ class SyncSessionService:
         recent_turns: int | None = None,
         model_context_window: int | None = None,
     ) -> SessionContext: ...
+    def excerpt(self, conversation_id: str, model_context_window: int | None = None) -> Excerpt: ...
     def write_turn(
         self,
         conversation_id: str,

@@ -64,6 +64,16 @@ def test_only_what_an_outage_explains_is_no_error(part, told, since, is_error):
     assert load.outages[0].told.total() == (not is_error)
 
 
+@pytest.mark.parametrize(
+    "body", [b'{"detail":"it is full"}', b'event: error\ndata: {"status":503,"detail":"it is full"}\n\n']
+)
+def test_an_error_is_told_with_its_reason(body):
+    load = Load(0)
+    load.refused("reply", "503", 1.0, body)
+    load.refused("reply", "503", 1.0, b"<html>")
+    assert load.errors == ["reply: 503: it is full", "reply: 503"]
+
+
 def test_a_reply_is_acknowledged_by_its_last_event():
     start = b'event: start\ndata: {}\n\n: the model is at work\n\nevent: text\ndata: {"text":"x"}\n\n'
     done = b'event: done\ndata: {"reply_id":"r","text":"x","degraded":%s}\n\n'

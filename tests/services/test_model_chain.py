@@ -419,6 +419,24 @@ async def test_a_try_that_fails_lengthens_the_pause(chain):
     assert made.counts[0] == 5
 
 
+async def test_a_stream_that_has_begun_keeps_nobody_off(chain):
+    made = await failing(chain, times=3)
+    made.clock.advance(15)
+    made.servers[0].default = Says(text="a long answer", between=3600)
+    begun = asyncio.Event()
+
+    async def read() -> None:
+        async for _ in made.models.stream("m", asked()):
+            begun.set()
+
+    reading = asyncio.ensure_future(read())
+    await asyncio.wait_for(begun.wait(), 30)
+    made.servers[0].default = "back"
+    assert (await made.complete()).provider == "first"
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+
+
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_a_try_that_nobody_waited_for_lets_the_next_one_try(chain, streaming):
     made = await failing(chain, times=3)

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -634,3 +635,56 @@ async def test_messages_since_the_last_reset(anywhere):
     assert len(await anywhere.sessions.messages(ROOM, limit=3)) == 3
     assert len(await anywhere.sessions.messages(ROOM, limit=100)) == 4
     assert len(await anywhere.messages.page(ROOM)) == 10
+
+
+# What a reply takes of a session
+
+
+async def excerpts(lore, window: int) -> tuple[object, object]:
+    """Return what `excerpt` and `query_context` tell of the same messages."""
+    context = await lore.sessions.query_context(ROOM, model_context_window=window)
+    told = context.message_ids, context.session.message_context.summary, context.truncated
+    part = await lore.sessions.excerpt(ROOM, window)
+    return (tuple(part.message_ids), part.summary, part.truncated), told
+
+
+async def many(lore, messages: int, *, begin: int = 0) -> None:
+    said = [Message(id=f"n{n}", room_id=ROOM, sender_id=f"u{n % 3}", text=f"line {n}") for n in range(messages)]
+    await lore.messages.add([replace(one, id=f"n{begin + n}") for n, one in enumerate(said)])
+
+
+@pytest.mark.parametrize("messages", [3, 700, 2_001])
+@pytest.mark.parametrize("window", [60, 1_000])
+async def test_an_excerpt_is_what_the_context_shows(lore, messages, window):
+    await lore.sessions.create_session(ROOM, "ann")
+    await many(lore, messages)
+    part, told = await excerpts(lore, window)
+    assert part == told
+    await lore.sessions.checkpoint(ROOM, "they counted", covers_through=f"n{messages - 3}")
+    part, told = await excerpts(lore, window)
+    assert part == told
+    await many(lore, 2_001, begin=messages)
+    part, told = await excerpts(lore, window)
+    assert part == told
+    assert told[1:] == ("they counted", True)
+
+
+async def test_of_a_long_session_only_the_end_is_read(lore):
+    await lore.sessions.create_session(ROOM, "ann")
+    await many(lore, 6_000)
+    reader = lore.sessions._parts.reader
+    end = await reader.load_end(lore.sessions._tenant, ROOM, recent_turns=8, characters=4_000)
+    whole = await reader.load(lore.sessions._tenant, ROOM, recent_turns=8)
+    assert (end.partial, whole.partial) == (True, False)
+    assert 400 < len(end.messages) < 1_500
+    assert end.messages == whole.messages[-len(end.messages) :]
+
+
+async def test_an_excerpt_of_what_is_too_small_or_not_there(lore):
+    with pytest.raises(NotFound):
+        await lore.sessions.excerpt(ROOM)
+    await lore.sessions.create_session(ROOM, "ann")
+    await many(lore, 4)
+    await lore.sessions.checkpoint(ROOM, "a summary of many words " * 20, covers_through="n1")
+    with pytest.raises(BudgetTooSmall):
+        await lore.sessions.excerpt(ROOM, 20)

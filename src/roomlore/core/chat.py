@@ -215,6 +215,11 @@ class Breaker:
         """Return the state after a call begins that may last this many seconds."""
         return replace(self, trying_until=now + seconds) if self.is_open else self
 
+    def answering(self, now: float) -> "Breaker":
+        """Return the state once an answer begins. If it is that of a probe, others may call from now on, since its end
+        may be a minute away. The next failure opens the breaker again."""
+        return Breaker(failures=FAILURES - 1) if self.is_open and now >= self.open_until else self
+
     def succeeded(self) -> "Breaker":
         return Breaker()
 

@@ -42,6 +42,7 @@ _TAG = re.compile(
 _TOKEN = re.compile(r"[<＜﹤][|｜]_")
 _OPENERS = str.maketrans("<＜﹤", "‹‹‹")
 _ENDS_A_LABEL = r":：﹕︓∶ː꞉\])}>］）】〕」』＞｝"
+_LABEL_END = re.compile(f"[{_ENDS_A_LABEL}]")
 _LABEL = re.compile(
     rf"(?:\A|(?<=[{LINE_ENDS}]))(?P<before>(?:[^\w‹{LINE_ENDS}]|_)*+)"
     r"(?=[a-z]|[^\x00-\x7f])(?!(?<=\[)user:\S)"
@@ -61,7 +62,8 @@ def neutral(text: str) -> str:
     """
     if "<" in text or "＜" in text or "﹤" in text:
         text = _TAG.sub(_untagged, text)
-    return _LABEL.sub(_unlabelled, text)
+    # Most texts contain no label's end, which takes a seventh of the time to see.
+    return _LABEL.sub(_unlabelled, text) if _LABEL_END.search(text) else text
 
 
 def is_label(name: str) -> bool:

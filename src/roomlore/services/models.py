@@ -45,15 +45,19 @@ _MIN_CHARACTERS = 5
 
 @dataclass(slots=True)
 class Call:
-    """A call in progress. `begun`: the provider has sent something; `result`: how it ended."""
+    """A call in progress. `begins`: called with the first thing that the provider sends; `begun`: it has. `result`: how
+    the call ended."""
 
+    begins: Callable[[], None]
     usage: Usage = field(default_factory=Usage)
     begun: bool = False
     result: str = _ABANDONED
     wait_seconds: float | None = None
 
     def add(self, usage: Usage) -> None:
-        self.begun = True
+        if not self.begun:
+            self.begun = True
+            self.begins()
         self.usage += usage
 
 
@@ -76,7 +80,7 @@ class Calls:
     @contextmanager
     def noting(self, offer: Offer, *, seconds: float) -> Iterator[Call]:
         """Record how a call ends that may last so long."""
-        call, begun = Call(), self._clock.monotonic()
+        call, begun = Call(lambda: self._begins(offer)), self._clock.monotonic()
         self._breakers[offer] = self._breaker(offer).tried(self._clock.monotonic(), seconds=seconds)
         try:
             yield call
@@ -90,6 +94,9 @@ class Calls:
         finally:
             self._breakers[offer] = self._after(self._breaker(offer), call)
             self._count(offer, call, self._clock.monotonic() - begun)
+
+    def _begins(self, offer: Offer) -> None:
+        self._breakers[offer] = self._breaker(offer).answering(self._clock.monotonic())
 
     def _after(self, breaker: Breaker, call: Call) -> Breaker:
         if call.result in (_ANSWERED, _UNUSABLE) or (call.result == _ABANDONED and call.begun):

@@ -4,6 +4,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, islice
 from typing import Any, Literal
 
 from roomlore.core.chat import ChatMessage, ToolCall, Usage
@@ -198,7 +199,7 @@ def assemble(material: Material, *, budget: int, count: Count) -> ReplyPrompt:
         found[left_out] = ReplyPrompt(messages, ids, tokens, truncated=cut or left_out > 0)
         return tokens <= budget
 
-    least = 0 if fits(0) else bisect_left(range(len(units) + 1), True, key=fits)
+    least = 0 if fits(0) else _least(fits, _dropped(units, found[0].tokens - budget, count), len(units) + 1)
     if least > len(units):
         raise BudgetTooSmall(
             f"The system prompt, the message and the tools need {found[len(units)].tokens} tokens, and "
@@ -206,6 +207,31 @@ def assemble(material: Material, *, budget: int, count: Count) -> ReplyPrompt:
             "window."
         )
     return found[least]
+
+
+def _dropped(units: Sequence[_Unit], tokens: int, count: Count) -> int:
+    """Return about how many units, at least one, must be dropped to save these tokens."""
+    texts = [[spoken_text(message) for message in unit.messages] for unit in units]
+    counts = iter(count([text for of_unit in texts for text in of_unit]))
+    saved = accumulate(sum(islice(counts, len(of_unit))) + MESSAGE_TOKENS * len(of_unit) for of_unit in texts)
+    return next((place for place, sum_ in enumerate(saved, 1) if sum_ >= tokens), max(1, len(units)))
+
+
+def _least(fits: Callable[[int], bool], near: int, end: int) -> int:
+    """Return the least number from 1 that fits, `end` if none below it does. Try `near` first, then ever further from
+    it: rendering and counting the whole prompt takes much longer than a good guess."""
+    low, high, step = 0, end, 1
+    if fits(near):
+        high = near
+        while high - step > low and fits(high - step):
+            high, step = high - step, 2 * step
+        low = max(low, high - step)
+    else:
+        low = near
+        while low + step < high and not fits(low + step):
+            low, step = low + step, 2 * step
+        high = min(high, low + step)
+    return bisect_left(range(high), True, lo=low + 1, key=fits)
 
 
 def tokens_of(messages: Sequence[ChatMessage], tools: Sequence[Mapping[str, Any]], count: Count) -> int:

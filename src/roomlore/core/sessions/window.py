@@ -5,8 +5,8 @@ import hmac
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import islice, pairwise, takewhile
 from typing import Any, TypeVar
 
 from roomlore.core.attachments import caption_of
@@ -31,6 +31,9 @@ _LABELS = {
     "en": {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.SYSTEM: "System", Role.TOOL: "Tool"},
 }
 _FIRST_MESSAGES = 8
+LONG_TOKEN = 8
+"""Characters. Tokens of conversations have two to five on average."""
+_TURNS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,10 @@ def turns_of(messages: Iterable[SessionMessage]) -> list[Turn]:
     groups: list[list[SessionMessage]] = []
     by_id: dict[str, list[SessionMessage]] = {}
     for message in messages:
-        group = by_id.get(message.turn_id) if message.turn_id else _open_turn(message, groups)
+        if message.turn_id:
+            group = by_id.get(message.turn_id)
+        else:
+            group = groups[-1] if groups and message.role is not Role.USER else None
         if group is None:
             group = []
             groups.append(group)
@@ -78,10 +84,6 @@ def turns_of(messages: Iterable[SessionMessage]) -> list[Turn]:
             by_id[message.turn_id] = group
         group.append(message)
     return [Turn(tuple(group)) for group in groups]
-
-
-def _open_turn(message: SessionMessage, groups: list[list[SessionMessage]]) -> list[SessionMessage] | None:
-    return None if message.role is Role.USER or not groups else groups[-1]
 
 
 def flat(turns: Iterable[Turn]) -> list[SessionMessage]:
@@ -102,8 +104,12 @@ def summary_line(summary: str, tongue: Language) -> str:
 
 def speaker(message: SessionMessage, tongue: Language) -> str:
     """Return the label of the speaker: a user's name, unless it equals the label of another role."""
-    label = _LABELS[tongue][message.role]
-    return label if not message.name or is_label(message.name) else neutral(message.name)
+    return _label(message.role, message.name, tongue)
+
+
+@lru_cache(maxsize=1_000)
+def _label(role: Role, name: str, tongue: Language) -> str:
+    return _LABELS[tongue][role] if not name or is_label(name) else neutral(name)
 
 
 def lines(messages: Iterable[SessionMessage], tongue: Language) -> Iterator[str]:
@@ -170,13 +176,13 @@ def _number(value: object) -> bool:
 @dataclass(frozen=True)
 class Segment:
     """A session with its messages. It contains all of those above arrival `start`; `start` is never above the first
-    message that the session must show. `archived`: True if others, which no summary covers, are in an archive. It has
-    no slots, so that derived values are computed once."""
+    message that the session must show. `partial`: True if others, which no summary covers, were not read or are in an
+    archive. It has no slots, so that derived values are computed once."""
 
     session: Session
     start: int
     messages: tuple[SessionMessage, ...]
-    archived: bool = False
+    partial: bool = False
 
     @property
     def whole(self) -> bool:
@@ -198,6 +204,16 @@ class Segment:
     @cached_property
     def _spoken(self) -> Language:
         return language_of(self.uncovered())
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The messages that fit into a window, by id and in order, after the summary, '' for none. `truncated`: as in
+    `SessionContext`."""
+
+    message_ids: Sequence[str]
+    summary: str
+    truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +246,10 @@ def verbatim(turns: Sequence[Turn], *, covered: int, recent_turns: int) -> list[
 def _parts(turns: Sequence[Turn], covered: int) -> list[Turn]:
     """Return the turns in the order in which they may be dropped: covered ones first, the oldest first. A turn that is
     partly covered is split."""
-    before = [part for turn in turns if (part := _part(turn, lambda arrival: arrival <= covered))]
-    return before + [part for turn in turns if (part := _part(turn, lambda arrival: arrival > covered))]
+    old = list(takewhile(lambda turn: turn.first <= covered, turns))
+    before = [part for turn in old if (part := _part(turn, lambda arrival: arrival <= covered))]
+    split = [part for turn in old if (part := _part(turn, lambda arrival: arrival > covered))]
+    return [*before, *split, *turns[len(old) :]]
 
 
 def _part(turn: Turn, belongs: Callable[[int], bool]) -> Turn | None:
@@ -287,7 +305,7 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
         estimated_tokens=shown.tokens,
         token_ratio=ratio,
         should_checkpoint_summary=shown.truncated or ratio >= options.threshold,
-        truncated=shown.truncated or segment.archived,
+        truncated=shown.truncated or segment.partial,
         turns=len(shown.turns),
         message_ids=tuple(message.id for message in flat(shown.turns)),
         language=tongue,
@@ -305,16 +323,22 @@ class _Fit:
 def _fitting(summary: str, turns: Sequence[Turn], tongue: Language, budget: int, count: Count) -> _Fit:
     """Return the most of the last turns that fit. Line counts give the starting point, the count of the whole text
     decides."""
-    fit = _fit(summary, turns, tongue, count)
-    if fit.tokens <= budget:
-        return fit
-    first = _first_to_try(summary, turns, tongue, budget, count)
+    first = _first_to_try(summary, turns, tongue, budget, count) if _is_long(turns, budget) else 0
+    fit = _fit(summary, turns[first:], tongue, count)
+    if fit.tokens > budget and first == 0:
+        first = max(1, _first_to_try(summary, turns, tongue, budget, count))
+        fit = _fit(summary, turns[first:], tongue, count)
     while fit.tokens > budget:
+        first += 1
         if first > len(turns):
             raise BudgetTooSmall(_too_small(summary, budget, fit.tokens))
         fit = _fit(summary, turns[first:], tongue, count)
-        first += 1
     return fit
+
+
+def _is_long(turns: Sequence[Turn], budget: int) -> bool:
+    """Return True if the turns cannot be expected to fit, so that counting all of them would be work for nothing."""
+    return sum(len(message.text) for turn in turns for message in turn.messages) > LONG_TOKEN * budget
 
 
 def _fit(summary: str, turns: Sequence[Turn], tongue: Language, count: Count) -> _Fit:
@@ -324,21 +348,27 @@ def _fit(summary: str, turns: Sequence[Turn], tongue: Language, count: Count) ->
 
 
 def _first_to_try(summary: str, turns: Sequence[Turn], tongue: Language, budget: int, count: Count) -> int:
-    """Return the first turn that may fit, by the sum of the lines' tokens. At least one turn is dropped.
+    """Return the first turn that may fit, by the sum of the lines' tokens.
 
     The sum nearly always equals the whole text's count: tokens do not cross a line's end.
     """
     room = budget - (count([summary_line(summary, tongue) + "\n\n"])[0] if summary else 0)
-    end = ""
-    for place in range(len(turns) - 1, 0, -1):
-        texts = [line + "\n" for line in lines(turns[place].messages, tongue)]
-        if not texts:
-            continue
-        room -= sum(count([*texts[:-1], texts[-1].removesuffix("\n") + end]))
-        if room < 0:
-            return place + 1
-        end = "\n"
-    return 1
+    place, ended = len(turns), False
+    while place > 0:
+        some = range(max(0, place - _TURNS_AT_ONCE), place)
+        texts = [[line + "\n" for line in lines(turns[one].messages, tongue)] for one in some]
+        spoken = [of_turn for of_turn in texts if of_turn]
+        if spoken and not ended:
+            spoken[-1][-1] = spoken[-1][-1].removesuffix("\n")
+            ended = True
+        tokens = iter(count([text for of_turn in texts for text in of_turn]))
+        sums = [sum(islice(tokens, len(of_turn))) for of_turn in texts]
+        for one in reversed(some):
+            room -= sums[one - some.start]
+            if room < 0:
+                return one + 1
+        place = some.start
+    return 0
 
 
 def _too_small(summary: str, budget: int, needed: int) -> str:

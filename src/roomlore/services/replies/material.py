@@ -464,7 +464,7 @@ class Gatherer:
             return _Window()
         room_id = place.message.room_id
         try:
-            shown = await self._sessions.query_context(room_id, model_context_window=window)
+            shown = await self._sessions.excerpt(room_id, window)
         except BudgetTooSmall:
             checkpoint = None if _tells_of_later(place.session, place) else place.session.checkpoint
             return _Window(summary=checkpoint.summary if checkpoint else "", truncated=True)
@@ -476,7 +476,7 @@ class Gatherer:
         messages = [entry.message for entry in entries]
         if _tells_of_later(session, place):
             return _Window(messages, truncated=True)
-        return _Window(messages, shown.session.message_context.summary, shown.truncated)
+        return _Window(messages, shown.summary, shown.truncated)
 
     async def _wanted(self, asked: Asked, window: Sequence[StoredMessage]) -> list[StoredMessage]:
         """Return the messages that the caller wants shown, without those of the window."""

@@ -14,8 +14,8 @@ from roomlore.core.intake import MAX_ID_CHARS, Limits, check
 from roomlore.core.models import Message, Role
 from roomlore.core.replies.prompt import check_results, check_tools
 from roomlore.core.replies.reply import MAX_ROUNDS, Tool, ToolResult
-from roomlore.core.sessions.session import SessionContext, check_id
-from roomlore.core.sessions.window import WindowOptions
+from roomlore.core.sessions.session import check_id
+from roomlore.core.sessions.window import Excerpt, WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
@@ -108,9 +108,7 @@ class Contexts(Protocol):
 
 
 class Sessions(Protocol):
-    async def query_context(
-        self, conversation_id: str, *, model_context_window: int | None = None
-    ) -> SessionContext: ...
+    async def excerpt(self, conversation_id: str, model_context_window: int | None = None) -> Excerpt: ...
 
     async def add_messages(
         self, conversation_id: str, messages: Sequence[Message], *, user_id: str = "", agent_code: str = ""

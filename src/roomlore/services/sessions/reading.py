@@ -30,6 +30,9 @@ _WARN_SECONDS = 60.0
 _KEY_NAME = "session-cache"
 
 _PAGE = 1_000
+_LONG = 2_000
+"""Messages that no summary covers, from which `load_end` does not read all of them."""
+_END_PAGE = 500
 _MESSAGES_A_TURN = 3
 _KEPT_TURNS = 16
 _MARGIN = 2 * _MESSAGES_A_TURN
@@ -180,12 +183,22 @@ class SessionReader:
             (session, took), lookup = await self._found(work, tenant, conversation_id)
             begun = self._clock.monotonic()
             segment, fresh, turns = await self._segment(work, session, lookup, recent_turns)
-            archived = await self._archived(work, segment)
+            partial = await self._archived(work, segment)
         took += self._clock.monotonic() - begun
         self._telemetry.observe("roomlore_session_seconds", took, labels={"part": "database"})
         if fresh:
             await self._cache.put(_trimmed(segment, turns))
-        return replace(_trimmed(segment, recent_turns), archived=archived)
+        segment = _trimmed(segment, recent_turns)
+        return replace(segment, partial=True) if partial else segment
+
+    async def load_end(self, tenant: str, conversation_id: str, *, recent_turns: int, characters: int) -> Segment:
+        """Return what `load` returns, or of a very long session only its newest messages with so many characters, so
+        that the time does not depend on its length. Raise `NotFound`, `StorageUnavailable`."""
+        async with self._storage.reading() as work:
+            session, _ = await self._session(work, tenant, conversation_id)
+            if session.next_arrival - 1 - max(session.covered, session.boundary) > _LONG:
+                return await self._end(work, session, characters)
+        return await self.load(tenant, conversation_id, recent_turns=recent_turns)
 
     async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int) -> None:
         """Update the cache after a write, so that the next read finds it current. An error does not undo the write."""
@@ -274,6 +287,22 @@ class SessionReader:
             )
             segment = _longer(segment, earlier, limit)
         return segment
+
+    async def _end(self, work: UnitOfWork, session: Session, characters: int) -> Segment:
+        """Return the end of a session without those of its messages that a summary covers."""
+        first = max(session.covered, session.boundary)
+        found: list[SessionMessage] = []
+        start, missing = session.next_arrival - 1, characters
+        while missing > 0 and start > first:
+            page = await work.messages.recent(
+                tenant=session.tenant, room_id=session.conversation_id, limit=_END_PAGE, before=start + 1
+            )
+            new = [shown(message) for message in page if message.arrival > first]
+            start = page[0].arrival - 1 if len(new) == _END_PAGE else first
+            found = [*new, *found]
+            missing -= sum(len(message.text) for message in new)
+        segment = Segment(session, start, tuple(found))
+        return replace(segment, partial=start > first or await self._archived(work, segment))
 
     async def _archived(self, work: UnitOfWork, segment: Segment) -> bool:
         """Return True if messages that no summary covers are archived. The database is asked only if some are gone."""

@@ -27,7 +27,16 @@ from roomlore.core.sessions.session import (
     joins_a_turn,
     patched,
 )
-from roomlore.core.sessions.window import Segment, Shown, WindowOptions, context_of, show, value_of
+from roomlore.core.sessions.window import (
+    LONG_TOKEN,
+    Excerpt,
+    Segment,
+    Shown,
+    WindowOptions,
+    context_of,
+    show,
+    value_of,
+)
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -260,14 +269,7 @@ class SessionService:
         if any(getattr(segment.session, name) != value for name, value in ids.items()):
             await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
             segment = replace(segment, session=replace(segment.session, **ids))  # type: ignore[arg-type]
-        try:
-            context, shown = await self._inside(segment, query, options)
-        except BudgetTooSmall:
-            if segment.session.checkpoint:
-                await self._parts.automatic.note(segment, window=options.window, shown=None)
-            raise
-        await self._handed_out(segment, context, shown, options)
-        return context
+        return await self._answered(segment, query, options)
 
     async def preview_context(
         self,
@@ -282,6 +284,19 @@ class SessionService:
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
         segment = await self._asked(conversation_id, query, options)
         return (await self._inside(segment, query, options))[0]
+
+    async def excerpt(self, conversation_id: str, model_context_window: int | None = None) -> Excerpt:
+        """Return which messages `query_context` would show, and the summary before them. Of a very long session no more
+        is read than may fit. It counts as handed out, as there. Raise the same errors."""
+        options = self._options(None, None, model_context_window)
+        segment = await self._parts.reader.load_end(
+            self._tenant,
+            conversation_id,
+            recent_turns=options.recent_turns,
+            characters=LONG_TOKEN * options.window,
+        )
+        context = await self._answered(segment, "", options)
+        return Excerpt(context.message_ids, context.session.message_context.summary, context.truncated)
 
     async def write_turn(
         self,
@@ -440,6 +455,17 @@ class SessionService:
             recent_turns=default.recent_turns if recent_turns is None else recent_turns,
             window=default.window if window is None else window,
         )
+
+    async def _answered(self, segment: Segment, query: str, options: WindowOptions) -> SessionContext:
+        """Return the result for a caller, and note what follows from it."""
+        try:
+            context, shown = await self._inside(segment, query, options)
+        except BudgetTooSmall:
+            if segment.session.checkpoint:
+                await self._parts.automatic.note(segment, window=options.window, shown=None)
+            raise
+        await self._handed_out(segment, context, shown, options)
+        return context
 
     async def _inside(self, segment: Segment, query: str, options: WindowOptions) -> tuple[SessionContext, Shown]:
         """Count in another thread if there is much, so that the event loop stays responsive."""
