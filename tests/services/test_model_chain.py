@@ -422,7 +422,7 @@ async def test_a_try_that_fails_lengthens_the_pause(chain):
 async def test_a_stream_that_has_begun_keeps_nobody_off(chain):
     made = await failing(chain, times=3)
     made.clock.advance(15)
-    made.servers[0].default = Says(text="a long answer", between=3600)
+    made.servers[0].default = Says(text="a long answer " * 60, between=0.3)
     begun = asyncio.Event()
 
     async def read() -> None:
