@@ -440,6 +440,27 @@ async def test_if_too_much_waits_for_the_database_the_oldest_is_lost(monkeypatch
         assert counted(lore, 'roomlore_replies_stored_later_total{result="lost"}') == 1
 
 
+async def test_what_waits_when_the_process_is_closed_is_counted_as_lost(monkeypatch, caplog):
+    monkeypatch.setattr("roomlore.services.replies.request._CLOSE_SECONDS", 0.05)
+    async with replying([]) as (lore, _):
+
+        async def write(_):
+            raise StorageUnavailable("The database is down.")
+
+        later = lore._resources.replies.later
+        for room, place in (("r", "1"), ("other", "2"), ("r", "3")):
+            later.add(lore.tenant, deferred(room, place), write)
+        await asyncio.sleep(0)
+        assert counted(lore, "roomlore_replies_waiting") == 3
+        await lore._resources.replies.background.close()
+        assert counted(lore, 'roomlore_replies_stored_later_total{result="lost"}') == 3
+        assert counted(lore, "roomlore_replies_waiting") == 0
+    assert sorted((one.room, one.waiting) for one in caplog.records if "process ends" in one.message) == [
+        ("other", 1),
+        ("r", 2),
+    ]
+
+
 class _Flaky:
     """Fails to store what is no user's twice in a row, each time."""
 

@@ -158,6 +158,9 @@ METRICS: Mapping[str, Metric] = {
         "Messages of replies that waited for the database: `stored`, `refused` (changed meanwhile) or `lost`.",
         ("result",),
     ),
+    "roomlore_replies_waiting": Metric(
+        "level", "Questions and answers of replies that wait in memory, since the database was down."
+    ),
     "roomlore_reply_first_text_seconds": Metric(
         "histogram", "Time until a reply's first text, in seconds.", (), _LONG_SECONDS
     ),

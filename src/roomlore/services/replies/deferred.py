@@ -75,13 +75,14 @@ class DeferredMessages:
     def add(self, tenant: str, deferred: Deferred, write: Write) -> None:
         """Store the messages later, after what waits already for their room. Each has its time. `write`: the same for
         all that waits for a room."""
-        if sum(len(queue.waiting) for queue in self._rooms.values()) >= MAX_WAITING:
+        if self._waiting() >= MAX_WAITING:
             self._drop_oldest()
         room = tenant, deferred.asked.room_id
         if room not in self._rooms:
             waiting, back = deque[_Waiting](), asyncio.Event()
             self._rooms[room] = _Queue(waiting, back, self._start(self._store(room, waiting, back, write)))
         self._rooms[room].waiting.append(_Waiting(deferred, tuple(map(self._shown, deferred.messages))))
+        self._show_level()
 
     def of_room(self, tenant: str, room_id: str) -> list[StoredMessage]:
         """Return what waits for a room, the oldest first, as if it were stored. The arrivals are not those of the
@@ -111,8 +112,26 @@ class DeferredMessages:
             queue.storing.cancel()
 
     async def _store(self, room: tuple[str, str], waiting: deque[_Waiting], back: asyncio.Event, write: Write) -> None:
-        """Store what waits for a room, many messages at a time: one by one, new ones could come faster than they are
-        stored. Rooms do not wait for each other. If a batch is refused, its messages are stored one by one."""
+        """Store what waits for a room, also what is added meanwhile. What is left if the process ends is lost."""
+        try:
+            await self._empty(room, waiting, back, write)
+        except asyncio.CancelledError:
+            if waiting:
+                log.error(
+                    "messages of replies are lost: the process ends while the database is down",
+                    extra={"room": room[1], "waiting": len(waiting)},
+                )
+            while waiting:
+                self._count("lost", waiting.popleft())
+            raise
+        finally:
+            if room in self._rooms and self._rooms[room].waiting is waiting:
+                del self._rooms[room]
+            self._show_level()
+
+    async def _empty(self, room: tuple[str, str], waiting: deque[_Waiting], back: asyncio.Event, write: Write) -> None:
+        """Store many messages at a time: one by one, new ones could come faster than they are stored. Rooms do not wait
+        for each other. If a batch is refused, its messages are stored one by one."""
         pause, most = _FIRST_PAUSE_SECONDS, _MOST_AT_ONCE
         while waiting:
             batch = list[_Waiting]()
@@ -139,8 +158,13 @@ class DeferredMessages:
                 if one in waiting:  # else it was dropped meanwhile, and is counted
                     waiting.remove(one)
                     self._count(result, one)
-        if room in self._rooms and self._rooms[room].waiting is waiting:
-            del self._rooms[room]
+            self._show_level()
+
+    def _waiting(self) -> int:
+        return sum(len(queue.waiting) for queue in self._rooms.values())
+
+    def _show_level(self) -> None:
+        self._telemetry.level("roomlore_replies_waiting", self._waiting())
 
     def _count(self, result: str, one: _Waiting) -> None:
         self._telemetry.count("roomlore_replies_stored_later_total", len(one.shown), labels={"result": result})
