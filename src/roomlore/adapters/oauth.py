@@ -13,6 +13,7 @@ import httpx2
 import jwt
 import structlog
 
+from roomlore.adapters.tls import trusted
 from roomlore.core.addresses import is_secure_address
 from roomlore.core.errors import Forbidden, InvalidInput, Unavailable
 
@@ -97,7 +98,7 @@ class IssuerTokens:
         try:
             async with (
                 asyncio.timeout(self._timeout_seconds),
-                httpx2.AsyncClient(timeout=self._timeout_seconds, follow_redirects=False) as http,
+                _client(self._timeout_seconds) as http,
             ):
                 self._keys = _usable(await _json(http, (await _metadata(http, self._issuer))["jwks_uri"]))
         except _UNREADABLE as error:
@@ -123,7 +124,7 @@ async def look_at_issuer(issuer: str, *, scopes: Iterable[str], timeout_seconds:
     try:
         async with (
             asyncio.timeout(timeout_seconds),
-            httpx2.AsyncClient(timeout=timeout_seconds, follow_redirects=False) as http,
+            _client(timeout_seconds) as http,
         ):
             metadata = await _metadata(http, issuer)
             keys = _usable(await _json(http, metadata["jwks_uri"]))
@@ -139,6 +140,10 @@ async def look_at_issuer(issuer: str, *, scopes: Iterable[str], timeout_seconds:
 def _texts(metadata: Mapping[str, Any], name: str) -> list[str]:
     listed = metadata.get(name)
     return [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+
+
+def _client(timeout_seconds: float) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(timeout=timeout_seconds, follow_redirects=False, verify=trusted())
 
 
 async def _metadata(http: httpx2.AsyncClient, issuer: str) -> dict[str, Any]:

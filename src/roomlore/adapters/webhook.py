@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Mapping
+from functools import cached_property
 from urllib.parse import urlsplit
 
 from roomlore.core.addresses import check_public, signed_headers
@@ -59,10 +60,9 @@ class HttpWebhook:
 
     async def _status(self, body: bytes, headers: Mapping[str, str]) -> int:
         address = await self._address()
-        context = ssl.create_default_context() if self._is_secure else None
         name = self._host if self._is_secure else None
         reader, writer = await asyncio.open_connection(
-            address, self._port, ssl=context, server_hostname=name, limit=_HEAD
+            address, self._port, ssl=self._tls, server_hostname=name, limit=_HEAD
         )
         try:
             writer.write(self._head(len(body), headers) + body)
@@ -73,6 +73,10 @@ class HttpWebhook:
             return int(status)
         finally:
             writer.close()
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext | None:
+        return ssl.create_default_context() if self._is_secure else None
 
     async def _address(self) -> str:
         found = await asyncio.get_running_loop().getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)

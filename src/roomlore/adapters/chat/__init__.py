@@ -35,10 +35,12 @@ async def reach_provider(provider: Provider, *, key: str | None, timeout_seconds
         raise InvalidInput("Models need the extra: pip install 'roomlore[openai]'.")
     import httpx2  # comes with the extra
 
+    from roomlore.adapters.tls import trusted
+
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         async with (
-            httpx2.AsyncClient(timeout=timeout_seconds) as client,
+            httpx2.AsyncClient(timeout=timeout_seconds, verify=trusted()) as client,
             client.stream("GET", f"{provider.base_url.rstrip('/')}/models", headers=headers) as answer,
         ):
             status = answer.status_code

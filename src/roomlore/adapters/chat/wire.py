@@ -8,6 +8,7 @@ import httpx2
 import openai
 
 from roomlore.adapters.chat import errors
+from roomlore.adapters.tls import trusted
 from roomlore.core.chat import Offer
 from roomlore.core.errors import ModelUnavailable
 from roomlore.ports.coordination import Clock
@@ -22,7 +23,7 @@ class Wire:
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
-        self._pool = openai.DefaultAsyncHttpxClient(follow_redirects=False)
+        self._pool = openai.DefaultAsyncHttpxClient(follow_redirects=False, verify=trusted())
         self._clients: dict[tuple[str, str | None], openai.AsyncOpenAI] = {}
 
     @asynccontextmanager

@@ -12,6 +12,7 @@ import numpy as np
 import openai
 from numpy.typing import NDArray
 
+from roomlore.adapters.tls import trusted
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.language import TextKind
@@ -46,7 +47,7 @@ def connect(url: str, *, api_key: str, timeout_seconds: float) -> openai.AsyncOp
     if not (api_key.isascii() and api_key.isprintable()):
         raise InvalidInput("embedding_api_key must be of ASCII characters without line breaks.")
     # The client requires a key; servers that need none ignore it.
-    pool = openai.DefaultAsyncHttpxClient(follow_redirects=False)
+    pool = openai.DefaultAsyncHttpxClient(follow_redirects=False, verify=trusted())
     return openai.AsyncOpenAI(api_key=api_key or "none", base_url=url, timeout=timeout_seconds, http_client=pool)
 
 
