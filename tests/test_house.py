@@ -65,6 +65,15 @@ def test_help_loads_no_command_and_no_value():
     }
 
 
+def test_a_server_starts_without_what_it_loads_when_it_is_asked():
+    asked = (
+        "import sys; from roomlore import Settings; import roomlore.surfaces.cli; "
+        "from roomlore.surfaces.http import create_app; create_app(Settings()); print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+    assert {"mcp", "openai", "httpx2", "jinja2", "typer.rich_utils"} & set(loaded) == set()
+
+
 def test_functions_stay_small():
     lengths = sorted(
         (node.end_lineno or node.lineno) - node.lineno + 1

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Literal
 
-from typer import rich_utils
-
 from roomlore.surfaces.library_words import into_chinese, words
 
 _PANELS = {
@@ -79,13 +77,15 @@ def translate_help(command: Any) -> None:
 @cache
 def _translate_typer() -> None:
     """Put what Typer itself prints into Chinese, once."""
+    from typer import rich_utils
+
     for name, text in _PANELS.items():
         setattr(rich_utils, name, text)
-    _fold_help()
-    _translate_usage_errors()
+    _fold_help(rich_utils)
+    _translate_usage_errors(rich_utils)
 
 
-def _fold_help() -> None:
+def _fold_help(rich_utils: Any) -> None:
     """Have long Chinese texts folded: they have no spaces, and Typer would cut them at the end of a line."""
     if (made := getattr(rich_utils, "_make_rich_text", None)) is None:
         return
@@ -98,7 +98,7 @@ def _fold_help() -> None:
     rich_utils._make_rich_text = folded  # noqa: SLF001
 
 
-def _translate_usage_errors() -> None:
+def _translate_usage_errors(rich_utils: Any) -> None:
     """Have what Typer itself says of arguments and options said in Chinese."""
     print_error, print_help = rich_utils.rich_format_error, rich_utils.rich_format_help
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 from zoneinfo import ZoneInfo, available_timezones
 
 import regex
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
@@ -27,6 +26,9 @@ from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.core.models import Link, Room
 from roomlore.surfaces.library_words import LANGUAGES, into_chinese, preferred
 from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 T = TypeVar("T")
 
@@ -433,7 +435,8 @@ def width_of(link: Link) -> int:
 
 
 def compile_pages() -> None:
-    """Compile the templates and read words and zones, which takes half a second, so that no visitor waits for it."""
+    """Load Jinja, compile the templates and read words and zones, once in a process. It takes half a second; a server
+    does it beside its first requests, so that no visitor waits for it."""
     for language in LANGUAGES:
         tongue(language)
     _zones()
@@ -442,7 +445,9 @@ def compile_pages() -> None:
 
 
 @cache
-def _templates() -> Environment:
+def _templates() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     made = Environment(
         loader=PackageLoader("roomlore.surfaces.console"),
         autoescape=True,
