@@ -13,6 +13,7 @@ import roomlore.surfaces.cli
 import roomlore.surfaces.http
 import roomlore.surfaces.mcp
 import roomlore.testing.embedding
+from roomlore.surfaces.console.frame import compile_pages
 
 
 async def warm() -> None:
@@ -23,4 +24,5 @@ async def warm() -> None:
 
 logging.disable()
 asyncio.run(warm())
+compile_pages()
 logging.disable(logging.NOTSET)
