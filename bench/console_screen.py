@@ -170,11 +170,12 @@ async def _keys(browser: Any, address: str, arguments: argparse.Namespace) -> No
 
 
 async def _press(page: Any, key: str) -> float:
-    """Return the ms from the press of a key to the next frame, after a pause in which the page comes to rest."""
+    """Return the ms from the press of a key to the next frame, a tenth of a second later at least, when the page has
+    come to rest."""
     await page.evaluate("pressed.length = 0")
     await page.keyboard.press(key)
-    await _hold(page, "pressed.length > 0")
-    await page.wait_for_timeout(60)
+    if not await _holds(page, "pressed.length > 0"):
+        raise RuntimeError(f"no frame after {key}")
     return float(await page.evaluate("pressed[0]"))
 
 
@@ -222,7 +223,7 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
         worked, drew = _server_ms(), [await _tab_ms(tab) for tab in tabs]
         sent = await _send(lore, arguments.rate, arguments.seconds)
         for page in pages:
-            await _hold(page, f"new Set(seen.map(([number]) => number)).size >= {len(sent)}")
+            await _holds(page, f"new Set(seen.map(([number]) => number)).size >= {len(sent)}")
         worked, drew = _server_ms() - worked, [await _tab_ms(tab) - was for tab, was in zip(tabs, drew, strict=True)]
         seen = [{int(number): at for number, at in await page.evaluate("seen")} for page in pages]
         for one in others:
@@ -244,13 +245,14 @@ async def _live(browser: Any, address: str, lore: roomlore.Lore, arguments: argp
     )
 
 
-async def _hold(page: Any, condition: str) -> None:
-    """Wait until a condition holds in the page, for half a minute at most. The page forbids what `wait_for_function`
-    would evaluate."""
-    for _ in range(1_500):
+async def _holds(page: Any, condition: str) -> bool:
+    """Return True once a condition holds in the page, False after half a minute. The page's content security policy
+    forbids `wait_for_function`."""
+    for _ in range(300):
+        await asyncio.sleep(0.1)
         if await page.evaluate(condition):
-            return
-        await asyncio.sleep(0.02)
+            return True
+    return False
 
 
 async def _read_along(address: str) -> None:

@@ -35,7 +35,7 @@ from roomlore.testing.model_server import Asked, ModelServer, Says
 
 KILLED = ("worker", "server", "PostgreSQL", "Redis", "model")
 _FILLED = 500
-"""Messages of each room at the beginning: more than a session shows, so that requests take no longer as rooms grow."""
+"""Messages of each room at the beginning: more than a session shows, so that rooms do not get slower during the run."""
 _LOOK_SECONDS = 1.0
 _MODEL = "from bench.soak import serve_model; serve_model()"
 
@@ -178,7 +178,7 @@ def tell(load: Load, seconds: float) -> None:
     print(f"\n{load.not_stored:,} replies waited for the database and were asked for again")
     print(f"{load.left_out} requests left out since {MOST_OPEN:,} were open; {len(load.errors)} errors")
     for error, times in Counter(load.errors).most_common(10):
-        print(f"  {times} times {error}", flush=True)
+        print(f"  {times} times {error}: {load.reasons.get(error, '')}".rstrip(": "), flush=True)
 
 
 def at(values: Sequence[float], share: float) -> str:
@@ -242,7 +242,7 @@ async def _idle(load: Load) -> None:
     ends, jobs = time.monotonic() + LAST_SECONDS, dict[str, int]()
     while time.monotonic() < ends:
         for status in ("waiting", "running", "failed"):
-            told, body = await load.ask(Route("", "GET", f"/jobs?status={status}&limit=200").request(0))
+            told, body, _ = await load.ask(Route("", "GET", f"/jobs?status={status}&limit=200").request(0))
             jobs[status] = len(json.loads(body)["jobs"]) if told == "200" else -1
         if not jobs["waiting"] and not jobs["running"]:
             break

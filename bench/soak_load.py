@@ -59,7 +59,8 @@ class Answered:
 
 class Load:
     """The requests to one server, and what became of them. `acknowledged`: the texts that must be stored, by room and
-    id; `asked`: the ids of the messages that were sent to be replied to."""
+    id; `asked`: the ids of the messages that were sent to be replied to; `reasons`: what the first error of each kind
+    said."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -74,6 +75,7 @@ class Load:
         self.acknowledged: dict[tuple[str, str], str] = {}
         self.asked: set[str] = set()
         self.errors: list[str] = []
+        self.reasons: dict[str, str] = {}
 
     async def closed(self, seconds: float) -> float:
         """Send requests over some connections without a pause. Return how many were answered in a second."""
@@ -114,7 +116,7 @@ class Load:
         while True:
             async with self._turns:
                 begun = time.monotonic()
-                told, body = await self.ask(request)
+                told, body, wait = await self.ask(request)
             stored: Mapping[str, str] = {}
             if name == "reply" and told == "200":
                 told, stored = outcome_of_reply(body)
@@ -132,7 +134,7 @@ class Load:
             if time.monotonic() > self._ends:
                 self.errors.append(f"{name}: never acknowledged")
                 break
-            await asyncio.sleep(_WAITING_SECONDS if told == NOT_STORED else _AGAIN_SECONDS)
+            await asyncio.sleep(_WAITING_SECONDS if told == NOT_STORED else wait)
         self.open -= 1
 
     def refused(self, name: str, told: str, begun: float, body: bytes = b"") -> None:
@@ -147,19 +149,21 @@ class Load:
         if explained:
             explained[-1].told[told] += 1
         else:
-            while_down = f" while {found[-1].part} was down" if found else ""
-            self.errors.append(f"{name}: {told}{while_down}{_detail(body)}")
+            error = f"{name}: {told}" + (f" while {found[-1].part} was down" if found else "")
+            self.errors.append(error)
+            self.reasons.setdefault(error, _detail(body))
 
-    async def ask(self, request: bytes) -> tuple[str, bytes]:
-        """Return the status of the answer, or what else a client is told, and the body."""
+    async def ask(self, request: bytes) -> tuple[str, bytes, float]:
+        """Return the status of the answer, or what else a client is told, the body, and the seconds to wait before the
+        next try."""
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS), self._connection() as (reader, writer):
                 writer.write(request)
                 return await _read(reader)
         except TimeoutError:
-            return "timed out", b""
+            return "timed out", b"", _AGAIN_SECONDS
         except (OSError, asyncio.IncompleteReadError):
-            return BROKEN, b""
+            return BROKEN, b"", _AGAIN_SECONDS
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
@@ -199,23 +203,25 @@ def route(name: str, number: int, text: str) -> Route:
             return Route(name, "POST", "/chat/sse", {"room_id": "", "message": {"id": f"asked-{number}", **said}})
 
 
-async def _read(reader: asyncio.StreamReader) -> tuple[str, bytes]:
-    """Return the status and the body of an answer."""
+async def _read(reader: asyncio.StreamReader) -> tuple[str, bytes, float]:
+    """Return the status and the body of an answer, and its `Retry-After`."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     status = head.split(maxsplit=2)[1].decode()
+    wait = float(head.partition(b"retry-after:")[2].partition(b"\r\n")[0] or _AGAIN_SECONDS)
     if b"transfer-encoding: chunked" not in head:
-        return status, await reader.readexactly(int(head.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+        return status, await reader.readexactly(length), wait
     body = b""
     while length := int(await reader.readuntil(b"\r\n"), 16):
         body += (await reader.readexactly(length + 2))[:-2]
     await reader.readexactly(2)
-    return status, body
+    return status, body, wait
 
 
 def _detail(body: bytes) -> str:
-    """Return the reason that an error tells, the last event of a reply or a whole answer."""
+    """Return the `detail` of an error: of the last event of a reply, or of the whole body."""
     with suppress(ValueError, KeyError, TypeError):
-        return f": {json.loads(body.rpartition(b'data: ')[2])['detail'][:120]}"
+        return str(json.loads(body.rpartition(b"data: ")[2])["detail"])[:120]
     return ""
 
 

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         SessionContext,
         SessionMode,
         SessionValue,
+        SessionWindow,
         TurnResult,
     )
     from roomlore.services.indexing import IndexProgress, IndexStatus
@@ -160,6 +161,7 @@ __all__ = [
     "SessionContext",
     "SessionMode",
     "SessionValue",
+    "SessionWindow",
     "Settings",
     "Signals",
     "Source",
@@ -203,7 +205,7 @@ _MODULES = {
     "core.recall.recollection": "ConversationMessage RecallArguments Recalled Recollection with_memory",
     "core.replies.reply": "Reply ReplyEvent ReplyStarted ReplyText Tool ToolDone ToolResult ToolsWanted",
     "core.search.hits": "EmbeddingModel SearchAnswer SearchHit",
-    "core.sessions.session": "Checkpoint Session SessionContext SessionMode SessionValue TurnResult",
+    "core.sessions.session": "Checkpoint Session SessionContext SessionMode SessionValue SessionWindow TurnResult",
     "services.indexing": "IndexProgress IndexStatus",
     "services.jobs": "Job",
     "services.replies": "CallTool ReplyArguments",

@@ -38,8 +38,7 @@ from roomlore.core.recall.recollection import ConversationMessage, Recollection
 from roomlore.core.records import ImportReport
 from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, ToolDone, ToolResult, ToolsWanted
 from roomlore.core.search.hits import SearchAnswer
-from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, TurnResult
-from roomlore.core.sessions.window import Excerpt
+from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, SessionWindow, TurnResult
 from roomlore.core.tuning import TuningReport
 from roomlore.core.visibility import SeenIn, Visibility
 from roomlore.ports.coordination import SessionCache
@@ -187,7 +186,7 @@ class SyncSessionService:
         recent_turns: int | None = None,
         model_context_window: int | None = None,
     ) -> SessionContext: ...
-    def excerpt(self, conversation_id: str, model_context_window: int | None = None) -> Excerpt: ...
+    def query_window(self, conversation_id: str, model_context_window: int | None = None) -> SessionWindow: ...
     def write_turn(
         self,
         conversation_id: str,

@@ -71,7 +71,7 @@ def test_an_error_is_told_with_its_reason(body):
     load = Load(0)
     load.refused("reply", "503", 1.0, body)
     load.refused("reply", "503", 1.0, b"<html>")
-    assert load.errors == ["reply: 503: it is full", "reply: 503"]
+    assert (load.errors, load.reasons) == (["reply: 503"] * 2, {"reply: 503": "it is full"})
 
 
 def test_a_reply_is_acknowledged_by_its_last_event():

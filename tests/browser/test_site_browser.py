@@ -85,6 +85,8 @@ CODE_PAGES = (
 )
 CUT = "[...document.querySelectorAll('pre code')].filter(one => one.scrollWidth > one.clientWidth + 1).length"
 
+FOUND = "[...document.querySelectorAll('.md-search-result__item > a')].map(one => new URL(one.href).pathname)"
+
 
 async def test_code_is_not_cut_and_a_chinese_page_has_a_chinese_frame(browser, address):
     async with looking(browser, width=1440) as page:
@@ -106,4 +108,7 @@ async def test_a_search_finds_the_how_to_before_the_field(browser, address, word
         await page.goto(address)
         await page.keyboard.press("/")
         await page.keyboard.type(word)
-        await page.locator(".md-search-result__item").first.locator(f"a[href*='{first}']").first.wait_for()
+        found = list[str]()
+        while not found or found != (found := await page.evaluate(FOUND)):
+            await page.wait_for_timeout(500)
+        assert found[0] == f"/{first}"

@@ -32,12 +32,21 @@ def test_after_its_pause_one_call_may_try_and_the_others_wait():
 
 def test_once_an_answer_begins_the_others_need_not_wait_for_its_end():
     trying = failed(FAILURES).tried(FIRST_PAUSE_SECONDS, seconds=10)
-    answering = trying.answering(FIRST_PAUSE_SECONDS + 1)
-    assert answering.allows(FIRST_PAUSE_SECONDS + 1)
-    assert answering.failed(FIRST_PAUSE_SECONDS + 2).is_open
-    assert not failed(FAILURES).answering(1).allows(1), "a call from before the pause says little"
+    begun = trying.begun(FIRST_PAUSE_SECONDS + 1)
+    assert begun.allows(FIRST_PAUSE_SECONDS + 1)
+    assert begun.succeeded() == Breaker()
+    assert not failed(FAILURES).begun(1).allows(1), "a call from before the pause says little"
     limited = Breaker().failed(0, wait_seconds=60)
-    assert limited.answering(1) == limited
+    assert limited.begun(1) == limited
+
+
+def test_answers_that_begin_and_break_off_lengthen_the_pause():
+    breaker, now, pauses = failed(FAILURES), 0.0, []
+    for _ in range(4):
+        pauses.append(breaker.open_until - now)
+        now = breaker.open_until
+        breaker = breaker.tried(now, seconds=10).begun(now).failed(now).failed(now)
+    assert pauses == [15, 30, 60, 120]
 
 
 def test_a_try_that_is_never_heard_of_again_keeps_others_off_no_longer_than_it_may_last():

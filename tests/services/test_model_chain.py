@@ -479,8 +479,10 @@ async def test_when_all_rest_the_error_says_so(chain):
     for _ in range(3):
         with pytest.raises(ModelUnavailable, match="HTTP 500"):
             await made.complete()
-    with pytest.raises(ModelUnavailable, match="each failed lately and is tried again soon"):
+    made.clock.advance(5)
+    with pytest.raises(ModelUnavailable, match="each failed lately and is tried again soon") as told:
         await made.complete()
+    assert told.value.wait_seconds == 10
     assert made.counts == [3, 3, 3]
 
 

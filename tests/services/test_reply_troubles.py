@@ -452,13 +452,14 @@ async def test_what_waits_when_the_process_is_closed_is_counted_as_lost(monkeypa
             later.add(lore.tenant, deferred(room, place), write)
         await asyncio.sleep(0)
         assert counted(lore, "roomlore_replies_waiting") == 3
-        await lore._resources.replies.background.close()
-        assert counted(lore, 'roomlore_replies_stored_later_total{result="lost"}') == 3
+        closing = asyncio.create_task(lore._resources.replies.background.close())
+        await asyncio.sleep(0)
+        later.add(lore.tenant, deferred("late", "4"), write)
+        await closing
+        assert counted(lore, 'roomlore_replies_stored_later_total{result="lost"}') == 4
         assert counted(lore, "roomlore_replies_waiting") == 0
-    assert sorted((one.room, one.waiting) for one in caplog.records if "process ends" in one.message) == [
-        ("other", 1),
-        ("r", 2),
-    ]
+    lost = sorted((one.room, one.waiting) for one in caplog.records if "was closed" in one.message)
+    assert lost == [("late", 1), ("other", 1), ("r", 2)]
 
 
 class _Flaky:

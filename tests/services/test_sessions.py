@@ -4,8 +4,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -13,6 +13,7 @@ import roomlore
 from engines import ENGINES
 from roomlore import BudgetTooSmall, Conflict, InvalidInput, Message, NotFound, Role, Settings, StorageUnavailable
 from roomlore.adapters.tokens import EncodingTokens
+from roomlore.core.sessions.window import LONG_TOKEN
 from roomlore.testing import FrozenClock, InMemorySessionCache
 from session_rig import beside, open_rig
 
@@ -640,51 +641,76 @@ async def test_messages_since_the_last_reset(anywhere):
 # What a reply takes of a session
 
 
-async def excerpts(lore, window: int) -> tuple[object, object]:
-    """Return what `excerpt` and `query_context` tell of the same messages."""
-    context = await lore.sessions.query_context(ROOM, model_context_window=window)
+async def windows(lore, size: int) -> tuple[object, object]:
+    """Return what `query_window` and `query_context` tell of the same messages."""
+    context = await lore.sessions.query_context(ROOM, model_context_window=size)
     told = context.message_ids, context.session.message_context.summary, context.truncated
-    part = await lore.sessions.excerpt(ROOM, window)
-    return (tuple(part.message_ids), part.summary, part.truncated), told
+    part = await lore.sessions.query_window(ROOM, size)
+    return (part.message_ids, part.summary, part.truncated), told
 
 
-async def many(lore, messages: int, *, begin: int = 0) -> None:
-    said = [Message(id=f"n{n}", room_id=ROOM, sender_id=f"u{n % 3}", text=f"line {n}") for n in range(messages)]
-    await lore.messages.add([replace(one, id=f"n{begin + n}") for n, one in enumerate(said)])
+async def many(lore, messages: int, *, begin: int = 0, text: str = "line", answers: bool = False) -> None:
+    """Add messages of three people, or questions with their answers."""
+    await lore.messages.add(
+        [
+            Message(
+                id=f"n{n}",
+                room_id=ROOM,
+                sender_id="bot" if answers and n % 2 else f"u{n % 3}",
+                role=Role.ASSISTANT if answers and n % 2 else Role.USER,
+                text=f"{text} {n}",
+            )
+            for n in range(begin, begin + messages)
+        ]
+    )
 
 
 @pytest.mark.parametrize("messages", [3, 700, 2_001])
-@pytest.mark.parametrize("window", [60, 1_000])
-async def test_an_excerpt_is_what_the_context_shows(lore, messages, window):
+@pytest.mark.parametrize("size", [60, 1_000, 100_000])
+@pytest.mark.parametrize("answers", [False, True])
+async def test_a_window_is_what_the_context_shows(lore, messages, size, answers):
     await lore.sessions.create_session(ROOM, "ann")
-    await many(lore, messages)
-    part, told = await excerpts(lore, window)
+    await many(lore, messages, answers=answers)
+    part, told = await windows(lore, size)
     assert part == told
-    await lore.sessions.checkpoint(ROOM, "they counted", covers_through=f"n{messages - 3}")
-    part, told = await excerpts(lore, window)
+    covers = messages - 3 + messages % 2  # a question whose answer is not covered, if there are answers
+    await lore.sessions.checkpoint(ROOM, "they counted", covers_through=f"n{covers}")
+    part, told = await windows(lore, size)
     assert part == told
-    await many(lore, 2_001, begin=messages)
-    part, told = await excerpts(lore, window)
+    await many(lore, 2_001, begin=messages, answers=answers)
+    part, told = await windows(lore, size)
     assert part == told
-    assert told[1:] == ("they counted", True)
+    assert told[1:] == ("they counted", size < 100_000)
 
 
-async def test_of_a_long_session_only_the_end_is_read(lore):
+async def test_a_window_shows_the_last_turns_if_what_came_after_the_summary_is_gone(lore):
     await lore.sessions.create_session(ROOM, "ann")
-    await many(lore, 6_000)
-    reader = lore.sessions._parts.reader
-    end = await reader.load_end(lore.sessions._tenant, ROOM, recent_turns=8, characters=4_000)
-    whole = await reader.load(lore.sessions._tenant, ROOM, recent_turns=8)
+    await many(lore, 2_100)
+    await lore.sessions.checkpoint(ROOM, "they counted", covers_through="n50")
+    for number in range(60, 2_100):
+        await lore.messages.delete(ROOM, f"n{number}")
+    part, told = await windows(lore, 16_000)
+    assert part == told
+
+
+@pytest.mark.parametrize("text", ["ok", "a longer line of words that people say to each other"])
+async def test_of_a_long_session_only_the_end_is_read(lore, text):
+    await lore.sessions.create_session(ROOM, "ann")
+    await many(lore, 6_000, text=text)
+    read = partial(lore.sessions._parts.reader.load, lore.sessions._tenant, ROOM, recent_turns=8)
+    end, whole = await read(characters=LONG_TOKEN * 2_000), await read()
     assert (end.partial, whole.partial) == (True, False)
-    assert 400 < len(end.messages) < 1_500
+    assert len(end.messages) <= 1_000
     assert end.messages == whole.messages[-len(end.messages) :]
+    part, told = await windows(lore, 2_000)
+    assert part == told
 
 
-async def test_an_excerpt_of_what_is_too_small_or_not_there(lore):
+async def test_a_window_of_what_is_too_small_or_not_there(lore):
     with pytest.raises(NotFound):
-        await lore.sessions.excerpt(ROOM)
+        await lore.sessions.query_window(ROOM)
     await lore.sessions.create_session(ROOM, "ann")
     await many(lore, 4)
     await lore.sessions.checkpoint(ROOM, "a summary of many words " * 20, covers_through="n1")
     with pytest.raises(BudgetTooSmall):
-        await lore.sessions.excerpt(ROOM, 20)
+        await lore.sessions.query_window(ROOM, 20)

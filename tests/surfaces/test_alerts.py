@@ -19,7 +19,7 @@ THRESHOLDS = {
     "RoomloreSessionsTruncated": "[10m])) > 0",
     "RoomloreCheckpointsFail": "[1h])) > 0",
     "RoomloreSessionCacheBypassed": "[5m])) > 0",
-    "RoomloreRepliesWait": "> 0",
+    "RoomloreRepliesWait": "roomlore_replies_waiting) > 0",
 }
 
 

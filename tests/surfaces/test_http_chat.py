@@ -385,6 +385,17 @@ async def test_a_provider_that_refuses_at_once_is_an_ordinary_problem_too(monkey
         assert await said(lore) == [("ann", "user", "Green or black tea?")]
 
 
+async def test_while_providers_are_paused_the_answer_says_for_how_long(monkeypatch):
+    monkeypatch.setattr(EventStream, "moment_seconds", 30.0)
+    async with chatting([Fails(status=500)] * 3) as (model, _, client):
+        for number in range(3):
+            await hear(client, body(number))
+        heard = await hear(client, body(3))
+        assert (heard.status, len(model.requests)) == (503, 3)
+        assert "tried again soon" in heard.last()["detail"]
+        assert 2 < int(heard.headers["retry-after"]) <= 15
+
+
 async def test_the_same_id_with_other_content_is_a_conflict():
     async with chatting(["Green."]) as (model, lore, client):
         await hear(client, body())

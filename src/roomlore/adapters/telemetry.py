@@ -159,7 +159,7 @@ METRICS: Mapping[str, Metric] = {
         ("result",),
     ),
     "roomlore_replies_waiting": Metric(
-        "level", "Questions and answers of replies that wait in memory, since the database was down."
+        "level", "Questions and answers of replies that wait in memory until the database is back."
     ),
     "roomlore_reply_first_text_seconds": Metric(
         "histogram", "Time until a reply's first text, in seconds.", (), _LONG_SECONDS

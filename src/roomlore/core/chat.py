@@ -195,12 +195,13 @@ class Breaker:
     """The circuit-breaker state of one provider's model. Times are seconds of a monotonic clock.
 
     `failures`: consecutive failures. No call is made before `open_until`. After too many failures one call may then
-    probe; `trying_until` blocks others while it runs.
+    probe; `trying_until` blocks others while it runs, until it is `answering`.
     """
 
     failures: int = 0
     open_until: float = float("-inf")
     trying_until: float = float("-inf")
+    answering: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -209,16 +210,16 @@ class Breaker:
 
     def allows(self, now: float) -> bool:
         """Return True if a call may be made now."""
-        return now >= self.open_until and (not self.is_open or now >= self.trying_until)
+        return now >= self.open_until and (not self.is_open or self.answering or now >= self.trying_until)
 
     def tried(self, now: float, *, seconds: float) -> "Breaker":
         """Return the state after a call begins that may last this many seconds."""
         return replace(self, trying_until=now + seconds) if self.is_open else self
 
-    def answering(self, now: float) -> "Breaker":
-        """Return the state once an answer begins. If it is that of a probe, others may call from now on, since its end
-        may be a minute away. The next failure opens the breaker again."""
-        return Breaker(failures=FAILURES - 1) if self.is_open and now >= self.open_until else self
+    def begun(self, now: float) -> "Breaker":
+        """Return the state when an answer begins. If it is that of a probe, others may call at once, since the answer
+        may take a minute. If it breaks off, the next pause is longer all the same."""
+        return replace(self, answering=True) if self.is_open and now >= self.open_until else self
 
     def succeeded(self) -> "Breaker":
         return Breaker()

@@ -45,10 +45,10 @@ _MIN_CHARACTERS = 5
 
 @dataclass(slots=True)
 class Call:
-    """A call in progress. `begins`: called with the first thing that the provider sends; `begun`: it has. `result`: how
-    the call ended."""
+    """A call in progress. `on_begin`: called when the provider sends its first piece. `begun`: True after that.
+    `result`: how the call ended."""
 
-    begins: Callable[[], None]
+    on_begin: Callable[[], None]
     usage: Usage = field(default_factory=Usage)
     begun: bool = False
     result: str = _ABANDONED
@@ -57,7 +57,7 @@ class Call:
     def add(self, usage: Usage) -> None:
         if not self.begun:
             self.begun = True
-            self.begins()
+            self.on_begin()
         self.usage += usage
 
 
@@ -72,6 +72,10 @@ class Calls:
     def allows(self, offer: Offer) -> bool:
         """Return True if the provider may be asked now."""
         return self._breaker(offer).allows(self._clock.monotonic())
+
+    def pause(self, offer: Offer) -> float:
+        """Return the seconds until the provider's pause is over, 0 if it is."""
+        return max(0.0, self._breaker(offer).open_until - self._clock.monotonic())
 
     def opened(self, offer: Offer) -> bool:
         """Return True if it has failed so often that it is paused."""
@@ -96,7 +100,7 @@ class Calls:
             self._count(offer, call, self._clock.monotonic() - begun)
 
     def _begins(self, offer: Offer) -> None:
-        self._breakers[offer] = self._breaker(offer).answering(self._clock.monotonic())
+        self._breakers[offer] = self._breaker(offer).begun(self._clock.monotonic())
 
     def _after(self, breaker: Breaker, call: Call) -> Breaker:
         if call.result in (_ANSWERED, _UNUSABLE) or (call.result == _ABANDONED and call.begun):
@@ -405,9 +409,12 @@ class ModelService:
     def _none_usable(self, entry: ModelEntry) -> ModelUnavailable:
         """Return the error that says why no provider was asked."""
         resting = "each failed lately and is tried again soon."
-        lacking = resting if any(map(self._usable, entry.offers)) else self._missing(entry.offers)
+        usable = list(filter(self._usable, entry.offers))
+        why = resting if usable else self._missing(entry.offers)
         return ModelUnavailable(
-            f"No provider of the model {entry.model_id!r} can be asked: {lacking}", cause="unreachable"
+            f"No provider of the model {entry.model_id!r} can be asked: {why}",
+            cause="unreachable",
+            wait_seconds=min(map(self._calls.pause, usable), default=None),
         )
 
     def _missing(self, offers: Sequence[Offer]) -> str:

@@ -199,7 +199,7 @@ def assemble(material: Material, *, budget: int, count: Count) -> ReplyPrompt:
         found[left_out] = ReplyPrompt(messages, ids, tokens, truncated=cut or left_out > 0)
         return tokens <= budget
 
-    least = 0 if fits(0) else _least(fits, _dropped(units, found[0].tokens - budget, count), len(units) + 1)
+    least = 0 if fits(0) else _least(fits, _units_to_drop(units, found[0].tokens - budget, count), len(units) + 1)
     if least > len(units):
         raise BudgetTooSmall(
             f"The system prompt, the message and the tools need {found[len(units)].tokens} tokens, and "
@@ -209,7 +209,7 @@ def assemble(material: Material, *, budget: int, count: Count) -> ReplyPrompt:
     return found[least]
 
 
-def _dropped(units: Sequence[_Unit], tokens: int, count: Count) -> int:
+def _units_to_drop(units: Sequence[_Unit], tokens: int, count: Count) -> int:
     """Return about how many units, at least one, must be dropped to save these tokens."""
     texts = [[spoken_text(message) for message in unit.messages] for unit in units]
     counts = iter(count([text for of_unit in texts for text in of_unit]))
@@ -218,8 +218,8 @@ def _dropped(units: Sequence[_Unit], tokens: int, count: Count) -> int:
 
 
 def _least(fits: Callable[[int], bool], near: int, end: int) -> int:
-    """Return the least number from 1 that fits, `end` if none below it does. Try `near` first, then ever further from
-    it: rendering and counting the whole prompt takes much longer than a good guess."""
+    """Return the smallest number from 1 to `end - 1` that fits, or `end` if none does. Search outwards from `near`,
+    since each try renders and counts a whole prompt."""
     low, high, step = 0, end, 1
     if fits(near):
         high = near

@@ -354,6 +354,16 @@ class SessionContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionWindow:
+    """The messages of a conversation that fit into the model's window. `message_ids`: in order of arrival. `summary`:
+    of what came before, '' if there is none. `truncated`: as in `SessionContext`."""
+
+    message_ids: tuple[str, ...]
+    summary: str
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
     """A stored turn. `updated_at`: Unix time in seconds. `message_ids`: of the query, the answer, or both."""
 

@@ -32,7 +32,9 @@ _LABELS = {
 }
 _FIRST_MESSAGES = 8
 LONG_TOKEN = 8
-"""Characters. Tokens of conversations have two to five on average."""
+"""Characters. No text is expected to have more per token; conversations have two to five."""
+LINE_TOKENS = 3
+"""The least tokens of a line besides its text: a label, a colon and the end of the line."""
 _TURNS_AT_ONCE = 100
 
 
@@ -177,7 +179,8 @@ def _number(value: object) -> bool:
 class Segment:
     """A session with its messages. It contains all of those above arrival `start`; `start` is never above the first
     message that the session must show. `partial`: True if others, which no summary covers, were not read or are in an
-    archive. It has no slots, so that derived values are computed once."""
+    archive; its language, if there is no checkpoint, is then that of its first message here. It has no slots, so that
+    derived values are computed once."""
 
     session: Session
     start: int
@@ -207,16 +210,6 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
-    """The messages that fit into a window, by id and in order, after the summary, '' for none. `truncated`: as in
-    `SessionContext`."""
-
-    message_ids: Sequence[str]
-    summary: str
-    truncated: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Shown:
     """The part that fits: the turns shown, both forms of them, their tokens with the query, and the loss.
 
@@ -234,6 +227,18 @@ class Shown:
     def count(self) -> int:
         """The number of messages shown."""
         return sum(len(turn.messages) for turn in self.turns)
+
+    @property
+    def message_ids(self) -> tuple[str, ...]:
+        return tuple(message.id for message in flat(self.turns))
+
+    def ratio(self, options: WindowOptions) -> float:
+        """Return the share of the window that is used."""
+        return self.tokens / options.window
+
+    def asks(self, options: WindowOptions) -> bool:
+        """Return True if a checkpoint is requested."""
+        return self.truncated or self.ratio(options) >= options.threshold
 
 
 def verbatim(turns: Sequence[Turn], *, covered: int, recent_turns: int) -> list[Turn]:
@@ -292,7 +297,6 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
     """Return the shown part as the result for a caller. `value`: the session for other programs."""
     session, checkpoint = segment.session, segment.session.checkpoint
     new, tongue = segment.uncovered(), segment.language()
-    ratio = shown.tokens / options.window
     return SessionContext(
         conversation_id=session.conversation_id,
         mode=session.mode,
@@ -303,11 +307,11 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
         covers_through=new[-1].id if new else (checkpoint.covers_through if checkpoint else None),
         checkpoint_id=session.checkpoint_id,
         estimated_tokens=shown.tokens,
-        token_ratio=ratio,
-        should_checkpoint_summary=shown.truncated or ratio >= options.threshold,
+        token_ratio=shown.ratio(options),
+        should_checkpoint_summary=shown.asks(options),
         truncated=shown.truncated or segment.partial,
         turns=len(shown.turns),
-        message_ids=tuple(message.id for message in flat(shown.turns)),
+        message_ids=shown.message_ids,
         language=tongue,
     )
 
@@ -337,7 +341,7 @@ def _fitting(summary: str, turns: Sequence[Turn], tongue: Language, budget: int,
 
 
 def _is_long(turns: Sequence[Turn], budget: int) -> bool:
-    """Return True if the turns cannot be expected to fit, so that counting all of them would be work for nothing."""
+    """Return True if the turns are surely too long, so that counting all of them is wasted work."""
     return sum(len(message.text) for turn in turns for message in turn.messages) > LONG_TOKEN * budget
 
 
@@ -353,21 +357,21 @@ def _first_to_try(summary: str, turns: Sequence[Turn], tongue: Language, budget:
     The sum nearly always equals the whole text's count: tokens do not cross a line's end.
     """
     room = budget - (count([summary_line(summary, tongue) + "\n\n"])[0] if summary else 0)
-    place, ended = len(turns), False
-    while place > 0:
-        some = range(max(0, place - _TURNS_AT_ONCE), place)
-        texts = [[line + "\n" for line in lines(turns[one].messages, tongue)] for one in some]
+    end, ended = len(turns), False
+    while end > 0:
+        batch = range(max(0, end - _TURNS_AT_ONCE), end)
+        texts = [[line + "\n" for line in lines(turns[place].messages, tongue)] for place in batch]
         spoken = [of_turn for of_turn in texts if of_turn]
-        if spoken and not ended:
+        if spoken and not ended:  # the last line of all has no end
             spoken[-1][-1] = spoken[-1][-1].removesuffix("\n")
             ended = True
         tokens = iter(count([text for of_turn in texts for text in of_turn]))
         sums = [sum(islice(tokens, len(of_turn))) for of_turn in texts]
-        for one in reversed(some):
-            room -= sums[one - some.start]
+        for place in reversed(batch):
+            room -= sums[place - batch.start]
             if room < 0:
-                return one + 1
-        place = some.start
+                return place + 1
+        end = batch.start
     return 0
 
 

@@ -112,13 +112,13 @@ class DeferredMessages:
             queue.storing.cancel()
 
     async def _store(self, room: tuple[str, str], waiting: deque[_Waiting], back: asyncio.Event, write: Write) -> None:
-        """Store what waits for a room, also what is added meanwhile. What is left if the process ends is lost."""
+        """Store what waits for a room until nothing is left. If cancelled, count the rest as lost."""
         try:
             await self._empty(room, waiting, back, write)
         except asyncio.CancelledError:
             if waiting:
                 log.error(
-                    "messages of replies are lost: the process ends while the database is down",
+                    "messages of replies are lost: roomlore was closed before they could be stored",
                     extra={"room": room[1], "waiting": len(waiting)},
                 )
             while waiting:

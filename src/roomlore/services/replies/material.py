@@ -464,7 +464,7 @@ class Gatherer:
             return _Window()
         room_id = place.message.room_id
         try:
-            shown = await self._sessions.excerpt(room_id, window)
+            shown = await self._sessions.query_window(room_id, window)
         except BudgetTooSmall:
             checkpoint = None if _tells_of_later(place.session, place) else place.session.checkpoint
             return _Window(summary=checkpoint.summary if checkpoint else "", truncated=True)

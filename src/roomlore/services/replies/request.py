@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict, TypeVar
 
@@ -14,8 +14,8 @@ from roomlore.core.intake import MAX_ID_CHARS, Limits, check
 from roomlore.core.models import Message, Role
 from roomlore.core.replies.prompt import check_results, check_tools
 from roomlore.core.replies.reply import MAX_ROUNDS, Tool, ToolResult
-from roomlore.core.sessions.session import check_id
-from roomlore.core.sessions.window import Excerpt, WindowOptions
+from roomlore.core.sessions.session import SessionWindow, check_id
+from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
@@ -71,9 +71,12 @@ class Background:
             self._under_way.discard(key)
 
     async def close(self) -> None:
-        """Wait for the running tasks to end, for a while."""
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+        """Wait for a while until all tasks have ended, those that begin meanwhile too. Cancel what is left."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
+        while late := list(self._tasks):
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
@@ -108,7 +111,7 @@ class Contexts(Protocol):
 
 
 class Sessions(Protocol):
-    async def excerpt(self, conversation_id: str, model_context_window: int | None = None) -> Excerpt: ...
+    async def query_window(self, conversation_id: str, model_context_window: int | None = None) -> SessionWindow: ...
 
     async def add_messages(
         self, conversation_id: str, messages: Sequence[Message], *, user_id: str = "", agent_code: str = ""

@@ -14,8 +14,19 @@ from typing import Literal
 from roomlore.core.errors import CacheUnavailable, NotFound, RoomloreError, describe
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.session import Session, SessionMessage
-from roomlore.core.sessions.window import Cached, Segment, from_text, shown, signed, to_text, value_of, verified
-from roomlore.ports.coordination import Clock, SessionCache, Telemetry
+from roomlore.core.sessions.window import (
+    LINE_TOKENS,
+    LONG_TOKEN,
+    Cached,
+    Segment,
+    from_text,
+    shown,
+    signed,
+    to_text,
+    value_of,
+    verified,
+)
+from roomlore.ports.coordination import Clock, OnceAMinute, SessionCache, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -26,12 +37,11 @@ _PAUSE_SECONDS = 1.0
 _MAX_CHARACTERS = 500_000
 """The limit of texts. Longer ones are not cached: assembling them would take longer than it saves."""
 
-_WARN_SECONDS = 60.0
 _KEY_NAME = "session-cache"
 
 _PAGE = 1_000
 _LONG = 2_000
-"""Messages that no summary covers, from which `load_end` does not read all of them."""
+"""If no summary covers more messages than this, not all of them need be read."""
 _END_PAGE = 500
 _MESSAGES_A_TURN = 3
 _KEPT_TURNS = 16
@@ -83,7 +93,7 @@ class SegmentCache:
         self._recent_turns = recent_turns
         self._failing = False
         self._closed_until = float("-inf")
-        self._quiet_until = float("-inf")
+        self._warnings = OnceAMinute(clock.monotonic)
 
     @property
     def on(self) -> bool:
@@ -107,9 +117,7 @@ class SegmentCache:
         whole = verified(text, key=self._key, tenant=tenant, conversation_id=conversation_id)
         if whole is not None:
             return Lookup(from_text(whole))
-        now = self._clock.monotonic()
-        if now >= self._quiet_until:
-            self._quiet_until = now + _WARN_SECONDS
+        if self._warnings.is_due():
             log.warning(
                 "a cached session was not believed: it is unsigned, or signed for another session or database; "
                 "check who writes to Redis unless roomlore was just upgraded"
@@ -173,32 +181,28 @@ class SessionReader:
         self._clock = clock
         self._telemetry = telemetry
 
-    async def load(self, tenant: str, conversation_id: str, *, recent_turns: int) -> Segment:
+    async def load(
+        self, tenant: str, conversation_id: str, *, recent_turns: int, characters: int | None = None
+    ) -> Segment:
         """Return the session, every message that no summary covers, and at least `recent_turns` turns if there are as
-        many.
+        many. `characters`: of a long session that is not cached, only about so many of the newest are needed.
 
         Raise `NotFound`, `StorageUnavailable`.
         """
         async with self._storage.reading() as work:
             (session, took), lookup = await self._found(work, tenant, conversation_id)
             begun = self._clock.monotonic()
-            segment, fresh, turns = await self._segment(work, session, lookup, recent_turns)
-            partial = await self._archived(work, segment)
+            end = await self._end(work, session, lookup, characters) if characters else None
+            segment, fresh, turns = (
+                (end, False, recent_turns) if end else await self._segment(work, session, lookup, recent_turns)
+            )
+            partial = segment.partial or await self._archived(work, segment)
         took += self._clock.monotonic() - begun
         self._telemetry.observe("roomlore_session_seconds", took, labels={"part": "database"})
         if fresh:
             await self._cache.put(_trimmed(segment, turns))
         segment = _trimmed(segment, recent_turns)
         return replace(segment, partial=True) if partial else segment
-
-    async def load_end(self, tenant: str, conversation_id: str, *, recent_turns: int, characters: int) -> Segment:
-        """Return what `load` returns, or of a very long session only its newest messages with so many characters, so
-        that the time does not depend on its length. Raise `NotFound`, `StorageUnavailable`."""
-        async with self._storage.reading() as work:
-            session, _ = await self._session(work, tenant, conversation_id)
-            if session.next_arrival - 1 - max(session.covered, session.boundary) > _LONG:
-                return await self._end(work, session, characters)
-        return await self.load(tenant, conversation_id, recent_turns=recent_turns)
 
     async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int) -> None:
         """Update the cache after a write, so that the next read finds it current. An error does not undo the write."""
@@ -288,21 +292,25 @@ class SessionReader:
             segment = _longer(segment, earlier, limit)
         return segment
 
-    async def _end(self, work: UnitOfWork, session: Session, characters: int) -> Segment:
-        """Return the end of a session without those of its messages that a summary covers."""
+    async def _end(self, work: UnitOfWork, session: Session, lookup: Lookup, characters: int) -> Segment | None:
+        """Return the newest messages of a long session, up to about so many characters; None if it has no more, or if
+        it is cached."""
         first = max(session.covered, session.boundary)
+        if lookup.cached is not None or session.next_arrival - 1 - first <= _LONG:
+            return None
         found: list[SessionMessage] = []
         start, missing = session.next_arrival - 1, characters
-        while missing > 0 and start > first:
+        while missing > 0:
             page = await work.messages.recent(
                 tenant=session.tenant, room_id=session.conversation_id, limit=_END_PAGE, before=start + 1
             )
-            new = [shown(message) for message in page if message.arrival > first]
-            start = page[0].arrival - 1 if len(new) == _END_PAGE else first
-            found = [*new, *found]
-            missing -= sum(len(message.text) for message in new)
-        segment = Segment(session, start, tuple(found))
-        return replace(segment, partial=start > first or await self._archived(work, segment))
+            if len(page) < _END_PAGE or page[0].arrival <= first + 1:
+                return None
+            start = page[0].arrival - 1
+            found = [*map(shown, page), *found]
+            missing -= sum(len(message.text) + LONG_TOKEN * LINE_TOKENS for message in page)
+        self._count(lookup.result)
+        return Segment(session, start, tuple(found), partial=True)
 
     async def _archived(self, work: UnitOfWork, segment: Segment) -> bool:
         """Return True if messages that no summary covers are archived. The database is asked only if some are gone."""

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound
 from roomlore.core.intake import Limits, check, check_page
@@ -16,6 +16,7 @@ from roomlore.core.sessions.session import (
     Session,
     SessionContext,
     SessionValue,
+    SessionWindow,
     Turn,
     TurnResult,
     as_value,
@@ -29,7 +30,6 @@ from roomlore.core.sessions.session import (
 )
 from roomlore.core.sessions.window import (
     LONG_TOKEN,
-    Excerpt,
     Segment,
     Shown,
     WindowOptions,
@@ -46,6 +46,7 @@ from roomlore.services.sessions.reading import SegmentCache, SessionReader
 
 Along = Callable[[UnitOfWork], Awaitable[None]]
 Change = Callable[[Session], Session]
+T = TypeVar("T")
 _INLINE_CHARACTERS = 150_000
 """Characters that are rendered and counted on the event loop; more use another thread."""
 _LINE = 100
@@ -269,7 +270,7 @@ class SessionService:
         if any(getattr(segment.session, name) != value for name, value in ids.items()):
             await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
             segment = replace(segment, session=replace(segment.session, **ids))  # type: ignore[arg-type]
-        return await self._answered(segment, query, options)
+        return await self._context(segment, await self._handed_out(segment, query, options), query, options)
 
     async def preview_context(
         self,
@@ -283,20 +284,29 @@ class SessionService:
         becomes due, and a later `checkpoint` does not count it as a history handed out. Raise the same errors."""
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
         segment = await self._asked(conversation_id, query, options)
-        return (await self._inside(segment, query, options))[0]
+        return await self._context(segment, await self._show(segment, query, options), query, options)
 
-    async def excerpt(self, conversation_id: str, model_context_window: int | None = None) -> Excerpt:
-        """Return which messages `query_context` would show, and the summary before them. Of a very long session no more
-        is read than may fit. It counts as handed out, as there. Raise the same errors."""
+    async def query_window(self, conversation_id: str, model_context_window: int | None = None) -> SessionWindow:
+        """Return the ids of the messages that `query_context` would show, and the summary before them, without texts. A
+        very long session is read only as far back as can fit. If its text has more than eight characters per token, as
+        tables and rulers may, fewer messages are returned.
+
+        Like `query_context`, this counts as a history handed out. Raise the same errors.
+        """
         options = self._options(None, None, model_context_window)
-        segment = await self._parts.reader.load_end(
+        segment = await self._parts.reader.load(
             self._tenant,
             conversation_id,
             recent_turns=options.recent_turns,
             characters=LONG_TOKEN * options.window,
         )
-        context = await self._answered(segment, "", options)
-        return Excerpt(context.message_ids, context.session.message_context.summary, context.truncated)
+        shown = await self._handed_out(segment, "", options)
+        checkpoint = segment.session.checkpoint
+        return SessionWindow(
+            message_ids=shown.message_ids,
+            summary=checkpoint.summary if checkpoint else "",
+            truncated=shown.truncated or segment.partial,
+        )
 
     async def write_turn(
         self,
@@ -456,39 +466,30 @@ class SessionService:
             window=default.window if window is None else window,
         )
 
-    async def _answered(self, segment: Segment, query: str, options: WindowOptions) -> SessionContext:
-        """Return the result for a caller, and note what follows from it."""
+    async def _handed_out(self, segment: Segment, query: str, options: WindowOptions) -> Shown:
+        """Return what fits, and record that it was handed out."""
+        parts = self._parts
         try:
-            context, shown = await self._inside(segment, query, options)
+            shown = await self._show(segment, query, options)
         except BudgetTooSmall:
             if segment.session.checkpoint:
-                await self._parts.automatic.note(segment, window=options.window, shown=None)
+                await parts.automatic.note(segment, window=options.window, shown=None)
             raise
-        await self._handed_out(segment, context, shown, options)
-        return context
-
-    async def _inside(self, segment: Segment, query: str, options: WindowOptions) -> tuple[SessionContext, Shown]:
-        """Count in another thread if there is much, so that the event loop stays responsive."""
-        if len(query) + sum(len(message.text) + _LINE for message in segment.messages) <= _INLINE_CHARACTERS:
-            return self._shown(segment, query, options)
-        return await asyncio.to_thread(self._shown, segment, query, options)
-
-    def _shown(self, segment: Segment, query: str, options: WindowOptions) -> tuple[SessionContext, Shown]:
-        shown = show(segment, query, options, self._parts.tokens.count)
-        return context_of(segment, shown, options, self._value(segment)), shown
-
-    async def _handed_out(
-        self, segment: Segment, context: SessionContext, shown: Shown, options: WindowOptions
-    ) -> None:
-        parts, asked = self._parts, context.should_checkpoint_summary
-        new = segment.uncovered()
+        new, asked = segment.uncovered(), shown.asks(options)
         covers = new[-1].arrival if new else segment.session.covered
         parts.offers.note(segment.session, covers=covers, asked=asked, now=parts.clock.monotonic())
-        parts.telemetry.observe("roomlore_session_token_ratio", context.token_ratio)
-        if context.truncated:
+        parts.telemetry.observe("roomlore_session_token_ratio", shown.ratio(options))
+        if shown.truncated or segment.partial:
             parts.telemetry.count("roomlore_sessions_truncated_total")
         if asked:
             await parts.automatic.note(segment, window=options.window, shown=shown)
+        return shown
+
+    async def _show(self, segment: Segment, query: str, options: WindowOptions) -> Shown:
+        return await _aside(segment, query, lambda: show(segment, query, options, self._parts.tokens.count))
+
+    async def _context(self, segment: Segment, shown: Shown, query: str, options: WindowOptions) -> SessionContext:
+        return await _aside(segment, query, lambda: context_of(segment, shown, options, self._value(segment)))
 
     async def _told(self, turn: Turn, *, new: bool) -> list[Message]:
         """Return the turn's messages. `new`: its ids are new, so that no other call can have the same turn."""
@@ -543,3 +544,11 @@ class SessionService:
 
     def _value(self, segment: Segment) -> SessionValue:
         return value_of(segment, recent_turns=self._parts.options.recent_turns)
+
+
+async def _aside(segment: Segment, query: str, work: Callable[[], T]) -> T:
+    """Return the result of the work. If there is much to render and count, it runs in a thread, so that the event loop
+    stays responsive."""
+    if len(query) + sum(len(message.text) + _LINE for message in segment.messages) <= _INLINE_CHARACTERS:
+        return work()
+    return await asyncio.to_thread(work)

@@ -232,7 +232,7 @@ def status_of(error: errors.RoomloreError) -> int:
 def of_roomlore(scope: Mapping[str, Any], error: errors.RoomloreError) -> Response:
     status = status_of(error)
     headers = {"Retry-After": _RETRY_SECONDS} if status == 503 else None
-    if isinstance(error, errors.QuotaExceeded) and error.wait_seconds is not None:
+    if isinstance(error, errors.QuotaExceeded | errors.ModelUnavailable) and error.wait_seconds is not None:
         headers = {"Retry-After": str(max(ceil(error.wait_seconds), 1))}
     return respond(scope, status, str(error), headers, kind=_OWN_KINDS.get(type(error)))
 
