@@ -192,12 +192,12 @@ async def page_of_all(http, room_id: str) -> str:
 
 
 async def test_a_page_grows_no_further_than_a_browser_can_bear(http, lore, monkeypatch):
-    monkeypatch.setattr(rooms, "_CHARACTERS", 100_000)
+    monkeypatch.setattr(rooms, "_PAGE_CHARS", 100_000)
     shown = (await http.get("/console/room", params={"id": ROOM, "limit": 500})).text
     numbers = [int(n) for n in re.findall(r'<li id="m(\d+)"', shown)]
     assert 0 < len(numbers) < COUNT
     assert numbers == list(range(COUNT - len(numbers) + 1, COUNT + 1))
-    monkeypatch.setattr(rooms, "_CHARACTERS", 1)
+    monkeypatch.setattr(rooms, "_PAGE_CHARS", 1)
     shown = (await http.get("/console/room", params={"id": ROOM})).text
     assert re.findall(r'<li id="m(\d+)"', shown) == [str(COUNT)]
     assert 'rel="prev"' in shown

@@ -56,13 +56,13 @@ def once(monkeypatch):
 @pytest.mark.usefixtures("once")
 async def test_pages_in_other_languages_zones_and_after_changes_are_their_own(lore, http, make_message, monkeypatch):
     made = []
-    new = rooms._new
+    new = rooms._new_messages
 
     async def counted(*arguments):
         made.append(1)
         return await new(*arguments)
 
-    monkeypatch.setattr(rooms, "_new", counted)
+    monkeypatch.setattr(rooms, "_new_messages", counted)
     await http.post("/messages", json={"messages": [make_message(n, text=f"said {n}") for n in range(3)]})
 
     async def since(after: int = 1, language: str = "en", zone: str = "UTC") -> str:
@@ -126,13 +126,13 @@ async def test_a_page_that_is_far_behind_is_shown_the_newest_and_a_link(lore, ht
 async def test_all_pages_of_a_room_share_one_look_and_one_rendering(lore, http, monkeypatch):
     monkeypatch.setattr(live_rooms, "STREAM_SECONDS", 1.0)
     made = []
-    new = rooms._new
+    new = rooms._new_messages
 
     async def counted(*arguments):
         made.append(1)
         return await new(*arguments)
 
-    monkeypatch.setattr(rooms, "_new", counted)
+    monkeypatch.setattr(rooms, "_new_messages", counted)
     await lore.messages.add(talk(range(2)))
     asking = [asyncio.create_task(http.get("/console/room/live?id=tea&after=2")) for _ in range(20)]
     await asyncio.sleep(0.3)

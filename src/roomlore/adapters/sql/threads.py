@@ -1,13 +1,13 @@
-"""The ports `ThreadTitles` and `Corrections`: what a model called the threads of a room, and the log of the links that
-people corrected."""
+"""The ports `ThreadTitles` and `Corrections`: the titles that a model gave the threads of a room, and the log of the
+links that people corrected."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, delete, func, literal_column, select, tuple_, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import and_, bindparam, case, delete, func, insert, literal_column, select, tuple_, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import LockedRoom, Repository, Row, Statement, among, in_locked_room, in_room
@@ -18,30 +18,36 @@ from roomlore.core.models import Correction, CorrectionKind
 from roomlore.ports.storage import GrownThread
 
 _t, _f, _r = schema.thread_titles, schema.features, schema.rooms
-_NONE: Any = literal_column("0")
+_c, _m = schema.link_corrections, schema.messages
+_NO_MESSAGES: Any = literal_column("0")
+_ABOVE_ALL_NUMBERS = 2**62
 
 
-def _grown() -> Any:
+def _room_params(room: LockedRoom) -> dict[str, Any]:
+    return {"room_key": room.key, "tenant": escape(room.tenant)}
+
+
+def _grown_threads() -> Any:
     """Select threads with a message in the span, or with a title to be made again, and how many messages they have.
     Deleted messages count too, since this reads the index of threads alone."""
     spoken = select(_f.c.thread).where(
         in_room(_f), _f.c.arrival > bindparam("after"), _f.c.arrival <= bindparam("through")
     )
-    stale = select(_t.c.thread).where(in_room(_t), _t.c.messages == _NONE)
+    stale = select(_t.c.thread).where(in_room(_t), _t.c.messages == _NO_MESSAGES)
     due = spoken.union(stale).subquery("due")
     members = and_(in_room(_f), _f.c.thread == due.c.thread)
     titled = and_(in_room(_t), _t.c.thread == due.c.thread)
     return (
-        select(due.c.thread, func.count(_f.c.arrival), func.coalesce(func.max(_t.c.messages), _NONE))
+        select(due.c.thread, func.count(_f.c.arrival), func.coalesce(func.max(_t.c.messages), _NO_MESSAGES))
         .select_from(due.outerjoin(_f, members).outerjoin(_t, titled))
         .group_by(due.c.thread)
         .order_by(due.c.thread)
     )
 
 
-def _put() -> Any:
+def _put_titles() -> Any:
     """Insert titles. An empty one leaves the title that is there as it is."""
-    given = insert(_t)
+    given = upsert(_t)
     new = given.excluded
     kept = case((new.title == literal_column("''"), _t.c.title), else_=new.title)
     by = case((new.title == literal_column("''"), _t.c.made_by), else_=new.made_by)
@@ -51,30 +57,32 @@ def _put() -> Any:
     )
 
 
-_FIND = Statement(
+_FIND_TITLES = Statement(
     lambda: select(_t.c.thread, _t.c.title).where(
         in_room(_t), among(_t.c.thread, "threads"), _t.c.title != literal_column("''")
     )
 )
-_GROWN = Statement(_grown)
-_PUT = Statement(_put)
-_STALE = Statement(
+_GROWN_THREADS = Statement(_grown_threads)
+_PUT_TITLES = Statement(_put_titles)
+_ROOMS_WITH_STALE_TITLES = Statement(
     lambda: (
         select(_r.c.tenant, _r.c.room_id)
-        .where(_r.c.room_key.in_(select(_t.c.room_key).where(_t.c.messages == _NONE)))
+        .where(_r.c.room_key.in_(select(_t.c.room_key).where(_t.c.messages == _NO_MESSAGES)))
         .order_by(_r.c.tenant, _r.c.room_id)
         .limit(bindparam("count"))
     )
 )
-_SPOIL = Statement(
+_SPOIL_TITLES = Statement(
     lambda: (
         update(_t)
         .where(in_locked_room(_t), among(_t.c.thread, "threads"))
-        .values(title=literal_column("''"), made_by=literal_column("''"), messages=_NONE)
+        .values(title=literal_column("''"), made_by=literal_column("''"), messages=_NO_MESSAGES)
     ),
     brief=True,
 )
-_DROP = Statement(lambda: delete(_t).where(in_locked_room(_t), among(_t.c.thread, "threads"), _t.c.messages == _NONE))
+_DROP_STALE_TITLES = Statement(
+    lambda: delete(_t).where(in_locked_room(_t), among(_t.c.thread, "threads"), _t.c.messages == _NO_MESSAGES)
+)
 
 
 class SqlTitles(Repository):
@@ -84,16 +92,16 @@ class SqlTitles(Repository):
         if not threads:
             return {}
         here = {"tenant": escape(tenant), "room_id": escape(room_id)}
-        rows = await self._sql.fetch(_FIND, threads=numbers_text(threads), **here)
+        rows = await self._sql.fetch(_FIND_TITLES, threads=numbers_text(threads), **here)
         return {thread: unescape(title) for thread, title in rows}
 
     async def grown(self, *, tenant: str, room_id: str, after: int, through: int) -> list[GrownThread]:
         here = {"tenant": escape(tenant), "room_id": escape(room_id)}
-        rows = await self._sql.fetch(_GROWN, after=after, through=through, **here)
+        rows = await self._sql.fetch(_GROWN_THREADS, after=after, through=through, **here)
         return [GrownThread(*row) for row in rows]
 
     async def stale_rooms(self, *, limit: int) -> list[tuple[str, str]]:
-        rows = await self._sql.fetch(_STALE, count=limit)
+        rows = await self._sql.fetch(_ROOMS_WITH_STALE_TITLES, count=limit)
         return [(unescape(tenant), unescape(room_id)) for tenant, room_id in rows]
 
     async def put(
@@ -106,30 +114,24 @@ class SqlTitles(Repository):
             for thread, (title, messages) in titles.items()
         ]
         if rows:
-            await self._sql.many(_PUT, rows)
+            await self._sql.many(_PUT_TITLES, rows)
 
     async def drop_stale(self, *, tenant: str, room_id: str, threads: Sequence[int]) -> None:
         if threads:
             room = self._locks.held(tenant, room_id)
-            await self._sql.fetch(_DROP, threads=numbers_text(threads), **_params(room))
+            await self._sql.fetch(_DROP_STALE_TITLES, threads=numbers_text(threads), **_room_params(room))
 
     async def spoil(self, room: LockedRoom, threads: Iterable[int]) -> None:
         """Remove the titles of these threads, so that they are made again: what they rest on was changed."""
         if given := sorted(set(threads)):
-            await self._sql.fetch(_SPOIL, threads=numbers_text(given), **_params(room))
+            await self._sql.fetch(_SPOIL_TITLES, threads=numbers_text(given), **_room_params(room))
 
 
-def _params(room: LockedRoom) -> dict[str, Any]:
-    return {"room_key": room.key, "tenant": escape(room.tenant)}
-
-
-_c, _m = schema.link_corrections, schema.messages
-_NEWEST_OF_ALL = 2**62
 _answered = _m.alias("answered")
-_in_force = and_(in_locked_room(_c), _c.c.standing)
+_standing_in_locked_room = and_(in_locked_room(_c), _c.c.standing)
 
 
-def _listed() -> Any:
+def _listed_corrections() -> Any:
     """Select entries with the ids of both messages."""
     its = and_(_m.c.room_key == _c.c.room_key, _m.c.arrival == _c.c.arrival, _m.c.tenant == _c.c.tenant)
     other = and_(
@@ -143,40 +145,44 @@ def _listed() -> Any:
     return select(*columns, _c.c.corrected_by, _c.c.at).select_from(rows)
 
 
-_NEXT = Statement(
+_NEXT_CORRECTION_NUMBER = Statement(
     lambda: select(func.coalesce(func.max(_c.c.number), literal_column("0")) + literal_column("1")).where(
         in_locked_room(_c)
     )
 )
-_NOT_IN_FORCE = Statement(
-    lambda: update(_c).where(_in_force, _c.c.arrival == bindparam("own")).values(standing=literal_column("false"))
+_END_CORRECTION = Statement(
+    lambda: (
+        update(_c)
+        .where(_standing_in_locked_room, _c.c.arrival == bindparam("own"))
+        .values(standing=literal_column("false"))
+    )
 )
-_ADD = Statement(lambda: insert(_c))
-_STANDING = Statement(
+_ADD_CORRECTION = Statement(lambda: insert(_c))
+_STANDING_OF_CORRECTIONS = Statement(
     lambda: select(_c.c.arrival, _c.c.answers, _c.c.model, _c.c.errors).where(
         in_room(_c), _c.c.standing, among(_c.c.arrival, "arrivals")
     )
 )
-_HEAR = Statement(
+_HEAR_CORRECTION = Statement(
     lambda: (
         update(_c)
-        .where(_in_force, _c.c.arrival == bindparam("own"))
+        .where(_standing_in_locked_room, _c.c.arrival == bindparam("own"))
         .values(
             model=bindparam("new_model", type_=_c.c.model.type), errors=bindparam("new_errors", type_=_c.c.errors.type)
         )
     )
 )
-_PAGE = Statement(
+_PAGE_OF_CORRECTIONS = Statement(
     lambda: (
-        _listed()
+        _listed_corrections()
         .where(in_room(_c), _c.c.number < bindparam("before"))
         .order_by(_c.c.number.desc())
         .limit(bindparam("count"))
     )
 )
-_IN_FORCE = Statement(
+_CORRECTIONS_IN_FORCE = Statement(
     lambda: (
-        _listed()
+        _listed_corrections()
         .where(
             _r.c.tenant == bindparam("tenant"),
             _c.c.tenant == bindparam("tenant"),
@@ -205,9 +211,9 @@ class SqlCorrections(Repository):
         at: datetime,
     ) -> int:
         room = self._locks.held(tenant, room_id)
-        its = _params(room)
-        number = int((await self._sql.fetch(_NEXT, **its))[0][0])
-        await self._sql.fetch(_NOT_IN_FORCE, own=arrival, **its)
+        its = _room_params(room)
+        number = int((await self._sql.fetch(_NEXT_CORRECTION_NUMBER, **its))[0][0])
+        await self._sql.fetch(_END_CORRECTION, own=arrival, **its)
         said = standing or Standing(None)
         row = (
             room.key,
@@ -222,38 +228,40 @@ class SqlCorrections(Repository):
             said.model,
             _errors_text(said.errors),
         )
-        await self._sql.many(_ADD, [row])
+        await self._sql.many(_ADD_CORRECTION, [row])
         return number
 
     async def standing(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> dict[int, Standing]:
         if not arrivals:
             return {}
         rows = await self._sql.fetch(
-            _STANDING, tenant=escape(tenant), room_id=escape(room_id), arrivals=numbers_text(arrivals)
+            _STANDING_OF_CORRECTIONS, tenant=escape(tenant), room_id=escape(room_id), arrivals=numbers_text(arrivals)
         )
         return {arrival: Standing(answers, model, _read_errors(errors)) for arrival, answers, model, errors in rows}
 
     async def hear(
         self, *, tenant: str, room_id: str, model: str, errors: Mapping[int, Sequence[int]], arrivals: Sequence[int]
     ) -> None:
-        its = _params(self._locks.held(tenant, room_id))
+        its = _room_params(self._locks.held(tenant, room_id))
         for arrival in arrivals:
             added = _errors_text(errors.get(arrival, ()))
-            await self._sql.fetch(_HEAR, own=arrival, new_model=model if added else "", new_errors=added, **its)
+            await self._sql.fetch(
+                _HEAR_CORRECTION, own=arrival, new_model=model if added else "", new_errors=added, **its
+            )
 
     async def page(self, *, tenant: str, room_id: str, before: int | None, limit: int) -> list[Correction]:
         rows = await self._sql.fetch(
-            _PAGE,
+            _PAGE_OF_CORRECTIONS,
             tenant=escape(tenant),
             room_id=escape(room_id),
-            before=_NEWEST_OF_ALL if before is None else before,
+            before=_ABOVE_ALL_NUMBERS if before is None else before,
             count=limit,
         )
         return [_to_correction(row) for row in rows]
 
     async def in_force(self, *, tenant: str, after: tuple[str, int], limit: int) -> list[Correction]:
         rows = await self._sql.fetch(
-            _IN_FORCE, tenant=escape(tenant), after_room=escape(after[0]), after=after[1], count=limit
+            _CORRECTIONS_IN_FORCE, tenant=escape(tenant), after_room=escape(after[0]), after=after[1], count=limit
         )
         return [_to_correction(row) for row in rows]
 

@@ -48,7 +48,7 @@ PLACES = {
     "keys": "operations:keys_app",
     "archive": "archive:app",
     "tenants": "operations:tenants_app",
-    "messages": "messages:app",
+    "messages": "messages:messages_app",
     "links": "messages:links_app",
     "memory": "memory:app",
     "facts": "facts:app",

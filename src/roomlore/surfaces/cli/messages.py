@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 Room = Annotated[str, typer.Argument(help="The room's id or name.")]
 Message = Annotated[str, typer.Argument(help=show.MESSAGE_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+_USUAL_CORRECTOR = "caller"
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Delete messages.")
+messages_app = typer.Typer(cls=Group, no_args_is_help=True, help="Delete messages.")
 
 
-@app.command()
-def delete(
+@messages_app.command("delete")
+def delete_message(
     ctx: typer.Context,
     room: Room,
     message: Message,
@@ -38,7 +39,7 @@ def delete(
 
     there = frame_of(ctx).run(find)
     if not yes:
-        _confirm(there)
+        _confirm_deletion(there)
     frame_of(ctx).run(lambda lore: lore.messages.delete(there.room_id, there.id))
     if as_json:
         show.as_json({"room_id": there.room_id, "message_id": there.id})
@@ -46,7 +47,7 @@ def delete(
         typer.echo(say("Deleted {message}", message=show.inert(there.id)))
 
 
-def _confirm(message: StoredMessage) -> None:
+def _confirm_deletion(message: StoredMessage) -> None:
     """Ask if a message is to be deleted, and end the program if it is not."""
     asked = say("Delete {text!r} of {sender}?", text=show.inert(message.text, 80), sender=show.name(message))
     typer.confirm(asked, abort=True, err=True)
@@ -56,12 +57,11 @@ links_app = typer.Typer(
     cls=Group, no_args_is_help=True, help="Correct what a message answers; threads and contexts follow at once."
 )
 
-By = Annotated[str, typer.Option(help="The name of who corrects it, for the log.")]
-_CALLER = "caller"
+CorrectedBy = Annotated[str, typer.Option(help="The name of who corrects it, for the log.")]
 
 
-@links_app.command()
-def correct(
+@links_app.command("correct")
+def correct_link(
     ctx: typer.Context,
     room: Room,
     message: Message,
@@ -72,7 +72,7 @@ def correct(
         ),
     ] = None,
     nothing: Annotated[bool, typer.Option("--nothing", help="It answers nothing and starts something new.")] = False,
-    by: By = _CALLER,
+    by: CorrectedBy = _USUAL_CORRECTOR,
     as_json: AsJson = False,
 ) -> None:
     """Say which earlier message a message answers, or that it answers nothing."""
@@ -87,23 +87,25 @@ def correct(
         return entry, None if answered is None else (await lore.messages.get(here, answered)).message
 
     entry, answered = frame_of(ctx).run(work)
-    _tell(entry, answered, as_json=as_json)
+    _tell_link(entry, answered, as_json=as_json)
 
 
-@links_app.command()
-def undo(ctx: typer.Context, room: Room, message: Message, by: By = _CALLER, as_json: AsJson = False) -> None:
+@links_app.command("undo")
+def undo_correction(
+    ctx: typer.Context, room: Room, message: Message, by: CorrectedBy = _USUAL_CORRECTOR, as_json: AsJson = False
+) -> None:
     """Take the correction of a message back."""
 
     async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
         here = await lore.rooms.named(room)
         entry = await lore.links.undo(here, await lore.messages.named(here, message), by=by)
-        return entry, await _answered(lore, entry)
+        return entry, await _answered_message(lore, entry)
 
     entry, answered = frame_of(ctx).run(work)
-    _tell(entry, answered, as_json=as_json)
+    _tell_link(entry, answered, as_json=as_json)
 
 
-async def _answered(lore: Lore, entry: Entry) -> StoredMessage | None:
+async def _answered_message(lore: Lore, entry: Entry) -> StoredMessage | None:
     link = entry.link
     if link.parent is None or link.kind == "new":
         return None
@@ -111,7 +113,7 @@ async def _answered(lore: Lore, entry: Entry) -> StoredMessage | None:
     return page[0] if page and page[0].arrival == link.parent else None
 
 
-def _tell(entry: Entry, answered: StoredMessage | None, *, as_json: bool) -> None:
+def _tell_link(entry: Entry, answered: StoredMessage | None, *, as_json: bool) -> None:
     if as_json:
         show.as_json(to_jsonable(entry))
         return
@@ -125,8 +127,8 @@ def _tell(entry: Entry, answered: StoredMessage | None, *, as_json: bool) -> Non
         typer.echo(f"  {say('answers{likely} {said}', likely=likely, said=said)}")
 
 
-@links_app.command()
-def log(
+@links_app.command("log")
+def list_corrections(
     ctx: typer.Context,
     room: Room,
     before: Annotated[int | None, typer.Option(min=1, help="Only entries with a number below.")] = None,
@@ -147,12 +149,12 @@ def log(
         typer.echo(none if before is None else say("Nothing found."))
         return
     shape = show.table("number", "when", "message", "said", "by", right=("number",), fixed=("when",))
-    show.console().print(show.rows(shape, map(_line, found)))
+    show.console().print(show.rows(shape, map(_correction_line, found)))
     if len(found) == limit:
         typer.echo(say("more: {option}", option=f"--before {found[-1].number}"), err=True)
 
 
-def _line(one: Correction) -> list[str]:
+def _correction_line(one: Correction) -> list[str]:
     said = {
         CorrectionKind.ANSWERS: say(
             "answers {message}", message=show.inert(one.answers or say("a deleted message"), 80)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+_NO_LIMIT, _USUAL_LIMIT = "none", "usual"
 
 
 def doctor(
@@ -52,7 +53,7 @@ def doctor(
     found = asyncio.run(diagnose(frame_of(ctx).settings(), ask=ask, integrity=how, timeout_seconds=timeout))
     verdict = worst(found)
     if as_json:
-        show.as_json({"verdict": verdict, "findings": [_told(one) for one in found]})
+        show.as_json({"verdict": verdict, "findings": [_finding_fields(one) for one in found]})
     else:
         shape = show.table("", "part", "ms", "what was found", "what to do", right=("ms",), fixed=("", "part"))
         show.console().print(show.rows(shape, map(_finding_line, found)))
@@ -60,7 +61,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _told(finding: Finding) -> dict[str, object]:
+def _finding_fields(finding: Finding) -> dict[str, object]:
     told = {"told": finding.told, "advice": finding.advice, "ms": finding.ms}
     return {"part": finding.part, "verdict": finding.verdict, **told}
 
@@ -98,8 +99,8 @@ def restore(
 keys_app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, list and revoke API keys of the HTTP service.")
 
 
-@keys_app.command()
-def create(
+@keys_app.command("create")
+def create_key(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="What will use the key.")],
     scope: Annotated[
@@ -124,7 +125,7 @@ def create(
 
 
 @keys_app.command("list")
-def list_(
+def list_keys(
     ctx: typer.Context,
     every_tenant: Annotated[bool, typer.Option("--all-tenants", help="Those of every tenant.")] = False,
     as_json: AsJson = False,
@@ -147,8 +148,8 @@ def _key_line(key: ApiKey) -> list[str]:
     return [key.key_id, show.inert(key.tenant), name, scopes, show.clock(key.created_at), show.clock(key.revoked_at)]
 
 
-@keys_app.command()
-def revoke(
+@keys_app.command("revoke")
+def revoke_key(
     ctx: typer.Context,
     key: Annotated[str, typer.Argument(help="The id that `keys list` shows, or a name that only one key has or had.")],
 ) -> None:
@@ -163,11 +164,10 @@ def revoke(
 tenants_app = typer.Typer(
     cls=Group, invoke_without_command=True, help="See what tenants use, and give one its own limits."
 )
-_NONE, _USUAL = "none", "usual"
 
 
 @tenants_app.callback()
-def tenants(ctx: typer.Context, as_json: AsJson = False) -> None:
+def list_tenants(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List every tenant, and how much of its limits it has used."""
     if ctx.invoked_subcommand is not None:
         return
@@ -188,7 +188,7 @@ def tenants(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 def _standing_line(tenant: str, one: Standing) -> list[str]:
     used = "–" if one.used is None else f"{one.used:,}"
-    most = say(_NONE) if one.most is None else f"{one.most:,}"
+    most = say(_NO_LIMIT) if one.most is None else f"{one.most:,}"
     return [show.inert(tenant), one.limit, used, f"{most}{' *' if one.own else ''}", show.clock(one.resets_at)]
 
 
@@ -227,8 +227,8 @@ def set_limits(
     """Give the tenant limits of its own, in place of those of the settings; without options show them."""
     given = (messages_a_day, model_tokens_a_day, messages_kept, requests_a_minute)
     chosen = {name: value for name, value in zip(LIMITS, given, strict=True) if value is not None}
-    usual = [name for name, value in chosen.items() if value == _USUAL]
-    own: Any = {name: _number(name, value) for name, value in chosen.items() if value != _USUAL}
+    usual = [name for name, value in chosen.items() if value == _USUAL_LIMIT]
+    own: Any = {name: _limit_in_option(name, value) for name, value in chosen.items() if value != _USUAL_LIMIT}
     check_limits(own)  # before anything is changed
 
     async def work(lore: Lore) -> Mapping[str, int | None]:
@@ -243,14 +243,16 @@ def set_limits(
     if as_json:
         show.as_json(dict(found))
     elif found:
-        told = say(", ").join(f"{name} {say(_NONE) if most is None else f'{most:,}'}" for name, most in found.items())
+        told = say(", ").join(
+            f"{name} {say(_NO_LIMIT) if most is None else f'{most:,}'}" for name, most in found.items()
+        )
         typer.echo(say("Tenant {tenant} has limits of its own: {limits}.", tenant=frame.tenant, limits=told))
     else:
         typer.echo(say("Tenant {tenant} has the limits of the settings.", tenant=frame.tenant))
 
 
-def _number(name: str, value: str) -> int | None:
-    if value == _NONE:
+def _limit_in_option(name: str, value: str) -> int | None:
+    if value == _NO_LIMIT:
         return None
     try:
         return int(value)
@@ -274,7 +276,7 @@ def list_jobs(
     """List the tenant's jobs, the newest first."""
     if ctx.invoked_subcommand is not None:
         return
-    found = _with(ctx, lambda lore: lore.jobs.page(status=status, kind=kind, limit=limit))
+    found = _with_jobs(ctx, lambda lore: lore.jobs.page(status=status, kind=kind, limit=limit))
     if as_json:
         show.as_json(to_jsonable(found))
     elif found:
@@ -289,16 +291,16 @@ def list_jobs(
 @jobs_app.command("show")
 def show_job(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     """Show a job."""
-    _show(_with(ctx, lambda lore: lore.jobs.get(job_id)), as_json)
+    _tell_job(_with_jobs(ctx, lambda lore: lore.jobs.get(job_id)), as_json)
 
 
 @jobs_app.command("retry")
-def retry(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+def retry_job(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     """Run a failed or cancelled job again, in any process that works."""
-    _show(_with(ctx, lambda lore: lore.jobs.retry(job_id)), as_json)
+    _tell_job(_with_jobs(ctx, lambda lore: lore.jobs.retry(job_id)), as_json)
 
 
-def _with(ctx: typer.Context, ask: Callable[[Lore], Awaitable[T]]) -> T:
+def _with_jobs(ctx: typer.Context, ask: Callable[[Lore], Awaitable[T]]) -> T:
     async def asked(lore: Lore) -> T:
         if not lore.jobs.shared:
             raise InvalidInput(
@@ -311,7 +313,7 @@ def _with(ctx: typer.Context, ask: Callable[[Lore], Awaitable[T]]) -> T:
     return frame_of(ctx).run(asked)
 
 
-def _show(job: Job, as_json: bool) -> None:
+def _tell_job(job: Job, as_json: bool) -> None:
     if as_json:
         show.as_json(to_jsonable(job))
         return
@@ -352,7 +354,7 @@ def list_models(
         show.as_json(to_jsonable(found))
     elif found:
         shape = show.table("model", "name", "provider", "its id there", "key", "stands", fixed=("model",))
-        show.console().print(show.rows(shape, (line for one in found for line in _lines(one))))
+        show.console().print(show.rows(shape, (line for one in found for line in _model_lines(one))))
     else:
         typer.echo(
             say("No models to choose from; name some under `models:` in the section `memory:` of roomlore.yaml.")
@@ -360,7 +362,7 @@ def list_models(
 
 
 @models_app.command("test")
-def try_(
+def try_models(
     ctx: typer.Context,
     model: Annotated[str | None, typer.Argument(help="Only this one; by default all, internal ones too.")] = None,
     as_json: AsJson = False,
@@ -391,7 +393,7 @@ def _with_models(ctx: typer.Context, work: Callable[[ModelService], Awaitable[T]
     return asyncio.run(inside())
 
 
-def _lines(model: ModelStatus) -> Iterator[list[str]]:
+def _model_lines(model: ModelStatus) -> Iterator[list[str]]:
     name, shown = show.inert(model.model_id), show.inert(model.display_name)
     for place, provider in enumerate(model.providers):
         told = (name, shown) if not place else ("", "")

@@ -34,9 +34,16 @@ from roomlore.surfaces.console.shell import name_scopes, with_people_named
 from roomlore.wiring import Lore
 
 _SCOPES = 50
-_MEMORIES = 100
-_CHANGES = 40
-_STEPS = 100
+_SCOPE_MEMORIES = 100
+_SCOPE_CHANGES = 40
+_SLIDER_STEPS = 100
+_COMPARISON_ENTRIES = 100
+"""The newest entries that the form of a comparison offers; older ones are named by a link or by their time."""
+_BEFORE_FIRST_ENTRY = 0
+_USUAL_RECALL_TOKENS = 500
+_MAX_RECALL_TOKENS = 1_000_000
+_MAX_RECALL_SCOPES = 10
+_AUDIENCE_MEMORIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
+class SelectedMoment:
     """The selected moment. `at`: None for now. `step`: the position of the slider, from 0 to 100."""
 
     at: datetime | None
@@ -65,7 +72,7 @@ class Then:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SelectedMemories:
     """The selected memories: the offset; and of the current ones, the kind ('' for all) and the status."""
 
     kind: str
@@ -107,12 +114,12 @@ async def memory(page: Page) -> Response:
         return page.go("/memory", **{**page.request.query_params, "id": named})
     if viewer is not None and any(map(page.asked, ("at", "step", "to"))):
         page.need("admin")
-    stored = await _stored(lore, scope) if viewer is None else None
-    then = await _then(page, lore, scope) if stored else Then(None, _STEPS, None)
-    last = min(page.number("to") or _last(stored), _last(stored))
-    changes = await _changes(lore, scope, last)
-    asked = _asked(page)
-    found, total = await _remembered(lore, scope, then.at, asked, viewer)
+    stored = await _stored_scope(lore, scope) if viewer is None else None
+    then = await _selected_moment(page, lore, scope) if stored else SelectedMoment(None, _SLIDER_STEPS, None)
+    last = min(page.number("to") or _last_change_number(stored), _last_change_number(stored))
+    changes = await _latest_changes(lore, scope, last)
+    asked = _selected_memories(page)
+    found, total = await _memories_on_page(lore, scope, then.at, asked, viewer)
     await name_scopes(page, [scope])
     return page.show(
         "memory.html",
@@ -123,8 +130,8 @@ async def memory(page: Page) -> Response:
         asked=asked,
         then=then,
         stretches=_stretches(changes),
-        older=last - _CHANGES if last > _CHANGES else None,
-        newer=min(last + _CHANGES, _last(stored)) if last < _last(stored) else None,
+        older=last - _SCOPE_CHANGES if last > _SCOPE_CHANGES else None,
+        newer=min(last + _SCOPE_CHANGES, _last_change_number(stored)) if last < _last_change_number(stored) else None,
         done=page.asked("done"),
         group=scope.removeprefix("group:") if scope.startswith("group:") else None,
     )
@@ -132,8 +139,8 @@ async def memory(page: Page) -> Response:
 
 async def lineage(page: Page) -> Response:
     """Return the page of a memory's history: its versions, their differences, and the messages that support it."""
-    found = await _with_people_named(page.lore, await _origin(page, page.needed("id")))
-    versions = [(one, _against(one, found)) for one in found.versions]
+    found = await _lineage_with_names(page.lore, await _shown_lineage(page, page.needed("id")))
+    versions = [(one, _lineage_pieces(one, found)) for one in found.versions]
     alive = found.memory.status is MemoryStatus.ACTIVE
     seen = await page.lore.memories.seen_in(found.memory.memory_id) if alive and page.is_admin else None
     await name_scopes(page, [found.memory.scope, *(f"group:{room}" for room in (seen.rooms if seen else ()))])
@@ -161,7 +168,7 @@ async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[s
     }
 
 
-async def _origin(page: Page, memory_id: str) -> Blame:
+async def _shown_lineage(page: Page, memory_id: str) -> Blame:
     """Return the versions of a memory that the page may show; for an administrator all, with what they come from."""
     memories, viewer = page.lore.memories, page.viewer
     if viewer is None:
@@ -171,8 +178,8 @@ async def _origin(page: Page, memory_id: str) -> Blame:
     return Blame(head, tuple(BlamedVersion(one, None, None) for one in versions))
 
 
-async def _with_people_named(lore: Lore, found: Blame) -> Blame:
-    """Return the origin with names in place of the ids of people whom its messages mention."""
+async def _lineage_with_names(lore: Lore, found: Blame) -> Blame:
+    """Return the versions with names in place of the ids of people whom its messages mention."""
     there = [one.message for version in found.versions for one in version.evidence if one.message]
     named = {(one.room_id, one.id): one for one in await with_people_named(lore, there)}
 
@@ -183,22 +190,24 @@ async def _with_people_named(lore: Lore, found: Blame) -> Blame:
     return replace(found, versions=tuple(versions))
 
 
-async def _stored(lore: Lore, scope: str) -> Scope | None:
+async def _stored_scope(lore: Lore, scope: str) -> Scope | None:
     async with lore.storage.reading() as work:
         return await work.memories.scope(tenant=lore.tenant, scope=scope)
 
 
-async def _then(page: Page, lore: Lore, scope: str) -> Then:
+async def _selected_moment(page: Page, lore: Lore, scope: str) -> SelectedMoment:
     first = await lore.memories.changes(scope, limit=1)
     begins, now = first[0].at if first else None, lore.now()
     at = read_moment(page.asked("at"), page.zone)
     if begins is None or (at is None and not page.asked("step")):
-        return Then(at, _STEPS, begins)
+        return SelectedMoment(at, _SLIDER_STEPS, begins)
     if at is not None:
         whole = (now - begins).total_seconds() or 1.0
-        return Then(at, max(0, min(_STEPS, round(_STEPS * (at - begins).total_seconds() / whole))), begins)
-    step = _step(page.asked("step"))
-    return Then(None if step == _STEPS else begins + (now - begins) * step / _STEPS, step, begins)
+        step = round(_SLIDER_STEPS * (at - begins).total_seconds() / whole)
+        return SelectedMoment(at, max(0, min(_SLIDER_STEPS, step)), begins)
+    step = _slider_step(page.asked("step"))
+    at = None if step == _SLIDER_STEPS else begins + (now - begins) * step / _SLIDER_STEPS
+    return SelectedMoment(at, step, begins)
 
 
 def read_moment(text: str, zone: ZoneInfo) -> datetime | None:
@@ -212,40 +221,40 @@ def read_moment(text: str, zone: ZoneInfo) -> datetime | None:
         raise InvalidInput(f"at is {text!r:.40}; give a day or a time such as 2024-05-01T12:00.") from error
 
 
-def _step(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 4 and int(text) <= _STEPS):
-        raise InvalidInput(f"step is {text!r:.40}; it must be a whole number from 0 to {_STEPS}.")
+def _slider_step(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 4 and int(text) <= _SLIDER_STEPS):
+        raise InvalidInput(f"step is {text!r:.40}; it must be a whole number from 0 to {_SLIDER_STEPS}.")
     return int(text)
 
 
-def _last(stored: Scope | None) -> int:
+def _last_change_number(stored: Scope | None) -> int:
     return stored.changes if stored else 0
 
 
-async def _changes(lore: Lore, scope: str, last: int) -> list[Change]:
+async def _latest_changes(lore: Lore, scope: str, last: int) -> list[Change]:
     """Return the entries up to the one with this number, the newest first."""
     if last < 1:
         return []
-    return await lore.memories.latest_changes(scope, before=last + 1, limit=_CHANGES)
+    return await lore.memories.latest_changes(scope, before=last + 1, limit=_SCOPE_CHANGES)
 
 
-def _asked(page: Page) -> Asked:
+def _selected_memories(page: Page) -> SelectedMemories:
     kind, status = page.asked("kind"), page.asked("status", "active")
     for name, given, known in (("kind", kind, ("", *MemoryKind)), ("status", status, ("active", "deprecated"))):
         if given not in known:
             raise InvalidInput(f"{name} is {given!r:.40}; it is one of {', '.join(filter(None, known))}.")
-    return Asked(kind, "active" if status == "active" else "deprecated", page.number("offset") or 0)
+    return SelectedMemories(kind, "active" if status == "active" else "deprecated", page.number("offset") or 0)
 
 
-async def _remembered(
-    lore: Lore, scope: str, at: datetime | None, asked: Asked, viewer: str | None
+async def _memories_on_page(
+    lore: Lore, scope: str, at: datetime | None, asked: SelectedMemories, viewer: str | None
 ) -> tuple[list[Memory], int]:
     """Return a page of memories, and their number on all pages."""
     if at is not None:
         then = await lore.memories.as_of(scope, at)
-        return then[asked.offset : asked.offset + _MEMORIES], len(then)
+        return then[asked.offset : asked.offset + _SCOPE_MEMORIES], len(then)
     which: Any = {"kinds": asked.kinds, "status": asked.status, "viewer": viewer}
-    found = await lore.memories.page(scope, limit=_MEMORIES, offset=asked.offset, **which)
+    found = await lore.memories.page(scope, limit=_SCOPE_MEMORIES, offset=asked.offset, **which)
     return found, await lore.memories.count(scope, **which)
 
 
@@ -255,10 +264,10 @@ def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:
 
 def _stretches(changes: Sequence[Change]) -> list[Stretch]:
     together = groupby(changes, key=lambda one: one.evolution_id)
-    return [Stretch(evolution_id, [LogEntry(one, _pieces(one)) for one in run]) for evolution_id, run in together]
+    return [Stretch(evolution_id, [LogEntry(one, _log_pieces(one)) for one in run]) for evolution_id, run in together]
 
 
-def _pieces(one: Change) -> tuple[Piece, ...]:
+def _log_pieces(one: Change) -> tuple[Piece, ...]:
     here = one.memory
     if here.status is MemoryStatus.DEPRECATED:
         return (Piece("gone", here.statement),)
@@ -267,7 +276,7 @@ def _pieces(one: Change) -> tuple[Piece, ...]:
     return words_diff(one.old_statement, here.statement)
 
 
-def _against(one: BlamedVersion, found: Blame) -> tuple[Piece, ...]:
+def _lineage_pieces(one: BlamedVersion, found: Blame) -> tuple[Piece, ...]:
     """Return the difference from the version before, if that is known."""
     before = {other.memory.memory_id: other.memory for other in found.versions}
     parent = before.get(one.memory.parent_id or "")
@@ -276,15 +285,10 @@ def _against(one: BlamedVersion, found: Blame) -> tuple[Piece, ...]:
     return words_diff(parent.statement, one.memory.statement)
 
 
-_POINTS = 100
-"""The newest entries that the form offers; older ones are named by a link or by their time."""
-_BEFORE_ALL = 0
-
-
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A point of the log. `number`: of its last entry, 0 before the first one, None for now and for a time that was
-    typed. `change`: that entry. `typed`: True for a time that was typed."""
+class ComparisonPoint:
+    """A point of the log that is compared. `number`: of its last entry, 0 before the first one, None for now and for a
+    time that was typed. `change`: that entry. `typed`: True for a time that was typed."""
 
     at: datetime
     number: int | None = None
@@ -304,13 +308,14 @@ async def compare(page: Page) -> Response:
     """Return the page of the differences between two points, the earlier one first; by default what the last evolution
     or change did."""
     lore, scope = page.need("admin", "read"), scope_of(page.needed("id"))
-    newest = await lore.memories.latest_changes(scope, limit=_POINTS)
+    newest = await lore.memories.latest_changes(scope, limit=_COMPARISON_ENTRIES)
     if not newest:
         return page.show("compare.html", scope=scope, found=None, points=[], changed=(), start=None, end=None)
     await name_scopes(page, [scope])
-    points = _points(newest)
-    start = await _point(page, lore, scope, "from") or await _entry(lore, scope, _before_last(newest))
-    end = await _point(page, lore, scope, "to") or Point(lore.now())
+    points = _comparison_points(newest)
+    before = _number_before_last_change(newest)
+    start = await _point_in_address(page, lore, scope, "from") or await _point_after_entry(lore, scope, before)
+    end = await _point_in_address(page, lore, scope, "to") or ComparisonPoint(lore.now())
     if end.at < start.at:
         start, end = end, start
     found = await lore.memories.diff(scope, start.at, end.at)
@@ -319,78 +324,73 @@ async def compare(page: Page) -> Response:
         scope=scope,
         found=found,
         changed=[Reworded(one, words_diff(one.before.statement, one.after.statement)) for one in found.changed],
-        points=_with(points, start, end),
+        points=_with_chosen_points(points, start, end),
         start=start,
         end=end,
     )
 
 
-def _points(newest: Sequence[Change]) -> list[Point]:
+def _comparison_points(newest: Sequence[Change]) -> list[ComparisonPoint]:
     """Return the moments of these entries, the newest first. Entries of one moment are one change."""
-    found: dict[datetime, Point] = {}
+    found: dict[datetime, ComparisonPoint] = {}
     for change in newest:
-        found.setdefault(change.at, Point(change.at, change.number, change))
+        found.setdefault(change.at, ComparisonPoint(change.at, change.number, change))
     return list(found.values())
 
 
-def _with(points: Sequence[Point], *chosen: Point) -> list[Point]:
+def _with_chosen_points(points: Sequence[ComparisonPoint], *chosen: ComparisonPoint) -> list[ComparisonPoint]:
     """Return the points with those that are chosen, so that the form can show them."""
     known = {one.number for one in points}
     others = {one.number: one for one in chosen if one.change is not None and one.number not in known}
     return sorted((*points, *others.values()), key=lambda one: one.number or 0, reverse=True)
 
 
-def _before_last(newest: Sequence[Change]) -> int:
+def _number_before_last_change(newest: Sequence[Change]) -> int:
     """Return the number of the last entry before the last evolution, or before the last change by hand."""
     last = newest[0]
-    before = (one for one in newest if one.at != last.at and (not last.evolution_id or not _with_it(one, last)))
-    return next((one.number for one in before), max(_BEFORE_ALL, newest[-1].number - 1))
+    before = (one for one in newest if one.at != last.at and (not last.evolution_id or not _same_evolution(one, last)))
+    return next((one.number for one in before), max(_BEFORE_FIRST_ENTRY, newest[-1].number - 1))
 
 
-def _with_it(one: Change, last: Change) -> bool:
+def _same_evolution(one: Change, last: Change) -> bool:
     return one.evolution_id == last.evolution_id
 
 
-async def _point(page: Page, lore: Lore, scope: str, name: str) -> Point | None:
+async def _point_in_address(page: Page, lore: Lore, scope: str, name: str) -> ComparisonPoint | None:
     """Return the point that the address gives, a time before an entry; None if it gives none."""
     at = read_moment(page.asked(f"{name}_at"), page.zone)
     if at is not None:
-        return Point(at, typed=True)
+        return ComparisonPoint(at, typed=True)
     given = page.asked(name)
     if not given:
         return None
     if given == "now":
-        return Point(lore.now())
+        return ComparisonPoint(lore.now())
     if not (given.isascii() and given.isdecimal() and len(given) < 19):
         raise InvalidInput(f"{name} is {given!r:.40}; it must be the number of an entry of the log, 0, or now.")
-    return await _entry(lore, scope, int(given))
+    return await _point_after_entry(lore, scope, int(given))
 
 
-async def _entry(lore: Lore, scope: str, number: int) -> Point:
+async def _point_after_entry(lore: Lore, scope: str, number: int) -> ComparisonPoint:
     """Return the point after this entry. Raise `InvalidInput` if the log does not have it."""
     found = await lore.memories.changes(scope, after=max(0, number - 1), limit=1)
     if not found or found[0].number != max(1, number):
         raise InvalidInput(f"The log of {scope!r:.80} has no entry {number}; choose one from the list.")
     (change,) = found
-    if number == _BEFORE_ALL:
-        return Point(change.at - timedelta(microseconds=1), _BEFORE_ALL)
-    return Point(change.at, number, change)
-
-
-_USUAL_TOKENS = 500
-_MAX_TOKENS = 1_000_000
-_MAX_SCOPES = 10
+    if number == _BEFORE_FIRST_ENTRY:
+        return ComparisonPoint(change.at - timedelta(microseconds=1), _BEFORE_FIRST_ENTRY)
+    return ComparisonPoint(change.at, number, change)
 
 
 async def recall(page: Page) -> Response:
     """Return the page of recall. Without a person nothing is recalled."""
     lore, query, viewer = page.lore, page.asked("q"), page.viewer
     scopes = page.asked("scopes").replace(",", " ").split()
-    tokens = page.number("tokens") or _USUAL_TOKENS
-    if tokens > _MAX_TOKENS:
-        raise InvalidInput(f"tokens is {tokens}; it must be a whole number from 1 to {_MAX_TOKENS}.")
-    if len(scopes) > _MAX_SCOPES:
-        raise InvalidInput(f"These are {len(scopes)} scopes; ask for at most {_MAX_SCOPES}.")
+    tokens = page.number("tokens") or _USUAL_RECALL_TOKENS
+    if tokens > _MAX_RECALL_TOKENS:
+        raise InvalidInput(f"tokens is {tokens}; it must be a whole number from 1 to {_MAX_RECALL_TOKENS}.")
+    if len(scopes) > _MAX_RECALL_SCOPES:
+        raise InvalidInput(f"These are {len(scopes)} scopes; ask for at most {_MAX_RECALL_SCOPES}.")
     found: Recollection | None = None
     if scopes:
         messages = [{"role": "user", "content": query}] if query else []
@@ -399,11 +399,8 @@ async def recall(page: Page) -> Response:
     return page.show("recall.html", found=found, asked=page.asked("scopes"), query=query, tokens=tokens)
 
 
-_SHOWN = 200
-
-
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AudienceMemories:
     """A page of memories as a room sees them. `shown`, `withheld`: how many of all there are."""
 
     page: Sequence[Visibility]
@@ -420,13 +417,13 @@ async def visible(page: Page) -> Response:
     offset = page.number("offset") or 0
     chosen = [one for one in every if one.shown is not withheld]
     hidden = len(chosen) if withheld else len(every) - len(chosen)
-    await name_scopes(page, [one.memory.scope for one in chosen[offset : offset + _SHOWN]])
+    await name_scopes(page, [one.memory.scope for one in chosen[offset : offset + _AUDIENCE_MEMORIES]])
     return page.show(
         "visible.html",
         room=room,
-        seen=Seen(chosen[offset : offset + _SHOWN], len(every) - hidden, hidden),
+        seen=AudienceMemories(chosen[offset : offset + _AUDIENCE_MEMORIES], len(every) - hidden, hidden),
         withheld=withheld,
         people=await lore.rooms.people(room_id),
         offset=offset,
-        next=offset + _SHOWN if offset + _SHOWN < len(chosen) else None,
+        next=offset + _AUDIENCE_MEMORIES if offset + _AUDIENCE_MEMORIES < len(chosen) else None,
     )

@@ -22,25 +22,28 @@ from roomlore.surfaces.console.shell import texts_with_names, with_people_named
 from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
 from roomlore.wiring import Lore
 
-_MESSAGES = 60
+_USUAL_MESSAGES = 60
 MAX_MESSAGES = 10_000
-_LIMITS = (_MESSAGES, 500, MAX_MESSAGES)
-_AT_ONCE = 500
-_THREAD = 200
+_MESSAGE_LIMITS = (_USUAL_MESSAGES, 500, MAX_MESSAGES)
+_MESSAGES_AT_ONCE = 500
+_THREAD_MESSAGES = 200
 _THREADS = 30
-_AT_MOST_NEW = 60
-_MAX_EARLIER = 1_000
-_EARLIER_AT_ONCE = 130
+_MAX_NEW_MESSAGES = 60
+_MAX_QUOTED = 1_000
+_QUOTED_AT_ONCE = 130
 _PAUSE = timedelta(minutes=10)
-_DIGITS = 19
-_PART = 50
-_SHORTEST = 200
-_TEXTS = 500_000
-_CHARACTERS = 40_000_000
-_AROUND = 3_000
-_WRITTEN_OUT = 9
+_ARRIVAL_DIGITS = 19
+_PART_MESSAGES = 50
+_MIN_TEXT_CHARS = 200
+_PAGE_TEXT_CHARS = 500_000
+_PAGE_CHARS = 40_000_000
+_CHARS_AROUND_MESSAGE = 3_000
+_MAX_ESCAPE_CHARS = 9
 """Characters: of texts on a page, of a page, in addition for each message, and the most for a character that cannot be
 shown."""
+_KEPT_METADATA = ("caption", "media_type", "type", "mime_type", "photo", "file", "attachments")
+"""What is kept of a message without words: what it holds."""
+_DIGEST_TOKENS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class ShownMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownConversation:
     """The messages of a page, and their threads."""
 
     said: Sequence[ShownMessage]
@@ -85,15 +88,15 @@ async def room(page: Page) -> Response:
     """Return the page of the newest messages, of those before an arrival, or of those around one, in order of arrival;
     60, or `limit`."""
     lore, room_id, before, around = page.lore, await page.room(), page.number("before"), page.number("around")
-    limit = page.number("limit") or _MESSAGES
+    limit = page.number("limit") or _USUAL_MESSAGES
     if limit > MAX_MESSAGES:
         raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {MAX_MESSAGES}.")
     known = await lore.rooms.get(room_id)
     if before is None and around is not None and around + limit // 2 < known.next_arrival:
         before = around + limit // 2
-    longest = _longest(limit)
-    entries, is_session = await _read(lore, room_id, limit, before, longest)
-    shown = await _shown(page, room_id, _fitting(entries, longest))
+    longest = _max_text_chars(limit)
+    entries, is_session = await _read_messages(lore, room_id, limit, before, longest)
+    shown = await _shown_conversation(page, room_id, _fitting_entries(entries, longest))
     later = shown.last + limit + 1
     return page.show(
         "room.html",
@@ -102,13 +105,13 @@ async def room(page: Page) -> Response:
         room_id=room_id,
         is_session=is_session,
         said=shown.said,
-        threads=page.later(_titled(page, room_id, shown.threads[:_THREADS])),
-        part=_PART,
+        threads=page.later(_titled_threads(page, room_id, shown.threads[:_THREADS])),
+        part=_PART_MESSAGES,
         alone=None,
         lanes=len(shown.said[0].row.cells) if shown.said else 0,
         longest=longest,
-        limit=None if limit == _MESSAGES else limit,
-        limits=_LIMITS,
+        limit=None if limit == _USUAL_MESSAGES else limit,
+        limits=_MESSAGE_LIMITS,
         at=limit,
         cut=len(shown.said) < len(entries) or longest < LONGEST,
         older=shown.first if shown.first > 1 else None,
@@ -119,17 +122,23 @@ async def room(page: Page) -> Response:
     )
 
 
-async def _read(lore: Lore, room_id: str, limit: int, before: int | None, longest: int) -> tuple[list[Entry], bool]:
+async def _read_messages(
+    lore: Lore, room_id: str, limit: int, before: int | None, longest: int
+) -> tuple[list[Entry], bool]:
     """Return messages, read in parts so that other requests are served, with each text cut to what is shown: a room may
     be larger than memory."""
     parts: list[list[Entry]] = []
-    missing, at_once = limit, _MESSAGES
+    missing, at_once = limit, _USUAL_MESSAGES
     async with lore.storage.reading() as work:
         while missing:
             count = min(missing, at_once)
             part = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=count, before=before)
-            parts.append([_short(entry, longest) for entry in part])
-            at_once = _AT_ONCE if sum(len(entry.message.text) for entry in part) < _TEXTS else _MESSAGES
+            parts.append([_shortened_entry(entry, longest) for entry in part])
+            at_once = (
+                _MESSAGES_AT_ONCE
+                if sum(len(entry.message.text) for entry in part) < _PAGE_TEXT_CHARS
+                else _USUAL_MESSAGES
+            )
             if len(part) < count:
                 break
             missing, before = missing - count, part[0].message.arrival
@@ -137,36 +146,34 @@ async def _read(lore: Lore, room_id: str, limit: int, before: int | None, longes
     return [entry for part in reversed(parts) for entry in part], bool(session and session.version)
 
 
-def _short(entry: Entry, longest: int) -> Entry:
+def _shortened_entry(entry: Entry, longest: int) -> Entry:
     """Return the entry cut to one character more than is shown, which tells that there is more."""
     message = entry.message
     if len(message.text) <= longest and not message.metadata:
         return entry
     told = (
-        {} if message.text.strip() else {key: _brief(value) for key, value in message.metadata.items() if key in _TOLD}
+        {}
+        if message.text.strip()
+        else {key: _shortened_value(value) for key, value in message.metadata.items() if key in _KEPT_METADATA}
     )
     return replace(entry, message=replace(message, text=message.text[: longest + 1], metadata=told))
 
 
-_TOLD = ("caption", "media_type", "type", "mime_type", "photo", "file", "attachments")
-"""What is kept of a message without words: what it holds."""
+def _shortened_value(value: object) -> object:
+    return value[:_MIN_TEXT_CHARS] if isinstance(value, str) else value[:1] if isinstance(value, list) else None
 
 
-def _brief(value: object) -> object:
-    return value[:_SHORTEST] if isinstance(value, str) else value[:1] if isinstance(value, list) else None
-
-
-def _longest(limit: int) -> int:
+def _max_text_chars(limit: int) -> int:
     """Return how many characters of each text are shown: the more messages, the fewer."""
-    return max(_SHORTEST, min(LONGEST, _TEXTS // limit))
+    return max(_MIN_TEXT_CHARS, min(LONGEST, _PAGE_TEXT_CHARS // limit))
 
 
-def _fitting(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
+def _fitting_entries(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
     """Return the newest messages that fit on a page, whatever their texts and ids hold; at least one."""
-    left = _CHARACTERS
+    left = _PAGE_CHARS
     for place in range(len(entries) - 1, -1, -1):
         message = entries[place].message
-        left -= _AROUND + _WRITTEN_OUT * (
+        left -= _CHARS_AROUND_MESSAGE + _MAX_ESCAPE_CHARS * (
             min(len(message.text), longest) + 3 * len(message.room_id + message.id + message.sender_id)
         )
         if left < 0:
@@ -192,43 +199,46 @@ async def live(page: Page) -> Response:
     news = known.news(
         lore,
         room_id,
-        after=_after(page),
+        after=_last_arrival_on_page(page),
         look=(page.tongue.language, page.zone.key),
-        write=partial(_new, page, lore),
+        write=partial(_new_messages, page, lore),
         may_see=may_see,
     )
     return told(news)
 
 
-def _after(page: Page) -> int:
+def _last_arrival_on_page(page: Page) -> int:
     """Return the arrival that the page shows last: when a browser asks again by itself, its header says it."""
     told = page.request.headers.get("last-event-id", "")
-    again = int(told) if told.isascii() and told.isdecimal() and len(told) < _DIGITS else 0
+    again = int(told) if told.isascii() and told.isdecimal() and len(told) < _ARRIVAL_DIGITS else 0
     return max(again, page.number("after") or 0)
 
 
-async def _new(page: Page, lore: Lore, known: Room, after: int) -> str:
+async def _new_messages(page: Page, lore: Lore, known: Room, after: int) -> str:
     room_id = known.room_id
-    count = max(0, min(_AT_MOST_NEW, known.next_arrival - 1 - after))
+    count = max(0, min(_MAX_NEW_MESSAGES, known.next_arrival - 1 - after))
     async with lore.storage.reading() as work:
         # Up to what was known: of those that came meanwhile the next piece tells, and none pushes another one out.
         found = await work.messages.tail(
             tenant=lore.tenant, room_id=room_id, limit=count + 1, before=known.next_arrival
         )
-    entries = [_short(entry, LONGEST) for entry in found]
-    shown = await _shown(page, room_id, entries)
-    new = [one for one in shown.said if one.entry.message.arrival > after][-_AT_MOST_NEW:]
-    missed = new[0].entry.message.arrival - after - 1 if len(new) == _AT_MOST_NEW else 0
+    entries = [_shortened_entry(entry, LONGEST) for entry in found]
+    shown = await _shown_conversation(page, room_id, entries)
+    new = [one for one in shown.said if one.entry.message.arrival > after][-_MAX_NEW_MESSAGES:]
+    missed = new[0].entry.message.arrival - after - 1 if len(new) == _MAX_NEW_MESSAGES else 0
     return page.written("since.html", room_id=room_id, said=new, longest=LONGEST, missed=missed)
 
 
 async def thread(page: Page) -> Response:
     """Return the page of one thread alone, beside the threads of the newest messages of its room."""
     lore, room_id, message_id = page.lore, await page.room(), page.needed("message")
-    entries = [_short(entry, LONGEST) for entry in await lore.rooms.thread(room_id, message_id, limit=_THREAD)]
+    entries = [
+        _shortened_entry(entry, LONGEST)
+        for entry in await lore.rooms.thread(room_id, message_id, limit=_THREAD_MESSAGES)
+    ]
     known = await lore.rooms.get(room_id)
-    newest, is_session = await _read(lore, room_id, _MESSAGES, None, LONGEST)
-    shown, others = await _shown(page, room_id, entries), await _shown(page, room_id, newest)
+    newest, is_session = await _read_messages(lore, room_id, _USUAL_MESSAGES, None, LONGEST)
+    shown, others = await _shown_conversation(page, room_id, entries), await _shown_conversation(page, room_id, newest)
     return page.show(
         "room.html",
         streamed=True,
@@ -236,9 +246,9 @@ async def thread(page: Page) -> Response:
         room_id=room_id,
         is_session=is_session,
         said=shown.said,
-        threads=page.later(_titled(page, room_id, others.threads[:_THREADS])),
-        part=_PART,
-        alone=(await _titled(page, room_id, shown.threads[:1]))[0],
+        threads=page.later(_titled_threads(page, room_id, others.threads[:_THREADS])),
+        part=_PART_MESSAGES,
+        alone=(await _titled_threads(page, room_id, shown.threads[:1]))[0],
         lanes=1,
         longest=LONGEST,
         cut=False,
@@ -247,23 +257,23 @@ async def thread(page: Page) -> Response:
         newest=False,
         last=shown.last,
         limit=None,
-        most=_THREAD,
+        most=_THREAD_MESSAGES,
     )
 
 
-async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
+async def _shown_conversation(page: Page, room_id: str, entries: Sequence[Entry]) -> ShownConversation:
     lore = page.lore
     named = await with_people_named(lore, [entry.message for entry in entries])
     entries = [replace(entry, message=message) for entry, message in zip(entries, named, strict=True)]
     here = {entry.message.arrival: entry.message for entry in entries}
-    asked = {_answered(entry) for entry in entries}
+    asked = {_answered_arrival(entry) for entry in entries}
     wanted = sorted(one for one in asked if one is not None and one not in here)
-    beyond = {message.arrival: message for message in await _earlier(lore, room_id, wanted[-_MAX_EARLIER:])}
+    beyond = {message.arrival: message for message in await _quoted_messages(lore, room_id, wanted[-_MAX_QUOTED:])}
     rows = await asyncio.to_thread(shown_messages, entries, beyond, page.zone)
-    return Shown(rows, strands(entries))
+    return ShownConversation(rows, strands(entries))
 
 
-async def _titled(page: Page, room_id: str, threads: Sequence[Strand]) -> list[Strand]:
+async def _titled_threads(page: Page, room_id: str, threads: Sequence[Strand]) -> list[Strand]:
     """Return the threads with their titles and states; without them if they cannot be read."""
     made: Mapping[str, Heading] = {}
     titles: Mapping[str, str] = {}
@@ -277,14 +287,14 @@ async def _titled(page: Page, room_id: str, threads: Sequence[Strand]) -> list[S
     ]
 
 
-async def _earlier(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
+async def _quoted_messages(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
     """Return messages that are quoted, read in parts, with each text cut to what is shown of it."""
     found: list[StoredMessage] = []
     async with lore.storage.reading() as work:
-        for start in range(0, max(1, len(arrivals)), _EARLIER_AT_ONCE):
-            part = arrivals[start : start + _EARLIER_AT_ONCE]
+        for start in range(0, max(1, len(arrivals)), _QUOTED_AT_ONCE):
+            part = arrivals[start : start + _QUOTED_AT_ONCE]
             read = await work.messages.messages_by_arrival(tenant=lore.tenant, room_id=room_id, arrivals=part)
-            found += [replace(message, text=message.text[:_SHORTEST], metadata={}) for message in read]
+            found += [replace(message, text=message.text[:_MIN_TEXT_CHARS], metadata={}) for message in read]
     return await with_people_named(lore, found)
 
 
@@ -311,18 +321,15 @@ def shown_messages(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage]
 def _quote(
     entry: Entry, before: StoredMessage | None, here: Mapping[int, StoredMessage], beyond: Mapping[int, StoredMessage]
 ) -> Quote | None:
-    parent = _answered(entry)
+    parent = _answered_arrival(entry)
     if parent is None or (before is not None and before.arrival == parent):
         return None
     message = here.get(parent) or beyond.get(parent)
     return None if message is None else Quote(message, parent in here)
 
 
-def _answered(entry: Entry) -> int | None:
+def _answered_arrival(entry: Entry) -> int | None:
     return None if entry.link.kind == "new" else entry.link.parent
-
-
-_DIGEST_TOKENS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,12 +361,12 @@ async def digest(page: Page) -> Response:
         if unknown and not reader:
             raise
         return page.show("digest.html", 404 if unknown else 422, problem=str(error), digest=None, groups=[], **asked)
-    entries = await _entries_with_names(page.lore, room_id, made.entries)
+    entries = await _digest_entries_with_names(page.lore, room_id, made.entries)
     groups = [DigestGroup(why, tuple(its)) for why, its in groupby(entries, key=lambda entry: entry.why)]
     return page.show("digest.html", problem="", digest=made, groups=groups, **asked)
 
 
-async def _entries_with_names(lore: Lore, room_id: str, entries: Sequence[DigestEntry]) -> list[DigestEntry]:
+async def _digest_entries_with_names(lore: Lore, room_id: str, entries: Sequence[DigestEntry]) -> list[DigestEntry]:
     """Return the entries with names in place of the ids of people whom titles and lines mention."""
     titles, said = [one.title for one in entries], [line.text for one in entries for line in one.lines]
     named = await texts_with_names(lore, room_id, [*titles, *said])

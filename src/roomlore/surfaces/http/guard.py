@@ -39,26 +39,28 @@ from roomlore.wiring import Lore, make_tokens
 MCP_PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 OPEN_PATHS = ("/health/live", "/health/ready")
-_ALWAYS_KEYED = ("/v1/", "/v3/")
+_ALWAYS_KEYED_PATHS = ("/v1/", "/v3/")
 """Paths of protocols whose clients always send a key: while none exists, they may send any."""
-_UNCOUNTED = ("/metrics",)
+_UNCOUNTED_PATHS = ("/metrics",)
 """Paths of operators, which do not count for the quota of requests."""
-_CROWDED = (
+_TOO_MANY_WAITING = (
     "So many requests of this tenant wait for their turn that others could find no connection; send fewer at a time, "
     "and this one again."
 )
-_READING = ("GET", "HEAD")
-_NOTHING_SENT = (
+_READING_METHODS = ("GET", "HEAD")
+_NO_CREDENTIALS = (
     "Send an access token or an API key as `Authorization: Bearer ...`; the header WWW-Authenticate says where clients "
     "find the authorization server."
 )
-_NEITHER_OF_BOTH = (
+_UNKNOWN_CREDENTIALS = (
     "This is no API key of roomlore that is in use, and no access token that roomlore can read, which must be a JWT. "
     "Sign in at the authorization server (the header WWW-Authenticate says where clients find it), or make a key with "
     "`roomlore keys create NAME`."
 )
-_READ_SCOPE = next(name for name, scope in TOKEN_SCOPES.items() if scope == "read")
+_TOKEN_READ_SCOPE = next(name for name, scope in TOKEN_SCOPES.items() if scope == "read")
 ALL_SCOPES = frozenset({"read", "write", "admin"})
+_CALLER_REMEMBERED_FOR = timedelta(minutes=15)
+_MAX_REMEMBERED_CALLERS = 1_000
 
 
 def needs_no_key(path: str) -> bool:
@@ -97,7 +99,7 @@ class ProtectedResource:
         self._metadata = {
             "resource": settings.server.oauth_resource,
             "authorization_servers": [settings.server.oauth_issuer],
-            "scopes_supported": [_READ_SCOPE] if read_only else list(TOKEN_SCOPES),
+            "scopes_supported": [_TOKEN_READ_SCOPE] if read_only else list(TOKEN_SCOPES),
             "bearer_methods_supported": ["header"],
             "resource_name": "roomlore",
         }
@@ -119,8 +121,8 @@ class ProtectedResource:
         except Forbidden as error:
             raise self.refused(401, str(error), error="invalid_token") from error
         if "read" not in grant.scopes:
-            detail = f"This access token lacks the scope {_READ_SCOPE}, which MCP needs."
-            raise self.refused(403, detail, error="insufficient_scope", scope=_READ_SCOPE)
+            detail = f"This access token lacks the scope {_TOKEN_READ_SCOPE}, which MCP needs."
+            raise self.refused(403, detail, error="insufficient_scope", scope=_TOKEN_READ_SCOPE)
         return grant
 
     def refused(self, status: int, detail: str, **more: str) -> problems.Refused:
@@ -136,11 +138,7 @@ def protected_resource(settings: Settings, *, read_only: bool = False) -> Protec
     return None if tokens is None else ProtectedResource(settings, tokens, read_only=read_only)
 
 
-_REMEMBERED = timedelta(minutes=15)
-_MAX_REMEMBERED = 1_000
-
-
-class _Admitted:
+class _RememberedCallers:
     """The callers let in during the last 15 minutes, by a hash of what they showed: while the database is down they
     still are, so that replies go on. A key that was revoked meanwhile is among them."""
 
@@ -148,25 +146,25 @@ class _Admitted:
         self._callers: OrderedDict[str, tuple[datetime, Caller]] = OrderedDict()
 
     async def identify(self, lore: Lore, scope: Scope) -> Caller:
-        """Return the caller. Raise as `_identify` does."""
+        """Return the caller. Raise as `_identify_by_key` does."""
         headers = Headers(scope=scope)
         shown = headers.get("authorization") or key_of_cookie(scope) or ""
         name = sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
         try:
-            caller = await _identify(lore, scope)
+            caller = await _identify_by_key(lore, scope)
         except StorageUnavailable:
             known = self._callers.get(name)
-            if known is None or lore.now() - known[0] > _REMEMBERED:
+            if known is None or lore.now() - known[0] > _CALLER_REMEMBERED_FOR:
                 raise
             if not shown:
-                _only_from_here(scope, headers, lore.settings)
+                _check_sent_from_here(scope, headers, lore.settings)
             return known[1]
         except (Forbidden, problems.Refused):
             self._callers.pop(name, None)
             raise
         self._callers[name] = lore.now(), caller
         self._callers.move_to_end(name)
-        if len(self._callers) > _MAX_REMEMBERED:
+        if len(self._callers) > _MAX_REMEMBERED_CALLERS:
             self._callers.popitem(last=False)
         return caller
 
@@ -176,7 +174,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._admitted = _Admitted()
+        self._remembered = _RememberedCallers()
         self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -189,7 +187,7 @@ class Guard:
             return
         lore: Lore = scope["state"]["caller"].lore
         if self._turns.waiting(lore.tenant) >= max(lore.settings.server.max_connections * 3 // 4, 1):
-            await problems.respond(scope, 429, _CROWDED, {"Retry-After": "1"})(scope, receive, send)
+            await problems.respond(scope, 429, _TOO_MANY_WAITING, {"Retry-After": "1"})(scope, receive, send)
             return
         async with self._turns.turn(lore.tenant):
             await self._app(scope, receive, send)
@@ -198,7 +196,7 @@ class Guard:
         lore: Lore = scope["app"].state.lore
         try:
             caller = scope["state"]["caller"] = await self._identify(lore, scope)
-            if scope["path"] not in _UNCOUNTED:
+            if scope["path"] not in _UNCOUNTED_PATHS:
                 await caller.lore.quotas.admit()
         except problems.Refused as refused:
             if is_console(scope["path"]):
@@ -211,51 +209,53 @@ class Guard:
     async def _identify(self, lore: Lore, scope: Scope) -> Caller:
         protected: ProtectedResource | None = scope["app"].state.protected
         if protected is None or scope["path"] != MCP_PATH:
-            return await self._admitted.identify(lore, scope)
+            return await self._remembered.identify(lore, scope)
         given = Headers(scope=scope).get("authorization")
-        token = None if given is None else _token_in(given)
+        token = None if given is None else _access_token_in(given)
         if token is not None:
             # Not among those who are remembered: a token expires, and opens nothing but MCP.
             grant = await protected.grant(token)
             return Caller(lore, grant.scopes, viewer=grant.viewer)
         if given is None and key_of_cookie(scope) is None:
-            raise protected.refused(401, _NOTHING_SENT)
+            raise protected.refused(401, _NO_CREDENTIALS)
         try:
-            return await self._admitted.identify(lore, scope)
+            return await self._remembered.identify(lore, scope)
         except problems.Refused as refused:
             if given is None or not given.lower().startswith("bearer "):
                 raise protected.refused(refused.status_code, str(refused.detail)) from refused
-            raise protected.refused(401, _NEITHER_OF_BOTH, error="invalid_token") from refused
+            raise protected.refused(401, _UNKNOWN_CREDENTIALS, error="invalid_token") from refused
 
 
-def _token_in(given: str) -> str | None:
+def _access_token_in(given: str) -> str | None:
     """Return the access token of an Authorization header: a JWT, which has two dots. A key has none."""
     scheme, _, secret = given.partition(" ")
     return secret.strip() if scheme.lower() == "bearer" and secret.count(".") == 2 else None
 
 
-async def _identify(lore: Lore, scope: Scope) -> Caller:
+async def _identify_by_key(lore: Lore, scope: Scope) -> Caller:
+    """Return the caller whose key the request carries; while no key exists, a caller on this machine. Raise `Refused`
+    and `Forbidden`."""
     headers = Headers(scope=scope)
     given = headers.get("authorization")
-    if given is not None and not (scope["path"].startswith(_ALWAYS_KEYED) and not await lore.keys.any()):
-        return await _with_key(lore, given)
+    if given is not None and not (scope["path"].startswith(_ALWAYS_KEYED_PATHS) and not await lore.keys.any()):
+        return await _caller_of_header(lore, given)
     secret = key_of_cookie(scope)
     if secret is not None:
-        return await _of_key(lore, secret)
+        return await _caller_of_key(lore, secret)
     if await lore.keys.any():
         raise _unauthorised("Send an API key as `Authorization: Bearer KEY`; `roomlore keys create NAME` makes one.")
-    _only_from_here(scope, headers, lore.settings)
+    _check_sent_from_here(scope, headers, lore.settings)
     return Caller(lore, ALL_SCOPES)
 
 
-async def _with_key(lore: Lore, given: str) -> Caller:
+async def _caller_of_header(lore: Lore, given: str) -> Caller:
     scheme, _, secret = given.partition(" ")
     if scheme.lower() not in ("bearer", "token") or not secret.strip():
         raise _unauthorised("The Authorization header must be `Bearer KEY`.")
-    return await _of_key(lore, secret.strip())
+    return await _caller_of_key(lore, secret.strip())
 
 
-async def _of_key(lore: Lore, secret: str) -> Caller:
+async def _caller_of_key(lore: Lore, secret: str) -> Caller:
     try:
         key = await lore.keys.authenticate(secret)
     except Forbidden as error:
@@ -267,11 +267,11 @@ def _unauthorised(detail: str) -> problems.Refused:
     return problems.Refused(401, detail, {"WWW-Authenticate": 'Bearer realm="roomlore"'})
 
 
-def _only_from_here(scope: Scope, headers: Headers, settings: Settings) -> None:
+def _check_sent_from_here(scope: Scope, headers: Headers, settings: Settings) -> None:
     client = scope.get("client")
     if client and not is_loopback(client[0]):
         raise Forbidden("While no API key exists only this machine may ask; `roomlore keys create NAME` makes one.")
-    if not _means_here(headers.get("host", ""), settings):
+    if not _names_this_machine(headers.get("host", ""), settings):
         raise Forbidden(
             "The Host header names another machine. Ask for localhost, add the name to the setting allowed_hosts, "
             "or make an API key with `roomlore keys create NAME`."
@@ -280,7 +280,7 @@ def _only_from_here(scope: Scope, headers: Headers, settings: Settings) -> None:
         raise Forbidden("A web page of another site or port may not ask without an API key.")
 
 
-def _means_here(authority: str, settings: Settings) -> bool:
+def _names_this_machine(authority: str, settings: Settings) -> bool:
     name = host_of(authority.strip())
     return name is not None and (
         is_loopback(name) or name in {allowed.lower() for allowed in settings.server.allowed_hosts}
@@ -297,7 +297,7 @@ def _from_own_page(method: str, headers: Headers) -> bool:
     if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
         return True
     is_followed_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    return method in _READING and is_followed_link
+    return method in _READING_METHODS and is_followed_link
 
 
 async def caller_of(request: Request) -> Caller:
