@@ -28,9 +28,9 @@ def can_chat() -> bool:
 
 
 async def reach_provider(provider: Provider, *, key: str | None, timeout_seconds: float) -> None:
-    """Check that the provider answers and does not refuse the key: send `GET {base_url}/models`. Any other status shows
-    that the server is there. No model is called, so it costs nothing. Redirects are not followed, so that the key is
-    not sent elsewhere. Raises `ModelUnavailable`, and `InvalidInput` if the extra is not installed."""
+    """Send `GET {base_url}/models`. Any status but 401 and 403 shows that the provider can be used. No model is called,
+    so it costs nothing. Redirects are not followed, so that the key is not sent elsewhere. Raise `ModelUnavailable`,
+    and `InvalidInput` if the extra is not installed."""
     if not can_chat():
         raise InvalidInput("Models need the extra: pip install 'roomlore[openai]'.")
     import httpx2  # comes with the extra
