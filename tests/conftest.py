@@ -106,12 +106,11 @@ def no_connection_is_left_open() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def log_as_it_was() -> Iterator[None]:
-    """The command line and the service configure the log of the whole process."""
-    root, own = logging.getLogger(), logging.getLogger("roomlore")
-    level = own.level
+    """The command line and the service configure the log of the whole process, some in a fixture of a whole module."""
     yield
     structlog.reset_defaults()
-    own.setLevel(level)
+    logging.getLogger("roomlore").setLevel(logging.NOTSET)
+    root = logging.getLogger()
     for handler in root.handlers[:]:
         if isinstance(handler, logs._Bridge):
             root.removeHandler(handler)
