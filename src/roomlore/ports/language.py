@@ -1,6 +1,6 @@
 """The language tools that roomlore needs."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 from roomlore.core.attachments import Attachment
@@ -10,6 +10,8 @@ from roomlore.core.search.hits import EmbeddingModel, Vectors
 
 TextKind = Literal["passage", "query"]
 Language = Literal["zh", "en"]
+CheckAnswer = Callable[[ChatAnswer], None]
+"""Raise `BadModelOutput` if an answer cannot be used, so that the next provider is asked."""
 
 
 class TokenCounter(Protocol):
@@ -99,3 +101,40 @@ class ChatClient(Protocol):
         """Yield the answer as it is written. `timeout_seconds`: until the first piece, and between pieces."""
 
     async def close(self) -> None: ...
+
+
+class KnownModel(Protocol):
+    """A model of the registry. `internal`: for roomlore's own use."""
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def internal(self) -> bool: ...
+
+
+class LanguageModels(Protocol):
+    """Models by the ids of the registry, each of which may have several providers."""
+
+    async def list_available_models(self, *, internal: bool = False) -> Sequence[KnownModel]:
+        """Return the models callers may choose from; `internal`: include those for roomlore's own use."""
+
+    async def can_ask(self, model_id: str) -> bool:
+        """Return True if a provider of the model can be asked and is not paused; False for an unknown model."""
+
+    async def has_provider(self, model_id: str) -> bool:
+        """Return True if a provider of the model has a key, or needs none, even if it is paused; False for an unknown
+        model."""
+
+    async def complete(
+        self,
+        model_id: str,
+        request: ChatRequest,
+        *,
+        timeout_seconds: float | None = None,
+        check: CheckAnswer | None = None,
+    ) -> ChatAnswer:
+        """Return the first usable answer of the model's providers. Raise `NotFound` for an unknown model,
+        `TokensExceeded` if the tenant of the request may use no more today, `ModelUnavailable`, `BadModelOutput`."""
+
+    def stream(self, model_id: str, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
+        """Yield the answer as it is written. Raise as `complete` does."""

@@ -25,7 +25,7 @@ from roomlore.core.prompt import neutral
 from roomlore.core.summary import echoes
 from roomlore.core.text import graphemes
 from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.language import ChatClient, Language, Prompts, TokenCounter
+from roomlore.ports.language import ChatClient, CheckAnswer, Language, Prompts, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
 
 log = logging.getLogger(__name__)
@@ -37,8 +37,6 @@ _ABANDONED = "abandoned"
 _RETRY_SECONDS = 0.2
 _SHORT_WAIT_SECONDS = 2.0
 _TEST = ChatRequest(messages=({"role": "user", "content": "Say: ready"},), max_tokens=64)
-Check = Callable[[ChatAnswer], None]
-"""Raise `BadModelOutput` if an answer cannot be used, so that the next provider is asked."""
 PROMPT = "session_summary"
 _MIN_CHARACTERS = 5
 
@@ -212,7 +210,12 @@ class ModelService:
         return [await self._trial(entry, offer) for entry in entries for offer in entry.offers]
 
     async def complete(
-        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Check | None = None
+        self,
+        model_id: str,
+        request: ChatRequest,
+        *,
+        timeout_seconds: float | None = None,
+        check: CheckAnswer | None = None,
     ) -> ChatAnswer:
         """Return the first usable answer of the model's providers in order, each of which gets `timeout_seconds`.
 
@@ -256,7 +259,7 @@ class ModelService:
                 failures.append((offer.provider.name, error))
         raise self._failed(entry, failures)
 
-    async def _ask(self, offer: Offer, request: ChatRequest, seconds: float, check: Check | None) -> ChatAnswer:
+    async def _ask(self, offer: Offer, request: ChatRequest, seconds: float, check: CheckAnswer | None) -> ChatAnswer:
         ends = self._clock.monotonic() + seconds
         try:
             return await self._once(offer, request, seconds, check)
@@ -289,7 +292,7 @@ class ModelService:
             raise error
         await asyncio.sleep(wait)
 
-    async def _once(self, offer: Offer, request: ChatRequest, seconds: float, check: Check | None) -> ChatAnswer:
+    async def _once(self, offer: Offer, request: ChatRequest, seconds: float, check: CheckAnswer | None) -> ChatAnswer:
         with self._calls.noting(offer, seconds=seconds) as call:
             key = self._key(offer)
             answer = await self._connected().complete(offer, request, key=key, timeout_seconds=seconds)

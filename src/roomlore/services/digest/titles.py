@@ -15,10 +15,10 @@ from roomlore.core.models import Entry
 from roomlore.core.transcript import spoken_text
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, Json, Steps, rooms_behind, work_name
-from roomlore.ports.language import Prompts
+from roomlore.ports.language import LanguageModels, Prompts
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import NEWEST
-from roomlore.services.digest.writing import Models, WritingOptions, ask, language_for
+from roomlore.services.digest.writing import WritingOptions, ask, language_for
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class ThreadTitler:
         *,
         storage: Storage,
         durable: DurableWork,
-        models: Models,
+        models: LanguageModels,
         prompts: Prompts,
         clock: Clock,
         options: TitleOptions,

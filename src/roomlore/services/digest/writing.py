@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any, Protocol
 
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.digest.talks import Talk
@@ -14,7 +13,7 @@ from roomlore.core.digest.written import Window, Written, read_written, reasons_
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.evolution.requests import Mode, Rejected
 from roomlore.core.text import language as language_of
-from roomlore.ports.language import Language, Prompts
+from roomlore.ports.language import Language, LanguageModels, Prompts
 
 log = logging.getLogger(__name__)
 
@@ -23,16 +22,6 @@ _ANSWER_TOKENS = 4096
 _SENTENCES = 2
 _FEWEST_WORDS, _MOST_WORDS = 15, 40
 _SHOWN_REASON = 200
-
-
-class Models(Protocol):
-    """The part of the model service that digests use."""
-
-    async def has_provider(self, model_id: str) -> bool: ...
-
-    async def complete(
-        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Any = None
-    ) -> ChatAnswer: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +35,7 @@ class WritingOptions:
 
 
 async def ask(
-    models: Models,
+    models: LanguageModels,
     prompts: Prompts,
     options: WritingOptions,
     name: str,
@@ -94,7 +83,7 @@ class _Part:
 class Writing:
     """Ask a model to write digests."""
 
-    def __init__(self, *, models: Models, prompts: Prompts, options: WritingOptions) -> None:
+    def __init__(self, *, models: LanguageModels, prompts: Prompts, options: WritingOptions) -> None:
         self._models = models
         self._prompts = prompts
         self._options = options

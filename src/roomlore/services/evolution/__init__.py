@@ -1,6 +1,6 @@
 """Group memory, and facts about people, that evolve with the conversation."""
 
-from roomlore.services.evolution.applying import Applying, Asking, AskingTogether, Models
+from roomlore.services.evolution.applying import Applying, Asking, AskingTogether
 from roomlore.services.evolution.evolution_service import EvolutionLeases, EvolutionService, Schedule
 from roomlore.services.evolution.piece import EVOLUTION, EvolutionOptions
 from roomlore.services.evolution.reading import Reading
@@ -13,7 +13,6 @@ __all__ = [
     "EvolutionLeases",
     "EvolutionOptions",
     "EvolutionService",
-    "Models",
     "Reading",
     "Schedule",
 ]

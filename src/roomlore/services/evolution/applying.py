@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound, describe
@@ -26,7 +26,7 @@ from roomlore.core.prompt import Prompt
 from roomlore.core.text import truncate
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import Json, Steps
-from roomlore.ports.language import Language, Prompts
+from roomlore.ports.language import Language, LanguageModels, Prompts
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.piece import Answered, CurrentScope, EvolutionOptions, Piece, Read, record, result_of
 from roomlore.services.evolution.reading import NO_ROOM, Reading, fingerprints_of, utterance_of
@@ -43,22 +43,10 @@ _MAX_ATTEMPTS = 10
 _EARLIER = 800
 
 
-class Models(Protocol):
-    """The part of the model service that evolutions use."""
-
-    async def can_ask(self, model_id: str) -> bool: ...
-
-    async def has_provider(self, model_id: str) -> bool: ...
-
-    async def complete(
-        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Any = None
-    ) -> ChatAnswer: ...
-
-
 class Asking:
     """Ask for answers, for all tenants."""
 
-    def __init__(self, *, models: Models, prompts: Prompts, clock: Clock, options: EvolutionOptions) -> None:
+    def __init__(self, *, models: LanguageModels, prompts: Prompts, clock: Clock, options: EvolutionOptions) -> None:
         self._models = models
         self._prompts = prompts
         self._clock = clock

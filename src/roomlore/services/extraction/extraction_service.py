@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, tzinfo
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from roomlore.core.audience import evidence_of
 from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatRequest, Usage
@@ -41,7 +41,7 @@ from roomlore.core.prompt import neutral
 from roomlore.core.text import language
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps, work_name
-from roomlore.ports.language import Prompts
+from roomlore.ports.language import LanguageModels, Prompts
 from roomlore.ports.storage import DueRoom, Storage, UnitOfWork
 
 EXTRACTION = "extraction"
@@ -139,14 +139,6 @@ FOLD_PROMPT = "memory_fold"
 _FOLD_TOKENS = 4 * SUMMARY_TOKENS
 
 
-class Completer(Protocol):
-    """The part of the model service that extraction uses."""
-
-    async def complete(
-        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Any = None
-    ) -> ChatAnswer: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Extracted:
     """The result for a conversation. `statement`: None if nothing is worth keeping. `made_by`: 'fallback' if no model
@@ -178,7 +170,7 @@ class Extracted:
 class MemorySummaries:
     """Summaries by the model `memory-summary-model`, each provider with `timeout_seconds`."""
 
-    def __init__(self, *, models: Completer, prompts: Prompts, timeout_seconds: float) -> None:
+    def __init__(self, *, models: LanguageModels, prompts: Prompts, timeout_seconds: float) -> None:
         self._models = models
         self._prompts = prompts
         self._timeout_seconds = timeout_seconds
@@ -211,12 +203,11 @@ class MemorySummaries:
         prompt = await self._prompts.find(name, language=language(text))
         content = prompt.fill({place: neutral(text)})
         request = ChatRequest(messages=({"role": "user", "content": content},), max_tokens=tokens, tenant=tenant)
-        answer = await self._models.complete(
-            SUMMARY_MODEL,
-            request,
-            timeout_seconds=self._timeout_seconds,
-            check=lambda given: kept(given.text, instructions=prompt.text, most=most),
-        )
+
+        def check(given: ChatAnswer) -> None:
+            kept(given.text, instructions=prompt.text, most=most)
+
+        answer = await self._models.complete(SUMMARY_MODEL, request, timeout_seconds=self._timeout_seconds, check=check)
         statement = kept(answer.text, most=most)
         if statement is None:
             log.info("a model found nothing worth keeping")

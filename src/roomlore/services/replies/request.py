@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict, TypeVar
 
-from roomlore.core.chat import NO_MODELS, ChatPiece, ChatRequest, ToolCall
+from roomlore.core.chat import NO_MODELS, ToolCall
 from roomlore.core.context import Context
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
 from roomlore.core.intake import MAX_ID_CHARS, Limits, check
@@ -17,7 +17,7 @@ from roomlore.core.replies.reply import MAX_ROUNDS, Tool, ToolResult
 from roomlore.core.sessions.session import SessionWindow, check_id
 from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Telemetry
-from roomlore.ports.language import Prompts, TokenCounter
+from roomlore.ports.language import LanguageModels, Prompts, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import Storage
 from roomlore.services.replies.deferred import DeferredMessages
@@ -87,19 +87,6 @@ class Background:
             log.warning("work of a reply failed", extra={"why": describe(task.exception())})  # type: ignore[arg-type]
 
 
-class KnownModel(Protocol):
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def internal(self) -> bool: ...
-
-
-class Models(Protocol):
-    async def list_available_models(self, *, internal: bool = False) -> Sequence[KnownModel]: ...
-
-    def stream(self, model_id: str, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]: ...
-
-
 class Messages(Protocol):
     async def add(self, messages: Sequence[Message]) -> object: ...
 
@@ -138,7 +125,7 @@ class ReplyParts:
     """The parts that replies share over all tenants."""
 
     storage: Storage
-    models: Models
+    models: LanguageModels
     prompts: Prompts
     tokens: TokenCounter
     clock: Clock
@@ -215,7 +202,7 @@ class Asked:
 class Asking:
     """Check arguments, and fill in the settings."""
 
-    def __init__(self, *, models: Models, options: ReplyOptions, limits: Limits) -> None:
+    def __init__(self, *, models: LanguageModels, options: ReplyOptions, limits: Limits) -> None:
         self._models = models
         self._options = options
         self._limits = limits
