@@ -1,5 +1,4 @@
-"""Ports for the files of archived messages, for checking them, and for bringing messages back to change or forget
-them."""
+"""Ports for the files of archived messages, and for the messages in them."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
@@ -22,8 +21,14 @@ class ArchiveFiles(Protocol):
         `StorageUnavailable`."""
 
 
-class ArchivedPeople(Protocol):
-    """The messages of people in archives, for forgetting them."""
+class ArchivedMessages(Protocol):
+    """Messages in archives, for changing, forgetting and checking them."""
+
+    async def kept(self, tenant: str, room_id: str | None = None) -> list[Archive]:
+        """Return the archives of the tenant, or of one room, the oldest first."""
+
+    async def damage(self, archive: Archive) -> str:
+        """Return what is wrong with the file of an archive, in a sentence; '' if nothing is."""
 
     async def messages_of(self, *, tenant: str, user_id: str) -> int:
         """Return how many messages of the person are in archives."""
@@ -34,19 +39,5 @@ class ArchivedPeople(Protocol):
         """Bring back every archive that may hold something of the person, or about them, and delete its file. Return
         how many archives came back. `names`, `tells`: the names that are known, and a test for texts."""
 
-
-class ArchivedMessages(Protocol):
-    """Messages in archives, for changing them."""
-
     async def bring_back_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> int:
         """Bring back the archives that hold these messages. Return how many there were."""
-
-
-class ArchiveChecks(Protocol):
-    """Archives and their files, for checking them."""
-
-    async def kept(self, tenant: str, room_id: str | None = None) -> list[Archive]:
-        """Return the archives of the tenant, or of one room, the oldest first."""
-
-    async def damage(self, archive: Archive) -> str:
-        """Return what is wrong with the file of an archive, in a sentence; '' if nothing is."""

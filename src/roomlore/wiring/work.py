@@ -18,7 +18,7 @@ from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
 from roomlore.core.linking.model import LinkModel
-from roomlore.ports.archives import ArchivedPeople
+from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
@@ -329,7 +329,7 @@ def make_forgetter(
     tokens: TokenCounter,
     clock: Clock,
     ids: Ids,
-    archives: ArchivedPeople,
+    archives: ArchivedMessages,
     over: Storage | None = None,
 ) -> Forgetter:
     """Return the forgetter. `over`: a storage to read and write through, in place of the storage itself."""

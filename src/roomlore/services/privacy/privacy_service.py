@@ -19,7 +19,7 @@ from roomlore.core.integrity import Note, VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope, owner_of
 from roomlore.core.privacy import ForgetReport
 from roomlore.core.text import fold
-from roomlore.ports.archives import ArchivedPeople
+from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, owner_prefix
 from roomlore.ports.maintenance import Upkeep
@@ -63,7 +63,7 @@ class Forgetter:
         messages: MessageEraser,
         rows: RowEraser,
         clock: Clock,
-        archives: ArchivedPeople,
+        archives: ArchivedMessages,
     ) -> None:
         self._archives = archives
         self._storage = storage

@@ -21,7 +21,7 @@ from roomlore.core.integrity import (
 from roomlore.core.memory.memory import Evolution, Scope
 from roomlore.core.models import Room
 from roomlore.core.search.query import WORDS_MODEL, passage
-from roomlore.ports.archives import ArchiveChecks
+from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.coordination import Clock
 from roomlore.ports.maintenance import (
     OrphanRow,
@@ -335,7 +335,7 @@ class Verifier:
     files are not checked."""
 
     def __init__(
-        self, *, storage: Storage, clock: Clock, indexes: IndexChecks, archives: ArchiveChecks | None = None
+        self, *, storage: Storage, clock: Clock, indexes: IndexChecks, archives: ArchivedMessages | None = None
     ) -> None:
         self._storage = storage
         self._clock = clock
