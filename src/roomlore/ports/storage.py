@@ -728,3 +728,13 @@ class Storage(Protocol):
         """Commit a write that changes nothing. Raises `StorageUnavailable` if nothing can be written."""
 
     async def close(self) -> None: ...
+
+
+class DueWork(Protocol):
+    """A part of roomlore that has work to do after messages are written."""
+
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+        """Note the work that these messages of a locked room make due, in the transaction that writes them."""
+
+    def announce(self) -> None:
+        """Request the work, once the transaction is committed."""

@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Seque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageDamaged, StorageUnavailable, unknown_room
 from roomlore.core.intake import as_stored
@@ -27,7 +26,7 @@ from roomlore.ports.archives import ArchiveFiles
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, work_name
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Archive, Storage, UnitOfWork
+from roomlore.ports.storage import Archive, DueWork, Storage
 
 RETENTION = "retention"
 _MESSAGES = 2_000
@@ -36,16 +35,6 @@ _LEASE, _LEASE_TIME = "archives", timedelta(minutes=5)
 _WAIT_SECONDS = 30.0
 _LOOK_SECONDS = 0.2
 MAX_DAYS = 36_500
-
-
-class Due(Protocol):
-    """Notes of the vectors that changed messages need."""
-
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
-        """Note them, in the transaction that changes the messages."""
-
-    def announce(self) -> None:
-        """Request the work, once the transaction is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +60,7 @@ class Archiver:
         tokens: TokenCounter,
         clock: Clock,
         ids: Ids,
-        due: Due,
+        due: DueWork,
     ) -> None:
         self._storage = storage
         self._files = files

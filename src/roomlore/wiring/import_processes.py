@@ -28,9 +28,10 @@ from roomlore.core.intake import IntakeResult
 from roomlore.core.models import Message
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Telemetry
+from roomlore.ports.storage import DueWork
 from roomlore.services.extraction import RepliesImported
 from roomlore.services.imports import Adding
-from roomlore.services.messages import AllDue, Due, Ingest, RoomCache, VectorsDue, by_room, results_of
+from roomlore.services.messages import AllDue, Ingest, RoomCache, VectorsDue, by_room, results_of
 from roomlore.services.quotas import QuotaKeeper
 
 _SIZE = struct.Struct(">Q")
@@ -146,7 +147,7 @@ def _counted(results: _Results, telemetry: Telemetry) -> _Results:
 class _Processes:
     """Divides batches among processes. A room goes to the process that has the least to do when it first appears."""
 
-    def __init__(self, processes: Sequence[_Process], due: Due, telemetry: Telemetry) -> None:
+    def __init__(self, processes: Sequence[_Process], due: DueWork, telemetry: Telemetry) -> None:
         self._processes = processes
         self._due = due
         self._telemetry = telemetry
@@ -170,7 +171,7 @@ class _Processes:
 
 
 @asynccontextmanager
-async def import_processes(count: int, *, given: Given, due: Due, telemetry: Telemetry) -> AsyncIterator[Adding]:
+async def import_processes(count: int, *, given: Given, due: DueWork, telemetry: Telemetry) -> AsyncIterator[Adding]:
     """Open processes that add messages. `due`: the work that is requested once they are stored."""
     processes: list[_Process] = []
     try:

@@ -16,7 +16,7 @@ from roomlore.core.health import Finding
 from roomlore.importers import find, keep_apart, open_import
 from roomlore.importers.memories import read_memories
 from roomlore.ports.coordination import Telemetry
-from roomlore.ports.storage import Storage
+from roomlore.ports.storage import DueWork, Storage
 from roomlore.services.archives import ArchiveService
 from roomlore.services.contexts import ContextService, TuningService, UsageService
 from roomlore.services.digest import DigestService, ReadingMarks
@@ -28,7 +28,7 @@ from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
 from roomlore.services.links import LinkService
 from roomlore.services.memories import MemoryService, MemoryWriter, Past, Reviser
-from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService, RoomsSearch, Searching
+from roomlore.services.messages import Ingest, MessageSearch, MessageService, RoomsSearch, Searching
 from roomlore.services.models import ModelService
 from roomlore.services.privacy import PrivacyService
 from roomlore.services.quotas import QuotaService
@@ -256,7 +256,7 @@ class Lore:
     def _ingest_now(self) -> Ingest:
         return self._ingest(self._resources.due)
 
-    def _ingest(self, due: Due, *, refuses: bool = True) -> Ingest:
+    def _ingest(self, due: DueWork, *, refuses: bool = True) -> Ingest:
         shared = self._resources
         return Ingest(
             tenant=self.tenant,

@@ -23,6 +23,7 @@ from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Describer, Embedder, Summarizer
 from roomlore.ports.memories import Recall
+from roomlore.ports.storage import DueWork
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.archives import RETENTION, Archiver
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
@@ -33,7 +34,7 @@ from roomlore.services.health import Readiness
 from roomlore.services.jobs import Sweep
 from roomlore.services.memories import InForceCache
 from roomlore.services.memories.memory_service import Evolver, Searcher
-from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
+from roomlore.services.messages import AllDue, FactsCache, RoomCache
 from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, IndexChecks, Verifier
 from roomlore.services.quotas import QuotaKeeper
@@ -182,9 +183,9 @@ class Resources(Common):
     sweeps: Mapping[str, Sweep]
     """The sweeps that enqueue due durable work, by its kind."""
     extraction: ExtractionService
-    due: Due
+    due: DueWork
     """The work that new messages make due."""
-    imports_due: Due
+    imports_due: DueWork
     """The same for imported messages."""
     evolver: Evolver
     writing: Writing

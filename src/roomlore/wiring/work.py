@@ -23,8 +23,8 @@ from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
-from roomlore.ports.storage import Storage
-from roomlore.services.archives import RETENTION, Archiver, Due, Retention
+from roomlore.ports.storage import DueWork, Storage
+from roomlore.services.archives import RETENTION, Archiver, Retention
 from roomlore.services.contexts import UsageExpiry
 from roomlore.services.digest import (
     DIGEST,
@@ -355,7 +355,7 @@ def make_forgetter(
     )
 
 
-def make_archiver(common: Common, model: LinkModel, due: Due) -> Archiver:
+def make_archiver(common: Common, model: LinkModel, due: DueWork) -> Archiver:
     """Return what archives messages and brings them back. No file is opened yet."""
     return Archiver(
         storage=common.storage,

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 from roomlore.core.attachments import counted_text
 from roomlore.core.errors import Conflict
@@ -20,7 +20,7 @@ from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
+from roomlore.ports.storage import INDEXING, DueWork, Storage, UnitOfWork
 
 _Key = tuple[str, str]
 _TURNS_AT_ONCE = 2_000
@@ -46,20 +46,10 @@ Batches = Mapping[str, Sequence[Message]]
 Along = Callable[[UnitOfWork], Awaitable[None]]
 
 
-class Due(Protocol):
-    """A part of roomlore that has work to do after messages are written."""
-
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
-        """Note the work that these messages of a locked room make due, in the transaction that writes them."""
-
-    def announce(self) -> None:
-        """Request the work, once the transaction is committed."""
-
-
 class AllDue:
     """Several of them as one."""
 
-    def __init__(self, *parts: Due) -> None:
+    def __init__(self, *parts: DueWork) -> None:
         self._parts = parts
 
     async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
@@ -246,7 +236,7 @@ class Ingest:
         tokens: TokenCounter,
         clock: Clock,
         rooms: RoomCache,
-        due: Due,
+        due: DueWork,
         quotas: QuotaChecks,
         refuses: bool = True,
     ) -> None:
