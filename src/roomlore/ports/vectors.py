@@ -1,14 +1,14 @@
-"""The vector index. SQL is the source of truth; an index can be lost and rebuilt.
+"""The vector index, and the search by meaning over it. SQL is the source of truth; an index can be lost and rebuilt.
 
 A collection holds points of one embedding model, in one *generation*: an id given by the rebuild. Points are written
-and queried under a generation, and those of another generation are never mixed in. Any call may raise
+and queried under a generation, and those of another generation are never mixed in. Any call of an index may raise
 `VectorsUnavailable`.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
-from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
+from roomlore.core.search.hits import Dense, EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
 
 MESSAGES = "messages"
 MEMORIES = "group_memories"
@@ -49,3 +49,24 @@ class VectorIndex(Protocol):
         """Return the number of points in the scope."""
 
     async def close(self) -> None: ...
+
+
+Turned: TypeAlias = Callable[[Vectors], Vectors]
+"""Makes more vectors of those of the texts, of the same dimensions and of length 1."""
+
+
+class MeaningSearch(Protocol):
+    """A search by meaning in one collection, shared by all tenants."""
+
+    async def near(
+        self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None, turned: Turned | None = None
+    ) -> Dense:
+        """Return the nearest neighbours of each text, or the problem if they are not available. `turned`: makes more
+        vectors of those of the texts; the neighbours of these follow."""
+
+    async def near_each(self, tenant: str, scopes: Mapping[str, Ints | None], texts: Sequence[str]) -> dict[str, Dense]:
+        """Return the nearest neighbours in each of these scopes, which come with the numbers to search, None for all;
+        or the problem for each."""
+
+    async def problem(self) -> str | None:
+        """Return the problem of the indexes, for a search by words alone."""

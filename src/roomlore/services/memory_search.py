@@ -2,11 +2,10 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,7 @@ from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
+from roomlore.ports.vectors import MeaningSearch
 
 MAX_MEMORIES = 20_000
 _HELD = 3 * MAX_MEMORIES
@@ -160,21 +160,6 @@ def _seen(every: Sequence[NumberedMemory], seen: NDArray[np.bool_], view: View) 
     return [replace(one, memory=told(one.memory, view, ids)) for one in kept]
 
 
-class Meaning(Protocol):
-    """A search of memories by meaning, for all tenants."""
-
-    async def near(
-        self,
-        tenant: str,
-        scope: str,
-        texts: Sequence[str],
-        only: Ints | None,
-        turned: Callable[[Vectors], Vectors] | None = None,
-    ) -> Dense:
-        """Return the nearest neighbours of each text, or the problem if they are not available. `turned`: makes more
-        vectors of those of the texts; the neighbours of these follow."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Asked:
     tenant: str
@@ -201,7 +186,7 @@ class MemorySearch:
         self,
         *,
         cache: MemorySearchCache,
-        meaning: Meaning,
+        meaning: MeaningSearch,
         embedder: Embedder | None,
         answers: AnswerModel | None,
         clock: Clock,

@@ -1,23 +1,23 @@
 """The state of the indexes, what they hold, walks over all of it in pages, and dense search."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
 from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable, describe
 from roomlore.core.memory.memory import NumberedMemory
 from roomlore.core.models import StoredMessage
-from roomlore.core.search.hits import NEIGHBOURHOOD, Dense, EmbeddingModel, IndexState, Ints, Vectors
+from roomlore.core.search.hits import NEIGHBOURHOOD, Dense, EmbeddingModel, IndexState, Ints
 from roomlore.core.search.query import WORDS_MODEL, passage
 from roomlore.ports.coordination import Clock, Jobs
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import INDEXING, MEMORY_VECTORS, VECTORS, WORDS, Outbox, Storage, UnitOfWork
-from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
+from roomlore.ports.vectors import MEMORIES, MESSAGES, Turned, VectorIndex
 
 log = logging.getLogger(__name__)
 
@@ -260,10 +260,6 @@ def _vectors(state: IndexState | None, model: EmbeddingModel, noun: str) -> tupl
     if state.cursor is not None:
         return state.generation, f"The vector index is being rebuilt; {noun} not in it yet were found by words alone."
     return state.generation, None
-
-
-Turned: TypeAlias = Callable[[Vectors], Vectors]
-"""Makes more vectors of those of the texts, of the same dimensions and of length 1."""
 
 
 class DenseSearch:

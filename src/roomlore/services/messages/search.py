@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, tzinfo
 from sys import getsizeof
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from roomlore.core.search.ranking import Ranked, rank
 from roomlore.ports.audience import room_shown, rooms_shown
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.vectors import MeaningSearch
 
 _BYTES_A_ROOM = 2_000
 _BYTES_A_SENDER = 130
@@ -136,19 +137,6 @@ class Filters:
         return chosen(facts, senders=self.senders, since=self.since, until=self.until)
 
 
-class Meaning(Protocol):
-    """A search of messages by meaning, shared by all tenants."""
-
-    async def near(self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None) -> Dense:
-        """Return the nearest neighbours of each text, or the problem if they are not available."""
-
-    async def near_each(self, tenant: str, scopes: Mapping[str, Ints | None], texts: Sequence[str]) -> dict[str, Dense]:
-        """Return the nearest neighbours in each of these scopes, or the problem."""
-
-    async def problem(self) -> str | None:
-        """Return the problem of the indexes, for a search by words alone."""
-
-
 class Searching:
     """The parts of a search for one tenant, of one room or of many. `zone`: of the times that a question names."""
 
@@ -158,7 +146,7 @@ class Searching:
         tenant: str,
         storage: Storage,
         facts: FactsCache,
-        dense: Meaning,
+        dense: MeaningSearch,
         clock: Clock,
         telemetry: Telemetry,
         zone: tzinfo,
