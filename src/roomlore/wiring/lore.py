@@ -158,7 +158,7 @@ class Lore:
     def privacy(self) -> PrivacyService:
         shared = self._resources
         return PrivacyService(
-            tenant=self.tenant, storage=shared.storage, forgetting=shared.forgetter, verifying=shared.verifier
+            tenant=self.tenant, storage=shared.storage, forgetter=shared.forgetter, verifier=shared.verifier
         )
 
     @cached_property

@@ -26,6 +26,7 @@ from roomlore.ports.maintenance import Upkeep
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.privacy.forget_memories import MemoryEraser, RowEraser, still
 from roomlore.services.privacy.forget_messages import MessageEraser, Person, Tally, gather
+from roomlore.services.privacy.verify import Verifier
 
 _WAIT_SECONDS = 10.0
 _NAMED = 8
@@ -220,28 +221,14 @@ def _log_report(tenant: str, report: ForgetReport) -> None:
     )
 
 
-class Forgetting(Protocol):
-    """Remove a person from everything stored of one tenant."""
-
-    async def forget(self, *, tenant: str, user_id: str, dry_run: bool, same_words: bool) -> ForgetReport: ...
-
-
-class Verifying(Protocol):
-    """Check what is stored of one tenant."""
-
-    async def verify(
-        self, *, tenant: str, scope: str | None, progress: Callable[[VerifyProgress], None] | None
-    ) -> VerifyReport: ...
-
-
 class PrivacyService:
     """The verbs of `lore.privacy`, for one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, forgetting: Forgetting, verifying: Verifying) -> None:
+    def __init__(self, *, tenant: str, storage: Storage, forgetter: Forgetter, verifier: Verifier) -> None:
         self._tenant = tenant
         self._storage = storage
-        self._forgetting = forgetting
-        self._verifying = verifying
+        self._forgetter = forgetter
+        self._verifier = verifier
 
     async def check_person(self, user_id: str) -> None:
         """Raise `NameNotId` if nobody has this id, and it is the name of people who spoke, in any room, or the scope
@@ -296,7 +283,7 @@ class PrivacyService:
         given = _checked(user_id)
         if not is_id:
             await self.check_person(given)
-        return await self._forgetting.forget(tenant=self._tenant, user_id=given, dry_run=dry_run, same_words=same_words)
+        return await self._forgetter.forget(tenant=self._tenant, user_id=given, dry_run=dry_run, same_words=same_words)
 
     async def verify(
         self, scope: str | None = None, *, progress: Callable[[VerifyProgress], None] | None = None
@@ -312,7 +299,7 @@ class PrivacyService:
         """
         if scope is not None:
             check_scope(scope)
-        report = await self._verifying.verify(tenant=self._tenant, scope=scope, progress=progress)
+        report = await self._verifier.verify(tenant=self._tenant, scope=scope, progress=progress)
         if scope is not None and not report.checked and report.sound:
             await self._check_there(scope)
             return replace(report, notes=(Note(f"scope {scope}", _NOTHING_CHECKED), *report.notes))
