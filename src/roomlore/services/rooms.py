@@ -1,9 +1,9 @@
 """Rooms, their threads and their own settings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from roomlore.core.audience import (
     ALWAYS,
@@ -38,22 +38,19 @@ _ROOMS_AT_ONCE = 200
 _LISTED = 5
 _MAX_HEADINGS = 500
 
-
-class ReadingMarks(Protocol):
-    """Keeps how far people have read."""
-
-    async def move(self, room_id: str, user_id: str, message_id: str | None) -> int:
-        """Mark what was said up to this message as read; return the arrival that the person has read up to."""
+MoveMark = Callable[[str, str, str | None], Awaitable[int]]
+"""Called with a room, a person and a message: mark what was said up to the message as read, and return the arrival that
+the person has read up to."""
 
 
 class RoomService:
     """The rooms of one tenant."""
 
     def __init__(
-        self, *, tenant: str, storage: Storage, clock: Clock, options: ContextOptions, marks: ReadingMarks
+        self, *, tenant: str, storage: Storage, clock: Clock, options: ContextOptions, move_mark: MoveMark
     ) -> None:
         self._tenant = tenant
-        self._marks = marks
+        self._move_mark = move_mark
         self._storage = storage
         self._clock = clock
         self._options = options
@@ -212,7 +209,7 @@ class RoomService:
         """Mark what was said in a room up to a message, by default the newest, as read by a person; return the arrival
         that the person has read up to. A mark never moves back. Raise `InvalidInput`, `NotFound`,
         `StorageUnavailable`."""
-        return await self._marks.move(room_id, user_id, message_id)
+        return await self._move_mark(room_id, user_id, message_id)
 
     async def thread(self, room_id: str, message_id: str, *, limit: int = 100) -> list[Entry]:
         """Return the newest `limit` messages of the thread of this message, in order of arrival."""

@@ -169,7 +169,7 @@ class Lore:
             storage=shared.storage,
             clock=shared.clock,
             options=shared.options,
-            marks=ReadingMarks(tenant=self.tenant, storage=shared.storage, clock=shared.clock),
+            move_mark=ReadingMarks(tenant=self.tenant, storage=shared.storage, clock=shared.clock).move,
         )
 
     @cached_property
