@@ -1,6 +1,6 @@
 """Removing a person from the store, and reading stored rows to check their integrity."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -44,12 +44,9 @@ class Linked:
     turn_ids: frozenset[str]
 
 
-class Upkeep(Protocol):
-    """Maintenance of the space of deleted rows."""
-
-    async def compact(self) -> None:
-        """Free unused pages and truncate the write-ahead log, so that no removed row can be read in the database's
-        files. Waits for other writers, and blocks them meanwhile."""
+CompactDatabase = Callable[[], Awaitable[None]]
+"""Free unused pages and truncate the write-ahead log, so that no removed row can be read in the database's files. Waits
+for other writers, and blocks them meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from roomlore.adapters.inprocess import LateWork
 from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
-from roomlore.adapters.sql.inspection import SqlUpkeep
+from roomlore.adapters.sql.inspection import compact_database
 from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
@@ -337,7 +337,7 @@ def make_forgetter(
     vectors = VectorEraser(storage=through, index=indexing.vectors, clock=clock)
     return Forgetter(
         storage=through,
-        upkeep=SqlUpkeep(storage),
+        compact_database=partial(compact_database, storage),
         durable=durable,
         sessions=sessions.cache,
         memories=MemoryEraser(storage=through, vectors=vectors, clock=clock, ids=ids),

@@ -139,21 +139,16 @@ _MERGE_WORDS = "INSERT INTO message_index (message_index) VALUES ('optimize')"
 _EMPTY_LOG = Statement(lambda: text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
 
-class SqlUpkeep:
-    """The port `Upkeep`. SQLite rewrites its file and empties its log; PostgreSQL makes the space of dead rows reusable
-    in the tables."""
-
-    def __init__(self, storage: SqlStorage) -> None:
-        self._storage = storage
-
-    async def compact(self) -> None:
-        async with self._storage.outside() as connection:
-            if connection.dialect.name == "sqlite":
-                await connection.run(_MERGE_WORDS)
-                await connection.run("VACUUM")
-                await _empty_log(connection)
-            else:
-                await connection.run(f"VACUUM {', '.join(_tables())}")
+async def compact_database(storage: SqlStorage) -> None:
+    """Free the space of deleted rows; see the port `CompactDatabase`. SQLite rewrites its file and empties its log;
+    PostgreSQL makes the space of dead rows reusable in the tables."""
+    async with storage.outside() as connection:
+        if connection.dialect.name == "sqlite":
+            await connection.run(_MERGE_WORDS)
+            await connection.run("VACUUM")
+            await _empty_log(connection)
+        else:
+            await connection.run(f"VACUUM {', '.join(_tables())}")
 
 
 def _tables() -> Sequence[str]:

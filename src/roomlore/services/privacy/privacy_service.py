@@ -22,7 +22,7 @@ from roomlore.core.text import fold
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, owner_prefix
-from roomlore.ports.maintenance import Upkeep
+from roomlore.ports.maintenance import CompactDatabase
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.privacy.forget_memories import MemoryEraser, RowEraser, still
 from roomlore.services.privacy.forget_messages import MessageEraser, Person, Tally, gather
@@ -57,7 +57,7 @@ class Forgetter:
         self,
         *,
         storage: Storage,
-        upkeep: Upkeep,
+        compact_database: CompactDatabase,
         durable: DurableWork,
         sessions: CachedSessions,
         memories: MemoryEraser,
@@ -68,7 +68,7 @@ class Forgetter:
     ) -> None:
         self._archives = archives
         self._storage = storage
-        self._upkeep = upkeep
+        self._compact_database = compact_database
         self._durable = durable
         self._sessions = sessions
         self._memories = memories
@@ -190,7 +190,7 @@ class Forgetter:
     async def _compact(self, tally: Tally) -> None:
         try:
             await self._durable.compact()
-            await self._upkeep.compact()
+            await self._compact_database()
         except StorageUnavailable as error:
             log.warning("a database could not be compacted", extra={"why": describe(error)})
             tally.leave("free pages", 1, _PAGES)
