@@ -27,10 +27,10 @@ from roomlore.core.evaluation import (
 from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import WINDOW
 from roomlore.core.memory.memory import MemoryAnswer
-from roomlore.core.models import Explanation, Room
-from roomlore.core.search.hits import SearchAnswer
+from roomlore.core.models import Room
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.verbs import ContextVerbs, MessageVerbs
 
 SAMPLE = 300
 MAX_SAMPLED = 100_000
@@ -39,26 +39,12 @@ _LOOKED_AT = 50
 _ROOMS = 500
 
 
-class Searches(Protocol):
-    """A search of messages."""
-
-    async def search(
-        self, room_id: str | None = None, query: str = "", *, viewer: str | None = None, limit: int = 10
-    ) -> SearchAnswer: ...
-
-
 class Remembers(Protocol):
     """A search of memories."""
 
     async def search(
         self, scope: str, query: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
     ) -> MemoryAnswer: ...
-
-
-class Contexts(Protocol):
-    """The contexts of messages, without a record of them."""
-
-    async def compare(self, room_id: str, message_id: str | None = None) -> list[Explanation]: ...
 
 
 Digests = Callable[..., Awaitable[Digest]]
@@ -86,10 +72,10 @@ class EvaluationService:
         clock: Clock,
         model: LinkModel,
         most: int,
-        messages: Searches,
+        messages: MessageVerbs,
         memories: Remembers,
         digest: Digests,
-        contexts: Contexts,
+        contexts: ContextVerbs,
     ) -> None:
         self._contexts = contexts
         self._tenant = tenant

@@ -36,6 +36,7 @@ from roomlore.core.reimport import Again, compared, metadata_after
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Describer
 from roomlore.ports.storage import Storage
+from roomlore.ports.verbs import MessageVerbs
 from roomlore.services.imports.rooms_by_name import ChosenRooms, NamedChats, RoomsByName
 from roomlore.services.imports.tally import KEPT_FILES, Tally, added_up
 
@@ -144,23 +145,6 @@ class OpenExport(Protocol):
 KeepApart = Callable[[Sequence[Any]], Sequence[Mapping[str, str]]]
 """Return for each export the ids for those of its rooms of which it has no id, by their names. Different chats of one
 name get different ids."""
-
-
-class MessageStore(Protocol):
-    """The part that changes messages that were edited, and deletes those that were recalled."""
-
-    async def edit(
-        self,
-        room_id: str,
-        message_id: str,
-        *,
-        text: str,
-        metadata: Mapping[str, Any],
-        mentions: Sequence[str],
-        edited_at: datetime | None,
-    ) -> StoredMessage: ...
-
-    async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
 
 
 class Adding(Protocol):
@@ -309,7 +293,7 @@ class ImportService:
         *,
         tenant: str,
         storage: Storage,
-        messages: MessageStore,
+        messages: MessageVerbs,
         links: LinkCorrections,
         clock: Clock,
         limits: Limits,

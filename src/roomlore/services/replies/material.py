@@ -29,8 +29,9 @@ from roomlore.core.transcript import is_own, language_of, text_or_caption
 from roomlore.ports.language import Language
 from roomlore.ports.memories import Recall
 from roomlore.ports.storage import UnitOfWork
+from roomlore.ports.verbs import ContextVerbs, MessageVerbs
 from roomlore.services.replies.deferred import Deferred
-from roomlore.services.replies.request import Asked, Contexts, Messages, ReplyParts, Sessions
+from roomlore.services.replies.request import Asked, ReplyParts, Sessions
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class Place:
 class ReplyStore:
     """The stored replies of one tenant."""
 
-    def __init__(self, *, tenant: str, parts: ReplyParts, messages: Messages, sessions: Sessions) -> None:
+    def __init__(self, *, tenant: str, parts: ReplyParts, messages: MessageVerbs, sessions: Sessions) -> None:
         self.tenant = self._tenant = tenant
         self._storage = parts.storage
         self._clock = parts.clock
@@ -391,7 +392,7 @@ class Gatherer:
         *,
         tenant: str,
         parts: ReplyParts,
-        contexts: Contexts,
+        contexts: ContextVerbs,
         sessions: Sessions,
         recalls: Sequence[Recall],
         waiting: Callable[[Place], Sequence[StoredMessage]],

@@ -27,12 +27,11 @@ from roomlore.core.replies.prompt import LONGEST_NAME, ReplyPrompt, Round, as_fu
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted, said_before
 from roomlore.core.text import graphemes, language, truncate
 from roomlore.ports.memories import Recall
+from roomlore.ports.verbs import ContextVerbs, MessageVerbs
 from roomlore.services.replies.material import Gathered, Gatherer, Place, ReplyStore, usage_so_far
 from roomlore.services.replies.request import (
     Asked,
     Asking,
-    Contexts,
-    Messages,
     ReplyArguments,
     ReplyParts,
     ReplyRequest,
@@ -113,7 +112,7 @@ class Talk:
         parts: ReplyParts,
         store: ReplyStore,
         gatherer: Gatherer,
-        contexts: Contexts,
+        contexts: ContextVerbs,
     ) -> None:
         self._asked = asked
         self._draft = draft
@@ -406,8 +405,8 @@ class ReplyService:
         *,
         tenant: str,
         parts: ReplyParts,
-        messages: Messages,
-        contexts: Contexts,
+        messages: MessageVerbs,
+        contexts: ContextVerbs,
         sessions: Sessions,
         recalls: Sequence[Recall] = (),
     ) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from roomlore.core.chat import NO_MODELS, ToolCall
-from roomlore.core.context import Context
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
 from roomlore.core.intake import MAX_ID_CHARS, Limits, check
 from roomlore.core.models import Message, Role
@@ -85,16 +84,6 @@ class Background:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.warning("work of a reply failed", extra={"why": describe(task.exception())})  # type: ignore[arg-type]
-
-
-class Messages(Protocol):
-    async def add(self, messages: Sequence[Message]) -> object: ...
-
-
-class Contexts(Protocol):
-    async def build(self, room_id: str, message_id: str | None = None) -> Context: ...
-
-    async def respond(self, context_id: str, text: str) -> None: ...
 
 
 class Sessions(Protocol):
