@@ -8,11 +8,12 @@ export.
 from roomlore.core.records import Bad, Item, LeftOut, Parsed, Position
 from roomlore.importers.apart import keep_apart
 from roomlore.importers.export_files import Options, Source
-from roomlore.importers.finding import ExportFile, Found, find, find_exports
+from roomlore.importers.finding import find, find_exports
 from roomlore.importers.formats import FORMATS, Format
 from roomlore.importers.lark import lark_message
 from roomlore.importers.onebot import onebot_message, onebot_recall
 from roomlore.importers.opening import Import, detect, open_import
+from roomlore.ports.exports import ExportFile, Found
 
 __all__ = [
     "FORMATS",

@@ -13,8 +13,8 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Parsed
 from roomlore.importers import irc, slack, whatsapp
 from roomlore.importers.export_files import UNREADABLE, Options, Source, derived_id, plain_name
-from roomlore.importers.finding import ExportFile
 from roomlore.importers.formats import ENDINGS, FORMATS, beginning, told
+from roomlore.ports.exports import ExportFile
 
 _HEAD = 100
 """Messages at the beginning of an export by which it is found in another one of the same chat."""

@@ -10,6 +10,7 @@ from roomlore.core.records import LeftOut
 from roomlore.importers import qq, slack, whatsapp
 from roomlore.importers.export_files import UNREADABLE, Options, Source, is_zip, names_in, plain_name
 from roomlore.importers.formats import ENDINGS, FORMATS, PAGE_ENDINGS, check_read, is_blank, page_of, told_by_looking
+from roomlore.ports.exports import ExportFile, Found
 
 _DAYS_LOOKED_AT = 5
 _HEAD = 1 << 12
@@ -34,29 +35,6 @@ _OTHERS_OF_CHATGPT = re.compile(
 _NEXT_PAGE = re.compile(r"messages\d+")
 _PAGES_OF = {"messages": "telegram", "export_results": "telegram", "chat": "chatgpt"}
 """The formats of the exports beside which pages of these names lie."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExportFile:
-    """One export. `member`: the file inside if `path` is a zip, or the folder inside, with a slash at its end.
-    `format`: the name of its format, None if nobody looked."""
-
-    path: Path
-    member: str | None = None
-    format: str | None = None
-
-    @property
-    def label(self) -> str:
-        """The path as people read it, also inside a zip."""
-        return str(self.path if self.member is None else self.path / self.member)
-
-
-@dataclass(slots=True)
-class Found:
-    """The exports at a path, in the order of their names, and what was left out."""
-
-    exports: list[ExportFile] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
 
 
 def find(path: Path | str, format: str | None = None) -> Found:  # noqa: A002

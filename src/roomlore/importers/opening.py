@@ -13,8 +13,9 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.records import Item, Parsed, Position
 from roomlore.importers.apart import other_ids
 from roomlore.importers.export_files import Options, Source
-from roomlore.importers.finding import ExportFile, find, known_name
+from roomlore.importers.finding import find, known_name
 from roomlore.importers.formats import FORMATS, Format, check_read, told
+from roomlore.ports.exports import ExportFile
 
 _SHOWN = 3
 

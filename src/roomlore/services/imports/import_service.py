@@ -28,12 +28,12 @@ from roomlore.core.records import (
     Bad,
     ImportReport,
     Item,
-    LeftOut,
     Parsed,
     Position,
 )
 from roomlore.core.reimport import Again, compared, metadata_after
 from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.exports import Export, ExportFile, FindExports, KeepApart, OpenExport
 from roomlore.ports.language import Describer
 from roomlore.ports.storage import Storage
 from roomlore.ports.verbs import MessageVerbs
@@ -57,94 +57,6 @@ _FORGOTTEN = "somebody"
 _NOTHING = IntakeResult()
 Progress = Callable[[int, int, int], None]
 """Called after each batch with (bytes read, total bytes, messages read)."""
-
-
-class Source(Protocol):
-    """The bytes behind an export."""
-
-    @property
-    def total_bytes(self) -> int: ...
-    @property
-    def bytes_read(self) -> int: ...
-    @property
-    def repaired(self) -> int: ...
-
-
-class Export(Protocol):
-    """An export being read, once."""
-
-    @property
-    def format(self) -> str: ...
-    @property
-    def source(self) -> Source: ...
-    @property
-    def time_zone(self) -> str | None:
-        """The time zone of times without one."""
-
-    @property
-    def fingerprint(self) -> str:
-        """An identifier of this export, read with these options."""
-
-    def __iter__(self) -> Iterator[Item]: ...
-
-    def attached(self, file: str, most_bytes: int) -> bytes | None:
-        """Return what is in a file of the export; None if it is not there, cannot be read or has more than
-        `most_bytes`."""
-
-    def resume(self, position: Position) -> None:
-        """Continue right after the item that came with `position`; only before the first item."""
-
-    def close(self) -> None: ...
-
-
-class ExportFile(Protocol):
-    """One export among those at a path."""
-
-    @property
-    def path(self) -> Path: ...
-    @property
-    def member(self) -> str | None:
-        """The file or folder inside a zip of several exports."""
-
-    @property
-    def format(self) -> str | None:
-        """Its format, None if nobody looked."""
-
-    @property
-    def label(self) -> str:
-        """Its path as people read it."""
-
-
-class FoundExports(Protocol):
-    """The exports at a path, and what may be one and is left out."""
-
-    @property
-    def exports(self) -> Sequence[ExportFile]: ...
-    @property
-    def left_out(self) -> Sequence[LeftOut]: ...
-
-
-FindExports = Callable[[Path | str, str | None], FoundExports]
-
-
-class OpenExport(Protocol):
-    def __call__(
-        self,
-        path: Path | str,
-        format: str | None = None,  # noqa: A002 - the word users know
-        *,
-        member: str | None = None,
-        room_id: str | None = None,
-        timezone: str | None = None,
-        day: str | None = None,
-        local_zone: str | None = None,
-        rooms: Mapping[str, str] | None = None,
-    ) -> Export: ...
-
-
-KeepApart = Callable[[Sequence[Any]], Sequence[Mapping[str, str]]]
-"""Return for each export the ids for those of its rooms of which it has no id, by their names. Different chats of one
-name get different ids."""
 
 
 class Adding(Protocol):
