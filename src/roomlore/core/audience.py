@@ -117,22 +117,17 @@ RoomStamp = tuple[int, int]
 """When a room was created, and its revision: a room that was removed and created again begins anew."""
 
 
-class Known(Protocol):
-    """Anything that carries evidence."""
-
-    @property
-    def evidence(self) -> tuple[EvidenceRoom, ...]: ...
-    @property
-    def shared_with(self) -> tuple[str, ...]: ...
-
-
-class Version(Known, Protocol):
-    """A version of a memory that may replace others."""
+class Version(Protocol):
+    """A version of a memory: its evidence, and the versions that it replaces."""
 
     @property
     def memory_id(self) -> str: ...
     @property
     def parents(self) -> tuple[str, ...]: ...
+    @property
+    def evidence(self) -> tuple[EvidenceRoom, ...]: ...
+    @property
+    def shared_with(self) -> tuple[str, ...]: ...
 
 
 KnownVersion = TypeVar("KnownVersion", bound=Version)
@@ -325,7 +320,7 @@ def next_change(viewer: Viewer, own: RoomPeople | None, view: View, now: datetim
     return min((time for time in times if time >= now), default=END)
 
 
-def may_see(memory: Known, view: View) -> bool:
+def may_see(memory: Version, view: View) -> bool:
     """Return True if the memory may be shown: it was shared with the viewer, or the viewer's audience was there
     whenever its evidence was said. A memory without evidence belongs to the caller who added it, and is for all."""
     if not view.shares.isdisjoint(memory.shared_with):
@@ -349,7 +344,7 @@ def unreplaced(seen: Sequence[KnownVersion]) -> tuple[list[KnownVersion], frozen
 class EvidenceTable:
     """The evidence of many memories in arrays, so that `may_see` is answered for all of them at once."""
 
-    def __init__(self, memories: Sequence[Known]) -> None:
+    def __init__(self, memories: Sequence[Version]) -> None:
         rows = [(place, one) for place, memory in enumerate(memories) for one in memory.evidence]
         names = sorted({one.room_id for _, one in rows})
         codes = {name: code for code, name in enumerate(names)}
@@ -403,7 +398,7 @@ def evidence_of(said: Iterable[tuple[str, datetime]], kept: Iterable[EvidenceRoo
     return tuple(found[name] for name in sorted(found))
 
 
-def rooms_named(memories: Iterable[Known]) -> set[str]:
+def rooms_named(memories: Iterable[Version]) -> set[str]:
     """Return the rooms that decide about these memories: those of the evidence, and those shared with."""
     shared = {target for memory in memories for target in memory.shared_with if target != EVERYONE}
     return {one.room_id for memory in memories for one in memory.evidence} | {
