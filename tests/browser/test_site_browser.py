@@ -1,5 +1,6 @@
 """The documentation's site in a real browser: found in both languages, nothing from elsewhere, no serious fault."""
 
+import asyncio
 import functools
 import subprocess
 import sys
@@ -108,7 +109,9 @@ async def test_a_search_finds_the_how_to_before_the_field(browser, address, word
         await page.goto(address)
         await page.keyboard.press("/")
         await page.keyboard.type(word)
-        found = list[str]()
-        while not found or found != (found := await page.evaluate(FOUND)):
-            await page.wait_for_timeout(500)
+        before, found = list[str](), list[str]()
+        async with asyncio.timeout(60):
+            while not found or found != before:
+                await page.wait_for_timeout(500)
+                before, found = found, await page.evaluate(FOUND)
         assert found[0] == f"/{first}"
