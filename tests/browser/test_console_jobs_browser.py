@@ -42,6 +42,15 @@ async def told(lore, *texts: str, room: str = "tea", begin: int = 100) -> None:
     )
 
 
+async def scroll_to(page: Page, top: int) -> None:
+    """Scroll the messages. The page knows it by the next frame, before which new messages would count as seen."""
+    await page.locator("#scroll").evaluate(
+        """(one, top) => { one.scrollTop = top; return new Promise(
+            (done) => requestAnimationFrame(() => requestAnimationFrame(done))); }""",
+        top,
+    )
+
+
 async def test_a_room_is_found_by_a_part_of_its_name_in_two_clicks(browser):
     async with serving() as (address, lore), looking(browser) as page:
         await told(lore, "hello", room="harbour-team")
@@ -262,7 +271,7 @@ async def test_new_messages_arrive_by_themselves_and_push_nothing_that_is_read(b
         await page.wait_for_timeout(SOON_MS)
         await told(lore, "seen at once", begin=300)
         await page.get_by_text("seen at once").wait_for()
-        await page.locator("#scroll").evaluate("one => { one.scrollTop = -600; }")
+        await scroll_to(page, -600)
         read = "() => document.elementFromPoint(600, 500).closest('.row').getBoundingClientRect().top"
         which = "() => document.elementFromPoint(600, 500).closest('.row').id"
         before = await page.evaluate(read), await page.evaluate(which)
@@ -356,13 +365,21 @@ async def test_a_followed_thread_grows_and_the_way_back_leads_to_the_same_place(
         assert "/room?" in page.url
 
 
+async def test_messages_that_do_not_fit_into_a_piece_count_as_new_too(browser):
+    async with serving() as (address, lore), looking(browser, width=1440) as page:
+        await told(lore, *[f"line {n}" for n in range(80)], begin=1000)
+        await page.goto(f"{address}/console/room?id=tea")
+        await scroll_to(page, -300)
+        await told(lore, *[f"busy {n}" for n in range(130)], begin=2000)
+        await page.get_by_role("button", name="130 new").wait_for()
+
+
 async def test_a_tab_that_stays_open_holds_a_bounded_number_of_rows_wherever_its_reader_is(browser):
     async with serving() as (address, lore), looking(browser, width=1440) as page:
         await told(lore, *[f"line {n}" for n in range(50)], begin=1000)
         await told(lore, *[f"line {n}" for n in range(50)], begin=1050)
         await page.goto(f"{address}/console/room?id=tea")
-        await page.locator("#scroll").evaluate("one => { one.scrollTop = -300; }")
-        await page.wait_for_timeout(SOON_MS)
+        await scroll_to(page, -300)
         for begin in range(2000, 3200, 50):
             await told(lore, *[f"busy {n}" for n in range(begin, begin + 50)], begin=begin)
             await page.wait_for_timeout(50)

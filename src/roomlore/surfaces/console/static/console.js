@@ -132,6 +132,8 @@
       const items = [...piece.content.children].filter((item) => !isRow(item) || !document.getElementById(item.id));
       const rows = items.filter(isRow);
       if (!rows.length) return;
+      // Only the newest 60 of those that came at once are in it.
+      const left = Number(items.find((item) => item.matches(".missed"))?.dataset.count ?? 0);
       // Somebody who reads far above for hours must not fill the tab: the newest are loaded when they are asked for.
       behind ||= !atEnd && rowCount() > most;
       if (!behind) {
@@ -141,7 +143,7 @@
         alone?.take(rows);
       }
       if (atEnd && document.visibilityState === "visible") dropFarAway();
-      else unread += rows.length;
+      else unread += rows.length + left;
       show();
     }
     function listen() {
