@@ -25,8 +25,8 @@ class Clock(Protocol):
 
 
 class OnceAMinute:
-    """Limit what an outage or a client could log over and over: the same at most once a minute. `monotonic`: returns
-    seconds of a monotonic clock."""
+    """Lets each line be logged at most once a minute, however often an outage or a client leads to it. `monotonic`:
+    returns seconds of a monotonic clock."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic

@@ -58,7 +58,7 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Block:
-    """What is left of the requests that were taken for a minute. `spent`: there are no more in it."""
+    """The requests left of those that were taken for a minute. `spent`: there are no more in it."""
 
     period: datetime
     left: int = 0

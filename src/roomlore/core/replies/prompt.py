@@ -4,7 +4,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, Literal
 
 from roomlore.core.chat import ChatMessage, ToolCall, Usage
@@ -14,7 +14,7 @@ from roomlore.core.models import Candidate, Message, Role, StoredMessage
 from roomlore.core.prompt import neutral
 from roomlore.core.replies.reply import BROKEN_OFF, Tool, ToolResult, about
 from roomlore.core.sessions.session import Language
-from roomlore.core.sessions.window import shown, summary_line, turns_of
+from roomlore.core.sessions.window import Count, shown, summary_line, sums_of, turns_of
 from roomlore.core.text import graphemes, truncate
 from roomlore.core.transcript import Shown, Speakers, Transcript, is_own, people_of, spoken_text
 
@@ -132,9 +132,6 @@ def own_ids(calls: Sequence[ToolCall], rounds: Sequence[Round]) -> tuple[ToolCal
     return tuple(named)
 
 
-Count = Callable[[Sequence[str]], list[int]]
-"""Returns the exact tokens of each text."""
-
 MESSAGE_TOKENS = 4
 """The protocol's tokens for each message."""
 ANSWER_TOKENS = 3
@@ -212,8 +209,8 @@ def assemble(material: Material, *, budget: int, count: Count) -> ReplyPrompt:
 def _units_to_drop(units: Sequence[_Unit], tokens: int, count: Count) -> int:
     """Return about how many units, at least one, must be dropped to save these tokens."""
     texts = [[spoken_text(message) for message in unit.messages] for unit in units]
-    counts = iter(count([text for of_unit in texts for text in of_unit]))
-    saved = accumulate(sum(islice(counts, len(of_unit))) + MESSAGE_TOKENS * len(of_unit) for of_unit in texts)
+    tokens_of_units = zip(texts, sums_of(texts, count), strict=True)
+    saved = accumulate(tokens_of_unit + MESSAGE_TOKENS * len(of_unit) for of_unit, tokens_of_unit in tokens_of_units)
     return next((place for place, sum_ in enumerate(saved, 1) if sum_ >= tokens), max(1, len(units)))
 
 

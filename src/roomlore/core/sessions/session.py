@@ -305,6 +305,11 @@ class Session:
         return self.checkpoint.covers_arrival if self.checkpoint else self.boundary
 
     @property
+    def summary(self) -> str:
+        """The summary in force, '' if there is none."""
+        return self.checkpoint.summary if self.checkpoint else ""
+
+    @property
     def checkpoint_id(self) -> str:
         """The id of the checkpoint in force, '' if none."""
         return self.checkpoint.checkpoint_id if self.checkpoint else ""

@@ -146,6 +146,12 @@ Count = Callable[[Sequence[str]], list[int]]
 """Returns the exact tokens of each text."""
 
 
+def sums_of(groups: Sequence[Sequence[str]], count: Count) -> list[int]:
+    """Return the tokens of each group of texts, all counted in one call."""
+    tokens = iter(count([text for group in groups for text in group]))
+    return [sum(islice(tokens, len(group))) for group in groups]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowOptions:
     """The limits of a window. `threshold`: share of the window from which a checkpoint is requested. `recent_turns`:
@@ -271,9 +277,7 @@ def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> 
     """Return the session inside the window. If necessary, drop what the summary covers, then the oldest whole turns.
     Raises `BudgetTooSmall` if the summary and the query alone are too long."""
     covered, tongue = segment.session.covered, segment.language()
-    checkpoint = segment.session.checkpoint
-    summary = checkpoint.summary if checkpoint else ""
-    turns = segment.turns
+    summary, turns = segment.session.summary, segment.turns
     wanted = verbatim(turns, covered=covered, recent_turns=options.recent_turns)
     parts = _parts(wanted, covered)
     query_tokens = count([query])[0] if query else 0
@@ -303,7 +307,7 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
         session=value,
         history=shown.history,
         messages=shown.messages,
-        full_history=as_text(checkpoint.summary if checkpoint else "", new, tongue),
+        full_history=as_text(session.summary, new, tongue),
         covers_through=new[-1].id if new else (checkpoint.covers_through if checkpoint else None),
         checkpoint_id=session.checkpoint_id,
         estimated_tokens=shown.tokens,
@@ -365,8 +369,7 @@ def _first_to_try(summary: str, turns: Sequence[Turn], tongue: Language, budget:
         if spoken and not ended:  # the last line of all has no end
             spoken[-1][-1] = spoken[-1][-1].removesuffix("\n")
             ended = True
-        tokens = iter(count([text for of_turn in texts for text in of_turn]))
-        sums = [sum(islice(tokens, len(of_turn))) for of_turn in texts]
+        sums = sums_of(texts, count)
         for place in reversed(batch):
             room -= sums[place - batch.start]
             if room < 0:
@@ -414,7 +417,7 @@ def value_of(segment: Segment, *, recent_turns: int) -> SessionValue:
         turn_count=(checkpoint.turns if checkpoint else 0) + turns_after(turns, session.covered),
     )
     context = MessageContext(
-        summary=checkpoint.summary if checkpoint else "",
+        summary=session.summary,
         window_messages=as_chat("", window, segment.language()),
         mode=session.mode.value,
         checkpoint_message_id=session.checkpoint_id,

@@ -467,8 +467,8 @@ class Gatherer:
         try:
             shown = await self._sessions.query_window(room_id, window)
         except BudgetTooSmall:
-            checkpoint = None if _tells_of_later(place.session, place) else place.session.checkpoint
-            return _Window(summary=checkpoint.summary if checkpoint else "", truncated=True)
+            summary = "" if _tells_of_later(place.session, place) else place.session.summary
+            return _Window(summary=summary, truncated=True)
         async with self._parts.storage.reading() as work:
             entries = await work.messages.by_id(
                 tenant=self._tenant, room_id=room_id, message_ids=list(shown.message_ids)

@@ -69,7 +69,7 @@ class Summaries:
     async def _by_model(self, summarizer: Summarizer, segment: Segment, max_tokens: int) -> str:
         tongue = segment.language()
         answer = await summarizer.summarise(
-            previous=_previous(segment),
+            previous=segment.session.summary,
             conversation=as_text("", segment.uncovered(), tongue),
             language=tongue,
             max_tokens=max_tokens,
@@ -82,13 +82,15 @@ class Summaries:
         """Return a model's summary with what it must not lose."""
         text = summary.accepted(answer, max_tokens=max_tokens, count=self._tokens.count)
         for part in _parts(segment):
-            text = summary.completed(text, _previous(segment), part, max_tokens=max_tokens, count=self._tokens.count)
+            text = summary.completed(
+                text, segment.session.summary, part, max_tokens=max_tokens, count=self._tokens.count
+            )
         return text
 
     async def _extracted(self, segment: Segment, max_tokens: int) -> str:
         """Summarise a long conversation in parts, each with the summary of those before it: none takes long, and a
         caller that is cancelled need not wait for all."""
-        text = _previous(segment)
+        text = segment.session.summary
         for part in _parts(segment):
             text = await asyncio.to_thread(summary.extract, text, part, max_tokens=max_tokens, count=self._tokens.count)
         return text
@@ -106,11 +108,6 @@ def _parts(segment: Segment) -> Iterator[list[SpeakerText]]:
             part, size = [], 0
     if part or not segment.uncovered():
         yield part
-
-
-def _previous(segment: Segment) -> str:
-    checkpoint = segment.session.checkpoint
-    return checkpoint.summary if checkpoint else ""
 
 
 class AutoCheckpoints:

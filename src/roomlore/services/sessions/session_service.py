@@ -294,17 +294,11 @@ class SessionService:
         Like `query_context`, this counts as a history handed out. Raise the same errors.
         """
         options = self._options(None, None, model_context_window)
-        segment = await self._parts.reader.load(
-            self._tenant,
-            conversation_id,
-            recent_turns=options.recent_turns,
-            characters=LONG_TOKEN * options.window,
-        )
+        segment = await self._load(conversation_id, characters=LONG_TOKEN * options.window)
         shown = await self._handed_out(segment, "", options)
-        checkpoint = segment.session.checkpoint
         return SessionWindow(
             message_ids=shown.message_ids,
-            summary=checkpoint.summary if checkpoint else "",
+            summary=segment.session.summary,
             truncated=shown.truncated or segment.partial,
         )
 
@@ -531,9 +525,11 @@ class SessionService:
             raise InvalidInput(f"query is {query!r:.60}; it must be a text.")
         return await self._load(conversation_id, recent_turns=options.recent_turns)
 
-    async def _load(self, conversation_id: str, *, recent_turns: int | None = None) -> Segment:
+    async def _load(
+        self, conversation_id: str, *, recent_turns: int | None = None, characters: int | None = None
+    ) -> Segment:
         turns = max(self._parts.options.recent_turns, recent_turns or 0)
-        return await self._parts.reader.load(self._tenant, conversation_id, recent_turns=turns)
+        return await self._parts.reader.load(self._tenant, conversation_id, recent_turns=turns, characters=characters)
 
     async def _refresh(self, conversation_id: str) -> None:
         turns = self._parts.options.recent_turns
