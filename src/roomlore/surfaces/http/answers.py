@@ -6,7 +6,7 @@ JSON can hold any stored text: a lone surrogate is escaped, as UTF-8 cannot hold
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
@@ -106,16 +106,24 @@ class StrictRoute(APIRoute):
     """A route that answers 422 if the query has a parameter that the route does not read."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handler = super().get_route_handler()
-        shown, known = self._names()
+        handler, check = super().get_route_handler(), self.checker()
 
         async def answer(request: Request) -> Response:
-            for name in request.query_params:
-                if name not in known:
-                    raise _unknown(name, shown)
+            check(request.query_params)
             return await handler(request)
 
         return answer
+
+    def checker(self) -> Callable[[Iterable[str]], None]:
+        """Return a function that raises `InvalidInput` if a name is not among those that the route reads."""
+        shown, known = self._names()
+
+        def check(names: Iterable[str]) -> None:
+            for name in names:
+                if name not in known:
+                    raise _unknown(name, shown)
+
+        return check
 
     def _names(self) -> tuple[list[str], frozenset[str]]:
         """Return the names that the route documents, and all that it reads."""

@@ -33,6 +33,7 @@ from roomlore.surfaces.http.memory_routes import evolutions, memory_router
 from roomlore.surfaces.http.message_routes import search
 from roomlore.surfaces.http.openai_routes import openai_protocol
 from roomlore.surfaces.http.paths import RawPaths
+from roomlore.surfaces.http.planned import PlannedRoutes
 from roomlore.surfaces.http.privacy_routes import audience, privacy
 from roomlore.surfaces.http.reply_routes import chat
 from roomlore.surfaces.http.service_routes import jobs, models, service, usage
@@ -164,7 +165,8 @@ def _routes(*routers: APIRouter) -> tuple[BaseRoute, ...]:
     together = APIRouter(generate_unique_id_function=_name)
     for router in routers:
         together.include_router(router, responses=_PROBLEMS)
-    return tuple(together.routes)
+    planned = PlannedRoutes(route for router in routers for route in router.routes if isinstance(route, APIRoute))
+    return planned, *together.routes
 
 
 # All applications of the process share them, since FastAPI takes long to read their signatures.
