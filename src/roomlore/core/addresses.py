@@ -62,9 +62,12 @@ _PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*))(?::[0-9]{1,5})?")
 
 
+_OWN = ("localhost", "127.0.0.1", "::1")
+
+
 def is_loopback(host: str) -> bool:
     """Return True if a name or address always means this machine."""
-    if host == "localhost":
+    if host in _OWN:
         return True
     try:
         address = ipaddress.ip_address(host)

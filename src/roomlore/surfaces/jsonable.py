@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
-from operator import attrgetter
 from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -117,12 +116,19 @@ def _level_of(kind: type) -> Callable[[Any], Any]:
 
 def _level_writer(held: tuple[WireField, ...]) -> Callable[[Any], dict[str, Any]]:
     names = tuple(one.name for one in held)
-    if len(names) > 1 and not any(one.optional for one in held):
-        read = attrgetter(*names)
-        return lambda value: dict(zip(names, read(value), strict=True))
+    if not any(one.optional for one in held):
+        return _reader_of(names)
     return lambda value: {
         name: inner for name, optional in held if (inner := getattr(value, name)) is not None or not optional
     }
+
+
+def _reader_of(names: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that reads these attributes. It is made of source text, as the methods of dataclasses are:
+    Python builds a mapping written out in half the time of one of pairs."""
+    pairs = ", ".join(f"{name!r}: value.{name}" for name in names)
+    read: Callable[[Any], dict[str, Any]] = eval(f"lambda value: {{{pairs}}}")  # noqa: S307 - names of fields only
+    return read
 
 
 def made_from(kind: Callable[..., T], value: Any, **more: Any) -> T:

@@ -120,7 +120,7 @@ def _span(scope: Scope, headers: Headers) -> AbstractContextManager[Span]:
     if not isinstance(lore, Lore):
         return nullcontext(_NoSpan())
     method = scope["method"]
-    return lore.telemetry.span(method, attributes={"http.request.method": method}, headers=dict(headers))
+    return lore.telemetry.span(method, attributes={"http.request.method": method}, headers=headers)
 
 
 class _NoSpan:

@@ -148,10 +148,10 @@ class _RememberedCallers:
     async def identify(self, lore: Lore, scope: Scope) -> Caller:
         """Return the caller. Raise as `_identify_by_key` does."""
         headers = Headers(scope=scope)
-        shown = headers.get("authorization") or key_of_cookie(scope) or ""
-        name = sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+        shown = headers.get("authorization") or key_of_cookie(scope)
+        name = sha256(shown.encode("utf-8", "surrogatepass")).hexdigest() if shown else ""
         try:
-            caller = await _identify_by_key(lore, scope)
+            caller = await _identify_by_key(lore, scope, headers)
         except StorageUnavailable:
             known = self._callers.get(name)
             if known is None or lore.now() - known[0] > _CALLER_REMEMBERED_FOR:
@@ -232,10 +232,9 @@ def _access_token_in(given: str) -> str | None:
     return secret.strip() if scheme.lower() == "bearer" and secret.count(".") == 2 else None
 
 
-async def _identify_by_key(lore: Lore, scope: Scope) -> Caller:
+async def _identify_by_key(lore: Lore, scope: Scope, headers: Headers) -> Caller:
     """Return the caller whose key the request carries; while no key exists, a caller on this machine. Raise `Refused`
     and `Forbidden`."""
-    headers = Headers(scope=scope)
     given = headers.get("authorization")
     if given is not None and not (scope["path"].startswith(_ALWAYS_KEYED_PATHS) and not await lore.keys.any()):
         return await _caller_of_header(lore, given)

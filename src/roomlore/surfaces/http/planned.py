@@ -32,6 +32,7 @@ _READ = frozenset(
 """What a plan reads of a dependant, and its path."""
 _SAYS_NOTHING = frozenset({"cache_key", "scope"})
 """What does not matter to a coroutine function that needs no security scopes."""
+_PLAN = "roomlore.plan"
 _TRACED = "fastapi.telemetry"
 """FastAPI traces the parts of a request, if the program has providers of OpenTelemetry."""
 
@@ -188,10 +189,12 @@ def _step(part: Dependant, places: Mapping[Any, int]) -> _Step:
 
 
 class PlannedRoutes(BaseRoute):
-    """The routes that have plans, before FastAPI's own routing. It takes a request that it does not know, and one that
-    FastAPI traces.
+    """The routes that have plans. It stands before FastAPI's own routes, which answer what it does not match: routes
+    without a plan, other methods and paths, requests under a path of another application, and those that FastAPI
+    traces.
 
-    What these routes were included with, such as more dependencies, is not part of their plans."""
+    A plan does not know what its router was included with, such as more dependencies.
+    """
 
     def __init__(self, routes: Iterable[APIRoute]) -> None:
         self._exact: dict[tuple[str, str], _Planned] = {}
@@ -219,7 +222,7 @@ class PlannedRoutes(BaseRoute):
         return Match.NONE, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await scope["plan"].answer(Request(scope, receive, send))
+        response = await scope[_PLAN].answer(Request(scope, receive, send))
         await response(scope, receive, send)
 
     def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
@@ -243,5 +246,5 @@ class _Planned(NamedTuple):
             "route": self.route,
             "endpoint": self.route.endpoint,
             "path_params": params,
-            "plan": self.plan,
+            _PLAN: self.plan,
         }
