@@ -229,8 +229,8 @@ async def compare_throughput(bench: Bench, name: str, writes: int) -> None:
 async def exchange(lore: roomlore.Lore, talk: str, number: int, turns: int) -> None:
     for query, answer in said(talk, turns, number):
         await lore.sessions.write_turn(talk, "ann", "bot", query, answer)
-        await lore.sessions.query_context(talk, query)
-    await lore.sessions.checkpoint(talk, SUMMARY, recent_turns=0)
+        context = await lore.sessions.query_context(talk, query)
+    await lore.sessions.checkpoint(talk, SUMMARY, covers_through=context.covers_through)
 
 
 def rotated(ways: Sequence[_Way], number: int) -> list[_Way]:

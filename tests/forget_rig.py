@@ -72,8 +72,8 @@ async def fill(lore: Lore, who: Figure) -> None:
         patient_id=who.user_id,
         session={"user_snapshot": {"name": who.name, "allergies": [who.secret]}},
     )
-    await lore.sessions.write_turn(who.user_id, who.user_id, "bot", who.private, f"noted: {who.private}")
-    await lore.sessions.checkpoint(who.user_id, f"summary: {who.private}")
+    turn = await lore.sessions.write_turn(who.user_id, who.user_id, "bot", who.private, f"noted: {who.private}")
+    await lore.sessions.checkpoint(who.user_id, f"summary: {who.private}", covers_through=turn.message_ids[-1])
     await lore.sessions.create_session(ROOM, "ben", session={"global_state": {"shared": {"note": who.secret}}})
     await lore.sessions.checkpoint(ROOM, f"summary: {who.told}", covers_through="ben-4")
     for room_id in (who.user_id, ROOM):

@@ -101,3 +101,9 @@ async def open_rig(
     async with AsyncExitStack() as stack:
         lore = await stack.enter_async_context(roomlore.open(url, settings=settings, background=False))
         yield await beside(lore, stack, cache=cache, summarizer=summarizer, clock=clock)
+
+
+async def summarise_all(lore: roomlore.Lore, room: str, summary: str) -> roomlore.Checkpoint:
+    """Put a caller's summary of all that was said in force."""
+    said = await lore.sessions.messages(room, limit=1)
+    return await lore.sessions.checkpoint(room, summary, 0, said[-1].id)

@@ -12,6 +12,7 @@ from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Message
 from roomlore.core.replies.reply import REPLY, reply_ids
 from roomlore.services.contexts.strategies import Strategy
+from session_rig import summarise_all
 
 SAID = {"en": ("Green or black tea?", "Green, I would say."), "zh": ("绿茶还是红茶？", "我选绿茶。")}
 
@@ -170,7 +171,7 @@ async def test_the_turn_shows_where_people_look_with_sql(tmp_path):
 async def test_a_session_shows_its_summary_and_the_turns_after_it():
     async with replying(["Green.", "With milk."], recent_turns=0) as (lore, server):
         await lore.sessions.write_turn("r", "ann", "assistant", "I like tea.", "Good to know.")
-        await lore.sessions.checkpoint("r", "Ann likes tea.", recent_turns=0)
+        await summarise_all(lore, "r", "Ann likes tea.")
         await lore.replies.reply(asks())
         await lore.replies.reply(asks("And in it?", "q2"))
         assert "Summary: Ann likes tea." in system(server.requests[1])
@@ -196,7 +197,7 @@ async def test_a_summary_of_what_came_later_is_not_shown(window):
         await lore.sessions.write_turn("r", "ann", "assistant", "I like tea.", "Good to know.")
         await lore.messages.add(asks())
         await lore.sessions.write_turn("r", "ann", "assistant", "Now I like coffee.", "Really?")
-        await lore.sessions.checkpoint("r", "Ann likes coffee. " * (window // 60), recent_turns=0)
+        await summarise_all(lore, "r", "Ann likes coffee. " * (window // 60))
         await lore.replies.reply(asks(), model_context_window=window, max_tokens=50)
         assert "coffee" not in str(server.requests[0].body["messages"])
         assert chat(server.requests[0])[-1] == ("user", "Green or black tea?")
@@ -206,7 +207,7 @@ async def test_a_summary_up_to_the_message_itself_is_shown():
     async with replying(["Green."]) as (lore, server):
         await lore.sessions.write_turn("r", "ann", "assistant", "I like tea.", "Good to know.")
         await lore.messages.add(asks())
-        await lore.sessions.checkpoint("r", "Ann likes tea.", recent_turns=0)
+        await summarise_all(lore, "r", "Ann likes tea.")
         await lore.replies.reply(asks())
         assert "Ann likes tea." in system(server.requests[0])
 

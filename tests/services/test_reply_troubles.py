@@ -39,6 +39,7 @@ from roomlore.core.replies.reply import REPLY
 from roomlore.services.replies import ReplyService
 from roomlore.services.replies.deferred import Deferred
 from roomlore.testing.model_server import Break, Fails, Hangs, Says
+from session_rig import summarise_all
 
 BROKEN = Says(pieces=["Gre", "en, ", "I ", "say"], breaks=Break(after=2))
 
@@ -527,7 +528,7 @@ async def test_a_prompt_that_cannot_fit_is_refused_and_the_message_kept():
 async def test_a_summary_too_long_for_the_window_is_left_out():
     async with replying(["Green."]) as (lore, server):
         await lore.sessions.write_turn("r", "ann", "assistant", "I like tea.", "Good.")
-        await lore.sessions.checkpoint("r", "Ann likes tea very much. " * 40, recent_turns=0)
+        await summarise_all(lore, "r", "Ann likes tea very much. " * 40)
         events = await gathered(lore, asks(), model_context_window=300, max_tokens=50)
         assert isinstance(events[0], ReplyStarted)
         assert events[0].truncated

@@ -147,14 +147,57 @@ async def test_a_summary_that_roomlore_made_meanwhile_wins_over_a_late_one(quick
     assert await shown(quick, model_context_window=16_000) == [3, 4, 5, 6]
 
 
-async def test_nobody_asked_leaves_the_last_turns_out(rig):
+async def test_the_only_context_that_nobody_asked_to_have_summarised_leaves_the_last_turns_out(rig):
     await talk(rig, *range(5))
+    await rig.sessions.query_context(ROOM, model_context_window=16_000)
     made = await rig.sessions.checkpoint(ROOM, "of all but two")
     assert made.covers_through == "t2-answer"
     assert await shown(rig, recent_turns=0) == [3, 4]
     assert (await rig.sessions.checkpoint(ROOM, "of all", 0)).covers_through == "t4-answer"
     assert await shown(rig) == [3, 4]
     assert await shown(rig, recent_turns=0) == []
+
+
+async def test_of_several_contexts_that_nobody_asked_to_have_summarised_any_may_be_meant(quick):
+    """The summary is of the first; the turns between it and the second must not be lost."""
+    await talk(quick, *range(15))
+    first = await quick.sessions.query_context(ROOM, model_context_window=16_000)
+    await talk(quick, *range(15, 30))
+    second = await quick.sessions.query_context(ROOM, model_context_window=16_000)
+    assert (first.should_checkpoint_summary, second.should_checkpoint_summary) == (False, False)
+    with pytest.raises(InvalidInput, match="Pass covers_through"):
+        await quick.sessions.checkpoint(ROOM, "of the first")
+    with pytest.raises(InvalidInput, match="Pass covers_through"):
+        await quick.sessions.checkpoint(ROOM, "of the first", 0, expected_checkpoint="")
+    await quick.sessions.checkpoint(ROOM, "of the first", covers_through=first.covers_through)
+    assert await shown(quick, model_context_window=16_000) == list(range(15, 30))
+
+
+async def test_the_same_context_twice_is_one(quick):
+    await talk(quick, *range(5))
+    for _ in range(3):
+        await quick.sessions.query_context(ROOM, model_context_window=16_000)
+    assert (await quick.sessions.checkpoint(ROOM, "of all but two")).covers_through == "t2-answer"
+
+
+async def test_without_a_context_nobody_knows_what_was_summarised(rig):
+    await talk(rig, *range(5))
+    await rig.sessions.query_window(ROOM, 16_000)
+    with pytest.raises(InvalidInput, match="Pass covers_through"):
+        await rig.sessions.checkpoint(ROOM, "of something", 0)
+    assert await rig.sessions.checkpoints(ROOM) == []
+
+
+async def test_a_context_from_before_the_checkpoint_that_nobody_asked_to_have_summarised_may_come_late(quick):
+    await talk(quick, *range(5))
+    await quick.sessions.query_context(ROOM, model_context_window=16_000)
+    await quick.sessions.summarise(ROOM)
+    await talk(quick, *range(5, 15))
+    await quick.sessions.query_context(ROOM, model_context_window=16_000)
+    with pytest.raises(Conflict, match="covers_through"):
+        await quick.sessions.checkpoint(ROOM, "of the first five")
+    quick.clock.advance(130)
+    assert (await quick.sessions.checkpoint(ROOM, "of all", 0)).covers_through == "t14-answer"
 
 
 async def test_never_fewer_than_the_recent_turns(rig):
@@ -337,7 +380,7 @@ async def test_a_message_deleted_while_it_was_summarised(rig):
 
 async def test_a_reset_deletes_nothing_and_shows_nothing_before_it(rig):
     await talk(rig, 0, 1)
-    await rig.sessions.checkpoint(ROOM, "old", 0)
+    await rig.sessions.checkpoint(ROOM, "old", 0, "t1-answer")
     await rig.sessions.patch_state(ROOM, {"global_state": {"shared": {"a": 1}}})
     value = await rig.sessions.reset(ROOM)
     assert (value.message_context.mode, value.flow_context.turn_count) == ("FULL_HISTORY", 0)
@@ -350,7 +393,7 @@ async def test_a_reset_deletes_nothing_and_shows_nothing_before_it(rig):
     assert await shown(rig, recent_turns=50) == [2]
     marks = await rig.sessions.checkpoints(ROOM)
     assert [(one.number, one.kind) for one in marks] == [(2, "reset"), (1, "summary")]
-    made = await rig.sessions.checkpoint(ROOM, "new", 0)
+    made = await rig.sessions.checkpoint(ROOM, "new", 0, "t2-answer")
     assert (made.number, made.turns, made.covers_through) == (3, 1, "t2-answer")
 
 

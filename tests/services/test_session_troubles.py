@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from roomlore import BudgetTooSmall, InvalidInput, Message, Role, Settings
-from session_rig import Rig, ScriptedSummarizer, open_rig
+from session_rig import Rig, ScriptedSummarizer, open_rig, summarise_all
 
 AUTO = Settings(auto_checkpoint=True, model_context_window=400, recent_turns=2)
 ROOM = "talk"
@@ -132,21 +132,9 @@ async def test_a_name_that_is_a_label_is_not_shown_as_one():
 async def test_the_language_of_a_conversation_stays_once_it_was_summarised():
     async with open_rig() as rig:
         await talk(rig, 3, text="节点{}的备份昨晚又失败了")
-        await rig.sessions.checkpoint(ROOM, "备份失败了", 0)
+        await summarise_all(rig.lore, ROOM, "备份失败了")
         await rig.sessions.write_turn(
             ROOM, "ann", "bot", "print('hello world') raises a SyntaxError here", "Look again."
         )
-        assert (await rig.sessions.checkpoint(ROOM, "仍然失败", 0)).language == "zh"
+        assert (await summarise_all(rig.lore, ROOM, "仍然失败")).language == "zh"
         assert (await rig.sessions.query_context(ROOM)).history.startswith("历史摘要: 仍然失败\n\n用户: ")
-
-
-async def test_a_history_nobody_asked_to_have_summarised_covers_no_late_turn():
-    """Two contexts were handed out and a summary comes that may be of the first."""
-    async with open_rig(settings=Settings(recent_turns=2)) as rig:
-        await talk(rig, 4)
-        await rig.sessions.query_context(ROOM)
-        await rig.sessions.write_turn(ROOM, "ann", "bot", "the one between", "yes")
-        await rig.sessions.query_context(ROOM)
-        await rig.sessions.checkpoint(ROOM, "of the first")
-        await talk(rig, 4, text="later {}")
-        assert "the one between" in (await rig.sessions.query_context(ROOM)).history

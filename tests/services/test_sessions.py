@@ -15,7 +15,7 @@ from roomlore import BudgetTooSmall, Conflict, InvalidInput, Message, NotFound, 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.sessions.window import LONG_TOKEN
 from roomlore.testing import FrozenClock, InMemorySessionCache
-from session_rig import beside, open_rig
+from session_rig import beside, open_rig, summarise_all
 
 ROOM = "conv-123"
 NINE = datetime(2026, 5, 4, 9, tzinfo=UTC)
@@ -197,7 +197,7 @@ async def test_the_same_in_chinese(anywhere):
 
 async def test_the_language_does_not_change_with_the_answers(lore):
     await talk(lore, 5, zh=True)
-    await lore.sessions.checkpoint(ROOM, "an English summary of a Chinese talk", 1)
+    await summarise_all(lore, ROOM, "an English summary of a Chinese talk")
     assert (await lore.sessions.query_context(ROOM)).history.startswith("历史摘要: an English summary")
     await talk(lore, 1)
     assert (await lore.sessions.query_context(ROOM)).history.startswith("历史摘要: an English summary")
@@ -221,7 +221,7 @@ async def test_names_tools_captions_and_systems(lore):
 async def test_the_threshold_asks_in_either_mode(anywhere, summarised):
     await talk(anywhere, 12)
     if summarised:
-        await anywhere.sessions.checkpoint(ROOM, "twelve backups", 8)
+        await summarise_all(anywhere, ROOM, "twelve backups")
     tokens = (await anywhere.sessions.query_context(ROOM)).estimated_tokens
     window = tokens * 2
     just = tokens / window
@@ -243,7 +243,7 @@ async def test_the_defaults_are_those_of_the_specification(lore):
 
 async def test_the_hard_guard_drops_the_oldest_whole_turns_and_keeps_the_summary(anywhere):
     await talk(anywhere, 12)
-    await anywhere.sessions.checkpoint(ROOM, "twelve backups", 8)
+    await summarise_all(anywhere, ROOM, "twelve backups")
     await talk(anywhere, 6)
     context = await anywhere.sessions.query_context(ROOM, "?", model_context_window=100)
     assert context.truncated
@@ -257,7 +257,7 @@ async def test_the_hard_guard_drops_the_oldest_whole_turns_and_keeps_the_summary
 
 async def test_a_newest_turn_that_is_too_long_leaves_the_summary_alone(lore):
     await talk(lore, 3)
-    await lore.sessions.checkpoint(ROOM, "three backups", 0)
+    await summarise_all(lore, ROOM, "three backups")
     await lore.sessions.write_turn(ROOM, "ann", "bot", "word " * 500, "ok")
     context = await lore.sessions.query_context(ROOM, "?", model_context_window=50)
     assert (context.turns, context.truncated) == (0, True)
@@ -268,7 +268,7 @@ async def test_what_alone_is_too_long_is_refused(anywhere):
     await talk(anywhere, 2)
     with pytest.raises(BudgetTooSmall, match="query"):
         await anywhere.sessions.query_context(ROOM, "word " * 60, model_context_window=50)
-    await anywhere.sessions.checkpoint(ROOM, "word " * 60)
+    await summarise_all(anywhere, ROOM, "word " * 60)
     with pytest.raises(BudgetTooSmall, match="summary"):
         await anywhere.sessions.query_context(ROOM, model_context_window=50)
     exact = count(["Summary: " + ("word " * 60).strip() + "\n"])[0]
@@ -337,7 +337,7 @@ async def test_a_session_begins_empty_and_is_made_once(anywhere):
 
 async def test_the_seed_names_every_field(anywhere):
     await talk(anywhere, 9, zh=True)
-    await anywhere.sessions.checkpoint(ROOM, "九次正常", 8)
+    await summarise_all(anywhere, ROOM, "九次正常")
     data = (await anywhere.sessions.get_session(ROOM)).to_json()
     assert set(data) == {"meta", "flow_context", "message_context", "global_state", "user_snapshot"}
     assert set(data["flow_context"]) == {"current_agent_key", "last_bot_message", "turn_count"}
@@ -396,7 +396,7 @@ async def test_unknown_fields_survive_at_every_level(anywhere):
     await anywhere.sessions.create_session(ROOM, session=UNKNOWN)
     await anywhere.sessions.write_turn(ROOM, "", "", "q", "a")
     await anywhere.sessions.patch_state(ROOM, {"global_state": {"current_intent": "ask"}, "fresh": {}})
-    await anywhere.sessions.checkpoint(ROOM, "s")
+    await summarise_all(anywhere, ROOM, "s")
     await anywhere.sessions.reset(ROOM)
     data = (await anywhere.sessions.get_session(ROOM)).to_json()
     for name in ("new_part", "empty_part", "nothing", "extra"):
@@ -535,7 +535,7 @@ async def test_tenants_see_nothing_of_each_other(anywhere):
     ours, theirs = anywhere.sessions, anywhere.for_tenant("acme").sessions
     await talk(anywhere, 3)
     await ours.patch_state(ROOM, {"global_state": {"shared": {"secret": 1}}})
-    made = await ours.checkpoint(ROOM, "our secret", 1)
+    made = await summarise_all(anywhere, ROOM, "our secret")
     for verb in ("get_session", "query_context", "reset", "checkpoints", "messages", "summarise"):
         with pytest.raises(NotFound):
             await getattr(theirs, verb)(ROOM)

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import roomlore
 from roomlore.surfaces.cli.app import app
 
+ALL = ("--covers-through", "t2-answer")
 HOSTILE = "\x1b[2J [red]tea\u202e \0 :smile:"
 
 
@@ -97,8 +98,7 @@ def test_a_full_window_says_what_to_do(talk):
 
 
 def test_what_a_summary_covers_and_still_does_not_fit_is_not_sent_to_another_checkpoint(talk):
-    talk("checkpoint", "tea", "Tea.")
-    talk("checkpoint", "tea", "Tea.", "--turns", "0")
+    talk("checkpoint", "tea", "Tea.", *ALL)
     full = asked(talk)["estimated_tokens"]
     cut = talk("context", "tea", "--window", str(full - 1)).stdout
     assert "the last turns do not fit although a summary covers them; name a larger window (--window) or" in cut
@@ -140,14 +140,24 @@ def test_without_a_summary_one_is_made(talk):
 
 
 def test_a_summary_and_a_turn_may_come_from_standard_input(run):
-    run("turn", "tea", "--user-query", "-", "--agent-response", "short", given="两行\n文字\n".encode())
+    run(
+        "turn",
+        "tea",
+        "--user-query",
+        "-",
+        "--agent-response",
+        "short",
+        "--turn-id",
+        "t1",
+        given="两行\n文字\n".encode(),
+    )
     assert asked(run)["messages"][0]["content"] == "两行\n文字"
-    run("checkpoint", "tea", "-", given=b"\xef\xbb\xbfTwo lines.\n")
+    run("checkpoint", "tea", "-", "--covers-through", "t1-answer", given=b"\xef\xbb\xbfTwo lines.\n")
     assert asked(run)["session"]["message_context"]["summary"] == "Two lines."
 
 
 def test_a_reset_begins_anew_and_keeps_everything(talk):
-    talk("checkpoint", "tea", "a summary")
+    talk("checkpoint", "tea", "a summary", *ALL)
     assert "tea begins anew; what was said before stays stored" in talk("reset", "tea").stdout
     assert "(nothing is shown)" in talk("context", "tea").stdout
     shown = talk("checkpoints", "tea").stdout.splitlines()
@@ -173,7 +183,7 @@ def test_state_is_patched_and_shown(talk):
 
 
 def test_a_session_is_shown_whole(talk):
-    talk("checkpoint", "tea", "Ann drinks\ngreen tea.")
+    talk("checkpoint", "tea", "Ann drinks\ngreen tea.", *ALL)
     talk("state", "tea", '{"user_snapshot": {"allergies": ["花生"]}}')
     shown = talk("show", "tea").stdout
     assert shown.startswith("tea: SUMMARY_N, 2 turns, user ann, agent till, changed ")
@@ -218,10 +228,21 @@ def test_times_are_of_the_setting_time_zone(run, monkeypatch):
 def test_no_text_can_steer_the_terminal(run):
     name = f"n {HOSTILE}"
     run("create", name, "--user", HOSTILE)
-    run("turn", name, "--user-query", f"{HOSTILE}\n{HOSTILE}", "--agent-response", HOSTILE, "--agent", HOSTILE)
+    run(
+        "turn",
+        name,
+        "--user-query",
+        f"{HOSTILE}\n{HOSTILE}",
+        "--agent-response",
+        HOSTILE,
+        "--agent",
+        HOSTILE,
+        "--turn-id",
+        "t",
+    )
     run("state", name, json.dumps({HOSTILE: HOSTILE}))
     shown = run("context", name, "--window", "30").stdout + run("show", name).stdout
-    run("checkpoint", name, HOSTILE)
+    run("checkpoint", name, HOSTILE, "--covers-through", "t-answer")
     shown += "".join(
         run(*what).stdout for what in (("context", name), ("show", name), ("checkpoints", name), ("list",))
     )
@@ -269,6 +290,7 @@ BAD = [
     (("checkpoint", "tea", " "), None, "a text that is not blank"),
     (("checkpoint", "tea", "--turns", "3"), None, "belong to a summary; give a SUMMARY with them, or leave them out."),
     (("checkpoint", "tea", "s", "--covers-through", "m0"), None, "has no message 'm0'"),
+    (("checkpoint", "tea", "s"), None, "Pass covers_through"),
 ]
 
 

@@ -12,7 +12,7 @@ from console_rig import LANGUAGES, asking, page
 import roomlore
 from roomlore import Message, Settings
 from roomlore.surfaces.console.frame import tongue
-from session_rig import ScriptedSummarizer
+from session_rig import ScriptedSummarizer, summarise_all
 
 SECONDS = 60
 SAID = {"en": ("question {}: how long did it take?", "answer {}"), "zh": ("第{}问：花了多久？", "第{}答：很快。")}
@@ -157,7 +157,7 @@ async def test_another_window_and_what_is_said_next_are_tried(http, lore):
     shown = await page(http, "/console/session?id=conv&window=5000&q=and 现在呢?")
     assert says("en", "session.used", tokens=more.estimated_tokens, window="5,000", percent="2.3") in shown
     assert 'value="and 现在呢?"' in shown
-    await lore.sessions.checkpoint("conv", "word " * 100)
+    await summarise_all(lore, "conv", "word " * 100)
     small = await page(http, "/console/session?id=conv&window=20")
     assert says("en", "session.too_small") in small
     assert "word word" in small
@@ -181,7 +181,7 @@ async def test_checkpoints_and_resets_are_paged(http, lore):
         if n == 13:
             await lore.sessions.reset("conv")
         else:
-            await lore.sessions.checkpoint("conv", f"what was said up to {n}.", expected_checkpoint=None)
+            await summarise_all(lore, "conv", f"what was said up to {n}.")
     seen, address = [], "/console/session?id=conv"
     while address:
         past = region(await page(http, address), "past")
@@ -201,7 +201,7 @@ async def test_state_is_shown_as_text(http, lore):
 async def test_a_hostile_session_renders_inert(http, lore):
     room = f"conv{EVIL}"
     await lore.sessions.write_turn(room, EVIL, EVIL, EVIL, EVIL)
-    await lore.sessions.checkpoint(room, f"summary {EVIL}")
+    await summarise_all(lore, room, f"summary {EVIL}")
     await lore.sessions.patch_state(room, {"own": {EVIL: EVIL}})
     address = links(await page(http, "/console/sessions"), "/console/session\\?")[0]
     for path in (

@@ -45,7 +45,7 @@ ROUTES = [
     ("PATCH", "/sessions/tea/state", {"mine": 1}, "write"),
     ("POST", "/sessions/tea/context", {"query": "word"}, "read"),
     ("POST", "/sessions/new/turns", {"user_query": "x"}, "write"),
-    ("POST", "/sessions/tea/checkpoint", {"summary": "x"}, "write"),
+    ("POST", "/sessions/tea/checkpoint", {"summary": "x", "covers_through": "m0"}, "write"),
     ("POST", "/sessions/tea/reset", None, "write"),
     ("GET", "/sessions/tea/checkpoints", None, "read"),
     ("GET", "/facts?scope=user:ann", None, "read"),

@@ -213,10 +213,26 @@ async def test_without_a_model_sentences_are_chosen(http):
     assert "peanuts" in made["summary"]
 
 
-async def test_the_history_of_checkpoints_is_paged(http):
+async def test_a_summary_that_may_be_of_several_contexts_names_what_it_covers(http):
     await say(http, "one", "two")
+    first = await context(http)
+    await say(http, "three", "four")
+    await context(http)
+    summary = {"summary": "Of the first.", "recent_turns": 0}
+    refused = await http.post("/sessions/tea/checkpoint", json=summary)
+    assert (refused.status_code, "Pass covers_through" in refused.json()["detail"]) == (422, True)
+    chinese = await http.post("/sessions/tea/checkpoint", json=summary, headers={"Accept-Language": "zh"})
+    assert (chinese.headers["content-language"], "请传入 covers_through" in chinese.json()["detail"]) == ("zh", True)
+    named = {**summary, "covers_through": first["covers_through"]}
+    assert (await http.post("/sessions/tea/checkpoint", json=named)).status_code == 200
+    assert "three" in (await context(http))["history"]
+
+
+async def test_the_history_of_checkpoints_is_paged(http):
+    written = await say(http, "one", "two")
     for number in range(4):
-        await http.post("/sessions/tea/checkpoint", json={"summary": f"summary {number}"})
+        summary = {"summary": f"summary {number}", "covers_through": written["message_ids"][-1]}
+        await http.post("/sessions/tea/checkpoint", json=summary)
     await http.post("/sessions/tea/reset")
     seen, query = [], {"limit": 2}
     while True:
@@ -365,7 +381,7 @@ async def ours(lore):
     """A session of the tenant `ours`."""
     sessions = lore.for_tenant("ours").sessions
     await sessions.write_turn("tea", "ann", "till", "a secret", "kept", turn_id="t1")
-    await sessions.checkpoint("tea", "secrets were told")
+    await sessions.checkpoint("tea", "secrets were told", covers_through="t1-answer")
     return sessions
 
 

@@ -27,6 +27,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 
 import roomlore
 from roomlore.surfaces.openai_agents import RoomloreSession
+from session_rig import summarise_all
 
 set_tracing_disabled(True)
 
@@ -417,7 +418,7 @@ async def test_inside_the_window_a_summary_stands_for_what_it_covers(lore):
     assert await session.get_items() == []
     await session.add_items([USER, *EVERY_KIND[6:8], ANSWER])
     assert await session.get_items() == [USER, *EVERY_KIND[6:8], ANSWER]
-    await lore.sessions.checkpoint("trip", "They spoke of the weather.", recent_turns=0)
+    await summarise_all(lore, "trip", "They spoke of the weather.")
     last = [{"role": "user", "content": "Pack?"}, EVERY_KIND[8], EVERY_KIND[9], EVERY_KIND[5], ANSWER]
     await session.add_items(last)
     assert await session.get_items() == [{"role": "system", "content": "Summary: They spoke of the weather."}, *last]
@@ -450,7 +451,7 @@ async def test_the_window_shows_what_it_should_where_runs_interleave(lore):
         await two.add_items([{"role": "user", "content": f"{name}?"}, {"role": "assistant", "content": f"{name}!"}])
     await one.add_items([{"role": "assistant", "content": "A!"}])
     assert len(await one.get_items()) == 6
-    await lore.sessions.checkpoint("trip", "Three asked.", recent_turns=0)
+    await summarise_all(lore, "trip", "Three asked.")
     shown = [item["content"] for item in await one.get_items()]
     assert shown == ["Summary: Three asked.", "B?", "B!", "C?", "C!"]
 
@@ -460,7 +461,7 @@ async def test_inside_the_window_no_output_stands_without_its_call(lore):
     await one.add_items([USER, EVERY_KIND[6]])
     await two.add_items([USER, ANSWER])
     await one.add_items([EVERY_KIND[7]])
-    await lore.sessions.checkpoint("trip", "Two asked.", recent_turns=0)
+    await summarise_all(lore, "trip", "Two asked.")
     shown = await one.get_items()
     assert [item for item in shown if item.get("call_id")] in ([], EVERY_KIND[6:8])
 

@@ -1,5 +1,5 @@
 """Putting checkpoints in force, with a record of the histories handed out, so that one without `covers_through` never
-covers more than its caller saw."""
+covers more than its author saw."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
@@ -17,52 +17,53 @@ _MAX = 10_000
 _MAX_ASKED = 100
 _OFFER_SECONDS = 600.0
 _LATE_SECONDS = 120.0
-_NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
-    """A history that was handed out with a request for a checkpoint. `until`: the time until which its summary may
-    come."""
+class _History:
+    """A history that was handed out. `covers`: the arrival of its last message. `asked`: True if it requested a
+    checkpoint. `until`: the time until which its summary may come although another checkpoint is in force by then."""
 
     covers: int
     boundary: int
+    asked: bool
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """The histories handed out under one checkpoint. `covers`: the arrival up to which they went. `asked`: the requests
-    without a summary yet; `late`: the same of earlier checkpoints."""
+    """The histories handed out under one checkpoint. `ends`: the first and the newest of them. `asked`: those that
+    requested a checkpoint, the first `at` this time. `late`: those of earlier checkpoints without a summary yet."""
 
     checkpoint_id: str
     boundary: int
-    covers: int
     at: float
-    asked: tuple[_Ask, ...] = ()
-    late: tuple[_Ask, ...] = ()
+    ends: tuple[_History, ...] = ()
+    asked: tuple[_History, ...] = ()
+    late: tuple[_History, ...] = ()
 
     def stands(self, session: Session) -> bool:
         return (self.checkpoint_id, self.boundary) == (session.checkpoint_id, session.boundary)
 
     def of(self, session: Session, now: float) -> "_Offer":
-        """Return the offer under the session's checkpoint: requests from before it can only come late."""
+        """Return the offer under the session's checkpoint: summaries of histories from before it can only come late."""
         if self.stands(session):
             return replace(self, late=_open(self.late, now))
-        late = _open((*self.late, *self.asked), now)[-_MAX_ASKED:]
-        return _Offer(session.checkpoint_id, session.boundary, _NOWHERE, now, late=late)
+        late = _open((*self.late, *(self.asked or self.ends)), now)[-_MAX_ASKED:]
+        return _Offer(session.checkpoint_id, session.boundary, now, late=late)
 
 
-def _open(asks: tuple[_Ask, ...], now: float) -> tuple[_Ask, ...]:
-    return tuple(ask for ask in asks if now < ask.until)
+def _open(histories: tuple[_History, ...], now: float) -> tuple[_History, ...]:
+    return tuple(one for one in histories if now < one.until)
 
 
 class Offers:
-    """The history that each conversation's callers were last given, in this process.
+    """The histories that each conversation's callers were given, in this process.
 
-    If a checkpoint was requested, the first such history counts: its summary may be in progress while later ones are
-    handed out. After ten minutes a later one replaces it. If several were requested and one came into force, the others
-    may still come, for two minutes.
+    A summary without `covers_through` is one of the first history that requested a checkpoint: it may be in progress
+    while later ones are handed out. After ten minutes a later request replaces it. If several were requested and one
+    came into force, the others may still come, for two minutes. If none was requested, any history may be meant, so
+    there must be only one.
     """
 
     def __init__(self) -> None:
@@ -72,10 +73,11 @@ class Offers:
         """Note that a history up to the arrival `covers` was handed out. `now`: monotonic seconds."""
         offer = self._of(session, now)
         if not offer.asked or now - offer.at >= _OFFER_SECONDS:
-            offer = replace(offer, covers=covers, at=now, asked=())
+            offer = replace(offer, at=now, asked=())
+        history = _History(covers, session.boundary, asked, now + _LATE_SECONDS)
+        offer = replace(offer, ends=(*offer.ends[:1], history))
         if asked:
-            ask = _Ask(covers, session.boundary, now + _LATE_SECONDS)
-            offer = replace(offer, asked=(*offer.asked, ask)[:_MAX_ASKED])
+            offer = replace(offer, asked=(*offer.asked, history)[:_MAX_ASKED])
         self._keep(session, offer)
 
     def used(self, session: Session, covers: int) -> None:
@@ -83,32 +85,29 @@ class Offers:
         offer = self._offers.get((session.tenant, session.conversation_id))
         if offer is None:
             return
-        ask = next((ask for ask in (*offer.late, *offer.asked) if ask.covers == covers), None)
-        late = tuple(one for one in offer.late if one is not ask)
-        asked = tuple(one for one in offer.asked if one is not ask)
-        self._keep(session, replace(offer, late=late, asked=asked))
+        used = next((one for one in (*offer.late, *offer.asked) if one.asked and one.covers == covers), None)
+        late = tuple(one for one in offer.late if one is not used)
+        asked = tuple(one for one in offer.asked if one is not used)
+        self._keep(session, replace(offer, ends=(), late=late, asked=asked))
 
-    def covers(self, session: Session, *, sure: bool, now: float) -> int | None:
-        """Return the arrival up to which a summary without `covers_through` reaches; None if none was requested here.
-        `sure`: it was made under the current checkpoint; else raise `Conflict` if it can only be a late one."""
+    def summarised(self, session: Session, *, sure: bool, now: float) -> _History | None:
+        """Return the history that a summary without `covers_through` surely covers; None if that cannot be told.
+        `sure`: it was made under the current checkpoint; else raise `Conflict` if it may be a late one."""
         offer = self._of(session, now)
         late = () if sure else offer.late
-        if offer.asked and all(ask.boundary == session.boundary and ask.covers >= session.covered for ask in late):
-            return min([offer.covers, *(ask.covers for ask in late)])
+        requested = [one for one in late if one.asked]
+        if offer.asked and all(one.boundary == session.boundary and one.covers >= session.covered for one in requested):
+            return min((offer.asked[0], *requested), key=lambda one: one.covers)
         if late:
             raise Conflict(
-                "The conversation has moved on since a summary was asked for, and this may be that summary; name "
+                "The conversation has moved on since a history was handed out, and this may be its summary; name "
                 "covers_through, the id of the last message it stands for."
             )
-        return None if offer.covers == _NOWHERE else offer.covers
-
-    def asked(self, session: Session, *, now: float) -> bool:
-        """Return True if a checkpoint was requested with a history handed out here."""
-        return bool(self._of(session, now).asked)
+        return offer.ends[0] if len({one.covers for one in offer.ends}) == 1 else None
 
     def _of(self, session: Session, now: float) -> _Offer:
         offer = self._offers.get((session.tenant, session.conversation_id))
-        return offer.of(session, now) if offer else _Offer(session.checkpoint_id, session.boundary, _NOWHERE, now)
+        return offer.of(session, now) if offer else _Offer(session.checkpoint_id, session.boundary, now)
 
     def _keep(self, session: Session, offer: _Offer) -> None:
         named = (session.tenant, session.conversation_id)
@@ -207,14 +206,20 @@ class Checkpointer:
         return arrival
 
     def _inferred(self, segment: Segment, wanted: Wanted) -> int:
-        """Return what a summary without `covers_through` surely covers. If no summary was requested, any history may be
-        meant, so the last turns stay verbatim beside the newest of them."""
-        session, now = segment.session, self._clock.monotonic()
-        offered = self._offers.covers(session, sure=bool(wanted.expected), now=now)
-        if offered is not None and self._offers.asked(session, now=now):
-            return offered
-        recent = _before_recent(segment, wanted.recent_turns)
-        return recent if offered is None else max(session.covered, min(offered, recent))
+        """Return what a summary without `covers_through` surely covers. If no summary was requested, the last turns
+        stay verbatim beside it. Raise `InvalidInput` if it could cover messages that its author never saw."""
+        session = segment.session
+        history = self._offers.summarised(session, sure=bool(wanted.expected), now=self._clock.monotonic())
+        if history is not None:
+            recent = _before_recent(segment, wanted.recent_turns)
+            return history.covers if history.asked else max(session.covered, min(history.covers, recent))
+        if segment.uncovered():
+            raise InvalidInput(
+                "It is not known what this summary covers: since the current checkpoint this process returned no "
+                "context of the conversation, or several of which none requested a checkpoint. Pass covers_through, "
+                "as the context that was summarised names it."
+            )
+        return session.covered
 
     async def _arrival(self, segment: Segment, message_id: str) -> int:
         for message in reversed(segment.messages):

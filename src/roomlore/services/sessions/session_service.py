@@ -270,7 +270,11 @@ class SessionService:
         if any(getattr(segment.session, name) != value for name, value in ids.items()):
             await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
             segment = replace(segment, session=replace(segment.session, **ids))  # type: ignore[arg-type]
-        return await self._context(segment, await self._handed_out(segment, query, options), query, options)
+        shown = await self._handed_out(segment, query, options)
+        new, now = segment.uncovered(), self._parts.clock.monotonic()
+        covers = new[-1].arrival if new else segment.session.covered
+        self._parts.offers.note(segment.session, covers=covers, asked=shown.asks(options), now=now)
+        return await self._context(segment, shown, query, options)
 
     async def preview_context(
         self,
@@ -281,7 +285,8 @@ class SessionService:
         model_context_window: int | None = None,
     ) -> SessionContext:
         """Return what `query_context` would answer now, without effects: the database stays as it is, no checkpoint
-        becomes due, and a later `checkpoint` does not count it as a history handed out. Raise the same errors."""
+        becomes due, and a later `checkpoint` does not take it for a context that was summarised. Raise the same
+        errors."""
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
         segment = await self._asked(conversation_id, query, options)
         return await self._context(segment, await self._show(segment, query, options), query, options)
@@ -291,7 +296,8 @@ class SessionService:
         very long session is read only as far back as can fit. If its text has more than eight characters per token, as
         tables and rulers may, fewer messages are returned.
 
-        Like `query_context`, this counts as a history handed out. Raise the same errors.
+        Like `query_context`, this may make a checkpoint due with `auto_checkpoint`. A later `checkpoint` does not take
+        it for a context that was summarised. Raise the same errors.
         """
         options = self._options(None, None, model_context_window)
         segment = await self._load(conversation_id, characters=LONG_TOKEN * options.window)
@@ -386,12 +392,13 @@ class SessionService:
     ) -> Checkpoint:
         """Replace messages by a summary of them; the conversation is shown as SUMMARY_N from then on.
 
-        `covers_through`: the id of the last message it covers, as its context says. By default it is the end of the
-        history that this process handed out, the first one that requested a checkpoint, else everything before the last
-        `recent_turns` turns. If the summary may have been requested before the current checkpoint or a reset, and comes
-        late, it is a `Conflict` or covers no more than its caller saw. `expected_checkpoint`: the checkpoint that must
-        be in force, '' for none; by default the one that is in force when the call begins. Raise `Conflict` if another
-        checkpoint or a reset was faster.
+        `covers_through`: the id of the last message it covers, as the context that was summarised names it. Without it
+        the summary covers, of the contexts that `query_context` returned in this process since the current checkpoint,
+        the first one that requested a checkpoint; if none did and there is only one, that one except the last
+        `recent_turns` turns. Otherwise raise `InvalidInput`, as turns could be lost. If it may be the summary of a
+        context from before the current checkpoint or a reset, it is a `Conflict` or covers no more than that context.
+        `expected_checkpoint`: the checkpoint that must be in force, '' for none; by default the one that is in force
+        when the call begins. Raise `Conflict` if another checkpoint or a reset was faster.
         """
         options = self._options(None, recent_turns, None)
         for name, given in (("covers_through", covers_through), ("expected_checkpoint", expected_checkpoint)):
@@ -461,7 +468,7 @@ class SessionService:
         )
 
     async def _handed_out(self, segment: Segment, query: str, options: WindowOptions) -> Shown:
-        """Return what fits, and record that it was handed out."""
+        """Return what fits, count it, and note a checkpoint that is due."""
         parts = self._parts
         try:
             shown = await self._show(segment, query, options)
@@ -469,13 +476,10 @@ class SessionService:
             if segment.session.checkpoint:
                 await parts.automatic.note(segment, window=options.window, shown=None)
             raise
-        new, asked = segment.uncovered(), shown.asks(options)
-        covers = new[-1].arrival if new else segment.session.covered
-        parts.offers.note(segment.session, covers=covers, asked=asked, now=parts.clock.monotonic())
         parts.telemetry.observe("roomlore_session_token_ratio", shown.ratio(options))
         if shown.truncated or segment.partial:
             parts.telemetry.count("roomlore_sessions_truncated_total")
-        if asked:
+        if shown.asks(options):
             await parts.automatic.note(segment, window=options.window, shown=shown)
         return shown
 

@@ -131,7 +131,10 @@ def _notes(built: SessionContext, *, covered: bool) -> Iterator[str]:
         yield say("truncated: the oldest turns do not fit the window and are left out")
     if built.should_checkpoint_summary:
         command = f"`roomlore session checkpoint {name}`"
-        yield say("asks for a checkpoint: {command} makes one, or give it a summary of your own", command=command)
+        yield say(
+            "asks for a checkpoint: {command} makes one, or give it a summary of your own and --covers-through",
+            command=command,
+        )
 
 
 def _window_advice(built: SessionContext) -> str:

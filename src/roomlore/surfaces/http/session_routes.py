@@ -139,7 +139,9 @@ class CheckpointRequest(Body):
     )
     recent_turns: int | None = Field(None, ge=0, le=MAX_TURNS, description="Turns its maker wants verbatim at least.")
     covers_through: str | None = Field(
-        None, description="Id of the last message the summary stands for: the context's `covers_through`."
+        None,
+        description="Id of the last message the summary stands for: the context's `covers_through`. Left out, it is "
+        "that of the first context that asked for a checkpoint, or of the only one; else the answer is 422.",
     )
     expected_checkpoint: str | None = Field(
         None, description="The checkpoint that must be in force: the context's `checkpoint_id`, '' for none."
