@@ -446,6 +446,24 @@ class SyncReplyService:
         shown: Sequence[str] = ...,
     ) -> Reply: ...
     def model(self, model_id: str | None = None) -> str: ...
+    def check(
+        self,
+        message: Message,
+        *,
+        agent_id: str = ...,
+        agent_name: str = ...,
+        model_id: str | None = ...,
+        system_prompt: str | None = ...,
+        temperature: float | None = ...,
+        max_tokens: int | None = ...,
+        model_context_window: int | None = ...,
+        tools: Sequence[Tool] = ...,
+        call_tool: Callable[[ToolCall], str | Awaitable[str]] | None = ...,
+        tool_results: Sequence[ToolResult] = ...,
+        max_tool_iterations: int | None = ...,
+        options: Mapping[str, Any] | None = ...,
+        shown: Sequence[str] = ...,
+    ) -> None: ...
     def find(self, room_id: str, message_id: str, *, agent_id: str = "assistant") -> Reply | None: ...
 
 @type_check_only

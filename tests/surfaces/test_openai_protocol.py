@@ -334,3 +334,24 @@ async def test_two_at_once_of_one_speaker_are_both_answered_or_told_to_wait():
         await asyncio.gather(*(ask(client, user(text), user="ann") for text in texts))
         stored = [text for _, role, text in await said(lore, "key:none:ann") if role == "user"]
     assert sorted(stored) == texts
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"model": "nix"}, {"max_tokens": 1_000_000}, {"tools": [WEATHER, WEATHER]}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_that_cannot_be_answered_leaves_no_room_behind(wrong, stream):
+    async with chatting() as (model, lore, client):
+        with pytest.raises(openai.APIStatusError):
+            await ask(client, user("one"), bot("two"), user("three"), text=False, stream=stream, **wrong)
+        assert await lore.rooms.page() == []
+        assert not model.requests
+
+
+async def test_without_any_model_no_room_is_left_behind():
+    async with roomlore.open("sqlite://") as lore, serving(lore) as web:
+        answer = await web.post("/v1/chat/completions", json={"messages": [user("hi")]})
+        assert (answer.status_code, "no model to reply" in answer.json()["error"]["message"]) == (400, True)
+        assert await lore.rooms.page() == []

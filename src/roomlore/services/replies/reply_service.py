@@ -451,6 +451,12 @@ class ReplyService:
         """
         return await self._asking.model(model_id)
 
+    async def check(self, message: Message, **arguments: Unpack[ReplyArguments]) -> None:
+        """Raise what `stream` would raise for these arguments, or for a quota, before it stores anything."""
+        request = ReplyRequest(message=message, **arguments)
+        await self._asking.checked(request)
+        await self._check_quotas(request)
+
     async def find(self, room_id: str, message_id: str, *, agent_id: str = "assistant") -> Reply | None:
         """Return the agent's reply to the message, None if there is none; no model is asked."""
         reply = await self._store.find(room_id, message_id, agent_id)

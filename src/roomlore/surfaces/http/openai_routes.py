@@ -5,7 +5,7 @@ no room has one of its own for its key and speaker.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -169,6 +169,15 @@ class Place:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The newest messages of a room. `whole`: it has no others; `absent`: there is no such room."""
+
+    messages: Sequence[StoredMessage] = ()
+    whole: bool = True
+    absent: bool = False
+
+
 @dataclass(slots=True)
 class _Before:
     """The result of earlier requests for the same reply: their text and tokens."""
@@ -253,19 +262,21 @@ async def complete_chat(
     lore = caller.need("write")
     conversation = read_conversation(asked.messages)
     place = Place.of(asked, request.headers, caller.key_id, conversation.asked.name)
-    arguments = asked.arguments()
-    await lore.replies.model(arguments["model_id"])  # before the room is made
-    found = await _match(lore, conversation, place, again=_is_again(conversation, request.headers))
+    stored = await _newest(lore, place.who.room_id)
+    again = _is_again(conversation, request.headers)
+    found = await asyncio.to_thread(matched, conversation, stored.messages, place.who, whole=stored.whole, again=again)
+    arguments = {
+        "agent_id": place.who.agent_id,
+        "agent_name": place.who.agent_name,
+        "system_prompt": conversation.system,
+        "tool_results": conversation.results,
+        "shown": found.shown,
+        **asked.arguments(),
+    }
+    await lore.replies.check(found.asked, **arguments)  # before the room is made
+    await _keep(lore, place, stored, found)
     before = await _before(lore, place.who, found) if conversation.results else _Before()
-    replies = lore.replies.stream(
-        found.asked,
-        agent_id=place.who.agent_id,
-        agent_name=place.who.agent_name,
-        system_prompt=conversation.system,
-        tool_results=conversation.results,
-        shown=found.shown,
-        **arguments,
-    )
+    replies = lore.replies.stream(found.asked, **arguments)
     answer = _Answer(int(lore.now().timestamp()), before)
     if not asked.stream:
         return reply(await _whole(replies, answer))
@@ -300,32 +311,28 @@ def _is_again(conversation: Conversation, headers: Headers) -> bool:
     return bool(conversation.results) or headers.get("x-stainless-retry-count", "0") != "0"
 
 
-async def _match(lore: Lore, conversation: Conversation, place: Place, *, again: bool) -> Matched:
-    """Compare the conversation with the room, and store what is new before the message to answer."""
-    stored, whole = await _newest(lore, place)
-    found = await asyncio.to_thread(matched, conversation, stored, place.who, whole=whole, again=again)
+async def _keep(lore: Lore, place: Place, stored: _Stored, found: Matched) -> None:
+    """Store what is new before the message to answer. A new room of one's own is a direct chat from the beginning."""
+    if stored.absent and place.implied:
+        await lore.rooms.set_kind(place.who.room_id, RoomKind.DIRECT)
     if found.new:
         # One that was deleted keeps its id, and is not stored again.
         await lore.messages.add(found.new, on_conflict="report")
-    return found
 
 
-async def _newest(lore: Lore, place: Place) -> tuple[list[StoredMessage], bool]:
-    """Return the newest messages of the room, and True if it has no others."""
-    room_id = place.who.room_id
+async def _newest(lore: Lore, room_id: str) -> _Stored:
+    """Return the newest messages of the room."""
     try:
         room = await lore.rooms.get(room_id)
     except NotFound:
-        if place.implied:
-            await lore.rooms.set_kind(room_id, RoomKind.DIRECT)
-        return [], True
+        return _Stored(absent=True)
     begin = max(room.next_arrival - 1 - _NEWEST, 0)
     found: list[StoredMessage] = []
     while page := await lore.messages.page(room_id, after=found[-1].arrival if found else begin, limit=_PAGE):
         found += page
         if len(page) < _PAGE:
             break
-    return found, begin == 0
+    return _Stored(found, whole=begin == 0)
 
 
 async def _before(lore: Lore, who: Speaking, found: Matched) -> _Before:
