@@ -95,6 +95,13 @@ async def chatting(script=(), *, url="sqlite://", **more):
             yield model, lore, client
 
 
+@asynccontextmanager
+async def unanswered(url: str):
+    """A client of the service with a model whose provider is not there."""
+    async with roomlore.open("sqlite://", settings=configured(url)) as lore, serving(lore) as client:
+        yield client
+
+
 def body(number: int = 1, text: str = "Green or black tea?", **more) -> dict:
     return {"room_id": "tea", "message": {"id": f"m{number}", "sender_id": "ann", "text": text}, **more}
 
@@ -385,15 +392,37 @@ async def test_a_provider_that_refuses_at_once_is_an_ordinary_problem_too(monkey
         assert await said(lore) == [("ann", "user", "Green or black tea?")]
 
 
-async def test_while_providers_are_paused_the_answer_says_for_how_long(monkeypatch):
+async def test_while_providers_are_paused_the_answer_says_for_how_long_and_why(monkeypatch):
     monkeypatch.setattr(EventStream, "moment_seconds", 30.0)
     async with chatting([Fails(status=500)] * 3) as (model, _, client):
-        for number in range(3):
-            await hear(client, body(number))
+        waits = [(await hear(client, body(number))).headers["retry-after"] for number in range(3)]
+        assert waits == ["2", "2", "15"], "the answer that begins the pause says how long it is"
         heard = await hear(client, body(3))
         assert (heard.status, len(model.requests)) == (503, 3)
-        assert "tried again soon" in heard.last()["detail"]
+        assert heard.last()["detail"] == (
+            "No provider of the model 'chat' can be asked: each failed lately (here: broken) and is tried again soon."
+        )
         assert 2 < int(heard.headers["retry-after"]) <= 15
+
+
+async def test_a_provider_that_cannot_be_reached_is_paused_after_the_second_question(monkeypatch):
+    """The first question is sent twice, and the first failure of the second one begins the pause."""
+    monkeypatch.setattr(EventStream, "moment_seconds", 30.0)
+    async with unanswered("http://127.0.0.1:1/v1") as client:
+        heard = [await hear(client, body(number), headers={"Accept-Language": "zh"}) for number in range(3)]
+        assert [one.headers["retry-after"] for one in heard] == ["2", "15", "15"]
+        told = [one.last()["detail"] for one in heard]
+        assert told[0] == told[1] == "无法连接服务商 here：请检查它的 base_url 和网络。"
+        assert told[2] == "模型 'chat' 的服务商都不可用：各服务商最近都失败了（here: unreachable），稍后会重试。"
+
+
+async def test_the_first_question_that_no_provider_answers_in_a_moment_is_a_stream_that_fails(monkeypatch):
+    """The stream has begun by then; while providers are paused it does not begin."""
+    monkeypatch.setattr(EventStream, "moment_seconds", 0.01)
+    async with unanswered("http://127.0.0.1:1/v1") as client:
+        first, _, third = [await hear(client, body(number)) for number in range(3)]
+        assert (first.status, first.names()[-1], first.last()["status"]) == (200, "error", 503)
+        assert (third.status, third.last()["status"]) == (503, 503)
 
 
 async def test_the_same_id_with_other_content_is_a_conflict():

@@ -194,11 +194,12 @@ _DOUBLINGS = 10
 class Breaker:
     """The circuit-breaker state of one provider's model. Times are seconds of a monotonic clock.
 
-    `failures`: consecutive failures. No call is made before `open_until`. After too many failures one call may then
-    probe; `trying_until` blocks others while it runs, until it is `answering`.
+    `failures`: consecutive failures; `cause`: of the last one. No call is made before `open_until`. After too many
+    failures one call may then probe; `trying_until` blocks others while it runs, until it is `answering`.
     """
 
     failures: int = 0
+    cause: str = ""
     open_until: float = float("-inf")
     trying_until: float = float("-inf")
     answering: bool = False
@@ -224,14 +225,14 @@ class Breaker:
     def succeeded(self) -> "Breaker":
         return Breaker()
 
-    def failed(self, now: float, *, wait_seconds: float | None = None) -> "Breaker":
+    def failed(self, now: float, *, wait_seconds: float | None = None, cause: str = "") -> "Breaker":
         """Return the state after a failed call. `wait_seconds`: the pause that the provider asks for. Concurrent calls
         that fail together count only until the breaker opens."""
         if self.is_open and now < self.open_until:
             return self
         failures = self.failures + 1
         pause = max(wait_seconds or 0.0, _pause(failures))
-        return Breaker(failures=failures, open_until=now + min(pause, LONGEST_PAUSE_SECONDS))
+        return Breaker(failures=failures, cause=cause, open_until=now + min(pause, LONGEST_PAUSE_SECONDS))
 
     def abandoned(self) -> "Breaker":
         """Return the state after a call that ended without a result because the caller stopped waiting. Another may

@@ -75,6 +75,10 @@ class Calls:
         """Return the seconds until the provider's pause is over, 0 if it is."""
         return max(0.0, self._breaker(offer).open_until - self._clock.monotonic())
 
+    def cause(self, offer: Offer) -> str:
+        """Return the cause of its last failure, '' if its last call succeeded."""
+        return self._breaker(offer).cause
+
     def opened(self, offer: Offer) -> bool:
         """Return True if it has failed so often that it is paused."""
         return self._breaker(offer).is_open
@@ -106,7 +110,7 @@ class Calls:
         # A request that the provider refuses, or that the caller abandoned, says nothing about the provider.
         if call.result in ("refused", _ABANDONED):
             return breaker.abandoned()
-        return breaker.failed(self._clock.monotonic(), wait_seconds=call.wait_seconds)
+        return breaker.failed(self._clock.monotonic(), wait_seconds=call.wait_seconds, cause=call.result)
 
     def _count(self, offer: Offer, call: Call, seconds: float) -> None:
         provider = offer.provider.name
@@ -407,17 +411,28 @@ class ModelService:
         )
 
     def _failed(self, entry: ModelEntry, failures: Sequence[tuple[str, Failure]]) -> Failure:
-        return all_failed(entry.model_id, failures) if failures else self._none_usable(entry)
+        if not failures:
+            return self._none_usable(entry)
+        error = all_failed(entry.model_id, failures)
+        if isinstance(error, ModelUnavailable):
+            error.wait_seconds = self._pause(entry) or error.wait_seconds
+        return error
+
+    def _pause(self, entry: ModelEntry) -> float | None:
+        """Return the seconds until a usable provider's pause is over, 0 if one is not paused; None if none is
+        usable."""
+        return min(map(self._calls.pause, filter(self._usable, entry.offers)), default=None)
 
     def _none_usable(self, entry: ModelEntry) -> ModelUnavailable:
         """Return the error that says why no provider was asked."""
-        resting = "each failed lately and is tried again soon."
         usable = list(filter(self._usable, entry.offers))
+        causes = ", ".join(f"{offer.provider.name}: {self._calls.cause(offer) or 'being tried'}" for offer in usable)
+        resting = f"each failed lately ({causes}) and is tried again soon."
         why = resting if usable else self._missing(entry.offers)
         return ModelUnavailable(
             f"No provider of the model {entry.model_id!r} can be asked: {why}",
             cause="unreachable",
-            wait_seconds=min(map(self._calls.pause, usable), default=None),
+            wait_seconds=self._pause(entry),
         )
 
     def _missing(self, offers: Sequence[Offer]) -> str:
