@@ -212,7 +212,7 @@ class _Messages:
     def __getattr__(self, name):
         return getattr(self._messages, name)
 
-    async def by_arrival(self, **_):
+    async def keyword_counts(self, **_):
         if self._hang:
             await asyncio.sleep(self._hang)
         raise StorageUnavailable("a page is unreadable")

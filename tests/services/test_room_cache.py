@@ -15,6 +15,7 @@ from roomlore.adapters.weights import load_link_model
 from roomlore.core.linking.room import RoomState
 from roomlore.core.models import Entry, Room
 from roomlore.services.messages.ingest import RoomCache
+from roomlore.surfaces.http.answers import encoded
 from roomlore.testing.doubles import FrozenClock
 from roomlore.wiring import resources
 
@@ -193,6 +194,7 @@ def some_change(rng: random.Random, number: int):
             text=rng.choice(texts),
             sent_at=at,
             reply_to=str(max(0, number + rng.randrange(-6, 4))) if rng.random() < 0.3 else None,
+            metadata={"shown": [1, 2.5]} if rng.random() < 0.2 else {},
         )
         for part in range(rng.choice([1, 1, 1, 3]))
     ]
@@ -221,6 +223,49 @@ async def test_two_processes_that_write_to_a_room_store_what_one_does_that_reads
                     await change(lore)
         assert await stored(one) == await stored(alone)
         assert lookups("followed", one, other) > 10
+
+
+async def newest(lore: roomlore.Lore) -> tuple[bool, object, bytes]:
+    """Return True if entries of the room are in memory, then the messages of its newest context, and as JSON."""
+    async with lore._resources.storage.reading() as work:
+        room = await work.rooms.find(tenant="default", room_id="a")
+    context = await lore.context.build("a")
+    return bool(lore._resources.rooms.entries(room)), context.messages, encoded(context.messages)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_context_of_what_is_in_memory_is_as_one_that_is_read(storage_url, monkeypatch, seed):
+    monkeypatch.setattr(resources, "SystemClock", lambda: FrozenClock(NOW))
+    rng, settings, held = random.Random(seed), roomlore.Settings(fallback_on_error=False), []
+    async with (
+        roomlore.open(storage_url, settings=settings, background=False) as one,
+        roomlore.open(storage_url, settings=settings, background=False) as other,
+        roomlore.open(
+            storage_url, settings=roomlore.Settings(fallback_on_error=False, room_cache_mb=0), background=False
+        ) as cold,
+    ):
+        for number in range(3):
+            await one.messages.add(Message(id=str(number), room_id="a", sender_id="p0", text="hi", sent_at=NOW))
+        for number in range(3, 60):
+            with contextlib.suppress(roomlore.NotFound, roomlore.Conflict):
+                await some_change(rng, number)(rng.choice([one, one, other]))
+            read = await newest(cold)
+            assert not read[0]
+            for lore in (one, other):
+                in_memory, *shown = await newest(lore)
+                assert shown == list(read[1:])
+                held.append(in_memory)
+        assert 20 < sum(held) < len(held)
+
+
+async def test_what_a_caller_does_to_its_metadata_later_is_not_in_contexts(storage_url):
+    told = {"file": "a.png"}
+    async with roomlore.open(storage_url, settings=roomlore.Settings(), background=False) as lore:
+        await lore.messages.add(Message(id="1", room_id="a", sender_id="p0", text="here it is", metadata=told))
+        await lore.messages.add(Message(id="2", room_id="a", sender_id="p1", text="thanks", reply_to="1"))
+        told["file"] = "b.png"
+        (shown,) = (await lore.context.build("a")).messages
+    assert shown.message.metadata == {"file": "a.png"}
 
 
 async def test_two_processes_that_write_to_a_room_at_once_plan_little_in_vain(storage_url):

@@ -83,6 +83,7 @@ class Lore:
             experiment=Experiment(shared.settings.context.experiment),
             recording=shared.settings.context.enable_async_data_collection,
             strategies=shared.strategies,
+            in_memory=shared.rooms.entries,
         )
 
     @cached_property

@@ -15,7 +15,16 @@ from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanati
 from roomlore.ports.audience import sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.contexts.strategies import STRATEGIES, Explainer, Gatherer, Strategy, choose, explain
+from roomlore.services.contexts.strategies import (
+    STRATEGIES,
+    Explainer,
+    Gatherer,
+    InMemory,
+    Strategy,
+    choose,
+    explain,
+    nothing_in_memory,
+)
 from roomlore.services.contexts.usage_service import UsageRecorder
 
 log = logging.getLogger(__name__)
@@ -122,6 +131,7 @@ class ContextService:
         experiment: Experiment,
         recording: bool = True,
         strategies: Mapping[str, Strategy] = STRATEGIES,
+        in_memory: InMemory = nothing_in_memory,
     ) -> None:
         self._tenant = tenant
         self._strategies = strategies
@@ -134,6 +144,7 @@ class ContextService:
         self._options = options
         self._experiment = experiment
         self._recording = recording
+        self._in_memory = in_memory
 
     async def build(
         self,
@@ -250,7 +261,7 @@ class ContextService:
         return await choose(self._gatherer(work, past), target, rules.options, self._strategies)
 
     def _gatherer(self, work: UnitOfWork, past: Past = NOTHING_FAR) -> Gatherer:
-        return Gatherer(tenant=self._tenant, work=work, past=past)
+        return Gatherer(tenant=self._tenant, work=work, past=past, in_memory=self._in_memory)
 
     def _drafted(
         self, target: Target, rules: _Rules, chosen: Sequence[Candidate], degraded: str | None = None

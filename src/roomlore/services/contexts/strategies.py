@@ -1,6 +1,6 @@
 """The context strategies: reading the candidates from the store, choosing among them, and explaining the choice."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -18,7 +18,7 @@ from roomlore.core.context import (
 from roomlore.core.errors import InvalidInput
 from roomlore.core.far import NOTHING_FAR, Past
 from roomlore.core.linking.model import select
-from roomlore.core.models import Candidate, Entry, Explanation, Left, Link, LinkKind, Signals, Target, Weighed
+from roomlore.core.models import Candidate, Entry, Explanation, Left, Link, LinkKind, Room, Signals, Target, Weighed
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
 from roomlore.ports.storage import UnitOfWork
 
@@ -26,16 +26,27 @@ _MAX_THREAD_CANDIDATES = 30
 """The number of likely candidates that are weighed besides the chosen messages and the window."""
 
 
+InMemory = Callable[[Room], Sequence[Entry]]
+"""Return entries of a room at its revision, as they are stored; none if they are not in memory."""
+
+
+def nothing_in_memory(_: Room) -> Sequence[Entry]:
+    return ()
+
+
 class Gatherer:
     """Read candidates for one tenant through one unit of work; the pure functions of `core` choose among them.
 
-    `past`: older messages that `threaded` may show.
+    `past`: older messages that `threaded` may show. `in_memory`: entries that need not be read.
     """
 
-    def __init__(self, *, tenant: str, work: UnitOfWork, past: Past = NOTHING_FAR) -> None:
+    def __init__(
+        self, *, tenant: str, work: UnitOfWork, past: Past = NOTHING_FAR, in_memory: InMemory = nothing_in_memory
+    ) -> None:
         self._tenant = tenant
         self._work = work
         self._past = past
+        self._in_memory = in_memory
 
     async def recent_window(self, target: Target, options: ContextOptions) -> list[Candidate]:
         """Return the plain window, for a context that needs no better choice or cannot have one."""
@@ -85,11 +96,21 @@ class Gatherer:
     async def threaded(self, target: Target, options: ContextOptions) -> list[Candidate]:
         """Return the messages likely to share the thread of the target, and the older messages it needs."""
         chosen = picks(target.entry.link, self._past, options)
-        entries = await self._work.messages.by_arrival(
-            tenant=self._tenant, room_id=target.entry.message.room_id, arrivals=sorted(chosen)
-        )
+        entries = await self._entries(target.room, chosen)
         view = await self.view(target, entries)
         return choose_threaded(target.entry, entries, chosen, scorer(options), view, options, self._past.reasons)
+
+    async def _entries(self, room: Room, arrivals: Collection[int]) -> list[Entry]:
+        """Return these entries in order of arrival. Those with metadata are always read: what is in memory is the
+        object that the caller gave, and may change."""
+        known = [
+            entry for entry in self._in_memory(room) if entry.message.arrival in arrivals and not entry.message.metadata
+        ]
+        if len(known) == len(arrivals):
+            return known
+        missing = sorted(set(arrivals).difference(entry.message.arrival for entry in known))
+        read = await self._work.messages.by_arrival(tenant=self._tenant, room_id=room.room_id, arrivals=missing)
+        return sorted([*known, *read], key=lambda entry: entry.message.arrival)
 
     async def view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
         """Look up only the words of messages that share one with the target: no others can count."""

@@ -166,6 +166,14 @@ class RoomCache:
         self._bytes -= size
         return state if made == room.created_at else None
 
+    def entries(self, room: Room) -> Sequence[Entry]:
+        """Return the newest entries of the room as they are stored, in order of arrival; none unless the room is in
+        memory at this revision."""
+        made, state, _ = self._states.get((room.tenant, room.room_id), (None, None, 0))
+        if state is None or made != room.created_at or state.revision != room.revision:
+            return ()
+        return state.entries
+
     def tell(self, room: Room, result: Literal["hit", "followed", "miss"]) -> None:
         """Note what became of the state of a room: used as it was, with what others had added, or not at all."""
         self._telemetry.count("roomlore_room_cache_total", labels={"result": result})
