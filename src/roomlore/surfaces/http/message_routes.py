@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -43,7 +44,7 @@ from roomlore.surfaces.http.paths import (
     MOST,
     AdminsRoom,
     After,
-    AnyRoom,
+    GivenRoom,
     MessageId,
     NamedRoom,
     PageLimit,
@@ -219,7 +220,7 @@ async def read_asked(
 async def search_messages(
     lore: Reader,
     viewer: ShownTo,
-    room_id: AnyRoom,
+    room: GivenRoom,
     asked: Annotated[Asked, Depends(read_asked)],
     q: Annotated[
         str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
@@ -236,9 +237,9 @@ async def search_messages(
     """
     if not q:
         raise InvalidInput("q is missing: say what to look for, as in /messages/search?room_id=tea&q=green+tea.")
-    return await lore.messages.search(
-        room_id,
-        q,
+    search_in = partial(
+        lore.messages.search,
+        query=q,
         viewer=viewer,
         limit=limit,
         mode=mode,
@@ -248,6 +249,7 @@ async def search_messages(
         asked_at=asked.asked_at,
         conversation=conversation,
     )
+    return await (search_in() if room is None else lore.rooms.with_named(room, viewer, search_in))
 
 
 def read_time(lore: Lore, name: str, text: str | None, *, edge: Edge = "start") -> datetime | None:
@@ -434,15 +436,18 @@ async def build_context(
     wanted: Annotated[bodies.ContextRequest, Depends(bodies.body_of(bodies.ContextRequest))],
 ) -> BuiltContext:
     """Return the messages that matter for one message, each with its score, its signals and its reason."""
-    room_id = await lore.rooms.named(wanted.room_id, viewer=viewer, or_new=True)
-    await lore.rooms.check_shown(room_id, viewer)
-    built = await lore.context.build(
-        room_id,
-        wanted.message_id,
-        strategy=wanted.strategy,
-        max_messages=wanted.max_messages,
-        max_tokens=wanted.max_tokens,
-    )
+
+    async def build(room_id: str) -> Context:
+        await lore.rooms.check_shown(room_id, viewer)
+        return await lore.context.build(
+            room_id,
+            wanted.message_id,
+            strategy=wanted.strategy,
+            max_messages=wanted.max_messages,
+            max_tokens=wanted.max_tokens,
+        )
+
+    built = await lore.rooms.with_named(wanted.room_id, viewer, build)
     return made_from(BuiltContext, built, rendered=await _rendered(lore, built, wanted))
 
 

@@ -132,18 +132,14 @@ async def queried_room(
     return await caller.lore.rooms.named(room, viewer=viewer, or_new=True)
 
 
-_Queried = Annotated[str | None, Depends(_query_of_room(_SAME))]
+GivenRoom = Annotated[str | None, Depends(_query_of_room(_SAME))]
+"""The room of a query as it is given, by its id or its name; None if it names none."""
 
 
-async def _any_room(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room: _Queried) -> str | None:
-    return None if room is None else await caller.lore.rooms.named(room, viewer=viewer, or_new=True)
-
-
-async def _any_room_for_admin(lore: Admin, room: _Queried) -> str | None:
+async def _any_room_for_admin(lore: Admin, room: GivenRoom) -> str | None:
     return None if room is None else await lore.rooms.named(room, or_new=True)
 
 
-AnyRoom = Annotated[str | None, Depends(_any_room)]
 AdminsAnyRoom = Annotated[str | None, Depends(_any_room_for_admin)]
 
 
