@@ -13,9 +13,11 @@ from roomlore.core.mentions import Naming
 from roomlore.core.models import Role, Room, StoredMessage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchWeights:
-    """Words: `saturation` (k1) and `length_norm` (b, off at 0) are BM25's; `repeats` is the exponent of a word's count
+    """Compared by identity, since a room keeps what was derived with them.
+
+    Words: `saturation` (k1) and `length_norm` (b, off at 0) are BM25's; `repeats` is the exponent of a word's count
     in the question (1: unchanged); `asking` is the worth of words that speak of the request ("summarize", "名字"),
     beside 1 for others (off at 1); `partner` is the worth of the other side's words in a dialogue, and `latest` the
     extra weight of the people's last utterance (off at 1 and 0).
@@ -106,7 +108,8 @@ class RoomFacts:
 
     `senders` are indices into `sender_ids`; `roles` indices into `ROLES`; `lengths` are words as indexed; `parents` and
     `threads` are arrivals, a missing parent 0; `parent_odds` the probability of that parent. `naming`: the senders'
-    names, or else their ids. `revision`: the room's when this was read.
+    names, or else their ids. `revision`: the room's when this was read. `derived`: what ranking computed of the rest,
+    once for all questions.
     """
 
     revision: int
@@ -122,6 +125,7 @@ class RoomFacts:
     parents: Ints
     parent_odds: Floats
     threads: Ints
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

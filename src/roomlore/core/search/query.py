@@ -202,6 +202,11 @@ class Matches:
         """Return the score of each of the room's `size` messages by its own words."""
         return np.bincount(self.rows, self.worth[self.terms] * self.values, minlength=size).astype(float)
 
+    def shares(self, size: int) -> Floats:
+        """Return the share of the question's worth that each of the room's `size` messages matches."""
+        worth = np.bincount(self.rows, self.worth[self.terms], minlength=size)
+        return worth / max(float(self.worth.sum()), 1e-9)
+
     def table(self, rows: Ints, size: int) -> Floats:
         """Return the values as a matrix: a row for each of these rows, a column for each term."""
         table = np.zeros((rows.size, self.worth.size))
@@ -245,7 +250,8 @@ def rows_of(facts: RoomFacts, arrivals: Ints) -> Ints:
         return np.full(arrivals.size, -1)
     if known[-1] - known[0] + 1 == known.size:
         rows = arrivals - known[0]
-        return np.where((rows >= 0) & (rows < known.size), rows, -1)
+        there = rows.view(np.uint64) < known.size  # a negative number is a large one here
+        return rows if there.all() else np.where(there, rows, -1)
     rows = np.searchsorted(known, arrivals)
     rows[rows == known.size] = 0
     return np.where(known[rows] == arrivals, rows, -1)
@@ -256,10 +262,9 @@ _TRACE = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """The result of a vector search: `rows` (places in the room's facts); `similarity` and `nearness` have a value for
-    every message of the room, 0 for those that were not found."""
+    """The result of a vector search: `similarity` and `nearness` have a value for every message of the room, 0 for
+    those that were not found."""
 
-    rows: Ints
     similarity: Floats
     nearness: Floats
 
@@ -273,11 +278,13 @@ def nearness(dense: Sequence[Nearest], facts: RoomFacts) -> Near:
     size = facts.arrivals.size
     similarity, near = np.zeros(size), np.zeros(size)
     for nearest in dense:
-        rows = rows_of(facts, nearest.numbers)
-        kept, similar = rows[rows >= 0], nearest.similarities[rows >= 0]
-        similarity[kept] = np.maximum(similarity[kept], similar)
-        near[kept] += _spread(similar) / len(dense)
-    return Near(rows=np.flatnonzero(near), similarity=similarity, nearness=near)
+        rows, similar = rows_of(facts, nearest.numbers), nearest.similarities
+        known = rows >= 0
+        if not known.all():
+            rows, similar = rows[known], similar[known]
+        similarity[rows] = np.maximum(similarity[rows], similar)
+        near[rows] += _spread(similar) / len(dense)
+    return Near(similarity=similarity, nearness=near)
 
 
 def _spread(similarities: Floats) -> Floats:

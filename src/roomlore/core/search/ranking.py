@@ -1,7 +1,9 @@
 """Score a message by its neighbours: an answer seldom repeats the words of its question."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,8 @@ from roomlore.core.dates import closeness
 from roomlore.core.search.hits import WEIGHTS, Floats, Ints, Nearest, Postings, RoomFacts, SearchWeights
 from roomlore.core.search.query import Matches, Near, SearchQuery, agent_messages, matches, nearness, rows_of
 
+T = TypeVar("T")
+Column = TypeVar("Column", Ints, Floats)
 REACH = 2
 _HOUR = 3_600_000_000
 
@@ -22,29 +26,47 @@ def around(rows: Ints, size: int) -> Ints:
     return np.flatnonzero(near)
 
 
-def gained(table: Floats, worth: Floats, rows: Ints, facts: RoomFacts, weights: SearchWeights) -> Floats:
-    """Return the value that the neighbours of each row add to its own words.
+def once(make: Callable[[RoomFacts, SearchWeights], T], facts: RoomFacts, weights: SearchWeights) -> T:
+    """Return `make(facts, weights)`, made once for these facts: no question changes it."""
+    key = make, weights
+    if key not in facts.derived:
+        facts.derived[key] = make(facts, weights)
+    made: T = facts.derived[key]
+    return made
 
-    `table` has a row for each of `rows`, which ascend, and a column for each term. A neighbour contributes the words
-    that the message lacks, weighted by its position.
-    """
-    total = np.zeros(rows.size)
-    own = table @ worth
+
+class _Pairs(NamedTuple):
+    """Messages a few places apart, one row a pair: which of some rows they are, and the share of the earlier message
+    that counts for the later one (`back`) and the reverse (`forth`), 0 across a pause."""
+
+    later: Ints | slice
+    earlier: Ints | slice
+    back: Floats
+    forth: Floats
+
+
+def _all_pairs(facts: RoomFacts, weights: SearchWeights) -> Sequence[_Pairs]:
+    return _pairs(np.arange(facts.arrivals.size), facts, weights)
+
+
+def _pairs(rows: Ints, facts: RoomFacts, weights: SearchWeights) -> Sequence[_Pairs]:
+    """Return the pairs of these rows, which ascend, at each distance up to `REACH`."""
+    pairs = []
     for distance in range(1, REACH + 1):
-        later, earlier = _pairs(rows, distance)
-        if not own[earlier].any() and not own[later].any():
-            continue
-        together = _together(rows[later], rows[earlier], facts, weights.pause_hours * distance)
-        back, forth = _shares(rows[later], rows[earlier], distance, facts, weights)
-        # Of two messages, the terms the first has in excess minus the reverse equals the difference of their own words.
-        lacking = np.maximum(table[earlier] - table[later], 0.0) @ worth
-        total[later] += back * together * lacking
-        total[earlier] += forth * together * np.maximum(lacking + own[later] - own[earlier], 0.0)
-    return total
+        later, earlier = _at(rows, distance)
+        now, then = rows[later], rows[earlier]
+        together = np.abs(facts.sent_at[now] - facts.sent_at[then]) < weights.pause_hours * distance * _HOUR
+        if distance > 1:
+            back = forth = weights.beyond * together
+        else:
+            answers = facts.questions[then] & (facts.senders[now] != facts.senders[then])
+            back, forth = weights.asked * answers * together, weights.after * together
+        pairs.append(_Pairs(later, earlier, back, forth))
+    return pairs
 
 
-def _pairs(rows: Ints, distance: int) -> tuple[Ints | slice, Ints | slice]:
-    """Return the pairs of rows at this distance: the later ones, and the earlier one of each."""
+def _at(rows: Ints, distance: int) -> tuple[Ints | slice, Ints | slice]:
+    """Return the places of the rows that have one at this distance before them, and the places of those."""
     if rows.size and rows[-1] - rows[0] + 1 == rows.size:
         return slice(distance, None), slice(None, max(rows.size - distance, 0))
     earlier = np.searchsorted(rows, rows - distance)
@@ -52,20 +74,22 @@ def _pairs(rows: Ints, distance: int) -> tuple[Ints | slice, Ints | slice]:
     return later, earlier[later]
 
 
-def _together(now: Ints, then: Ints, facts: RoomFacts, hours: float) -> NDArray[np.bool_]:
-    """Return True for pairs of messages without a pause of `hours` between them."""
-    together: NDArray[np.bool_] = np.abs(facts.sent_at[now] - facts.sent_at[then]) < hours * _HOUR
-    return together
+def gained(table: Floats, worth: Floats, own: Floats, pairs: Sequence[_Pairs]) -> Floats:
+    """Return the value that the neighbours of each row add to its own words.
 
-
-def _shares(
-    now: Ints, then: Ints, distance: int, facts: RoomFacts, weights: SearchWeights
-) -> tuple[Floats | float, float]:
-    """Return the share of an earlier message that counts for the later one, and the reverse."""
-    if distance > 1:
-        return weights.beyond, weights.beyond
-    answers = facts.questions[then] & (facts.senders[now] != facts.senders[then])
-    return weights.asked * answers, weights.after
+    `table` has a row for each message and a column for each term, and `own` the worth of each row. A neighbour
+    contributes the words that the message lacks, weighted by its position.
+    """
+    total = np.zeros(own.size)
+    if not own.any():
+        return total
+    for later, earlier, back, forth in pairs:
+        more = table[earlier] - table[later]
+        # Of two messages, the terms the first has in excess minus the reverse equals the difference of their own words.
+        lacking = np.maximum(more, 0.0, out=more) @ worth
+        total[later] += back * lacking
+        total[earlier] += forth * np.maximum(lacking + own[later] - own[earlier], 0.0)
+    return total
 
 
 _HOPS = 3
@@ -90,7 +114,7 @@ class Answers:
 
     def among(self, rows: Ints, size: int) -> "Answers":
         """Return the pairs of these rows of a room of `size` messages, as places in `rows`."""
-        if not self.rows.size:
+        if not self.rows.size or rows.size == size:
             return self
         place = np.full(size, -1)
         place[rows] = np.arange(rows.size)
@@ -116,63 +140,71 @@ NO_ANSWERS = Answers(questions=_NONE, rows=_NONE, shares=np.zeros(0))
 
 def answers(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Answers:
     """Return the answers to the room's echoes of a query with these matches."""
-    echo = _echoes(found, facts, weights)
-    asked = _most(np.flatnonzero(echo), echo)
+    shares = found.shares(facts.arrivals.size)
+    asked, likeness = _echoes(found, shares, facts, weights)
     if not asked.size or not weights.answer:
         return NO_ANSWERS
-    linked = _linked(asked, facts)
+    linked = _linked(asked, facts, weights)
     near = _near(asked, linked, facts, weights)
     questions, rows, odds = (np.concatenate(columns) for columns in zip(linked, near, strict=True))
     others = facts.senders[rows] != facts.senders[questions]
     questions, rows, odds = questions[others], rows[others], odds[others]
     lengths = facts.lengths[rows]
-    about = np.minimum(_matched(found, facts.arrivals.size)[rows] / _ENOUGH_WORDS, 1.0)
+    about = np.minimum(shares[rows] / _ENOUGH_WORDS, 1.0)
     asks = np.where(facts.questions[rows], _ANOTHER_QUESTION + (1 - _ANOTHER_QUESTION) * about, 1.0)
     odds = odds * asks * (1 + about) * lengths / (lengths + facts.lengths.mean())
     best = np.zeros(facts.arrivals.size)
     np.maximum.at(best, questions, odds)
     kept = odds > 0
     questions, rows, odds = questions[kept], rows[kept], odds[kept]
-    return Answers(questions=questions, rows=rows, shares=echo[questions] * odds / best[questions])
+    likeness = likeness[np.searchsorted(asked, questions)]
+    return Answers(questions=questions, rows=rows, shares=likeness * odds / best[questions])
 
 
 def _most(rows: Ints, worth: Floats) -> Ints:
     """Return the rows with the highest worth, ascending; of equal ones, the later."""
     if rows.size <= _MAX:
         return rows
-    return np.sort(rows[::-1][np.argsort(-worth[rows[::-1]], kind="stable")[:_MAX]])
+    return np.sort(rows[::-1][np.argsort(-worth[::-1], kind="stable")[:_MAX]])
 
 
-def _matched(found: Matches, size: int) -> Floats:
-    """Return the share of the query's worth that each message matches."""
-    worth = np.bincount(found.rows, found.worth[found.terms], minlength=size)
-    share: Floats = worth / max(float(found.worth.sum()), 1e-9)
-    return share
-
-
-def _echoes(found: Matches, facts: RoomFacts, weights: SearchWeights) -> Floats:
-    """Return the degree to which each message only repeats the query, in [0, 1].
+def _echoes(found: Matches, shares: Floats, facts: RoomFacts, weights: SearchWeights) -> tuple[Ints, Floats]:
+    """Return the questions that only repeat the query, and the degree to which each does, in (0, 1].
 
     Likeness is the share of the query's worth that the message matches, times the share of the message's words that the
     query has; the sender's name counts as one of the words. It counts 0 below `echo_from` and 1 above `echo_to`.
     """
-    size = facts.arrivals.size
-    shared = np.bincount(found.rows, minlength=size) / np.maximum(facts.lengths - 1, 1)
-    likeness = _matched(found, size) * np.minimum(shared, 1.0) * facts.questions
-    likeness -= weights.echo_from
-    likeness /= weights.echo_to - weights.echo_from
-    return np.clip(likeness, 0.0, 1.0, out=likeness)
+    asking = facts.questions[found.rows]
+    counts = np.bincount(found.rows[asking], minlength=facts.arrivals.size)
+    rows = np.flatnonzero(counts)
+    shared = np.minimum(counts[rows] / np.maximum(facts.lengths[rows] - 1, 1), 1.0)
+    likeness = shares[rows] * shared
+    likeness = np.minimum((likeness - weights.echo_from) / (weights.echo_to - weights.echo_from), 1.0)
+    alike = likeness > 0
+    rows, likeness = rows[alike], likeness[alike]
+    most = _most(rows, likeness)
+    return most, likeness if most is rows else likeness[np.searchsorted(rows, most)]
 
 
-def _linked(asked: Ints, facts: RoomFacts) -> tuple[Ints, Ints, Floats]:
+def _parents(facts: RoomFacts, _: SearchWeights) -> Ints:
+    """Return the row of each message's parent; the number of rows if there is none."""
+    rows = rows_of(facts, facts.parents)
+    return np.where(rows >= 0, rows, facts.arrivals.size)
+
+
+def _linked(asked: Ints, facts: RoomFacts, weights: SearchWeights) -> tuple[Ints, Ints, Floats]:
     """Return questions, the rows whose links lead to them within a few hops, and the probability of those links."""
+    parents = once(_parents, facts, weights)
     questions, found, odds = [asked[:0]], [asked[:0]], [np.zeros(0)]
     above, roots, odds_above = asked, asked, np.ones(asked.size)
     for _ in range(_HOPS):
-        rows = _most(np.flatnonzero(_are_in(facts.parents, facts.arrivals[above])), facts.parent_odds)
+        is_above = np.zeros(parents.size + 1, np.bool_)
+        is_above[above] = True
+        rows = np.flatnonzero(is_above[parents])
         if not rows.size:
             break
-        place = np.searchsorted(facts.arrivals[above], facts.parents[rows])
+        rows = _most(rows, facts.parent_odds[rows])
+        place = np.searchsorted(above, parents[rows])
         roots, odds_above, above = roots[place], odds_above[place] * facts.parent_odds[rows], rows
         questions.append(roots)
         found.append(rows)
@@ -196,14 +228,13 @@ def _near(
     """Return questions, the rows right after them, and the probability that these answer; lower if a link points
     elsewhere."""
     size = facts.arrivals.size
-    questions, steps = np.repeat(asked, _NEXT.size), np.tile(_NEXT, asked.size)
-    rows = questions + steps
-    there = rows < size
-    questions, rows, steps = questions[there], rows[there], steps[there]
-    together = np.abs(facts.sent_at[rows] - facts.sent_at[questions]) < weights.pause_hours * _HOUR
-    questions, rows, steps = questions[together], rows[together], steps[together]
+    after = asked[:, None] + _NEXT
+    there = np.minimum(after, size - 1)
+    together = np.abs(facts.sent_at[there] - facts.sent_at[asked][:, None]) < weights.pause_hours * _HOUR
+    places, steps = (together & (after < size)).nonzero()
+    questions, rows = asked[places], after[places, steps]
     elsewhere = ~_are_in(questions * size + rows, np.sort(linked[0] * size + linked[1]))
-    odds = weights.next_answers * weights.next_fades ** (steps - 1)
+    odds = weights.next_answers * weights.next_fades**steps
     return questions, rows, odds * (1 - np.where(elsewhere, facts.parent_odds[rows] ** 2, 0.0))
 
 
@@ -213,6 +244,7 @@ _CENTRES = 256
 _SHORTNESS = np.exp(-np.arange(1_024) / 4)
 """By number of words; the store counts up to 1,023."""
 _MIN = 0.01
+_TINIEST = np.nextafter(0.0, 1.0)
 _DIGITS = 12
 """Rounding digits, so that equal evidence gives equal scores in any order of summation."""
 _WORTH_SAYING = 0.05
@@ -230,6 +262,7 @@ _SHOWN = {
     "time": "fits the time asked for %.2f",
     "kind": "a question or few words: times %.2f",
 }
+_EVIDENCE = tuple(_SHOWN.values())[:-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,15 +282,15 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signals:
-    """One value per row."""
+    """One value per row; None if it is 0 for all."""
 
     words: Floats
     neighbours: Floats
-    meaning: Floats
-    answers: Floats
-    speaker: Floats
-    voice: Floats
-    time: Floats
+    meaning: Floats | None
+    answers: Floats | None
+    speaker: Floats | None
+    voice: Floats | None
+    time: Floats | None
     kind: Floats
 
 
@@ -281,7 +314,7 @@ def rank(
     if not size or limit < 1:
         return []
     found = matches(query, postings, facts, weights)
-    near = nearness(dense, facts)
+    near = nearness(dense, facts) if dense else None
     passed = answers(found, facts, weights)
     if query.only_then:
         only = _sent_then(query, facts, only)
@@ -290,16 +323,19 @@ def rank(
         rows = _candidates(found, near, passed, query, facts, only)
     if not rows.size:
         return []
-    passed = passed.among(rows, facts.arrivals.size)
+    passed = passed.among(rows, size)
     signals = _signals(query, found, near, passed, rows, facts, weights)
-    fused = signals.kind if query.only_then else _fused(signals, passed, near.nearness[rows], weights)
-    fused = np.round(fused, _DIGITS)
-    fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
-    order = _best(np.where(fits, fused, -np.inf), min(limit, int(np.count_nonzero(fits))))
+    nearby = _of(near.nearness, rows) if near else None
+    fused = signals.kind if query.only_then else _fused(signals, passed, nearby, weights)
+    fused = fused.round(_DIGITS)
+    arrivals = _of(facts.arrivals, rows)
+    if only is not None:
+        fused = np.where(np.isin(arrivals, only), fused, 0.0)
+    order = _best(fused, limit)
     best = passed.best()
-    asked = [int(facts.arrivals[rows[best[place]]]) if place in best else None for place in order.tolist()]
+    asked = [int(arrivals[best[place]]) if place in best else None for place in order.tolist()]
     least = 1.0 if query.only_then else _MIN
-    return _listed(order, fused, signals, facts.arrivals[rows], asked, least=least)
+    return _listed(order, fused, signals, arrivals, asked, least=least)
 
 
 def _sent_then(query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
@@ -308,66 +344,77 @@ def _sent_then(query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
     return then if only is None else np.intersect1d(then, only)
 
 
-def _best(fused: Floats, limit: int) -> Ints:
-    """Return the indices of the `limit` highest values, highest first; ties in order."""
-    if limit < fused.size:
-        least = np.partition(fused, fused.size - limit)[fused.size - limit] if limit else np.inf
-        places = np.flatnonzero(fused >= least)
-    else:
-        places = np.arange(fused.size)
-    return places[np.argsort(-fused[places], kind="stable")][:limit]
+def _best(values: Floats, limit: int) -> Ints:
+    """Return the indices of the highest values above 0, at most `limit`, highest first; ties in order."""
+    found = values[values > 0]  # `np.partition` is slow where many values are equal, as those without a match are
+    least = np.partition(found, found.size - limit)[found.size - limit] if limit < found.size else _TINIEST
+    places = np.flatnonzero(values >= least)
+    return places[(-values[places]).argsort(kind="stable")][:limit]
 
 
 def _candidates(
-    found: Matches, near: Near, passed: Answers, query: SearchQuery, facts: RoomFacts, only: Ints | None
+    found: Matches, near: Near | None, passed: Answers, query: SearchQuery, facts: RoomFacts, only: Ints | None
 ) -> Ints:
     size = facts.arrivals.size
     if size <= ALL_RANKED:
         return np.arange(size)
     scores = found.scores(size)
     best = np.argpartition(-scores, _CENTRES)[:_CENTRES]
-    centres = [best[scores[best] > 0], near.rows, passed.questions, passed.rows]
+    centres = [best[scores[best] > 0], passed.questions, passed.rows]
+    if near is not None:
+        centres.append(np.flatnonzero(near.nearness))
     fits = np.arange(size)
     if only is not None:
         fits = rows_of(facts, only)
         fits = fits[fits >= 0]
         # Results and their neighbours have separate centres, so that neither crowds out the other.
-        centres += [_strongest(scores, fits), _strongest(scores, around(fits, size))]
+        near_fits = around(fits, size)
+        centres += [fits[_best(scores[fits], _CENTRES)], near_fits[_best(scores[near_fits], _CENTRES)]]
     if query.spans:
         inside = fits[closeness(query.spans, facts.sent_at[fits].astype(float)) >= 1]
-        centres.append(inside[_best(scores[inside], _CENTRES)])
+        best = _best(scores[inside], _CENTRES)
+        others = np.flatnonzero(scores[inside] <= 0)[: _CENTRES - best.size]
+        centres += [inside[best], inside[others]]
     return around(np.concatenate(centres), size)
-
-
-def _strongest(scores: Floats, among: Ints) -> Ints:
-    """Return the centres of these rows, by their words."""
-    best = among[_best(scores[among], _CENTRES)]
-    return best[scores[best] > 0]
 
 
 def _signals(
     query: SearchQuery,
     found: Matches,
-    near: Near,
+    near: Near | None,
     passed: Answers,
     rows: Ints,
     facts: RoomFacts,
     weights: SearchWeights,
 ) -> _Signals:
-    table = found.table(rows, facts.arrivals.size)
+    size = facts.arrivals.size
+    table = found.table(rows, size)
     total = max(float(found.worth.sum()), 1e-9)
-    words = table @ found.worth / total
-    nothing = np.zeros(rows.size)
+    own = table @ found.worth
+    words = own / total
+    pairs = once(_all_pairs, facts, weights) if rows.size == size else _pairs(rows, facts, weights)
     return _Signals(
         words=words,
-        neighbours=gained(table, found.worth, rows, facts, weights) / total,
-        meaning=near.similarity[rows],
-        answers=passed.passed(words) if passed.rows.size else nothing,
-        speaker=np.isin(facts.senders[rows], query.people).astype(float) if query.people else nothing,
-        voice=_voice(query, facts)[rows] if query.voice else nothing,
-        time=closeness(query.spans, facts.sent_at[rows].astype(float)) if query.spans else nothing,
-        kind=_kinds(facts.lengths[rows], facts.questions[rows], weights),
+        neighbours=gained(table, found.worth, own, pairs) / total,
+        meaning=_of(near.similarity, rows) if near else None,
+        answers=passed.passed(words) if passed.rows.size else None,
+        speaker=_are_of(_of(facts.senders, rows), query.people, len(facts.sender_ids)) if query.people else None,
+        voice=_of(_voice(query, facts), rows) if query.voice else None,
+        time=closeness(query.spans, _of(facts.sent_at, rows).astype(float)) if query.spans else None,
+        kind=_of(once(_kinds, facts, weights), rows),
     )
+
+
+def _of(column: Column, rows: Ints) -> Column:
+    """Return the values of these rows, which ascend; the column itself if they are all."""
+    return column if rows.size == column.size else column[rows]
+
+
+def _are_of(senders: Ints, people: Sequence[int], known: int) -> Floats:
+    """Return 1 for messages of these senders, of as many as are known."""
+    named = np.zeros(known)
+    named[list(people)] = 1.0
+    return named[senders]
 
 
 def _voice(query: SearchQuery, facts: RoomFacts) -> Floats:
@@ -377,22 +424,27 @@ def _voice(query: SearchQuery, facts: RoomFacts) -> Floats:
     return wanted.astype(float) if agents.any() else np.zeros(agents.size)
 
 
-def _kinds(lengths: Ints, questions: NDArray[np.bool_], w: SearchWeights) -> Floats:
+def _kinds(facts: RoomFacts, w: SearchWeights) -> Floats:
     """Lower questions and messages of a few words."""
-    kinds: Floats = (1 - w.question * questions) * (1 - w.short * _SHORTNESS[np.minimum(lengths, _SHORTNESS.size - 1)])
+    shortness = _SHORTNESS[np.minimum(facts.lengths, _SHORTNESS.size - 1)]
+    kinds: Floats = (1 - w.question * facts.questions) * (1 - w.short * shortness)
     return kinds
 
 
-def _fused(signals: _Signals, passed: Answers, nearness: Floats, w: SearchWeights) -> Floats:
+def _fused(signals: _Signals, passed: Answers, near: Floats | None, w: SearchWeights) -> Floats:
     words = signals.words + signals.neighbours
     best = float(words.max())
     fused = words / best if best > 0 else words
-    if nearness.any():
-        fused = (1 - w.meaning) * fused + w.meaning * nearness
-    if passed.rows.size:
+    if near is not None and near.any():
+        fused = (1 - w.meaning) * fused + w.meaning * near
+    if signals.answers is not None:
         fused = np.maximum(fused, w.answer * passed.passed(fused))
-    fused *= (1 + w.speaker * signals.speaker) * (1 + w.voice * signals.voice) * (1 + w.time * signals.time)
-    return fused * signals.kind + w.time_alone * signals.time
+    weighed = ((w.speaker, signals.speaker), (w.voice, signals.voice), (w.time, signals.time))
+    factors = [1 + weight * signal for weight, signal in weighed if signal is not None]
+    if factors:
+        fused = fused * reduce(np.multiply, factors)
+    fused = fused * signals.kind
+    return fused if signals.time is None else fused + w.time_alone * signals.time
 
 
 def _listed(
@@ -402,21 +454,30 @@ def _listed(
     of evidence; the others fall with the fused score."""
     if not order.size:
         return []
-    first = order[0]
-    kinds = (signals.words[first] + signals.neighbours[first], signals.meaning[first], signals.answers[first], least)
-    evidence = min(1.0, float(max(kinds)))
-    scores = (evidence * fused[order] / fused[first]).tolist()
-    values = np.minimum([getattr(signals, name)[order] for name in _SHOWN], 1.0).T.tolist()
+    columns = [_shown(getattr(signals, name), order) for name in _SHOWN]
+    words, neighbours, meaning, answering = (column[0] for column in columns[:4])
+    evidence = min(1.0, max(words + neighbours, meaning, answering, least))
+    scores = (evidence * fused[order] / fused[order[0]]).tolist()
     return [
         Ranked(
             arrival=arrival, score=score, signals=dict(zip(_SHOWN, row, strict=True)), reason=_reason(row), question=one
         )
-        for arrival, score, row, one in zip(arrivals[order].tolist(), scores, values, asked, strict=True)
+        for arrival, score, row, one in zip(
+            arrivals[order].tolist(), scores, zip(*columns, strict=True), asked, strict=True
+        )
     ]
 
 
+def _shown(signal: Floats | None, order: Ints) -> list[float]:
+    """Return the values of a signal in this order, at most 1."""
+    return [0.0] * order.size if signal is None else [min(one, 1.0) for one in signal[order].tolist()]
+
+
 def _reason(values: Sequence[float]) -> str:
-    *found, kind = zip(_SHOWN.values(), values, strict=True)
-    said = [words % value if "%" in words else words for words, value in found if value >= _WORTH_SAYING]
-    lowered = [kind[0] % kind[1]] if kind[1] < _WHOLE else []
-    return ", ".join([*(said or ["little but its place"]), *lowered])
+    said = [
+        words % value if "%" in words else words
+        for words, value in zip(_EVIDENCE, values, strict=False)
+        if value >= _WORTH_SAYING
+    ] or ["little but its place"]
+    kind = values[-1]
+    return ", ".join([*said, _SHOWN["kind"] % kind] if kind < _WHOLE else said)

@@ -44,6 +44,8 @@ _BYTES_A_ROOM = 2_000
 _BYTES_A_SENDER = 130
 """The cost of a sender: two strings without their characters, and their references."""
 _BYTES_A_TERM = 90
+_DERIVED_BYTES = 48
+"""What ranking derives of a message."""
 
 _Key = tuple[str, str]
 MAX_QUERY_CHARS = 20_000
@@ -106,6 +108,7 @@ def _bytes_of(facts: RoomFacts) -> int:
     """Return about how much memory the facts take."""
     values = [getattr(facts, one.name) for one in fields(facts)]
     columns = sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+    columns += _DERIVED_BYTES * facts.arrivals.size
     people = sum(map(len, facts.sender_ids)) + sum(map(len, facts.sender_names))
     people += _BYTES_A_SENDER * len(facts.sender_ids)
     tallies = facts.naming.tallies
