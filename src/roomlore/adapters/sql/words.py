@@ -335,12 +335,12 @@ def _counted(per_word: Sequence[str | None]) -> tuple[Ints, Ints, Ints]:
     """Return numbers, counts and ends from lists in which a message is repeated for each occurrence of the word."""
     every = np.fromstring(",".join(filter(None, per_word)), np.int64, sep=",")
     ends = np.cumsum([numbers.count(",") + 1 if numbers else 0 for numbers in per_word])
-    begins = np.ones(len(every), np.bool_)
-    np.not_equal(every[1:], every[:-1], out=begins[1:])
-    begins[ends[ends < len(every)]] = True
+    begins = np.ones(len(every) + 1, np.bool_)
+    np.not_equal(every[1:], every[:-1], out=begins[1:-1])
+    begins[ends] = True
     firsts = np.flatnonzero(begins)
-    counts = np.diff(firsts, append=len(every))
-    return every[firsts], np.minimum(counts, MAX_COUNT), np.searchsorted(firsts, ends)
+    counts = np.minimum(firsts[1:] - firsts[:-1], MAX_COUNT)
+    return every[firsts[:-1]], counts, np.searchsorted(firsts, ends)
 
 
 def _ranked(per_word: Sequence[bytes | None]) -> tuple[Ints, Ints, Ints]:
