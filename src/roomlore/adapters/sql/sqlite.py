@@ -67,8 +67,8 @@ class Pace:
     async def turn(self) -> None:
         """Let others run if brief statements have kept the event loop for long."""
         if perf_counter() - self._turned > _TURN_SECONDS:
+            self._turned = perf_counter()  # before it, so that only one of many requests waits
             await asyncio.sleep(0)
-            self._turned = perf_counter()
 
 
 class Driver:
