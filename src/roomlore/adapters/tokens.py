@@ -9,6 +9,10 @@ from roomlore.core.errors import InvalidInput
 
 Encoding = Literal["cl100k_base", "o200k_base"]
 ENCODINGS: tuple[str, ...] = get_args(Encoding)
+_FEW_TEXTS, _FEW_CHARACTERS = 16, 4_000
+"""So much is counted text by text: a batch starts a thread, which takes as long as thirty messages."""
+_WHOLE = 1 << 31
+"""More tokens than any text has."""
 
 
 class EncodingTokens:
@@ -27,6 +31,8 @@ class EncodingTokens:
             return self._count([_encodable(text) for text in texts])
 
     def _count(self, texts: Sequence[str]) -> list[int]:
+        if len(texts) <= _FEW_TEXTS and sum(map(len, texts)) <= _FEW_CHARACTERS:
+            return [toktok.truncate(text, _WHOLE, self._encoding)[1] for text in texts]
         counts: list[int] = toktok.batch_count(texts, self._encoding, threads=1)
         return counts
 
