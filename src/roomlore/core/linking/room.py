@@ -6,9 +6,7 @@ from collections import deque
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
-
-import numpy as np
+from itertools import chain, islice
 
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.audience import Window, covers
@@ -54,6 +52,7 @@ class RoomState:
         self.participants = Participants.of(participants)
         self.entries: deque[Entry] = deque(maxlen=WINDOW)
         self._sizes: deque[int] = deque(maxlen=WINDOW)
+        self._by_id: dict[str, Entry] = {}
         self._entry_bytes = 0
         for entry in entries:
             self.take_in(entry)
@@ -85,20 +84,24 @@ class RoomState:
         if len(self.entries) <= _SOON_MADE:
             self._window = None
 
-    def take_in(self, entry: Entry) -> None:
-        """Append an entry, and drop the oldest if there are more than `WINDOW`."""
-        if len(self.entries) == WINDOW:
+    def take_in(self, entry: Entry) -> Entry | None:
+        """Append an entry. Return the oldest one, dropped, if there are more than `WINDOW`."""
+        dropped = self.entries[0] if len(self.entries) == WINDOW else None
+        if dropped is not None:
             self._entry_bytes -= self._sizes[0]
+            self._by_id.pop(dropped.message.id, None)
         size = _bytes_of(entry)
         self.entries.append(entry)
         self._sizes.append(size)
+        self._by_id[entry.message.id] = entry
         self._entry_bytes += size
+        return dropped
 
     def swap(self, place: int, entry: Entry) -> None:
         """Replace the entry at this index."""
         size = _bytes_of(entry)
         self._entry_bytes += size - self._sizes[place]
-        self.entries[place], self._sizes[place] = entry, size
+        self.entries[place], self._sizes[place], self._by_id[entry.message.id] = entry, size, entry
 
     def follow(
         self,
@@ -131,8 +134,7 @@ class RoomState:
 
     def size_bytes(self) -> int:
         """Return the approximate memory size in bytes."""
-        parts = vars(self._window).values() if self._window is not None else ()
-        arrays = sum(value.nbytes for value in parts if isinstance(value, np.ndarray))
+        arrays = 0 if self._window is None else self._window.array_bytes
         return _STATE_BYTES + arrays + self._entry_bytes + _PERSON_BYTES * len(self.participants)
 
     def hear(
@@ -152,13 +154,17 @@ class RoomState:
             self.calibration = self.calibration.passed()
         return ()
 
-    def ids(self) -> set[str]:
-        """Return the ids of the messages in memory."""
-        return {entry.message.id for entry in self.entries}
+    def find(self, message_id: str) -> Entry | None:
+        """Return the entry with this id, None if it is not in memory."""
+        return self._by_id.get(message_id)
 
     def sender_of(self, message_id: str) -> str | None:
-        entry = self.window.find(message_id)
+        entry = self.find(message_id)
         return entry.message.sender_id if entry else None
+
+    def answered_elsewhere(self, messages: Iterable[Message]) -> list[str]:
+        """Return the ids of the messages that these reply to and that are not in memory."""
+        return [said.reply_to for said in messages if said.reply_to and said.reply_to not in self._by_id]
 
     def last(self, count: int) -> list[Entry]:
         """Return the newest `count` entries, in order of arrival."""
@@ -202,7 +208,8 @@ class Arrivals:
         self._state = state
         self._corrected = corrected
         self.heard: dict[int, tuple[int, ...]] = {}
-        self._targets = {entry.message.id: entry for entry in (*state.entries, *targets)}
+        self._targets = {entry.message.id: entry for entry in targets}
+        """The entries that a reply may answer, besides those of the state as they are now."""
         self._waiting: dict[str, list[int]] = {}
         self._older = {entry.message.arrival: entry for entry in waiting}
         for entry in self._older.values():
@@ -235,7 +242,9 @@ class Arrivals:
         features = analyse(stored, state.participants, spoken_to)
         entry = Entry(message=stored, features=features, link=self._link(stored, features))
         state.participants.see(stored.sender_id, stored.sender_name)
-        state.take_in(entry)
+        dropped = state.take_in(entry)
+        if dropped is not None:
+            self._targets.setdefault(dropped.message.id, dropped)
         state.window.push(entry)
         state.next_arrival = stored.arrival + 1
         return entry
@@ -250,15 +259,19 @@ class Arrivals:
                 if heard := state.hear(stored, features, target, always=True):
                     self.heard[arrival] = heard
                 return link_as_corrected(state.window, stored, target)
-        target = self._targets.get(stored.reply_to) if stored.reply_to else None
+        target = self._target(stored.reply_to) if stored.reply_to else None
         state.hear(stored, features, target)
         return link(state.model, state.window, stored, features, target, state.temperature)
 
+    def _target(self, message_id: str) -> Entry | None:
+        return self._targets.get(message_id) or self._state.find(message_id)
+
     def _target_at(self, arrival: int) -> Entry | None:
-        return next((entry for entry in self._targets.values() if entry.message.arrival == arrival), None)
+        known = chain(self._targets.values(), self._state.entries)
+        return next((entry for entry in known if entry.message.arrival == arrival), None)
 
     def _wait(self, message: StoredMessage) -> None:
-        if message.reply_to and message.reply_to != message.id and message.reply_to not in self._targets:
+        if message.reply_to and message.reply_to != message.id and self._target(message.reply_to) is None:
             self._waiting.setdefault(message.reply_to, []).append(message.arrival)
 
     def _adopt_all(self, arrivals: Iterable[int], target: Entry) -> None:

@@ -306,6 +306,7 @@ class RoomWindow:
         self._agents: dict[str, int] = {}
         self._last: tuple[StoredMessage, MessageFeatures, Reading] | None = None
         self._make_rows(SIZE + _SPARE)
+        self.array_bytes = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
     def _make_rows(self, rows: int) -> None:
         self.facts = np.zeros((len(COUNTS) + len(TRAITS), rows), np.float32)

@@ -232,8 +232,7 @@ class LinkIndexing:
         if state is None or not walked.stands_at(room):
             state = await self._state(work, room, linked)
         messages = await work.messages.page(**here, after=linked.walked, limit=_PIECE)
-        held = state.ids()
-        wanted = [said.reply_to for said in messages if said.reply_to and said.reply_to not in held]
+        wanted = state.answered_elsewhere(messages)
         targets = await work.messages.by_id(**here, message_ids=wanted)
         waiting = await work.messages.waiting(**here, message_ids=[said.id for said in messages])
         corrected = await work.corrections.standing(**here, arrivals=[said.arrival for said in messages])

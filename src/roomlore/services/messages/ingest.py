@@ -335,8 +335,7 @@ class Ingest:
         ids = [message.id for message in batch]
         known = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
         intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, known))
-        held = state.ids()
-        wanted = [m.reply_to for m in intake.fresh if m.reply_to and m.reply_to not in held]
+        wanted = state.answered_elsewhere(intake.fresh)
         targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
         fresh = [message.id for message in intake.fresh]
         found = await work.messages.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
