@@ -8,7 +8,7 @@ from plans import analyse, plan, without_statistics
 from sqlalchemy import create_engine
 
 from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.messages import _COUNT, _COUNT_OF, _EXCHANGED, _FIRST_SINCE, _PAGE_OF
+from roomlore.adapters.sql.messages import _COUNT, _COUNT_OF, _EXCHANGED, _FIRST_SINCE, _MET, _PAGE_OF
 from roomlore.adapters.sql.rooms import _ROOMS_OF
 from roomlore.adapters.sql.work import _BEHIND
 from roomlore.ports.storage import RoomBehind
@@ -81,6 +81,9 @@ def _check_plans(url: str) -> None:
     exchanged = plan(url, _EXCHANGED)
     assert "ix_message_features_parent" in exchanged, exchanged
     assert not re.search(r"Seq Scan|AUTOMATIC|SCAN (messages|message_features)", exchanged), exchanged
+    met = plan(url, _MET)
+    assert "ix_messages_reply_to" in met, met
+    assert not re.search(r"Seq Scan|SCAN (messages|rooms)", met), met
     assert "pk_watermarks" in behind or "watermarks USING PRIMARY KEY (tenant=? AND room_id=? AND name=?)" in behind
 
 

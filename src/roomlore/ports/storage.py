@@ -225,6 +225,16 @@ class Rooms(Protocol):
         """Return the ids of the rooms in which this sender has spoken, ascending."""
 
 
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What a batch meets in its room. `fingerprints`: as `Messages.fingerprints` returns them; `awaited`: True if
+    stored messages reply to messages of the batch."""
+
+    room: Room
+    fingerprints: Mapping[str, str]
+    awaited: bool
+
+
 class Messages(Protocol):
     """The messages of a room, their threads and words.
 
@@ -235,6 +245,9 @@ class Messages(Protocol):
 
     async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         """Return message id to content hash for those ids that are taken, including deleted ones ('' for them)."""
+
+    async def met(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> Met | None:
+        """Return what a batch with these ids meets in the room, in one round trip; None if there is no such room."""
 
     async def origins(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, Origin]:
         """Return message id to times and sender for those ids that are taken, including deleted ones."""

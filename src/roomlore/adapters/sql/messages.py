@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    exists,
     func,
     literal,
     literal_column,
@@ -25,18 +26,20 @@ from sqlalchemy import (
 )
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Repository, Statement, among, begins_or_ends, in_room, numbers_in
+from roomlore.adapters.sql.engine import Repository, Statement, among, begins_or_ends, in_room, numbers_in, texts_in
 from roomlore.adapters.sql.rows import (
     escape,
     from_micros,
     from_micros_or_none,
     names_text,
     numbers_text,
+    read_texts,
     to_micros,
     unescape,
 )
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
 from roomlore.core.models import Entry, Exchange, LinkKind, Origin, Role, StoredMessage, Target, Thread
+from roomlore.ports.storage import Met
 
 _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
 NEWEST_OF_ALL = 2**62
@@ -57,6 +60,16 @@ def entries(*where: ColumnElement[bool]) -> Select[Any]:
     """Select visible entries of the room under these conditions."""
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
     return select(*ENTRY.columns).select_from(_m.join(_f, beside)).where(visible, *where)
+
+
+def _met() -> Select[Any]:
+    """Select the room, a text of hash and id for each of the ids that is taken, and if messages reply to them."""
+    its = and_(_m.c.room_key == _r.c.room_key, _m.c.tenant == _r.c.tenant)
+    hashed = texts_in(_m.c.content_hash.concat(literal_column("' '")).concat(_m.c.message_id))
+    taken = select(hashed).where(its, among(_m.c.message_id, "ids")).scalar_subquery()
+    awaited = exists().where(its, _m.c.deleted_at.is_(None), among(_m.c.reply_to, "ids"))
+    named = (_r.c.tenant == bindparam("tenant"), _r.c.room_id == bindparam("room_id"))
+    return select(*ROOM.columns, taken, awaited).where(*named)
 
 
 def _newest(chosen: Select[Any]) -> Select[Any]:
@@ -142,6 +155,7 @@ def _sent_in_rooms(spans: int) -> Statement:
 _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
+_MET = Statement(_met)
 _ORIGINS = Statement(
     lambda: select(_m.c.message_id, _m.c.sent_at, _m.c.sender_id, _m.c.edited_at).where(
         in_room(_m), among(_m.c.message_id, "ids")
@@ -209,6 +223,16 @@ class MessageReading(_InRoom):
             return {}
         rows = await self._rows(_FINGERPRINTS, tenant, room_id, ids=names_text(message_ids))
         return {unescape(message_id): fingerprint for message_id, fingerprint in rows}
+
+    async def met(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> Met | None:
+        rows = await self._rows(_MET, tenant, room_id, ids=names_text(message_ids))
+        if not rows:
+            return None
+        *_, taken, awaited = rows[0]
+        hashes = (text.partition(" ") for text in read_texts(taken))
+        return Met(
+            ROOM.read(rows[0]), {message_id: fingerprint for fingerprint, _, message_id in hashes}, bool(awaited)
+        )
 
     async def origins(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, Origin]:
         if not message_ids:

@@ -88,6 +88,11 @@ def read_list(text: str) -> tuple[str, ...]:
     return tuple(text[2:-2].split('","'))
 
 
+def read_texts(text: str | None) -> list[str]:
+    """Return the texts that a statement gathered as one JSON list; None is none."""
+    return [unescape(one) for one in json.loads(text)] if text and text != "[]" else []
+
+
 def pairs_text(pairs: Sequence[tuple[Any, ...]]) -> str:
     """Return a list of pairs of strings as JSON."""
     return escape(_ENCODE(pairs)) if pairs else "[]"

@@ -5,7 +5,6 @@ number. The key of its room is its prefix, so that rooms have separate words.
 """
 
 import asyncio
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -51,7 +50,7 @@ from roomlore.adapters.sql.engine import (
     numbers_in,
     texts_in,
 )
-from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape
+from roomlore.adapters.sql.rows import escape, names_text, numbers_text, read_texts
 from roomlore.adapters.sql.shapes import ROOM
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, MessageType, StoredMessage
@@ -366,7 +365,7 @@ def _to_facts(row: Row, *, with_deleted: bool) -> FactRows:
     order, (_, sent_at, roles, deleted) = _in_order(row[2:6])
     _, (_, questions, parents, odds, threads) = _in_order(row[8:])
     kept = np.flatnonzero(with_deleted | (deleted == 0))
-    sender_ids, names = _texts(row[6]), _texts(row[7])
+    sender_ids, names = read_texts(row[6]), read_texts(row[7])
     places = order[kept].tolist()
     return FactRows(
         arrivals=arrivals[kept],
@@ -388,7 +387,3 @@ def _in_order(texts: Sequence[str | None]) -> tuple[Ints, list[Ints]]:
     columns = [np.fromstring(text or "", np.int64, sep=",") for text in texts]
     order = np.argsort(columns[0], kind="stable")
     return order, [column[order] for column in columns]
-
-
-def _texts(text: str | None) -> list[str]:
-    return [unescape(one) for one in json.loads(text)] if text else []

@@ -325,19 +325,19 @@ class Ingest:
         return plans
 
     async def _start(self, work: UnitOfWork, room_id: str, batch: Sequence[Message]) -> _Started:
-        room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
-        if room is None:
+        ids = [message.id for message in batch]
+        met = await work.messages.met(tenant=self._tenant, room_id=room_id, message_ids=ids)
+        if met is None:
             room = Room(tenant=self._tenant, room_id=room_id, created_at=self._clock.now())
             state = RoomState(model=self._model, room=room, participants={}, entries=())
             intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, {}))
             return _Started(room, state, intake, state.begin((), ()))
+        room = met.room
         state = await self._current(work, room)
-        ids = [message.id for message in batch]
-        known = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
-        intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, known))
+        intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, met.fingerprints))
         wanted = state.answered_elsewhere(intake.fresh)
         targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
-        fresh = [message.id for message in intake.fresh]
+        fresh = [message.id for message in intake.fresh] if met.awaited else []
         found = await work.messages.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
         waiting = [entry for entry in found if room.linked.adopts(entry.message.arrival)]
         return _Started(room, state, intake, state.begin(targets, waiting))

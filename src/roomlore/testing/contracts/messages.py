@@ -166,6 +166,26 @@ class MessagesContract:
             found = await work.messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=["m1", "m2"])
         assert found == {"m1": content_hash(changed(_RICH.message, tokens=0, edited_at=None))}
 
+    async def test_what_a_batch_meets(self, storage: Storage) -> None:
+        room = await fill(
+            storage, [_RICH, entry(2), entry(3, id="部署 2", reply_to="later"), entry(4, reply_to="gone")]
+        )
+        await erase(storage, 2, 4)
+        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM}
+        async with storage.reading() as work:
+            met = await work.messages.met(**here, message_ids=["m1", "m2", "部署 2", "new"])
+            assert met is not None
+            assert met.fingerprints == await work.messages.fingerprints(**here, message_ids=["m1", "m2", "部署 2"])
+            assert (met.room, met.awaited) == (await work.rooms.find(**here), False)
+            assert met.room.revision > room.revision
+            nothing = await work.messages.met(**here, message_ids=["new", "later"])
+            assert nothing is not None
+            assert (dict(nothing.fingerprints), nothing.awaited) == ({}, True)
+            erased = await work.messages.met(**here, message_ids=["gone"])
+            assert erased is not None
+            assert not erased.awaited
+            assert await work.messages.met(tenant=TENANT, room_id="unknown", message_ids=["m1"]) is None
+
     async def test_the_tail_is_the_newest_before_a_point(self, storage: Storage) -> None:
         await fill(storage, [entry(n) for n in range(1, 11)])
         async with storage.reading() as work:

@@ -107,6 +107,9 @@ class TextsContract:
         async with storage.reading() as work:
             assert await work.messages.by_id(**named, message_ids=[text]) == [stored]
             assert list(await work.messages.fingerprints(**named, message_ids=[text])) == [text]
+            met = await work.messages.met(**named, message_ids=[text])
+            assert met is not None
+            assert list(met.fingerprints) == [text]
             assert await work.rooms.participants(**named) == {text: text}
             assert await work.rooms.of_sender(tenant=text, sender_id=text) == [text]
             assert await work.messages.page(**named, after=0, limit=9, sender_id=text) == [stored.message]

@@ -213,6 +213,7 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "rooms.people": await rooms.people(tenant=tenant, room_ids=[ROOM]),
         "rooms.of_sender": await rooms.of_sender(tenant=tenant, sender_id="ann"),
         "messages.fingerprints": await messages.fingerprints(**here, message_ids=_IDS),
+        "messages.met": await messages.met(**here, message_ids=_IDS),
         "messages.origins": await messages.origins(**here, message_ids=_IDS),
         "messages.by_id": await messages.by_id(**here, message_ids=_IDS),
         "messages.by_arrival": await messages.by_arrival(**here, arrivals=[1, 2, 3, 4, 5]),
