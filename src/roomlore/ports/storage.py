@@ -746,8 +746,9 @@ class Storage(Protocol):
 class DueWork(Protocol):
     """A part of roomlore that has work to do after messages are written."""
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
-        """Note the work that these messages of a locked room make due, in the transaction that writes them."""
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
+        """Note the work that these messages of a locked room make due, in the transaction that writes them. Return
+        True if `announce` has to follow."""
 
     def announce(self) -> None:
         """Request the work, once the transaction is committed."""

@@ -61,7 +61,7 @@ class RepliesDue:
         self._jobs = jobs
         self._begun: set[tuple[str, str, str]] = set()
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
         """Note the room, in the transaction that writes the entries, if there is a reply among them."""
         first: dict[str, int] = {}
         for entry in entries:
@@ -70,6 +70,7 @@ class RepliesDue:
         if first:
             await self._begin(work, tenant, room_id, first)
             await work.progress.note_room(tenant=tenant, room_id=room_id, work=EXTRACTION, now=self._clock.now())
+        return bool(first)
 
     def announce(self) -> None:
         """Request the work once the transaction is committed."""
@@ -100,13 +101,14 @@ class RepliesImported:
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
         replies = [entry.message for entry in entries if is_reply(entry.message)]
         ends = {watermark(message.sender_id): message.arrival for message in replies}
         if entries:
             await self._move_imported(work, tenant, room_id, entries[-1].message.arrival)
         while ends:
             ends = await self._move(work, tenant, room_id, ends)
+        return False
 
     async def _move_imported(self, work: UnitOfWork, tenant: str, room_id: str, end: int) -> None:
         named = {"tenant": tenant, "room_id": room_id}

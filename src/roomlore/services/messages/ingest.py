@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Literal, TypeVar
@@ -52,9 +52,8 @@ class AllDue:
     def __init__(self, *parts: DueWork) -> None:
         self._parts = parts
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
-        for part in self._parts:
-            await part.note(work, tenant, room_id, entries)
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
+        return any([await part.note(work, tenant, room_id, entries) for part in self._parts])
 
     def announce(self) -> None:
         for part in self._parts:
@@ -69,10 +68,11 @@ class VectorsDue:
         self._embedding = embedding
         self._jobs = jobs
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
         """Put these messages of a locked room into the outbox, in the transaction that changes them."""
         arrivals = [entry.message.arrival for entry in entries]
         await work.progress.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
+        return self._embedding
 
     def announce(self) -> None:
         """Request the work once the transaction is committed, if this process does it."""
@@ -228,6 +228,14 @@ class Plan:
     calibration: Calibration
 
 
+@dataclass(slots=True)
+class _Written:
+    """What a transaction has written. `rooms`: as they are now, by id; `due`: True if work is to be announced."""
+
+    rooms: dict[str, Room] = field(default_factory=dict)
+    due: bool = False
+
+
 class _RoomMovedError(Exception):
     """Another writer was faster."""
 
@@ -280,13 +288,12 @@ class Ingest:
     async def _try(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[Plan]:
         states = self._rooms.hold()
         plans = await self._all_planned(None, batches, states, strict=strict)
-        written: dict[str, Room] = {}
+        written = _Written()
         if any(plan.entries for plan in plans):
             brief = along is None and sum(len(plan.entries) for plan in plans) <= _BRIEF
             async with self._storage.writing(brief=brief) as work:
                 written = await self._write(work, plans, along, limits)
-            self._due.announce()
-        return self._remember(plans, states, written)
+        return self._done(plans, states, written)
 
     async def _try_locked(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[Plan]:
         """Plan while holding the rooms' locks, so that no plan is in vain if other processes write to the rooms."""
@@ -296,8 +303,7 @@ class Ingest:
                 await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
             plans = await self._all_planned(work, batches, states, strict=strict)
             written = await self._write(work, plans, along, limits)
-        self._due.announce()
-        return self._remember(plans, states, written)
+        return self._done(plans, states, written)
 
     async def _all_planned(
         self, work: UnitOfWork | None, batches: Batches, states: Held, *, strict: bool
@@ -404,10 +410,8 @@ class Ingest:
             for message, tokens in zip(one.intake.fresh, counts, strict=True):
                 one.arrivals.absorb(message, tokens=tokens, now=now)
 
-    async def _write(
-        self, work: UnitOfWork, plans: Sequence[Plan], along: Along | None, limits: Quotas
-    ) -> dict[str, Room]:
-        written: dict[str, Room] = {}
+    async def _write(self, work: UnitOfWork, plans: Sequence[Plan], along: Along | None, limits: Quotas) -> _Written:
+        written = _Written()
         for plan in sorted(plans, key=lambda plan: plan.room.room_id):
             if not plan.entries:
                 continue
@@ -417,22 +421,26 @@ class Ingest:
                 self._rooms.share(plan.room)
                 raise _RoomMovedError
             linked = locked.linked.grown(self._version, newest=locked.next_arrival - 1, calibration=plan.calibration)
-            written[room_id] = await work.messages.append(
+            stored = await work.messages.append(
                 tenant=self._tenant, room_id=room_id, entries=plan.entries, linked=linked
             )
-            await self._due.note(work, self._tenant, room_id, plan.entries)
+            written.due |= await self._due.note(work, self._tenant, room_id, plan.entries)
             if plan.relinked:
-                written[room_id] = await work.messages.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)
-        if written:
+                stored = await work.messages.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)
+            written.rooms[room_id] = stored
+        if written.rooms:
             added = sum(len(plan.entries) for plan in plans)
             await self._quotas.count_messages(work, self._tenant, limits, added=added, refuses=self._refuses)
-        if written and along is not None:
+        if written.rooms and along is not None:
             await along(work)
         return written
 
-    def _remember(self, plans: list[Plan], states: Held, written: Mapping[str, Room]) -> list[Plan]:
+    def _done(self, plans: list[Plan], states: Held, written: _Written) -> list[Plan]:
+        """Announce due work once the transaction is committed, and remember the states."""
+        if written.due:
+            self._due.announce()
         for room, state in states:
-            self._rooms.keep(written.get(room.room_id, room), state)
+            self._rooms.keep(written.rooms.get(room.room_id, room), state)
         return plans
 
 
