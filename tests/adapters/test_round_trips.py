@@ -75,14 +75,14 @@ def said(number: int) -> roomlore.Message:
     return roomlore.Message(id=f"{number}", room_id="r", sender_id="ann", text=f"Who deploys the server? {number}")
 
 
-async def test_a_message_is_added_with_seven_round_trips(wire):
+async def test_a_message_is_added_with_five_round_trips(wire):
     settings = roomlore.Settings(embeddings="off")
     async with roomlore.open(wire.url, settings=settings, background=False) as lore:
         for number in range(30):
             await lore.messages.add(said(number))
         wire.trips = 0
         await lore.messages.add(said(30))
-        assert wire.trips <= 7
+        assert wire.trips <= 5
 
 
 async def test_what_fails_among_statements_sent_together_is_raised_and_not_logged_as_well(postgres_url, caplog):
