@@ -269,6 +269,7 @@ class Lore:
             due=due,
             quotas=shared.quotas,
             refuses=refuses,
+            one_writer=shared.one_writer,
         )
 
     def _messages(self, ingest: Ingest) -> MessageService:

@@ -163,6 +163,8 @@ class Resources(Common):
     strategies: Mapping[str, Strategy]
     model: LinkModel
     rooms: RoomCache
+    one_writer: bool
+    """True on SQLite: the database has one writer at a time."""
     describer: Describer | None
     recorder: UsageRecorder
     facts: FactsCache
@@ -264,6 +266,7 @@ async def make_resources(
         strategies=strategies,
         model=model,
         rooms=RoomCache(size_bytes=settings.search.room_cache_mb * _MIB, telemetry=telemetry),
+        one_writer=not url.startswith("postgres"),
         describer=own.describer,
         recorder=recorder,
         facts=FactsCache(size_bytes=settings.search.search_cache_mb * _MIB // 4),

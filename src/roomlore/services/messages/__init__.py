@@ -1,7 +1,8 @@
 """Messages: added, changed, found, and exported."""
 
-from roomlore.services.messages.ingest import AllDue, Ingest, RoomCache, VectorsDue, by_room, report_of, results_of
+from roomlore.services.messages.ingest import AllDue, Ingest, RoomCache, VectorsDue
 from roomlore.services.messages.message_service import MessageService, OnConflict
+from roomlore.services.messages.plans import by_room, report_of, results_of
 from roomlore.services.messages.search import FactsCache, MessageSearch, RoomsSearch, Searching
 
 __all__ = [

@@ -6,21 +6,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar
 
 from roomlore.core.attachments import counted_text
-from roomlore.core.errors import Conflict
-from roomlore.core.intake import Intake, IntakeResult, sort_out
-from roomlore.core.linking.calibration import Calibration
+from roomlore.core.intake import Intake, sort_out
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
-from roomlore.core.models import AddReport, Entry, Link, Message, Room
+from roomlore.core.models import Entry, Message, Room
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import INDEXING, DueWork, Storage, UnitOfWork
+from roomlore.services.messages.joint import Joint
+from roomlore.services.messages.plans import Batches, Plan, check_conflicts
 
 _Key = tuple[str, str]
 _TURNS_AT_ONCE = 2_000
@@ -42,7 +43,6 @@ _STAYS_SHARED = 8
 """Writes without another's between them after which a room counts as written to by this process alone."""
 _FOLLOWED = 64
 """The most messages of others that a cached state takes in; after more, the room is read again."""
-Batches = Mapping[str, Sequence[Message]]
 Along = Callable[[UnitOfWork], Awaitable[None]]
 
 
@@ -216,18 +216,6 @@ class _Started:
     arrivals: Arrivals
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The plan for one room's share of a batch: entries to append, the links of older messages that changed, and what
-    the room's replies have shown about the link model."""
-
-    room: Room
-    intake: Intake
-    entries: Sequence[Entry]
-    relinked: Mapping[int, Link]
-    calibration: Calibration
-
-
 @dataclass(slots=True)
 class _Written:
     """What a transaction has written. `rooms`: as they are now, by id; `due`: True if work is to be announced."""
@@ -241,7 +229,12 @@ class _RoomMovedError(Exception):
 
 
 class Ingest:
-    """Add batches for one tenant. `refuses`: if False, messages count for the tenant's quotas and are never refused."""
+    """Add batches for one tenant.
+
+    `refuses`: if False, messages count for the tenant's quotas and are never refused. `one_writer`: True if the
+    database has one writer at a time, and is near: then messages that come at once share their work whatever their
+    rooms, and else only those to one room, which have to wait for each other.
+    """
 
     def __init__(
         self,
@@ -255,6 +248,7 @@ class Ingest:
         due: DueWork,
         quotas: QuotaChecks,
         refuses: bool = True,
+        one_writer: bool = False,
     ) -> None:
         self._quotas = quotas
         self._refuses = refuses
@@ -266,6 +260,7 @@ class Ingest:
         self._tokens = tokens
         self._clock = clock
         self._rooms = rooms
+        self._joint = Joint(partial(self._add, strict=False), most=_BRIEF, most_weight=_INLINE, across=one_writer)
 
     async def add(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[Plan]:
         """Store the batches, all of them or none. `strict`: a conflict raises `Conflict` and nothing is stored.
@@ -273,6 +268,15 @@ class Ingest:
         `along` writes something of the caller's in the same transaction, after the messages. It is called again if the
         transaction is retried, and not at all if every message existed already.
         """
+        messages = [message for batch in batches.values() for message in batch]
+        if along is not None or len(messages) != 1 or self._rooms.are_shared(self._tenant, batches):
+            return await self._add(batches, strict=strict, along=along)
+        plan = await self._joint.add(messages[0], weight(messages))
+        if strict:
+            check_conflicts(plan.intake.conflicts)
+        return [plan]
+
+    async def _add(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[Plan]:
         limits = await self._quotas.of(self._tenant)
         few = sum(map(len, batches.values())) <= _BRIEF
         async with self._rooms.alone(self._tenant, batches):
@@ -323,11 +327,8 @@ class Ingest:
                 states.add(one.room, one.state)
                 arrivals = one.arrivals
                 plans.append(Plan(one.room, one.intake, arrivals.entries, arrivals.relinked, one.state.calibration))
-        if strict and conflicts:
-            raise Conflict(
-                f"{len(conflicts)} message(s) are stored already with other content, {conflicts[0]!r} for one; nothing "
-                "was added. Use edit to change a message, or on_conflict='report' to add the others."
-            )
+        if strict:
+            check_conflicts(conflicts)
         return plans
 
     async def _start(self, work: UnitOfWork, room_id: str, batch: Sequence[Message]) -> _Started:
@@ -442,29 +443,6 @@ class Ingest:
         for room, state in states:
             self._rooms.keep(written.rooms.get(room.room_id, room), state)
         return plans
-
-
-def by_room(messages: Iterable[Message]) -> dict[str, list[Message]]:
-    """Return the messages of each room, in their order."""
-    rooms: dict[str, list[Message]] = {}
-    for message in messages:
-        rooms.setdefault(message.room_id, []).append(message)
-    return rooms
-
-
-def results_of(plans: Sequence[Plan]) -> dict[str, IntakeResult]:
-    """Return what became of the batches that were planned so, by room."""
-    return {plan.room.room_id: plan.intake.result for plan in plans}
-
-
-def report_of(plans: Sequence[Plan]) -> AddReport:
-    """Return what became of the batches that were planned so."""
-    return AddReport(
-        added=tuple(message.id for plan in plans for message in plan.intake.fresh),
-        duplicates=tuple(message_id for plan in plans for message_id in (*plan.intake.duplicates, *plan.intake.gone)),
-        conflicts=tuple(message_id for plan in plans for message_id in plan.intake.conflicts),
-        new_rooms={plan.room.room_id: () for plan in plans if plan.entries and plan.room.revision == 0},
-    )
 
 
 async def in_thread_if_large(size: int, work: Callable[[], T]) -> T:

@@ -1,0 +1,146 @@
+"""Messages that come one by one and at once: they are added as one batch, and each gets its own answer."""
+
+from asyncio import CancelledError, Future, Task, create_task, get_running_loop, wait
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+
+from roomlore.core.errors import RoomloreError, StorageUnavailable
+from roomlore.core.models import Message
+from roomlore.services.messages.plans import Batches, Plan, by_room
+
+Add = Callable[[Batches], Awaitable[list[Plan]]]
+
+
+class _Member:
+    """A message that waits for the answer of its group."""
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.answer: Future[Plan] = get_running_loop().create_future()
+
+    def fail(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(copy(error) if isinstance(error, RoomloreError) else error)
+
+    def succeed(self, plan: Plan) -> None:
+        if not self.answer.done():
+            self.answer.set_result(plan)
+
+
+class _Group:
+    """Messages that are added together, each with an id of its own: none could else tell what became of it."""
+
+    def __init__(self) -> None:
+        self.task: Task[None] | None = None
+        self.weight = 0
+        self._members: dict[tuple[str, str], _Member] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __contains__(self, message: Message) -> bool:
+        return (message.room_id, message.id) in self._members
+
+    def join(self, message: Message, weight: int) -> _Member:
+        member = self._members[message.room_id, message.id] = _Member(message)
+        self.weight += weight
+        return member
+
+    def waiting(self) -> list[_Member]:
+        """Return the members that have no answer and were not cancelled."""
+        return [member for member in self._members.values() if not member.answer.done()]
+
+
+class Joint:
+    """Joins messages that come while others are being added: those that come in one turn of the event loop share the
+    units of work and the linking.
+
+    `add` adds batches and raises no conflict. An error that may concern one message alone has each of the group added
+    alone. `most`, `most_weight`: of a group. `across`: True if messages to several rooms make one group.
+    """
+
+    def __init__(self, add: Add, *, most: int, most_weight: int, across: bool) -> None:
+        self._add = add
+        self._most, self._most_weight = most, most_weight
+        self._across = across
+        self._adding: Counter[str] = Counter()
+        self._open: dict[str, _Group] = {}
+
+    async def add(self, message: Message, weight: int) -> Plan:
+        """Add a message, alone if no other is being added."""
+        place = self._place(message)
+        if place not in self._adding:
+            return await self._alone(message)
+        group = self._open.get(place)
+        if group is None or not self._fits(group, message, weight):
+            group = self._open[place] = _Group()
+            group.task = create_task(self._begin(group, place))
+        member = group.join(message, weight)
+        try:
+            return await member.answer
+        except CancelledError:
+            if group.task is not None and not group.waiting():
+                group.task.cancel()
+                await wait([group.task])
+            raise
+
+    def _place(self, message: Message) -> str:
+        return "" if self._across else message.room_id
+
+    def _fits(self, group: _Group, message: Message, weight: int) -> bool:
+        return len(group) < self._most and group.weight + weight <= self._most_weight and message not in group
+
+    async def _begin(self, group: _Group, place: str) -> None:
+        """Add the messages of a group, which takes in no more."""
+        if self._open.get(place) is group:
+            del self._open[place]
+        members = group.waiting()
+        if len(members) == 1:
+            await self._answer(members[0])
+        elif members:
+            await self._answer_all(members)
+
+    async def _answer(self, member: _Member) -> None:
+        try:
+            member.succeed(await self._alone(member.message))
+        except Exception as error:  # noqa: BLE001 - its caller gets it
+            member.fail(error)
+
+    async def _answer_all(self, members: list[_Member]) -> None:
+        try:
+            plans = await self._counted([member.message for member in members])
+        except StorageUnavailable as error:
+            for member in members:
+                member.fail(error)
+        except Exception:  # noqa: BLE001 - it may concern one of them
+            for member in members:
+                await self._answer(member)
+        else:
+            for member, plan in zip(members, _shares(plans, members), strict=True):
+                member.succeed(plan)
+
+    async def _alone(self, message: Message) -> Plan:
+        return (await self._counted([message]))[0]
+
+    async def _counted(self, messages: Sequence[Message]) -> list[Plan]:
+        place = self._place(messages[0])
+        self._adding[place] += 1
+        try:
+            return await self._add(by_room(messages))
+        finally:
+            self._adding[place] -= 1
+            if not self._adding[place]:
+                del self._adding[place]
+
+
+def _shares(plans: list[Plan], members: list[_Member]) -> list[Plan]:
+    """Return the part of each member. The first one that was added to a new room has made it."""
+    rooms, made, shares = {plan.room.room_id: plan for plan in plans}, set[str](), list[Plan]()
+    for member in members:
+        room_id = member.message.room_id
+        share = rooms[room_id].share(member.message.id, made=room_id not in made)
+        shares.append(share)
+        if share.entries:
+            made.add(room_id)
+    return shares

@@ -1,0 +1,153 @@
+"""Messages that are added at once, each by a call of its own: they share their work, and each has its own answer."""
+
+import asyncio
+
+import pytest
+
+import roomlore
+from roomlore.core.errors import Conflict, QuotaExceeded, StorageUnavailable
+from roomlore.services.messages import Ingest
+
+
+@pytest.fixture
+async def lore(tmp_path):
+    async with roomlore.open(f"sqlite:///{tmp_path}/a.db", settings=roomlore.Settings(), background=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+def tries(monkeypatch):
+    """The ids of the messages of each attempt to add a batch."""
+    made, attempt = [], Ingest._try
+
+    async def counted(self, batches, **options):
+        made.append([message.id for batch in batches.values() for message in batch])
+        return await attempt(self, batches, **options)
+
+    monkeypatch.setattr(Ingest, "_try", counted)
+    return made
+
+
+def said(number, room_id="room", text="谁来部署？ Who deploys?", **other):
+    return roomlore.Message(id=f"m{number}", room_id=room_id, sender_id="ann", text=text, **other)
+
+
+async def at_once(lore, *messages, **options):
+    adds = (lore.messages.add(message, **options) for message in messages)
+    return await asyncio.gather(*adds, return_exceptions=True)
+
+
+async def test_they_are_added_together_in_their_order(lore, tries):
+    reports = await at_once(lore, *(said(number, f"room-{number % 3}") for number in range(9)))
+    assert [report.added for report in reports] == [(f"m{number}",) for number in range(9)]
+    assert [sorted(batch) for batch in tries] == [["m0"], [f"m{number}" for number in range(1, 9)]]
+    for room in range(3):
+        stored = await lore.messages.page(f"room-{room}")
+        assert [message.id for message in stored] == [f"m{number}" for number in range(room, 9, 3)]
+
+
+async def test_a_message_alone_goes_at_once(lore, tries):
+    for number in range(3):
+        await lore.messages.add(said(number))
+    assert tries == [["m0"], ["m1"], ["m2"]]
+
+
+async def test_many_or_long_ones_make_several_groups(lore, tries):
+    long = "word " * 500
+    await at_once(lore, *(said(number) for number in range(12)), *(said(number, text=long) for number in range(20, 24)))
+    assert sorted(map(len, tries)) == [1, 1, 1, 1, 4, 8]
+    assert len(await lore.messages.page("room")) == 16
+
+
+async def test_those_to_a_room_that_others_write_to_go_alone(lore, tries):
+    await lore.messages.add(said(0))
+    room = (await lore.rooms.page())[0]
+    lore.messages._ingest._rooms.share(room)
+    await at_once(lore, *(said(number, room_id) for number in range(1, 4) for room_id in ("room", "other")))
+    assert tries == [["m0"], ["m1"], ["m2", "m3"]], "those to the other room; the shared one is planned under its lock"
+    assert len(await lore.messages.page("room")) == 4
+
+
+@pytest.mark.parametrize("place", ["room", "other"])
+async def test_on_postgresql_those_to_one_room_are_added_together(postgres_url, tries, place):
+    async with roomlore.open(postgres_url, settings=roomlore.Settings(), background=False) as lore:
+        await at_once(lore, said(0), said(1, place), said(2, place))
+        assert sorted(tries) == ([["m0"], ["m1", "m2"]] if place == "room" else [["m0"], ["m1"], ["m2"]])
+
+
+async def test_one_call_has_made_a_new_room(lore):
+    reports = await at_once(lore, said(0, "other"), *(said(number) for number in range(1, 4)))
+    assert [list(report.new_rooms) for report in reports] == [["other"], ["room"], [], []]
+
+
+async def test_a_conflict_is_its_own(lore):
+    await lore.messages.add(said(1))
+    changed = said(1, text="something else")
+    reports = await at_once(lore, said(0), changed, said(1), said(2))
+    assert isinstance(reports[1], Conflict)
+    assert [(one.added, one.duplicates) for one in (reports[0], reports[2], reports[3])] == [
+        (("m0",), ()),
+        ((), ("m1",)),
+        (("m2",), ()),
+    ]
+    reports = await at_once(lore, said(3), changed, on_conflict="report")
+    assert reports[1].conflicts == ("m1",)
+
+
+async def test_one_id_twice_is_added_once(lore):
+    reports = await at_once(lore, said(0), said(1), said(1), said(1, text="something else"))
+    assert [report.added for report in reports[:3]] == [("m0",), ("m1",), ()]
+    assert reports[2].duplicates == ("m1",)
+    assert isinstance(reports[3], Conflict)
+
+
+async def test_an_error_of_one_is_not_that_of_the_others(lore, monkeypatch):
+    attempt = Ingest._try
+
+    async def refused(self, batches, **options):
+        if any(message.id == "m2" for batch in batches.values() for message in batch):
+            raise QuotaExceeded("m2 is one too many")
+        return await attempt(self, batches, **options)
+
+    monkeypatch.setattr(Ingest, "_try", refused)
+    reports = await at_once(lore, *(said(number) for number in range(5)))
+    assert isinstance(reports[2], QuotaExceeded)
+    assert [report.added for report in reports if not isinstance(report, Exception)] == [
+        ("m0",), ("m1",), ("m3",), ("m4",),
+    ]  # fmt: skip
+
+
+async def test_a_database_that_is_down_is_asked_once_for_all(lore, monkeypatch):
+    asked = []
+
+    async def down(self, batches, **options):
+        asked.append(batches)
+        raise StorageUnavailable("down")
+
+    monkeypatch.setattr(Ingest, "_try", down)
+    reports = await at_once(lore, *(said(number) for number in range(5)))
+    assert all(isinstance(report, StorageUnavailable) for report in reports)
+    assert len({id(report) for report in reports}) == 5
+    assert len(asked) == 2
+
+
+async def test_a_call_that_is_cancelled_leaves_the_others(lore, tries):
+    adds = [asyncio.create_task(lore.messages.add(said(number))) for number in range(5)]
+    await asyncio.sleep(0)
+    adds[2].cancel()
+    reports = await asyncio.gather(*adds, return_exceptions=True)
+    assert isinstance(reports[2], asyncio.CancelledError)
+    assert [message.id for message in await lore.messages.page("room")] == ["m0", "m1", "m3", "m4"]
+    assert tries == [["m0"], ["m1", "m3", "m4"]]
+
+
+async def test_when_all_are_cancelled_nothing_goes_on(lore):
+    adds = [asyncio.create_task(lore.messages.add(said(number))) for number in range(5)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    for add in adds:
+        add.cancel()
+    await asyncio.gather(*adds, return_exceptions=True)
+    assert not [task for task in asyncio.all_tasks() if "Joint" in str(task.get_coro())]
+    await lore.messages.add(said(9))
+    assert (await lore.messages.page("room"))[-1].id == "m9"
