@@ -2,7 +2,8 @@
 
 from asyncio import CancelledError, Future, Task, create_task, get_running_loop, wait
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from copy import copy
 
 from roomlore.core.errors import RoomloreError, StorageUnavailable
@@ -29,9 +30,13 @@ class _Member:
 
 
 class _Group:
-    """Messages that are added together, each with an id of its own: none could else tell what became of it."""
+    """Messages that are added together, each with an id of its own: none could else tell what became of it.
+
+    `context`: of the first one, so that what is logged does not name the caller that was served before.
+    """
 
     def __init__(self) -> None:
+        self.context = copy_context()
         self.task: Task[None] | None = None
         self.weight = 0
         self._members: dict[tuple[str, str], _Member] = {}
@@ -53,8 +58,8 @@ class _Group:
 
 
 class Joint:
-    """Joins messages that come while others are being added: those that come in one turn of the event loop share the
-    units of work and the linking.
+    """Joins messages that come while others are being added: those that wait for the end of an addition share the units
+    of work and the linking of the next one.
 
     `add` adds batches and raises no conflict. An error that may concern one message alone has each of the group added
     alone. `most`, `most_weight`: of a group. `across`: True if messages to several rooms make one group.
@@ -69,13 +74,14 @@ class Joint:
 
     async def add(self, message: Message, weight: int) -> Plan:
         """Add a message, alone if no other is being added."""
-        place = self._place(message)
+        place = "" if self._across else message.room_id
         if place not in self._adding:
-            return await self._alone(message)
-        group = self._open.get(place)
-        if group is None or not self._fits(group, message, weight):
-            group = self._open[place] = _Group()
-            group.task = create_task(self._begin(group, place))
+            self._adding[place] += 1
+            try:
+                return await self._alone(message)
+            finally:
+                self._end(place)
+        group = self._open_group(place, message, weight)
         member = group.join(message, weight)
         try:
             return await member.answer
@@ -85,17 +91,34 @@ class Joint:
                 await wait([group.task])
             raise
 
-    def _place(self, message: Message) -> str:
-        return "" if self._across else message.room_id
+    def _open_group(self, place: str, message: Message, weight: int) -> _Group:
+        """Return the group that takes in the message. One that is full begins at once."""
+        group = self._open.get(place)
+        if group is not None and not self._fits(group, message, weight):
+            self._begin(place)
+            group = None
+        if group is None:
+            group = self._open[place] = _Group()
+        return group
 
     def _fits(self, group: _Group, message: Message, weight: int) -> bool:
         return len(group) < self._most and group.weight + weight <= self._most_weight and message not in group
 
-    async def _begin(self, group: _Group, place: str) -> None:
-        """Add the messages of a group, which takes in no more."""
-        if self._open.get(place) is group:
-            del self._open[place]
-        members = group.waiting()
+    def _begin(self, place: str) -> None:
+        """Begin to add the open group, which takes in no more."""
+        group = self._open.pop(place)
+        self._adding[place] += 1
+        group.task = create_task(self._add_all(group.waiting()), context=group.context)
+        group.task.add_done_callback(lambda _: self._end(place))
+
+    def _end(self, place: str) -> None:
+        self._adding[place] -= 1
+        if not self._adding[place]:
+            del self._adding[place]
+            if place in self._open:
+                self._begin(place)
+
+    async def _add_all(self, members: list[_Member]) -> None:
         if len(members) == 1:
             await self._answer(members[0])
         elif members:
@@ -109,7 +132,7 @@ class Joint:
 
     async def _answer_all(self, members: list[_Member]) -> None:
         try:
-            plans = await self._counted([member.message for member in members])
+            plans = await self._add(by_room([member.message for member in members]))
         except StorageUnavailable as error:
             for member in members:
                 member.fail(error)
@@ -121,17 +144,7 @@ class Joint:
                 member.succeed(plan)
 
     async def _alone(self, message: Message) -> Plan:
-        return (await self._counted([message]))[0]
-
-    async def _counted(self, messages: Sequence[Message]) -> list[Plan]:
-        place = self._place(messages[0])
-        self._adding[place] += 1
-        try:
-            return await self._add(by_room(messages))
-        finally:
-            self._adding[place] -= 1
-            if not self._adding[place]:
-                del self._adding[place]
+        return (await self._add({message.room_id: [message]}))[0]
 
 
 def _shares(plans: list[Plan], members: list[_Member]) -> list[Plan]:
