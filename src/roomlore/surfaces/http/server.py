@@ -256,6 +256,9 @@ def _problem(status: Literal[400, 408, 503], detail: str) -> bytes:
 
 _GRACE_SECONDS = 10
 _TICKS_A_LOOK = 5  # of a tenth of a second
+_YOUNG_OBJECTS = 10_000
+"""A context or a search makes more than Python's 700: each request began a collection, and what it held then was kept
+for the next full one."""
 
 
 async def serve(
@@ -294,7 +297,7 @@ async def serve(
             listening(address_of(door))
             server = _Server(config)
             async with beside(app, lore), metrics.publishing(lore) if metrics else nullcontext():
-                with rate_limited_warnings(), _frozen_modules():
+                with rate_limited_warnings(), _rare_collections():
                     await server.serve([door])
                 await _until_ended(server.server_state.tasks)
 
@@ -309,18 +312,23 @@ async def check_reachable(settings: Settings, lore: Lore) -> None:
 
 
 @contextmanager
-def _frozen_modules() -> Iterator[None]:
-    """Exclude loaded modules from garbage collection: a full collection takes a twentieth of a second or more, in which
-    no request is served. A program that froze its own objects keeps them frozen, since all are thawed together."""
-    if gc.get_freeze_count():
-        yield
-        return
-    gc.collect()
-    gc.freeze()
+def _rare_collections() -> Iterator[None]:
+    """Have garbage collected rarely: a full collection takes a twentieth of a second or more, in which no request is
+    served. Loaded modules are excluded, and a collection waits for so many new objects that those of a few requests do
+    not outlive it. A program that froze its own objects keeps them frozen, since all are thawed together."""
+    young, *older = gc.get_threshold()
+    freezes = not gc.get_freeze_count()
+    if freezes:
+        gc.collect()
+        gc.freeze()
+    if young:  # else collection is off
+        gc.set_threshold(max(young, _YOUNG_OBJECTS), *older)
     try:
         yield
     finally:
-        gc.unfreeze()
+        gc.set_threshold(young, *older)
+        if freezes:
+            gc.unfreeze()
 
 
 async def _until_ended(requests: Collection["asyncio.Task[None]"]) -> None:
