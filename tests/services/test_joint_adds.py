@@ -59,13 +59,19 @@ async def test_many_or_long_ones_make_several_groups(lore, tries):
     assert len(await lore.messages.page("room")) == 16
 
 
-async def test_those_to_a_room_that_others_write_to_go_alone(lore, tries):
+async def test_those_to_a_room_that_others_write_to_are_planned_under_one_lock(lore, tries, monkeypatch):
+    locked, add = [], Ingest._try_locked
+
+    async def counted(self, batches, **options):
+        locked.append([message.id for batch in batches.values() for message in batch])
+        return await add(self, batches, **options)
+
+    monkeypatch.setattr(Ingest, "_try_locked", counted)
     await lore.messages.add(said(0))
-    room = (await lore.rooms.page())[0]
-    lore.messages._ingest._rooms.share(room)
-    await at_once(lore, *(said(number, room_id) for number in range(1, 4) for room_id in ("room", "other")))
-    assert tries == [["m0"], ["m1"], ["m2", "m3"]], "those to the other room; the shared one is planned under its lock"
-    assert len(await lore.messages.page("room")) == 4
+    lore.messages._ingest._rooms.share((await lore.rooms.page())[0])
+    await at_once(lore, *map(said, range(1, 5)))
+    assert (tries, locked) == ([["m0"]], [["m1"], ["m2", "m3", "m4"]])
+    assert len(await lore.messages.page("room")) == 5
 
 
 @pytest.mark.parametrize("place", ["room", "other"])

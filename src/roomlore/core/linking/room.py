@@ -108,16 +108,15 @@ class RoomState:
         room: Room,
         entries: Iterable[Entry],
         *,
-        participants: Mapping[str, str],
         calibration: Calibration,
         learning: bool,
     ) -> None:
         """Take in what another writer appended up to the room's present revision, with its links."""
         for entry in entries:
             self.take_in(entry)
+            self.participants.see(entry.message.sender_id, entry.message.sender_name)
             if self._window is not None:
                 self._window.push(entry)
-        self.participants = Participants.of(participants)
         self.calibration, self.learning = calibration, learning
         self.temperature = calibration.temperature()
         self.revision, self.next_arrival = room.revision, room.next_arrival

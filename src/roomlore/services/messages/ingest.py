@@ -269,7 +269,7 @@ class Ingest:
         transaction is retried, and not at all if every message existed already.
         """
         messages = [message for batch in batches.values() for message in batch]
-        if along is not None or len(messages) != 1 or self._rooms.are_shared(self._tenant, batches):
+        if along is not None or len(messages) != 1:
             return await self._add(batches, strict=strict, along=along)
         plan = await self._joint.add(messages[0], weight(messages))
         if strict:
@@ -378,7 +378,6 @@ class Ingest:
         state.follow(
             room,
             entries,
-            participants=await work.rooms.participants(tenant=self._tenant, room_id=room.room_id),
             calibration=room.linked.calibrated(self._version),
             learning=room.linked.whole(self._version, newest=room.next_arrival - 1),
         )
