@@ -13,7 +13,7 @@ from roomlore.core.audience import Window, covers
 from roomlore.core.intake import as_stored
 from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, in_units
 from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
-from roomlore.core.linking.window import UNANSWERED, RoomWindow
+from roomlore.core.linking.window import MAX_WORDS, UNANSWERED, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Origin, Room, StoredMessage
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
@@ -24,8 +24,8 @@ _SOON_MADE = 16
 """The number of entries from which a window is built in less than a millisecond."""
 _STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES = 20_000, 1_500, 800
 """Approximate memory of objects besides texts and arrays."""
-_WORD_CHARACTERS, _WORD_BYTES = 500, 64
-"""A window keeps this many characters of a text as words; each word takes this much for its features."""
+_WORD_BYTES, _ASCII_WORD = 200, 7
+"""A word of a window takes this much, for its features too; one in ASCII has about so many characters."""
 
 
 class RoomState:
@@ -187,8 +187,8 @@ def _bytes_of(entry: Entry) -> int:
     """Return the approximate size of an entry; a thread candidate takes three bytes packed and two numbers."""
     message = entry.message
     told = len(repr(message.metadata)) if message.metadata else 0
-    words = _WORD_BYTES * min(len(message.text), _WORD_CHARACTERS)
-    return _ENTRY_BYTES + words + 4 * (len(message.text) + told) + 20 * len(entry.link.thread_candidates)
+    words = min(MAX_WORDS, len(message.text) // _ASCII_WORD if message.text.isascii() else len(message.text))
+    return _ENTRY_BYTES + _WORD_BYTES * words + 4 * (len(message.text) + told) + 20 * len(entry.link.thread_candidates)
 
 
 class Arrivals:
