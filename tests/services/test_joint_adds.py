@@ -100,6 +100,33 @@ async def test_a_conflict_is_its_own(lore):
     assert reports[1].conflicts == ("m1",)
 
 
+async def test_what_is_begun_later_arrives_later(lore):
+    """A regression: a batch overtook the single messages that waited for an addition to end."""
+    adds = [lore.messages.add(one) for one in (said(0), said(1), [said(2), said(3)], said(4), [said(5), said(6)])]
+    await asyncio.gather(*adds)
+    assert [message.id for message in await lore.messages.page("room")] == [f"m{number}" for number in range(7)]
+
+
+async def test_a_group_that_waits_for_one_room_is_not_overtaken_in_another(lore):
+    """A regression."""
+    async with lore._resources.rooms.alone(lore.tenant, ["busy"]):
+        messages = [said(0, "other"), said(1, "busy"), *(said(number) for number in range(2, 30))]
+        adds = [asyncio.create_task(lore.messages.add(message)) for message in messages]
+        await asyncio.sleep(0.1)
+    await asyncio.gather(*adds)
+    assert [message.id for message in await lore.messages.page("room")] == [f"m{number}" for number in range(2, 30)]
+
+
+async def test_who_is_refused_is_refused_in_order(tmp_path):
+    """A regression: while a group was added one by one, since it exceeded a quota, others went in between."""
+    settings = roomlore.Settings(quota_messages_a_day=12)
+    async with roomlore.open(f"sqlite:///{tmp_path}/b.db", settings=settings, background=False) as lore:
+        reports = await at_once(lore, *(said(number) for number in range(30)))
+        assert [isinstance(report, QuotaExceeded) for report in reports] == [False] * 12 + [True] * 18
+        stored = await lore.messages.page("room")
+    assert [message.id for message in stored] == [f"m{number}" for number in range(12)]
+
+
 async def test_one_id_twice_is_added_once(lore):
     reports = await at_once(lore, said(0), said(1), said(1), said(1, text="something else"))
     assert [report.added for report in reports[:3]] == [("m0",), ("m1",), ()]
@@ -157,3 +184,17 @@ async def test_when_all_are_cancelled_nothing_goes_on(lore):
     assert not [task for task in asyncio.all_tasks() if "Joint" in str(task.get_coro())]
     await lore.messages.add(said(9))
     assert (await lore.messages.page("room"))[-1].id == "m9"
+
+
+@pytest.mark.parametrize("turns", [1, 2, 4])
+async def test_a_group_that_is_ended_leaves_nobody_waiting(lore, turns):
+    """Who ends a program may cancel its tasks in any order, a group's among them, which may not have begun."""
+    adds = [asyncio.create_task(lore.messages.add(said(number))) for number in range(10)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    (group,) = [task for task in asyncio.all_tasks() if "Joint" in str(task.get_coro())]
+    group.cancel()
+    first, *others, last = await asyncio.wait_for(asyncio.gather(*adds, return_exceptions=True), 60)
+    assert (first.added, last.added) == (("m0",), ("m9",))
+    assert all(isinstance(other, asyncio.CancelledError) for other in others)
+    assert [message.id for message in await lore.messages.page("room")] == ["m0", "m9"]

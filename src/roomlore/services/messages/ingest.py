@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -24,7 +24,8 @@ from roomlore.services.messages.joint import Joint
 from roomlore.services.messages.plans import Batches, Plan, check_conflicts
 
 _Key = tuple[str, str]
-_TURNS_AT_ONCE = 2_000
+_Turns = dict[_Key, deque[asyncio.Future[None]] | None]
+"""The places that wait for each room that is written to; None while nobody waits."""
 T = TypeVar("T")
 _INLINE = 6_000
 """Characters that are read on the event loop: a few milliseconds of work."""
@@ -100,6 +101,56 @@ class Held:
         return ((room, state) for room, state, _ in self._states)
 
 
+class Turn:
+    """A place in the queue of each of these rooms. Its block begins when it is the first one everywhere.
+
+    All places are taken at once, so that two who want the same rooms never wait for each other. Since there may be very
+    many rooms, one without contention costs one entry.
+    """
+
+    def __init__(self, turns: _Turns, keys: Iterable[_Key]) -> None:
+        self._turns = turns
+        self._places = {key: self._place(key) for key in keys}
+
+    def _place(self, key: _Key) -> asyncio.Future[None] | None:
+        if key not in self._turns:
+            self._turns[key] = None
+            return None
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self._turns[key] or deque()
+        waiting.append(place)
+        self._turns[key] = waiting
+        return place
+
+    async def __aenter__(self) -> None:
+        try:
+            for place in self._places.values():
+                if place is not None:
+                    await place
+        except asyncio.CancelledError:
+            self.leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Pass the turns on, and give up those that have not come. Leaving again does nothing."""
+        places, self._places = self._places, {}
+        for key, place in places.items():
+            if place is None or not (place.cancelled() or place.cancel()):
+                self._pass_on(key)
+
+    def _pass_on(self, key: _Key) -> None:
+        waiting = self._turns[key]
+        while waiting:
+            place = waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        del self._turns[key]
+
+
 class RoomCache:
     """A cache of the rooms written to last, by tenant and room id, of `size_bytes`; shared by all tenants of one
     process.
@@ -114,50 +165,16 @@ class RoomCache:
         self._telemetry = telemetry
         self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
         self._shared: dict[_Key, int] = {}
-        self._turns: dict[_Key, deque[asyncio.Future[None]]] = {}
+        self._turns: _Turns = {}
 
     def hold(self) -> Held:
         """Return a place for the states of a batch that is not written yet: half as many bytes as the cache."""
         return Held(self.size_bytes // 2)
 
-    @asynccontextmanager
-    async def alone(self, tenant: str, room_ids: Iterable[str]) -> AsyncIterator[None]:
-        """Hold off this process's other writers to these rooms, so that they queue instead of colliding."""
-        mine: list[_Key] = []
-        try:
-            for room_id in sorted(room_ids):
-                await self._begin_turn((tenant, room_id))
-                mine.append((tenant, room_id))
-                if len(mine) % _TURNS_AT_ONCE == 0:
-                    await asyncio.sleep(0)
-            yield
-        finally:
-            for key in mine:
-                self._end_turn(key)
-
-    async def _begin_turn(self, key: _Key) -> None:
-        """Wait for the turn to write to a room. Since a batch may contain very many rooms, one without contention costs
-        one entry."""
-        if key not in self._turns:
-            self._turns[key] = deque()
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._turns[key].append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():  # The turn was granted at this very moment.
-                self._end_turn(key)
-            raise
-
-    def _end_turn(self, key: _Key) -> None:
-        waiting = self._turns[key]
-        while waiting:
-            turn = waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        del self._turns[key]
+    def alone(self, tenant: str, room_ids: Iterable[str]) -> "Turn":
+        """Take the next place among this process's writers to these rooms, at once: they queue instead of colliding,
+        and nobody who comes later writes first to one of the rooms."""
+        return Turn(self._turns, [(tenant, room_id) for room_id in room_ids])
 
     def take(self, room: Room) -> RoomState | None:
         """Return the room's state, which may be of an earlier revision. It leaves the cache: a batch that fails must
@@ -260,7 +277,13 @@ class Ingest:
         self._tokens = tokens
         self._clock = clock
         self._rooms = rooms
-        self._joint = Joint(partial(self._add, strict=False), most=_BRIEF, most_weight=_INLINE, across=one_writer)
+        self._joint = Joint(
+            partial(rooms.alone, tenant),
+            partial(self._add_now, strict=False),
+            most=_BRIEF,
+            most_weight=_INLINE,
+            across=one_writer,
+        )
 
     async def add(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[Plan]:
         """Store the batches, all of them or none. `strict`: a conflict raises `Conflict` and nothing is stored.
@@ -270,24 +293,26 @@ class Ingest:
         """
         messages = [message for batch in batches.values() for message in batch]
         if along is not None or len(messages) != 1:
-            return await self._add(batches, strict=strict, along=along)
+            self._joint.begin(batches)
+            async with self._rooms.alone(self._tenant, batches):
+                return await self._add_now(batches, strict=strict, along=along)
         plan = await self._joint.add(messages[0], weight(messages))
         if strict:
             check_conflicts(plan.intake.conflicts)
         return [plan]
 
-    async def _add(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[Plan]:
+    async def _add_now(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[Plan]:
+        """Add batches to rooms whose turn it is."""
         limits = await self._quotas.of(self._tenant)
         few = sum(map(len, batches.values())) <= _BRIEF
-        async with self._rooms.alone(self._tenant, batches):
-            for _ in range(_TRIES):
-                if few and self._rooms.are_shared(self._tenant, batches):
-                    break
-                try:
-                    return await self._try(batches, strict=strict, along=along, limits=limits)
-                except _RoomMovedError:
-                    continue
-            return await self._try_locked(batches, strict=strict, along=along, limits=limits)
+        for _ in range(_TRIES):
+            if few and self._rooms.are_shared(self._tenant, batches):
+                break
+            try:
+                return await self._try(batches, strict=strict, along=along, limits=limits)
+            except _RoomMovedError:
+                continue
+        return await self._try_locked(batches, strict=strict, along=along, limits=limits)
 
     async def _try(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[Plan]:
         states = self._rooms.hold()

@@ -2,15 +2,24 @@
 
 from asyncio import CancelledError, Future, Task, create_task, get_running_loop, wait
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container, Iterable
+from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
 from copy import copy
+from typing import Protocol
 
 from roomlore.core.errors import RoomloreError, StorageUnavailable
 from roomlore.core.models import Message
 from roomlore.services.messages.plans import Batches, Plan, by_room
 
 Add = Callable[[Batches], Awaitable[list[Plan]]]
+
+
+class Turn(AbstractAsyncContextManager[None], Protocol):
+    """A place among the writers to some rooms. Its block begins when it is the first one."""
+
+    def leave(self) -> None:
+        """Give the place up."""
 
 
 class _Member:
@@ -52,6 +61,10 @@ class _Group:
         self.weight += weight
         return member
 
+    def concerns(self, room_ids: Container[str]) -> bool:
+        """Return True if it has messages to one of these rooms."""
+        return any(room_id in room_ids for room_id, _ in self._members)
+
     def waiting(self) -> list[_Member]:
         """Return the members that have no answer and were not cancelled."""
         return [member for member in self._members.values() if not member.answer.done()]
@@ -61,11 +74,15 @@ class Joint:
     """Joins messages that come while others are being added: those that wait for the end of an addition share the units
     of work and the linking of the next one.
 
-    `add` adds batches and raises no conflict. An error that may concern one message alone has each of the group added
-    alone. `most`, `most_weight`: of a group. `across`: True if messages to several rooms make one group.
+    `turn` takes the next place among the writers to some rooms, and `add` adds batches once it is their turn; it raises
+    no conflict. An error that may concern one message alone has each of the group added alone. `most`, `most_weight`:
+    of a group. `across`: True if messages to several rooms make one group.
     """
 
-    def __init__(self, add: Add, *, most: int, most_weight: int, across: bool) -> None:
+    def __init__(
+        self, turn: Callable[[Iterable[str]], Turn], add: Add, *, most: int, most_weight: int, across: bool
+    ) -> None:
+        self._turn = turn
         self._add = add
         self._most, self._most_weight = most, most_weight
         self._across = across
@@ -78,7 +95,8 @@ class Joint:
         if place not in self._adding:
             self._adding[place] += 1
             try:
-                return await self._alone(message)
+                async with self._turn([message.room_id]):
+                    return await self._alone(message)
             finally:
                 self._end(place)
         group = self._open_group(place, message, weight)
@@ -90,6 +108,12 @@ class Joint:
                 group.task.cancel()
                 await wait([group.task])
             raise
+
+    def begin(self, room_ids: Container[str]) -> None:
+        """Let the messages to these rooms that wait take their places among the writers: what comes now is behind
+        them."""
+        for place in [place for place, group in self._open.items() if group.concerns(room_ids)]:
+            self._begin(place)
 
     def _open_group(self, place: str, message: Message, weight: int) -> _Group:
         """Return the group that takes in the message. One that is full begins at once."""
@@ -105,11 +129,20 @@ class Joint:
         return len(group) < self._most and group.weight + weight <= self._most_weight and message not in group
 
     def _begin(self, place: str) -> None:
-        """Begin to add the open group, which takes in no more."""
+        """Begin to add the open group, which takes in no more, and whose place among the writers is taken now."""
         group = self._open.pop(place)
         self._adding[place] += 1
-        group.task = create_task(self._add_all(group.waiting()), context=group.context)
-        group.task.add_done_callback(lambda _: self._end(place))
+        members = group.waiting()
+        turn = self._turn({member.message.room_id for member in members})
+        group.task = create_task(self._add_all(members, turn), context=group.context)
+        group.task.add_done_callback(lambda _: self._ended(place, members, turn))
+
+    def _ended(self, place: str, members: list[_Member], turn: Turn) -> None:
+        """Note the end of a group. It may have been cancelled, even before it began, by who ends all tasks."""
+        turn.leave()
+        for member in members:
+            member.answer.cancel()
+        self._end(place)
 
     def _end(self, place: str) -> None:
         self._adding[place] -= 1
@@ -118,11 +151,12 @@ class Joint:
             if place in self._open:
                 self._begin(place)
 
-    async def _add_all(self, members: list[_Member]) -> None:
-        if len(members) == 1:
-            await self._answer(members[0])
-        elif members:
-            await self._answer_all(members)
+    async def _add_all(self, members: list[_Member], turn: Turn) -> None:
+        async with turn:
+            if len(members) == 1:
+                await self._answer(members[0])
+            elif members:
+                await self._answer_all(members)
 
     async def _answer(self, member: _Member) -> None:
         try:
@@ -138,7 +172,8 @@ class Joint:
                 member.fail(error)
         except Exception:  # noqa: BLE001 - it may concern one of them
             for member in members:
-                await self._answer(member)
+                if not member.answer.done():
+                    await self._answer(member)
         else:
             for member, plan in zip(members, _shares(plans, members), strict=True):
                 member.succeed(plan)
