@@ -107,6 +107,13 @@ async def test_what_is_begun_later_arrives_later(lore):
     assert [message.id for message in await lore.messages.page("room")] == [f"m{number}" for number in range(7)]
 
 
+async def test_a_long_message_is_not_overtaken(lore):
+    """A regression: it was checked in a thread, and shorter ones went by."""
+    reports = await at_once(lore, said(0), said(1, text="word " * 10_000), said(2), said(3))
+    assert [report.added for report in reports] == [(f"m{number}",) for number in range(4)]
+    assert [message.id for message in await lore.messages.page("room")] == [f"m{number}" for number in range(4)]
+
+
 async def test_a_group_that_waits_for_one_room_is_not_overtaken_in_another(lore):
     """A regression."""
     async with lore._resources.rooms.alone(lore.tenant, ["busy"]):

@@ -475,15 +475,16 @@ async def in_thread_if_large(size: int, work: Callable[[], T]) -> T:
     return work() if size <= _INLINE else await asyncio.to_thread(work)
 
 
-def weight(messages: Iterable[Message]) -> int:
-    """Return the amount of text, in characters; each message counts for some besides its own.
+def weight(messages: Iterable[Message], *, texts: bool = True) -> int:
+    """Return the amount of text, in characters; each message counts for some besides its own. `texts`: if False, what
+    was said does not count.
 
     It accepts unchecked input.
     """
     size = 0
     for one in messages:
         text, metadata = getattr(one, "text", ""), getattr(one, "metadata", None)
-        size += _MESSAGE + (len(text) if isinstance(text, str) else 1)
+        size += _MESSAGE + (len(text) if texts and isinstance(text, str) else 1)
         if metadata and isinstance(metadata, Mapping):
             size += sum(map(_length, metadata.values()))
     return size

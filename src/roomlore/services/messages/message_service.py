@@ -92,7 +92,8 @@ class MessageService:
         batch = [messages] if isinstance(messages, Message) else list(messages)
         if on_conflict not in ("raise", "report"):
             raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r}.")
-        await in_thread_if_large(weight(batch), lambda: check(batch, self._limits))
+        # Not in a thread for a long text, which is quickly checked: the next message would come first.
+        await in_thread_if_large(weight(batch, texts=False), lambda: check(batch, self._limits))
         report = report_of(await self._ingest.add(by_room(batch), strict=on_conflict == "raise"))
         self._telemetry.count("roomlore_messages_added_total", len(report.added))
         return await self._with_namesakes(report) if report.new_rooms else report
