@@ -274,12 +274,13 @@ async def test_a_context_of_what_is_in_memory_is_as_one_that_is_read(storage_url
         assert 20 < sum(held) < len(held)
 
 
-async def test_what_a_caller_does_to_its_metadata_later_is_not_in_contexts(storage_url):
+@pytest.mark.parametrize("change", [lambda told: told.update(file="b.png"), dict.clear])
+async def test_what_a_caller_does_to_its_metadata_later_is_not_in_contexts(storage_url, change):
     told = {"file": "a.png"}
     async with roomlore.open(storage_url, settings=roomlore.Settings(), background=False) as lore:
         await lore.messages.add(Message(id="1", room_id="a", sender_id="p0", text="here it is", metadata=told))
         await lore.messages.add(Message(id="2", room_id="a", sender_id="p1", text="thanks", reply_to="1"))
-        told["file"] = "b.png"
+        change(told)
         (shown,) = (await lore.context.build("a")).messages
     assert shown.message.metadata == {"file": "a.png"}
 

@@ -245,7 +245,7 @@ def as_stored(
     message: Message, *, arrival: int, tokens: int, previous: datetime | None, now: datetime
 ) -> StoredMessage:
     """Return the message with its arrival. A missing time is `previous` (the message before it in the room), else
-    `now`."""
+    `now`. The metadata is a copy: the caller may go on to change its own."""
     return StoredMessage(
         id=message.id,
         room_id=message.room_id,
@@ -259,7 +259,7 @@ def as_stored(
         mentions=message.mentions,
         has_tool_calls=message.has_tool_calls,
         turn_id=message.turn_id,
-        metadata=message.metadata,
+        metadata=dict(message.metadata),
         arrival=arrival,
         sent_at_estimated=message.sent_at is None or is_estimated(message),
         tokens=tokens,
