@@ -5,6 +5,7 @@ import contextlib
 import random
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -13,7 +14,7 @@ from roomlore import Message
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.adapters.weights import load_link_model
-from roomlore.core.linking.room import RoomState
+from roomlore.core.linking.room import WINDOW, RoomState
 from roomlore.core.models import Entry, Room
 from roomlore.services.messages.ingest import RoomCache
 from roomlore.surfaces.http.answers import encoded
@@ -283,6 +284,20 @@ async def test_what_a_caller_does_to_its_metadata_later_is_not_in_contexts(stora
         change(told)
         (shown,) = (await lore.context.build("a")).messages
     assert shown.message.metadata == {"file": "a.png"}
+
+
+async def test_a_thread_that_moves_further_than_memory_reaches_is_read_again(storage_url):
+    """A regression: the end of a thread whose middle was no longer in memory stayed in the old thread there, and so did
+    what answered it."""
+    said = partial(Message, room_id="a", sender_id="p0", text="so it is")
+    async with roomlore.open(storage_url, settings=roomlore.Settings(), background=False) as lore:
+        await lore.messages.add([said(id="begins", reply_to="later"), said(id="middle", reply_to="begins")])
+        await lore.messages.add([said(id=str(number), root_id="elsewhere") for number in range(WINDOW)])
+        await lore.messages.add(said(id="ends", reply_to="middle"))
+        await lore.messages.add(said(id="later", root_id="another"))
+        await lore.messages.add(said(id="answer", reply_to="ends"))
+        threads = {entry.message.id: entry.link.thread for entry in await stored(lore)}
+    assert threads["answer"] == threads["ends"] == threads["later"]
 
 
 async def test_two_processes_that_write_to_a_room_at_once_plan_little_in_vain(storage_url):

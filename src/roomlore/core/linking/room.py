@@ -122,6 +122,11 @@ class RoomState:
         self.revision, self.next_arrival = room.revision, room.next_arrival
 
     @property
+    def is_whole(self) -> bool:
+        """True if every message of the room is in memory."""
+        return len(self.entries) == self.next_arrival - 1
+
+    @property
     def rests(self) -> bool:
         """True if the window is still to be built, which takes processor time."""
         return self._window is None

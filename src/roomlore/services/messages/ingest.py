@@ -461,11 +461,14 @@ class Ingest:
         return written
 
     def _done(self, plans: list[Plan], states: Held, written: _Written) -> list[Plan]:
-        """Announce due work once the transaction is committed, and remember the states."""
+        """Announce due work once the transaction is committed, and remember the states: not one of which a part may
+        have moved to another thread by way of messages that are not in memory."""
         if written.due:
             self._due.announce()
+        moved = {plan.room.room_id for plan in plans if plan.relinked}
         for room, state in states:
-            self._rooms.keep(written.rooms.get(room.room_id, room), state)
+            if room.room_id not in moved or state.is_whole:
+                self._rooms.keep(written.rooms.get(room.room_id, room), state)
         return plans
 
 
