@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from roomlore.core.audience import (
     ALWAYS,
@@ -24,7 +24,7 @@ from roomlore.core.audience import (
     removed,
 )
 from roomlore.core.context import ContextOptions, from_json
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, UnknownRoom, unknown_room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.memory import MemoryKind, MemoryStatus, check_scope
 from roomlore.core.memory.writing import check_moment
@@ -34,7 +34,6 @@ from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import headings_of
 
-T = TypeVar("T")
 _ROOMS_AT_ONCE = 200
 _LISTED = 5
 _MAX_HEADINGS = 500
@@ -78,22 +77,6 @@ class RoomService:
         if not found and or_new:
             return name
         return _only(name, found, viewed=whom is not None)
-
-    async def with_named(self, name: str, viewer: str | None, call: Callable[[str], Awaitable[T]]) -> T:
-        """Return the result of the call with the id of the room that `named` finds, or with the name if there is none.
-
-        Without a viewer the call is made with the name first, which is most often an id: looking it up costs as much
-        as a small call. Raise as `named` and the call do.
-        """
-        if viewer is None:
-            try:
-                return await call(name)
-            except UnknownRoom:
-                found = await self.named(name, or_new=True)
-                if found == name:
-                    raise
-                return await call(found)
-        return await call(await self.named(name, viewer=viewer, or_new=True))
 
     async def scope_named(self, scope: str, *, viewer: str | None = None) -> str:
         """Return a scope such as 'group:Tea party' with the id of the room in place of its name, found as `named` finds

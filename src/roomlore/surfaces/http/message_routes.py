@@ -51,6 +51,7 @@ from roomlore.surfaces.http.paths import (
     QueriedRoom,
     ShownRoom,
     addressed,
+    in_room,
 )
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import ChatMessage
@@ -249,7 +250,7 @@ async def search_messages(
         asked_at=asked.asked_at,
         conversation=conversation,
     )
-    return await (search_in() if room is None else lore.rooms.with_named(room, viewer, search_in))
+    return await (search_in() if room is None else in_room(lore, room, viewer, search_in))
 
 
 def read_time(lore: Lore, name: str, text: str | None, *, edge: Edge = "start") -> datetime | None:
@@ -447,7 +448,7 @@ async def build_context(
             max_tokens=wanted.max_tokens,
         )
 
-    built = await lore.rooms.with_named(wanted.room_id, viewer, build)
+    built = await in_room(lore, wanted.room_id, viewer, build)
     return made_from(BuiltContext, built, rendered=await _rendered(lore, built, wanted))
 
 

@@ -7,7 +7,7 @@ each id is decoded. But clients and proxies change some paths: they resolve `..`
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Path, Query
@@ -15,12 +15,14 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, UnknownRoom
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON, scope_of
 from roomlore.surfaces.http.bodies import one_room
 from roomlore.surfaces.http.guard import Admin, Caller, ShownTo, caller_of
+from roomlore.wiring import Lore
 
+T = TypeVar("T")
 MOST = 2**63 - 1
 _USUAL = 100
 
@@ -141,6 +143,25 @@ async def _any_room_for_admin(lore: Admin, room: GivenRoom) -> str | None:
 
 
 AdminsAnyRoom = Annotated[str | None, Depends(_any_room_for_admin)]
+
+
+async def in_room(lore: Lore, room: str, viewer: str | None, call: Callable[[str], Awaitable[T]]) -> T:
+    """Return the result of the call with the id of the room that is given by its id or its name; with what was given
+    if there is no such room.
+
+    Without a viewer the call is made with what was given first, since that is most often an id, and looking it up takes
+    as long as a small call. So a call that raises `UnknownRoom` must have changed nothing: it may be made again. Raise
+    as `lore.rooms.named` and the call do.
+    """
+    if viewer is None:
+        try:
+            return await call(room)
+        except UnknownRoom:
+            found = await lore.rooms.named(room, or_new=True)
+            if found == room:
+                raise
+            return await call(found)
+    return await call(await lore.rooms.named(room, viewer=viewer, or_new=True))
 
 
 PageLimit = Annotated[int, Depends(page_limit)]
