@@ -162,12 +162,13 @@ async def test_a_database_that_is_down_is_asked_once_for_all(lore, monkeypatch):
 
     async def down(self, batches, **options):
         asked.append(batches)
-        raise StorageUnavailable("down")
+        raise StorageUnavailable("down") from OSError("disk is full")
 
     monkeypatch.setattr(Ingest, "_try", down)
     reports = await at_once(lore, *(said(number) for number in range(5)))
     assert all(isinstance(report, StorageUnavailable) for report in reports)
     assert len({id(report) for report in reports}) == 5
+    assert [str(report.__cause__) for report in reports] == ["disk is full"] * 5
     assert len(asked) == 2
 
 

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from copy import copy
 from typing import Protocol
 
-from roomlore.core.errors import RoomloreError, StorageUnavailable
+from roomlore.core.errors import StorageUnavailable
 from roomlore.core.models import Message
 from roomlore.services.messages.plans import Batches, Plan, by_room
 
@@ -31,7 +31,7 @@ class _Member:
 
     def fail(self, error: Exception) -> None:
         if not self.answer.done():
-            self.answer.set_exception(copy(error) if isinstance(error, RoomloreError) else error)
+            self.answer.set_exception(error)
 
     def succeed(self, plan: Plan) -> None:
         if not self.answer.done():
@@ -169,7 +169,7 @@ class Joint:
             plans = await self._add(by_room([member.message for member in members]))
         except StorageUnavailable as error:
             for member in members:
-                member.fail(error)
+                member.fail(_copy_of(error))
         except Exception:  # noqa: BLE001 - it may concern one of them
             for member in members:
                 if not member.answer.done():
@@ -180,6 +180,13 @@ class Joint:
 
     async def _alone(self, message: Message) -> Plan:
         return (await self._add({message.room_id: [message]}))[0]
+
+
+def _copy_of(error: StorageUnavailable) -> StorageUnavailable:
+    """Return the error for one of several callers: raising it adds to its traceback. `copy` leaves the cause out."""
+    its = copy(error)
+    its.__cause__ = error.__cause__
+    return its.with_traceback(error.__traceback__)
 
 
 def _shares(plans: list[Plan], members: list[_Member]) -> list[Plan]:
