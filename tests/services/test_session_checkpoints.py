@@ -122,6 +122,20 @@ async def test_after_two_minutes_nobody_waits_for_a_late_summary(quick):
     assert (await quick.sessions.checkpoint(ROOM, "of all", 0)).covers_through == "t3-answer"
 
 
+async def test_after_ten_minutes_only_another_request_replaces_the_first(quick):
+    await talk(quick, 0, 1)
+    await asked(quick)
+    await talk(quick, 2)
+    quick.clock.advance(601)
+    await quick.sessions.query_context(ROOM, model_context_window=16_000)
+    assert (await quick.sessions.checkpoint(ROOM, "of 0 and 1")).covers_through == "t1-answer"
+    await asked(quick)
+    await talk(quick, 3)
+    quick.clock.advance(601)
+    await asked(quick)
+    assert (await quick.sessions.checkpoint(ROOM, "of all")).covers_through == "t3-answer"
+
+
 async def test_a_summary_of_what_a_reset_put_away_is_refused(quick):
     await talk(quick, 0, 1)
     context = await asked(quick)

@@ -21,8 +21,9 @@ _LATE_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """A history that was handed out. `covers`: the arrival of its last message. `asked`: True if it requested a
-    checkpoint. `until`: the time until which its summary may come although another checkpoint is in force by then."""
+    """A history that was handed out. `covers`: the arrival of its last message. `boundary`: that of the session then.
+    `asked`: True if it requested a checkpoint. `until`: the time until which its summary may come although another
+    checkpoint is in force by then."""
 
     covers: int
     boundary: int
@@ -72,11 +73,11 @@ class Offers:
     def note(self, session: Session, *, covers: int, asked: bool, now: float) -> None:
         """Note that a history up to the arrival `covers` was handed out. `now`: monotonic seconds."""
         offer = self._of(session, now)
-        if not offer.asked or now - offer.at >= _OFFER_SECONDS:
-            offer = replace(offer, at=now, asked=())
         history = _History(covers, session.boundary, asked, now + _LATE_SECONDS)
         offer = replace(offer, ends=(*offer.ends[:1], history))
-        if asked:
+        if asked and (not offer.asked or now - offer.at >= _OFFER_SECONDS):
+            offer = replace(offer, at=now, asked=(history,))
+        elif asked:
             offer = replace(offer, asked=(*offer.asked, history)[:_MAX_ASKED])
         self._keep(session, offer)
 
