@@ -101,8 +101,8 @@ class Offers:
             return min((offer.asked[0], *requested), key=lambda one: one.covers)
         if late:
             raise Conflict(
-                "The conversation has moved on since a history was handed out, and this may be its summary; name "
-                "covers_through, the id of the last message it stands for."
+                "The conversation has moved on since a context was returned, and this may be its summary. Pass "
+                "covers_through, as the context that was summarised names it."
             )
         return offer.ends[0] if len({one.covers for one in offer.ends}) == 1 else None
 

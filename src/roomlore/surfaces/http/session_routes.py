@@ -141,7 +141,8 @@ class CheckpointRequest(Body):
     covers_through: str | None = Field(
         None,
         description="Id of the last message the summary stands for: the context's `covers_through`. Left out, it is "
-        "that of the first context that asked for a checkpoint, or of the only one; else the answer is 422.",
+        "that of the first context that requested a checkpoint, or of the only context, except the last `recent_turns` "
+        "turns; else the answer is 422.",
     )
     expected_checkpoint: str | None = Field(
         None, description="The checkpoint that must be in force: the context's `checkpoint_id`, '' for none."
