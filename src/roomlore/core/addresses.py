@@ -60,14 +60,13 @@ def _is_public(address: IPv4Address | IPv6Address) -> bool:
 _PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 """Characters of a URL that need no escape in a header or a path of a route."""
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*))(?::[0-9]{1,5})?")
-
-
-_OWN = ("localhost", "127.0.0.1", "::1")
+_USUAL_LOOPBACKS = ("localhost", "127.0.0.1", "::1")
+"""Known without being parsed, which saves time with each request over HTTP."""
 
 
 def is_loopback(host: str) -> bool:
     """Return True if a name or address always means this machine."""
-    if host in _OWN:
+    if host in _USUAL_LOOPBACKS:
         return True
     try:
         address = ipaddress.ip_address(host)

@@ -245,7 +245,7 @@ def as_stored(
     message: Message, *, arrival: int, tokens: int, previous: datetime | None, now: datetime
 ) -> StoredMessage:
     """Return the message with its arrival. A missing time is `previous` (the message before it in the room), else
-    `now`. The metadata is a copy: the caller may go on to change its own."""
+    `now`. The mapping of metadata is copied, as the caller may change its own; the values in it are not."""
     return StoredMessage(
         id=message.id,
         room_id=message.room_id,

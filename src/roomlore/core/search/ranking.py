@@ -105,8 +105,8 @@ _ENOUGH_WORDS = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """Answers to echoes, one row a pair: `questions` and `rows` (indices into the room's facts), and `share`, the part
-    of the question's relevance that the answer gets, in [0, 1]."""
+    """Answers to echoes, one row a pair: `questions` and `rows` (indices into the room's facts), and `shares`, the
+    part of the question's relevance that the answer gets, in [0, 1]."""
 
     questions: Ints
     rows: Ints

@@ -101,8 +101,8 @@ class Gatherer:
         return choose_threaded(target.entry, entries, chosen, scorer(options), view, options, self._past.reasons)
 
     async def _entries(self, room: Room, arrivals: Collection[int]) -> list[Entry]:
-        """Return these entries in order of arrival. Those with metadata are always read: what is in memory holds
-        values that the caller gave, and may change."""
+        """Return these entries in order of arrival. Those with metadata are always read: the entries in memory share
+        the values of their metadata with the caller, who may change them."""
         known = [
             entry for entry in self._in_memory(room) if entry.message.arrival in arrivals and not entry.message.metadata
         ]

@@ -35,7 +35,7 @@ _ENTRY = 100
 _TRIES = 4
 _BRIEF = 8
 """The most messages of a batch that may share its transaction with others, or is planned while its rooms are
-locked."""
+locked; and the most that come one by one and are added as one batch."""
 _ROOMS_AT_ONCE = 16
 """The rooms of a batch that are processed at a time: linking needs a megabyte or more for each."""
 _SHARED = 10_000
@@ -171,7 +171,7 @@ class RoomCache:
         """Return a place for the states of a batch that is not written yet: half as many bytes as the cache."""
         return Held(self.size_bytes // 2)
 
-    def alone(self, tenant: str, room_ids: Iterable[str]) -> "Turn":
+    def alone(self, tenant: str, room_ids: Iterable[str]) -> Turn:
         """Take the next place among this process's writers to these rooms, at once: they queue instead of colliding,
         and nobody who comes later writes first to one of the rooms."""
         return Turn(self._turns, [(tenant, room_id) for room_id in room_ids])
@@ -461,8 +461,9 @@ class Ingest:
         return written
 
     def _done(self, plans: list[Plan], states: Held, written: _Written) -> list[Plan]:
-        """Announce due work once the transaction is committed, and remember the states: not one of which a part may
-        have moved to another thread by way of messages that are not in memory."""
+        """Announce due work once the transaction is committed, and keep the states. One that is not whole is dropped if
+        links of older messages changed: the store also moves what answers these by way of messages that are not in
+        memory, so the state may be wrong."""
         if written.due:
             self._due.announce()
         moved = {plan.room.room_id for plan in plans if plan.relinked}

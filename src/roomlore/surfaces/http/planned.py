@@ -93,8 +93,8 @@ def _validate(parameter: _Parameter, given: Any, arguments: dict[str, Any], erro
 
 
 class Plan:
-    """The steps of a route, in their order. `check`: raises `InvalidInput` for parameters that the route does not
-    read."""
+    """The steps of a route, in their order. The last one, the handler, must return a response, as those of `Router` do.
+    `check`: raises `InvalidInput` for parameters that the route does not read."""
 
     def __init__(self, steps: Sequence[_Step], check: Callable[[Iterable[str]], None] | None) -> None:
         self._steps = steps
