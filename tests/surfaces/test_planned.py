@@ -214,7 +214,23 @@ async def closing() -> AsyncIterator[int]:
         (Response, ()),
         (dict[str, int], ()),
     ],
-    ids=str,
+    ids=[
+        "a function of a thread",
+        "a generator",
+        "a call for each use",
+        "scopes",
+        "a header",
+        "a cookie",
+        "a needed parameter",
+        "a factory of defaults",
+        "a list as the default",
+        "a default that is validated",
+        "another alias",
+        "a time",
+        "background tasks",
+        "the response",
+        "a body",
+    ],
 )
 def test_what_a_plan_cannot_express_is_left_to_fastapi(kind, default):
     async def handler(value) -> str:
