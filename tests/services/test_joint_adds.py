@@ -206,3 +206,36 @@ async def test_a_group_that_is_ended_leaves_nobody_waiting(lore, turns):
     assert (first.added, last.added) == (("m0",), ("m9",))
     assert all(isinstance(other, asyncio.CancelledError) for other in others)
     assert [message.id for message in await lore.messages.page("room")] == ["m0", "m9"]
+
+
+async def test_a_room_that_a_batch_is_written_to_holds_up_no_other(lore):
+    """A regression: a message to it joined messages to others, which then waited for the batch too."""
+    for room_id in ("busy", "other", "third"):
+        await lore.messages.add(said(0, room_id))
+    async with lore._resources.rooms.alone("default", ["busy"]):
+        waiting = [asyncio.create_task(lore.messages.add(said(number, "busy"))) for number in range(1, 4)]
+        async with asyncio.timeout(10):
+            reports = await at_once(
+                lore, *(said(number, room) for number in range(1, 4) for room in ("other", "third"))
+            )
+        assert [report.added for report in reports] == [(f"m{number}",) for number in (1, 1, 2, 2, 3, 3)]
+        assert not any(one.done() for one in waiting)
+    await asyncio.gather(*waiting)
+    assert [one.id for one in await lore.messages.page("busy")] == ["m0", "m1", "m2", "m3"]
+
+
+async def test_a_group_does_not_wait_for_a_room_that_a_batch_took_before_it_began(lore):
+    for room_id in ("busy", "other"):
+        await lore.messages.add(said(0, room_id))
+    first = asyncio.create_task(lore.messages.add(said(1, "other")))
+    await asyncio.sleep(0)  # it is being added, so those that come now wait for its end
+    joined = [asyncio.create_task(lore.messages.add(said(2, room_id))) for room_id in ("busy", "other")]
+    await asyncio.sleep(0)
+    async with lore._resources.rooms.alone("default", ["busy"]):
+        async with asyncio.timeout(10):
+            await asyncio.gather(first, joined[1])
+        later = asyncio.create_task(lore.messages.add(said(3, "busy")))
+        await asyncio.sleep(0)
+        assert not joined[0].done()
+    await asyncio.gather(joined[0], later)
+    assert [one.id for one in await lore.messages.page("busy")] == ["m0", "m2", "m3"]

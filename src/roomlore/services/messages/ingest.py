@@ -176,6 +176,10 @@ class RoomCache:
         and nobody who comes later writes first to one of the rooms."""
         return Turn(self._turns, [(tenant, room_id) for room_id in room_ids])
 
+    def is_taken(self, tenant: str, room_id: str) -> bool:
+        """Return True if one of this process's writers has the turn in the room."""
+        return (tenant, room_id) in self._turns
+
     def take(self, room: Room) -> RoomState | None:
         """Return the room's state, which may be of an earlier revision. It leaves the cache: a batch that fails must
         not spoil it."""
@@ -279,6 +283,7 @@ class Ingest:
         self._rooms = rooms
         self._joint = Joint(
             partial(rooms.alone, tenant),
+            partial(rooms.is_taken, tenant),
             partial(self._add_now, strict=False),
             most=_BRIEF,
             most_weight=_INLINE,

@@ -4,7 +4,7 @@ from asyncio import CancelledError, Future, Task, create_task, get_running_loop,
 from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable
 from contextlib import AbstractAsyncContextManager
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from copy import copy
 from typing import Protocol
 
@@ -28,6 +28,7 @@ class _Member:
     def __init__(self, message: Message) -> None:
         self.message = message
         self.answer: Future[Plan] = get_running_loop().create_future()
+        self.task: Task[None] | None = None
 
     def fail(self, error: Exception) -> None:
         if not self.answer.done():
@@ -46,7 +47,6 @@ class _Group:
 
     def __init__(self) -> None:
         self.context = copy_context()
-        self.task: Task[None] | None = None
         self.weight = 0
         self._members: dict[tuple[str, str], _Member] = {}
 
@@ -74,39 +74,54 @@ class Joint:
     """Joins messages that come while others are being added: those that wait for the end of an addition share the units
     of work and the linking of the next one.
 
-    `turn` takes the next place among the writers to some rooms, and `add` adds batches once it is their turn; it raises
-    no conflict. An error that may concern one message alone has each of the group added alone. `most`, `most_weight`:
-    of a group. `across`: True if messages to several rooms make one group.
+    `turn` takes the next place among the writers to some rooms, `taken` tells if somebody writes to a room, and `add`
+    adds batches once it is their turn; it raises no conflict. An error that may concern one message alone has each of
+    the group added alone. `most`, `most_weight`: of a group. `across`: True if messages to several rooms make one
+    group. A message to a room that others write to waits for these without holding up messages to other rooms.
     """
 
     def __init__(
-        self, turn: Callable[[Iterable[str]], Turn], add: Add, *, most: int, most_weight: int, across: bool
+        self,
+        turn: Callable[[Iterable[str]], Turn],
+        taken: Callable[[str], bool],
+        add: Add,
+        *,
+        most: int,
+        most_weight: int,
+        across: bool,
     ) -> None:
         self._turn = turn
+        self._taken = taken
         self._add = add
         self._most, self._most_weight = most, most_weight
         self._across = across
         self._adding: Counter[str] = Counter()
+        self._ours: Counter[str] = Counter()
+        """The rooms that groups write to."""
         self._open: dict[str, _Group] = {}
 
     async def add(self, message: Message, weight: int) -> Plan:
         """Add a message, alone if no other is being added."""
-        place = "" if self._across else message.room_id
+        place, room_ids = "" if self._across else message.room_id, (message.room_id,)
+        if self._is_held_up(message.room_id):
+            self.begin(room_ids)
+            async with self._turn(room_ids):
+                return await self._alone(message)
         if place not in self._adding:
-            self._adding[place] += 1
+            self._note(place, room_ids)
             try:
-                async with self._turn([message.room_id]):
+                async with self._turn(room_ids):
                     return await self._alone(message)
             finally:
-                self._end(place)
+                self._end(place, room_ids)
         group = self._open_group(place, message, weight)
         member = group.join(message, weight)
         try:
             return await member.answer
         except CancelledError:
-            if group.task is not None and not group.waiting():
-                group.task.cancel()
-                await wait([group.task])
+            if member.task is not None and all(one.task is not member.task for one in group.waiting()):
+                member.task.cancel()
+                await wait([member.task])
             raise
 
     def begin(self, room_ids: Container[str]) -> None:
@@ -129,27 +144,50 @@ class Joint:
         return len(group) < self._most and group.weight + weight <= self._most_weight and message not in group
 
     def _begin(self, place: str) -> None:
-        """Begin to add the open group, which takes in no more, and whose place among the writers is taken now."""
+        """Begin to add the open group, which takes in no more. What is held up makes a group for each room."""
         group = self._open.pop(place)
-        self._adding[place] += 1
-        members = group.waiting()
-        turn = self._turn({member.message.room_id for member in members})
-        group.task = create_task(self._add_all(members, turn), context=group.context)
-        group.task.add_done_callback(lambda _: self._ended(place, members, turn))
+        free, held_up = list[_Member](), dict[str, list[_Member]]()
+        for member in group.waiting():
+            room_id = member.message.room_id
+            (held_up.setdefault(room_id, []) if self._is_held_up(room_id) else free).append(member)
+        for members in held_up.values():
+            self._begin_part(members, group.context, lambda: None)
+        if free:
+            room_ids = {member.message.room_id for member in free}
+            self._note(place, room_ids)
+            self._begin_part(free, group.context, lambda: self._end(place, room_ids))
 
-    def _ended(self, place: str, members: list[_Member], turn: Turn) -> None:
+    def _begin_part(self, members: list[_Member], context: Context, end: Callable[[], None]) -> None:
+        """Begin to add these, whose place among the writers is taken now. Call `end` at their end."""
+        turn = self._turn({member.message.room_id for member in members})
+        task = create_task(self._add_all(members, turn), context=context)
+        for member in members:
+            member.task = task
+        task.add_done_callback(lambda _: self._ended(members, turn, end))
+
+    def _ended(self, members: list[_Member], turn: Turn, end: Callable[[], None]) -> None:
         """Note the end of a group. It may have been cancelled, even before it began, by who ends all tasks."""
         turn.leave()
         for member in members:
             member.answer.cancel()
-        self._end(place)
+        end()
 
-    def _end(self, place: str) -> None:
-        self._adding[place] -= 1
-        if not self._adding[place]:
-            del self._adding[place]
-            if place in self._open:
-                self._begin(place)
+    def _is_held_up(self, room_id: str) -> bool:
+        return self._taken(room_id) and room_id not in self._ours
+
+    def _note(self, place: str, room_ids: Iterable[str]) -> None:
+        """Note that a group is being added."""
+        self._adding[place] += 1
+        self._ours.update(room_ids)
+
+    def _end(self, place: str, room_ids: Iterable[str]) -> None:
+        for counter, names in ((self._adding, (place,)), (self._ours, room_ids)):
+            for name in names:
+                counter[name] -= 1
+                if not counter[name]:
+                    del counter[name]
+        if place not in self._adding and place in self._open:
+            self._begin(place)
 
     async def _add_all(self, members: list[_Member], turn: Turn) -> None:
         async with turn:
