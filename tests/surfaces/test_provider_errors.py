@@ -17,6 +17,7 @@ STATUSES = (301, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 503, 504)
 KNOWN = {"p", "m", "HTTP", "base_url", "model_id", "key_variable", "providers", "model_timeout_seconds", "P_KEY"}
 KNOWN |= {"OpenAI", "JSON", "ASCII", "v1", "s"}
 HOWS = re.findall(r'BadModelOutput\("([^"]+)"\)', Path(client.__file__).read_text(encoding="utf-8"))
+assert len(HOWS) > 2, "the client words its errors in another way now"
 ERRORS = [
     *(errors.of_status(offer, status, now=NOW) for status in STATUSES for offer in (OPEN, KEYED)),
     errors.late(OPEN, 60),
