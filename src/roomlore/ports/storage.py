@@ -227,7 +227,7 @@ class Rooms(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What a batch meets in its room. `fingerprints`: as `Messages.fingerprints` returns them; `awaited`: True if
+    """The room of a batch, and what it has of the batch. `fingerprints`: as `Messages.fingerprints` returns them; `awaited`: True if
     stored messages reply to messages of the batch."""
 
     room: Room
