@@ -227,8 +227,8 @@ class Rooms(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """The room of a batch, and what it has of the batch. `fingerprints`: as `Messages.fingerprints` returns them; `awaited`: True if
-    stored messages reply to messages of the batch."""
+    """The room of a batch, and what it has of the batch. `fingerprints`: as `Messages.fingerprints` returns them;
+    `awaited`: True if stored messages reply to messages of the batch."""
 
     room: Room
     fingerprints: Mapping[str, str]

@@ -239,7 +239,7 @@ class _Started:
 
 @dataclass(slots=True)
 class _Written:
-    """The rooms that a transaction has written to. `rooms`: as they are now, by id; `due`: True if work is to be announced."""
+    """The rooms that a transaction has written to, as they are now, by id. `due`: True if work is to be announced."""
 
     rooms: dict[str, Room] = field(default_factory=dict)
     due: bool = False
