@@ -195,9 +195,13 @@ def in_room(table: Any) -> ColumnElement[bool]:
 
 
 def _key_of_room() -> Any:
+    return select(schema.rooms.c.room_key).where(named_room()).scalar_subquery()
+
+
+def named_room() -> ColumnElement[bool]:
+    """Return a condition: the row of the room given by the parameters `tenant` and `room_id`."""
     rooms = schema.rooms
-    named = and_(rooms.c.tenant == bindparam("tenant"), rooms.c.room_id == bindparam("room_id"))
-    return select(rooms.c.room_key).where(named).scalar_subquery()
+    return and_(rooms.c.tenant == bindparam("tenant"), rooms.c.room_id == bindparam("room_id"))
 
 
 def in_scope(table: Any) -> ColumnElement[bool]:

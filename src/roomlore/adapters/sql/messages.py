@@ -26,7 +26,16 @@ from sqlalchemy import (
 )
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Repository, Statement, among, begins_or_ends, in_room, numbers_in, texts_in
+from roomlore.adapters.sql.engine import (
+    Repository,
+    Statement,
+    among,
+    begins_or_ends,
+    in_room,
+    named_room,
+    numbers_in,
+    texts_in,
+)
 from roomlore.adapters.sql.rows import (
     escape,
     from_micros,
@@ -68,8 +77,7 @@ def _met() -> Select[Any]:
     hashed = texts_in(_m.c.content_hash.concat(literal_column("' '")).concat(_m.c.message_id))
     taken = select(hashed).where(its, among(_m.c.message_id, "ids")).scalar_subquery()
     awaited = exists().where(its, _m.c.deleted_at.is_(None), among(_m.c.reply_to, "ids"))
-    named = (_r.c.tenant == bindparam("tenant"), _r.c.room_id == bindparam("room_id"))
-    return select(*ROOM.columns, taken, awaited).where(*named)
+    return select(*ROOM.columns, taken, awaited).where(named_room())
 
 
 def _newest(chosen: Select[Any]) -> Select[Any]:

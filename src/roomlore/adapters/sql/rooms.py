@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import LockedRoom, Repository, Row, Statement, among, in_room
+from roomlore.adapters.sql.engine import LockedRoom, Repository, Row, Statement, among, in_room, named_room
 from roomlore.adapters.sql.rows import (
     containing,
     escape,
@@ -47,7 +47,6 @@ from roomlore.core.models import ApiKey, Room, Speaker, Voice
 from roomlore.ports.storage import VECTORS
 
 _rooms, _people, _members, _m = schema.rooms, schema.participants, schema.room_members, schema.messages
-_named = (_rooms.c.tenant == bindparam("tenant")) & (_rooms.c.room_id == bindparam("room_id"))
 
 
 def _people_before() -> Any:
@@ -62,7 +61,7 @@ def _people_before() -> Any:
     return select(people.c.sender_id, name).select_from(people.outerjoin(latest, its)).order_by(people.c.first)
 
 
-_FIND = Statement(lambda: select(*ROOM.columns).where(_named))
+_FIND = Statement(lambda: select(*ROOM.columns).where(named_room()))
 _PAGE_FROM_START = Statement(
     lambda: (
         select(*ROOM.columns)
@@ -82,7 +81,7 @@ _PAGE_AFTER = Statement(
 _CONFIGURE = Statement(
     lambda: (
         update(_rooms)
-        .where(_named)
+        .where(named_room())
         .values(settings=bindparam("new_settings"), revision=_rooms.c.revision + 1)
         .returning(*ROOM.columns)
     )
@@ -206,7 +205,7 @@ _ROOMS_OF = Statement(
 _SET_KIND = Statement(
     lambda: (
         update(_rooms)
-        .where(_named)
+        .where(named_room())
         .values(kind=bindparam("new_kind"), past_kinds=bindparam("past"), revision=_rooms.c.revision + 1)
         .returning(*ROOM.columns)
     )
@@ -214,13 +213,15 @@ _SET_KIND = Statement(
 _RENAME = Statement(
     lambda: (
         update(_rooms)
-        .where(_named)
+        .where(named_room())
         .values(room_name=bindparam("new_name"), revision=_rooms.c.revision + 1)
         .returning(*ROOM.columns)
     )
 )
 _TELL_MEMBERS = Statement(
-    lambda: update(_rooms).where(_named).values(members_told=bindparam("all_told"), revision=_rooms.c.revision + 1)
+    lambda: (
+        update(_rooms).where(named_room()).values(members_told=bindparam("all_told"), revision=_rooms.c.revision + 1)
+    )
 )
 _DROP_MEMBERS = Statement(lambda: delete(_members).where(in_room(_members)))
 _ADD_MEMBERS = Statement(lambda: insert_new(_members))
@@ -255,7 +256,9 @@ def _part(part: int, name: Any, number: Any, *times: Any) -> Any:
 
 
 _keeps_vectors = exists().where(schema.index_states.c.name == VECTORS)
-_LOCK = Statement(lambda: select(_rooms.c.room_key, _keeps_vectors, *ROOM.columns).where(_named).with_for_update())
+_LOCK = Statement(
+    lambda: select(_rooms.c.room_key, _keeps_vectors, *ROOM.columns).where(named_room()).with_for_update()
+)
 _MAKE = Statement(
     lambda: (
         insert(_rooms)

@@ -47,6 +47,7 @@ from roomlore.adapters.sql.engine import (
     among,
     in_locked_room,
     in_room,
+    named_room,
     numbers_in,
     texts_in,
 )
@@ -210,7 +211,6 @@ _PROBABILITY_UNIT = 10**9
 _IN_THIS_THREAD_FROM = 2_000
 """Columns with this many characters are parsed on another thread, so that the event loop is not blocked."""
 
-_named = and_(_r.c.tenant == bindparam("tenant"), _r.c.room_id == bindparam("room_id"))
 _words = bindparam("words", type_=Text)
 
 
@@ -221,7 +221,7 @@ def _in_fts5() -> Select[Any]:
     """
     listed = func.json_each(_words).table_valued("key", "value", name="listed")
     term = func.printf("%xx%s", _r.c.room_key, listed.c.value).label("term")
-    made = select(listed.c.key, term, *ROOM.columns).select_from(_r.outerjoin(listed, true())).where(_named)
+    made = select(listed.c.key, term, *ROOM.columns).select_from(_r.outerjoin(listed, true())).where(named_room())
     asked = made.cte("asked").prefix_with("MATERIALIZED")
     index = table("message_index_terms", column("term"), column("doc"))
     found = select(func.group_concat(index.c.doc)).where(index.c.term == asked.c.term).scalar_subquery()
@@ -232,7 +232,9 @@ def _in_tsvectors() -> Select[Any]:
     """Select each word's index in the list and 12 bytes for each message with it: its number and the word's rank."""
     call = func.roomlore_postings(_r.c.room_key, _r.c.tenant, _words)
     found = call.table_valued(column("place"), column("found", LargeBinary)).lateral("found")
-    return select(found.c.place, found.c.found, *ROOM.columns).select_from(_r.outerjoin(found, true())).where(_named)
+    return (
+        select(found.c.place, found.c.found, *ROOM.columns).select_from(_r.outerjoin(found, true())).where(named_room())
+    )
 
 
 def _facts(*, since: bool) -> Select[Any]:
