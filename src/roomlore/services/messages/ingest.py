@@ -20,12 +20,10 @@ from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import INDEXING, DueWork, Storage, UnitOfWork
-from roomlore.services.messages.joint import Joint
+from roomlore.services.messages.joint import Joint, Turn, Turns
 from roomlore.services.messages.plans import Batches, Plan, check_conflicts
 
 _Key = tuple[str, str]
-_Turns = dict[_Key, deque[asyncio.Future[None]] | None]
-"""The places that wait for each room that is written to; None while nobody waits."""
 T = TypeVar("T")
 _INLINE = 6_000
 """Characters that are read on the event loop: a few milliseconds of work."""
@@ -101,56 +99,6 @@ class Held:
         return ((room, state) for room, state, _ in self._states)
 
 
-class Turn:
-    """A place in the queue of each of these rooms. Its block begins when it is the first one everywhere.
-
-    All places are taken at once, so that two who want the same rooms never wait for each other. Since there may be very
-    many rooms, one without contention costs one entry.
-    """
-
-    def __init__(self, turns: _Turns, keys: Iterable[_Key]) -> None:
-        self._turns = turns
-        self._places = {key: self._place(key) for key in keys}
-
-    def _place(self, key: _Key) -> asyncio.Future[None] | None:
-        if key not in self._turns:
-            self._turns[key] = None
-            return None
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = self._turns[key] or deque()
-        waiting.append(place)
-        self._turns[key] = waiting
-        return place
-
-    async def __aenter__(self) -> None:
-        try:
-            for place in self._places.values():
-                if place is not None:
-                    await place
-        except asyncio.CancelledError:
-            self.leave()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self.leave()
-
-    def leave(self) -> None:
-        """Pass the turns on, and give up those that have not come. Leaving again does nothing."""
-        places, self._places = self._places, {}
-        for key, place in places.items():
-            if place is None or not (place.cancelled() or place.cancel()):
-                self._pass_on(key)
-
-    def _pass_on(self, key: _Key) -> None:
-        waiting = self._turns[key]
-        while waiting:
-            place = waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-        del self._turns[key]
-
-
 class RoomCache:
     """A cache of the rooms written to last, by tenant and room id, of `size_bytes`; shared by all tenants of one
     process.
@@ -165,7 +113,7 @@ class RoomCache:
         self._telemetry = telemetry
         self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
         self._shared: dict[_Key, int] = {}
-        self._turns: _Turns = {}
+        self._turns: Turns = {}
 
     def hold(self) -> Held:
         """Return a place for the states of a batch that is not written yet: half as many bytes as the cache."""

@@ -1,25 +1,70 @@
-"""Messages that come one by one and at once: they are added as one batch, and each gets its own answer."""
+"""Turns of the writers to a room, and messages that come one by one and at once: they are added as one batch, and each
+gets its own answer."""
 
 from asyncio import CancelledError, Future, Task, create_task, get_running_loop, wait
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Container, Iterable
-from contextlib import AbstractAsyncContextManager
 from contextvars import Context, copy_context
 from copy import copy
-from typing import Protocol
 
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.models import Message
 from roomlore.services.messages.plans import Batches, Plan, by_room
 
 Add = Callable[[Batches], Awaitable[list[Plan]]]
+_Key = tuple[str, str]
+Turns = dict[_Key, deque[Future[None]] | None]
+"""The places that wait for each room that is written to, by tenant and room id; None while nobody waits."""
 
 
-class Turn(AbstractAsyncContextManager[None], Protocol):
-    """A place among the writers to some rooms. Its block begins when it is the first one."""
+class Turn:
+    """A place in the queue of each of these rooms. Its block begins when it is the first one everywhere.
+
+    All places are taken at once, so that two who want the same rooms never wait for each other. Since there may be very
+    many rooms, one without contention costs one entry.
+    """
+
+    def __init__(self, turns: Turns, keys: Iterable[_Key]) -> None:
+        self._turns = turns
+        self._places = {key: self._place(key) for key in keys}
+
+    def _place(self, key: _Key) -> Future[None] | None:
+        if key not in self._turns:
+            self._turns[key] = None
+            return None
+        place: Future[None] = get_running_loop().create_future()
+        waiting = self._turns[key] or deque()
+        waiting.append(place)
+        self._turns[key] = waiting
+        return place
+
+    async def __aenter__(self) -> None:
+        try:
+            for place in self._places.values():
+                if place is not None:
+                    await place
+        except CancelledError:
+            self.leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
 
     def leave(self) -> None:
-        """Give the place up."""
+        """Pass the turns on, and give up those that have not come. Leaving again does nothing."""
+        places, self._places = self._places, {}
+        for key, place in places.items():
+            if place is None or not (place.cancelled() or place.cancel()):
+                self._pass_on(key)
+
+    def _pass_on(self, key: _Key) -> None:
+        waiting = self._turns[key]
+        while waiting:
+            place = waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        del self._turns[key]
 
 
 class _Member:
