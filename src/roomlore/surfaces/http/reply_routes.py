@@ -39,7 +39,8 @@ _MESSAGE: Mapping[str, Any] = {
     "description": "As for POST /messages. The room may also be named here, instead of beside it.",
     "required": ["id", "sender_id"],
     "additionalProperties": False,
-    "properties": {name: MESSAGE_FIELDS[name] for name in _OF_A_MESSAGE},
+    "properties": {name: MESSAGE_FIELDS[name] for name in _OF_A_MESSAGE}
+    | {"sent_at": {**MESSAGE_FIELDS["sent_at"], "description": "ISO 8601 or a Unix time; by default now."}},
 }
 
 
