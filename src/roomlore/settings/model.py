@@ -44,7 +44,7 @@ S = TypeVar("S", bound=Section)
 T = TypeVar("T")
 
 RETIRED = {
-    "room_cache_size": "room_cache_mb says the same in MiB, 3 a room",
+    "room_cache_size": "room_cache_mb says the same in MiB, 2 a room",
     "langfuse_timeout_seconds": "Langfuse has 2 seconds before the prompts that ship are used",
 }
 """Settings of earlier versions, each with what holds now. They warn and do nothing."""

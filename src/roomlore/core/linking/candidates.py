@@ -1,7 +1,6 @@
 """The earlier messages likely to share a thread with one message, and their compact form in the store."""
 
 import struct
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +15,13 @@ _FULL = np.array(_WHOLE)
 class ThreadCandidates:
     """Arrivals (int64, ascending) and, for each, P(same thread) in [0, 1] (float64, a multiple of 1/65535).
 
-    The value is the stored form; the arrays are decoded on first use. So a room read from the store behaves exactly
-    like one kept in memory, and unused ones cost nothing. The form is empty for no candidate, else: the first arrival
+    The value is the stored form; the arrays are decoded each time they are asked for, since they take four times the
+    memory. So a room read from the store behaves exactly like one kept in memory. The form is empty for no candidate, else: the first arrival
     (int64), the bytes of a distance from it (1, 2, 4 or 8), each distance, each share of 65535 (uint16); all
     little-endian. That is mostly three bytes a candidate.
     """
+
+    __slots__ = ("_packed",)
 
     def __init__(self, packed: bytes = b"") -> None:
         self._packed = packed
@@ -34,18 +35,15 @@ class ThreadCandidates:
 
     @classmethod
     def ascending(cls, arrivals: npt.NDArray[np.int64], probabilities: npt.NDArray[np.floating]) -> "ThreadCandidates":
-        """Build from arrivals already in order and probabilities in [0, 1]; the given arrivals are kept."""
+        """Build from arrivals already in order and probabilities in [0, 1]."""
         shares = probabilities * _FULL
-        np.rint(shares, shares)
-        thread_candidates = cls(_packed(arrivals, shares))
-        thread_candidates.arrivals, thread_candidates.probabilities = arrivals, np.divide(shares, _FULL, shares)
-        return thread_candidates
+        return cls(_packed(arrivals, np.rint(shares, shares)))
 
     def pack(self) -> bytes:
         """Return the stored form."""
         return self._packed
 
-    @cached_property
+    @property
     def arrivals(self) -> npt.NDArray[np.int64]:
         if not self._packed:
             return np.empty(0, np.int64)
@@ -54,14 +52,11 @@ class ThreadCandidates:
         arrivals: npt.NDArray[np.int64] = distances.astype(np.int64) + first
         return arrivals
 
-    @cached_property
-    def probabilities(self) -> npt.NDArray[np.float64]:
-        probabilities: npt.NDArray[np.float64] = self._shares / _FULL
-        return probabilities
-
     @property
-    def _shares(self) -> npt.NDArray[np.uint16]:
-        return np.frombuffer(self._packed[len(self._packed) - _SHARE.itemsize * len(self) :], _SHARE)
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        shares = np.frombuffer(self._packed, _SHARE, offset=len(self._packed) - _SHARE.itemsize * len(self))
+        probabilities: npt.NDArray[np.float64] = shares / _FULL
+        return probabilities
 
     def by_arrival(self) -> dict[int, float]:
         """Return arrival to probability, ascending."""

@@ -2,6 +2,7 @@
 that a viewer may see, told as if nothing else had been said there.
 """
 
+import sys
 from collections import deque
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from roomlore.core.audience import Window, covers
 from roomlore.core.intake import as_stored
 from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, in_units
 from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
-from roomlore.core.linking.window import MAX_WORDS, UNANSWERED, RoomWindow
+from roomlore.core.linking.window import UNANSWERED, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Origin, Room, StoredMessage
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
@@ -22,10 +23,8 @@ _FEW_LINKS = 16
 """Changes of links that take less time than to build a window."""
 _SOON_MADE = 16
 """The number of entries from which a window is built in less than a millisecond."""
-_STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES = 20_000, 1_500, 800
+_STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES, _KEYWORD_BYTES = 20_000, 1_200, 800, 70
 """Approximate memory of objects besides texts and arrays."""
-_WORD_BYTES, _ASCII_WORD = 200, 7
-"""A word of a window takes this much, for its features too; one in ASCII has about so many characters."""
 
 
 class RoomState:
@@ -138,8 +137,8 @@ class RoomState:
 
     def size_bytes(self) -> int:
         """Return the approximate memory size in bytes."""
-        arrays = 0 if self._window is None else self._window.array_bytes
-        return _STATE_BYTES + arrays + self._entry_bytes + _PERSON_BYTES * len(self.participants)
+        window = 0 if self._window is None else self._window.size_bytes()
+        return _STATE_BYTES + window + self._entry_bytes + _PERSON_BYTES * len(self.participants)
 
     def hear(
         self, message: StoredMessage, features: MessageFeatures, target: Entry | None, *, always: bool = False
@@ -189,11 +188,11 @@ class RoomState:
 
 
 def _bytes_of(entry: Entry) -> int:
-    """Return the approximate size of an entry; a thread candidate takes three bytes packed and two numbers."""
+    """Return the approximate size of an entry; a thread candidate takes three bytes."""
     message = entry.message
     told = len(repr(message.metadata)) if message.metadata else 0
-    words = min(MAX_WORDS, len(message.text) // _ASCII_WORD if message.text.isascii() else len(message.text))
-    return _ENTRY_BYTES + _WORD_BYTES * words + 4 * (len(message.text) + told) + 20 * len(entry.link.thread_candidates)
+    texts = sys.getsizeof(message.text) + _KEYWORD_BYTES * len(entry.features.keywords) + 4 * told
+    return _ENTRY_BYTES + texts + 3 * len(entry.link.thread_candidates)
 
 
 class Arrivals:

@@ -196,7 +196,7 @@ BEAT = 30
 LONG_PAUSE = 8.0
 MOMENT = 0.02
 SENDER, PARTNER = 0, 1
-_SPARE = 200
+_SPARE = 40
 _ALONE = 250_000
 """Multiplications of a block."""
 _NEVER = -(10**9)
@@ -247,8 +247,14 @@ class _Names:
             self._free.append(slot)
 
 
+_SLOT_BYTES, _WORD_BYTES = 700, 250
+"""Approximate memory of an entry and of a word that entries have, besides the arrays."""
+_NO_TRAITS = np.empty(0, np.float32)
+
+
 class _Slot(NamedTuple):
-    """An entry of the window; `reading` is None where it can never be answered (system and tool lines)."""
+    """An entry of the window; `reading` is None where it can never be answered (system and tool lines). Its traits are
+    in the columns of the window alone."""
 
     entry: Entry
     reading: Reading | None
@@ -306,7 +312,11 @@ class RoomWindow:
         self._agents: dict[str, int] = {}
         self._last: tuple[StoredMessage, MessageFeatures, Reading] | None = None
         self._make_rows(SIZE + _SPARE)
-        self.array_bytes = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+        self._array_bytes = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+    def size_bytes(self) -> int:
+        """Return the approximate memory size in bytes, without the entries."""
+        return self._array_bytes + _SLOT_BYTES * len(self._slots) + _WORD_BYTES * len(self._uses)
 
     def _make_rows(self, rows: int) -> None:
         self.facts = np.zeros((len(COUNTS) + len(TRAITS), rows), np.float32)
@@ -417,7 +427,7 @@ class RoomWindow:
             self._evict()
         message = entry.message
         reading = None if message.role in UNANSWERED else self.read(message, entry.features)
-        self._slots.append(_Slot(entry, reading))
+        self._slots.append(_Slot(entry, reading and reading._replace(traits=_NO_TRAITS)))
         self._by_id[message.id] = entry
         if reading is not None:
             self._write(entry, reading)
