@@ -16,9 +16,9 @@ class ThreadCandidates:
     """Arrivals (int64, ascending) and, for each, P(same thread) in [0, 1] (float64, a multiple of 1/65535).
 
     The value is the stored form; the arrays are decoded each time they are asked for, since they take four times the
-    memory. So a room read from the store behaves exactly like one kept in memory. The form is empty for no candidate, else: the first arrival
-    (int64), the bytes of a distance from it (1, 2, 4 or 8), each distance, each share of 65535 (uint16); all
-    little-endian. That is mostly three bytes a candidate.
+    memory. So a room read from the store behaves exactly like one kept in memory. The form is empty for no candidate,
+    else: the first arrival (int64), the bytes of a distance from it (1, 2, 4 or 8), each distance, each share of 65535
+    (uint16); all little-endian. That is mostly three bytes a candidate.
     """
 
     __slots__ = ("_packed",)
