@@ -7,12 +7,12 @@ import binascii
 import hashlib
 import hmac
 import ipaddress
-import re
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.patterns import lazy_pattern
 
 _PREFIX = "whsec_"
 
@@ -57,9 +57,9 @@ def _is_public(address: IPv4Address | IPv6Address) -> bool:
     return address.is_global and not address.is_multicast and (inner is None or _is_public(inner))
 
 
-_PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+_PLAIN = lazy_pattern(r"[!#-;=?-\[\]_a-z~]+")
 """Characters of a URL that need no escape in a header or a path of a route."""
-_AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*))(?::[0-9]{1,5})?")
+_AUTHORITY = lazy_pattern(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*))(?::[0-9]{1,5})?")
 _USUAL_LOOPBACKS = ("localhost", "127.0.0.1", "::1")
 """Known without being parsed, which saves time with each request over HTTP."""
 

@@ -1,6 +1,5 @@
 """Derive the features of a message: reply target, mentions, message type and keywords."""
 
-import re
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -8,24 +7,25 @@ from typing import Any
 from roomlore.core.attachments import caption_of
 from roomlore.core.mentions import TAG, find_mentions, split_quote
 from roomlore.core.models import Message, MessageFeatures, MessageType, ReplyInfo, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import from_record, with_own_names
 from roomlore.core.text import HAN, asks, fold, greets, head, keywords, thanks
 
 _ID, _NAME, _NICK, _GIVEN = range(4)
-_AWAY, _CLAN = re.compile(r"(?<=\w)\|"), re.compile(r"(?<=\w)\[")
-_HAN_NAME = re.compile(f"[{HAN}]{{3}}")
-_NOTICE = re.compile(
+_AWAY, _CLAN = lazy_pattern(r"(?<=\w)\|"), lazy_pattern(r"(?<=\w)\[")
+_HAN_NAME = lazy_pattern(f"[{HAN}]{{3}}")
+_NOTICE = lazy_pattern(
     r"\s*(?:[\[【(](?:系统|群?通知|公告|群公告|提醒|告警|notice|notification|alert|announcement|system|bot)\w*[\])】]"
     r"|(?:系统消息|系统通知|群?公告|紧?[急要]?通知|notice|announcement|alert)\s*:)"
 )
 _CHANGES = ("joined", "left", "set", "changed", "加入", "退出", "撤回", "修改")
-_CHANGE = re.compile(
+_CHANGE = lazy_pattern(
     r"\s*[^\n]{1,64}?\s?(?:加入了?群聊|退出了?群聊|撤回了一条消息|修改群名为"
     r"|(?:has |have )?(?:joined|left) (?:the )?(?:room|channel|group|chat|#\S+)"
     r"|(?:set|changed) the (?:channel|group|room)?\s?(?:topic|name|purpose|description)\b)"
 )
 # Possessive, longest first: no text causes backtracking.
-_SMALL_TALK = re.compile(
+_SMALL_TALK = lazy_pattern(
     r"(?:[:;x=]-?[dpo3]\b|xd\b|\+1|666+|233+|[\W_]|(?:ha(?:ha)++h?|he(?:he)++|lol+|lmao|rofl|okay|okey|ok|k+"
     r"|yes|yeah|yep|yup|nope|nah|no problem|no|sure|cool|nice|great|awesome|np|yw|you['’]?re welcome|bye|cya|see you"
     r"|good ?night|gn|night|wow|oh|ah|hm+|right|exactly|indeed|got it|i see|true)\b"

@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from roomlore.core.models import Message
+from roomlore.core.patterns import lazy_pattern
 
 Kind = Literal["sticker", "picture", "voice", "video", "file", ""]
 _SIGNS: Sequence[tuple[Kind, re.Pattern[str]]] = (
-    ("sticker", re.compile(r"sticker|emoji|emotion|表情|贴纸|貼圖|\.(tgs|webp)$", re.IGNORECASE)),
+    ("sticker", lazy_pattern(r"sticker|emoji|emotion|表情|贴纸|貼圖|\.(tgs|webp)$", re.IGNORECASE)),
     (
         "picture",
-        re.compile(r"photo|image|picture|foto|bild|图片|照片|圖片|写真|\.(jpe?g|png|gif|heic|bmp)$", re.IGNORECASE),
+        lazy_pattern(r"photo|image|picture|foto|bild|图片|照片|圖片|写真|\.(jpe?g|png|gif|heic|bmp)$", re.IGNORECASE),
     ),
-    ("voice", re.compile(r"voice|audio|record|语音|語音|\.(ogg|opus|mp3|m4a|amr|wav)$", re.IGNORECASE)),
-    ("video", re.compile(r"video|animation|视频|影片|動画|\.(mp4|mov|webm|avi)$", re.IGNORECASE)),
+    ("voice", lazy_pattern(r"voice|audio|record|语音|語音|\.(ogg|opus|mp3|m4a|amr|wav)$", re.IGNORECASE)),
+    ("video", lazy_pattern(r"video|animation|视频|影片|動画|\.(mp4|mov|webm|avi)$", re.IGNORECASE)),
 )
 _KINDS: tuple[Kind, ...] = ("sticker", "picture", "voice", "video", "file")
 _TELLING = ("media_type", "type", "mime_type", "photo", "file", "caption")

@@ -3,13 +3,13 @@
 Addresses, models and limits of providers are those of their own documentation, read in November 2026.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from roomlore.core.errors import BadModelOutput, InvalidInput, ModelUnavailable, NotFound
+from roomlore.core.patterns import lazy_pattern
 
 SUMMARY_MODEL = "memory-summary-model"
 EVOLVE_MODEL = "memory-evolve-model"
@@ -421,4 +421,4 @@ _LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 _OFFER_FIELDS = ("name", "model_id", "options")
 _MODEL_FIELDS = ("display_name", "internal", "providers")
 _PROVIDER_FIELDS = ("base_url", "key_variable", "limit_field")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -5,15 +5,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import CHINESE, ENGLISH, HAN, INTERJECTIONS, ORDINARY, READ_LIMIT, fold, head, segment, terms
 
 _QUOTED_LINES = r"(?:(?:>|&gt;)(?:[ \t]|(?=[^\W_]|[\"“「@]))[^\n]*(?:\n[ \t]*|\Z))+"
-_LINES = re.compile(rf"\s*{_QUOTED_LINES}")
+_LINES = lazy_pattern(rf"\s*{_QUOTED_LINES}")
 # The quotation that WeChat copies: 「name: text」, a line of dashes, the answer.
-_CARD = re.compile(r"\s*「(?:([^:：」\n]{1,64})[:：])?([^」]*)」\s*(?:[-—][ ]?){3,}\s*")
-_LINES_INSIDE = re.compile(rf"^[ \t]*{_QUOTED_LINES}", re.MULTILINE)
-_MARK = re.compile(r"^\s*(?:>|&gt;)[ \t]?", re.MULTILINE)
-_AUTHOR = re.compile(r"\s*@?([^:：\n]{1,64})[:：]\s*(?:\n|(?=\S))")
+_CARD = lazy_pattern(r"\s*「(?:([^:：」\n]{1,64})[:：])?([^」]*)」\s*(?:[-—][ ]?){3,}\s*")
+_LINES_INSIDE = lazy_pattern(rf"^[ \t]*{_QUOTED_LINES}", re.MULTILINE)
+_MARK = lazy_pattern(r"^\s*(?:>|&gt;)[ \t]?", re.MULTILINE)
+_AUTHOR = lazy_pattern(r"\s*@?([^:：\n]{1,64})[:：]\s*(?:\n|(?=\S))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,11 @@ def named_author(quoted: str) -> tuple[str, str]:
 
 
 # Possessive, since a name holds none of the characters around it except blanks: no line is read twice.
-_SPEAKER = re.compile(
+_SPEAKER = lazy_pattern(
     r"[\s<\[【（(*]*+(?P<name>[^\s<>:：\"“”\[\]【】()（）*][^<>:：\"“”\[\]【】()（）*\n]{0,31}?)[\s>\]】）)*]*+[:：]"
 )
 _OPENING, _CLOSING = tuple('"“”「『'), tuple('"“”」』')
-_AGENT = re.compile(
+_AGENT = lazy_pattern(
     rf"assistant|gpt(?![a-z])|助手|助理|机器人|機器人|(?<![a-z])(?:[a-z]+[-_ ]|help|chat|support)?bots?(?![a-z])"
     rf"|(?<![a-z])(?:ai|agent)(?=$|[{HAN}])",
     re.IGNORECASE,
@@ -107,11 +108,11 @@ _MAX_NAME = 64
 _MAX_MENTIONS = 100
 _ISOLATES = dict.fromkeys(range(0x2066, 0x206A))
 """Marks that isolate the direction of a name from the text around it, as WhatsApp writes names."""
-TAG = re.compile(
+TAG = lazy_pattern(
     r"<@!?(?P<id>[^\s<>|]{1,64})(?:\|[^<>]{0,64})?>|<!(?P<all>here|channel|everyone)(?:\|[^<>]{0,64})?>"
     r"|<at (?:user_)?id=[\"']?(?P<at>[^\"'<>\s]{1,64})[\"']?[^<>]{0,64}>(?:[^<>]{0,64}</at>)?"
 )
-_BY_ID = re.compile(rf"{TAG.pattern}|(?<![A-Za-z0-9._%+-])@(?P<plain>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,63}})")
+_BY_ID = lazy_pattern(rf"{TAG.pattern}|(?<![A-Za-z0-9._%+-])@(?P<plain>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,63}})")
 
 
 def with_names(text: str, names: Mapping[str, str], mentioned: Collection[str]) -> str:
@@ -143,18 +144,18 @@ def ids_named(text: str, mentioned: Collection[str]) -> set[str]:
 
 
 # An @ after a Latin letter or digit belongs to an e-mail address or a prompt, unless what follows is not Latin.
-_AT = re.compile(r"(?<![a-z0-9._%+-])(?<!!\*)@(?=\S)|@(?=[^\x00-\x7f])")
-_EVERYONE = re.compile(
+_AT = lazy_pattern(r"(?<![a-z0-9._%+-])(?<!!\*)@(?=\S)|@(?=[^\x00-\x7f])")
+_EVERYONE = lazy_pattern(
     r"(?:_?all|everyone|here|channel)(?![a-z0-9_-])|全体成员|全體成員|全体|全體|全员|全員|所有人|大家"
 )
-_HANDLE = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,62}[a-z0-9_])?(?![\w/(])|[^\W\x00-\x7f]{1,20}")
-_NICK = re.compile(rf"(?<![@/.\\a-z0-9_])(?:(?![{HAN}])[\w\[\]{{}}\\|`^-]){{3,64}}+(?![@/]|\.\w)")
-_ASCII_NICK = re.compile(r"(?<![@/.\\a-z0-9_])[a-z0-9_\[\]{}\\|`^-]{3,64}+(?![@/]|\.[a-z0-9_])")
-_FIRST_WORD = re.compile(rf"[\w\[\]{{}}\\|`^-]{{3,64}}(?=\s|$)|[{HAN}]{{2,}}(?=\s)")
-_ADDRESS = re.compile(r"[^:,\n]{1,64}?(?=\s?[:,])")
-_BETWEEN = re.compile(r"[\s,:]*")
-_JOINED = re.compile(r"\s*[/&+]\s*|\s+and\s+|\s*[和跟]\s*")
-_HAN_RUN = re.compile(f"[{HAN}]{{2,}}")
+_HANDLE = lazy_pattern(r"[a-z0-9_](?:[a-z0-9_.-]{0,62}[a-z0-9_])?(?![\w/(])|[^\W\x00-\x7f]{1,20}")
+_NICK = lazy_pattern(rf"(?<![@/.\\a-z0-9_])(?:(?![{HAN}])[\w\[\]{{}}\\|`^-]){{3,64}}+(?![@/]|\.\w)")
+_ASCII_NICK = lazy_pattern(r"(?<![@/.\\a-z0-9_])[a-z0-9_\[\]{}\\|`^-]{3,64}+(?![@/]|\.[a-z0-9_])")
+_FIRST_WORD = lazy_pattern(rf"[\w\[\]{{}}\\|`^-]{{3,64}}(?=\s|$)|[{HAN}]{{2,}}(?=\s)")
+_ADDRESS = lazy_pattern(r"[^:,\n]{1,64}?(?=\s?[:,])")
+_BETWEEN = lazy_pattern(r"[\s,:]*")
+_JOINED = lazy_pattern(r"\s*[/&+]\s*|\s+and\s+|\s*[和跟]\s*")
+_HAN_RUN = lazy_pattern(f"[{HAN}]{{2,}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +301,7 @@ def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
     return Mentions(tuple(people), tuple(addressed), reading.everyone)
 
 
-_LONE_HAN = re.compile(f"[{HAN}]")
+_LONE_HAN = lazy_pattern(f"[{HAN}]")
 _ONE = 1 << 40
 
 

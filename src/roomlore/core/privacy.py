@@ -19,6 +19,7 @@ from roomlore.core.audience import EvidenceRoom, evidence_of
 from roomlore.core.json_values import is_id
 from roomlore.core.memory.memory import Change, Evolution, Memory, Source
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import graphemes, language
 
 MIN = 12
@@ -33,9 +34,9 @@ _MARKS = {"zh": "[已删除]", "en": "[forgotten]"}
 _INSIDE_A_WORD = r"[0-9A-Za-z_-]"
 _ADDRESSED = "(?:" + "|".join(f"(?<={sign})" for sign in ("@", "id=", 'id="', "id='", 'id":"', 'id": "')) + ")"
 _BEGINS, _CALLS = "(?m:^)", r"(?=[ \t]?[:,：，])"
-_EDGE = re.compile(r"[0-9A-Za-z_]")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])")
-_QUOTATION = re.compile(
+_EDGE = lazy_pattern(r"[0-9A-Za-z_]")
+_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|(?<=[。！？；])")
+_QUOTATION = lazy_pattern(
     r"^[ \t]*(?:>|＞|&gt;)[^\n]*|\"[^\"\n]*\"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|「[^「」]*」|『[^『』]*』", re.MULTILINE
 )
 _ISOLATES = "[\u2066-\u2069\u200e\u200f]*"
@@ -274,7 +275,7 @@ _RUN, _WIDE_RUN, _WIDE_MIN = 24, 8, 6
 """The length of a common run that counts as a copy; a shorter one if nearly all of its characters are wide."""
 _LINE_MIN = 8
 """The least weight of a line that counts as a copy anywhere; a shorter one counts if it is quoted."""
-_INDENT = re.compile(r"^[>＞\s]*+", re.MULTILINE)
+_INDENT = lazy_pattern(r"^[>＞\s]*+", re.MULTILINE)
 
 
 def without_copies(text: str, said: Iterable[str]) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import fold
 
 KEPT_ELSEWHERE = ("memory_evolve", "user_facts", "people_facts")
 """The prompts that may be stored elsewhere, such as in a prompt server."""
 
-_PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_PLACE = lazy_pattern(r"\{\{\s*(\w+)\s*\}\}")
 
 LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 """The line ends, for a character class of a regular expression."""
@@ -22,9 +23,9 @@ _UNSEEN = (
     "\\x00-\\x08\\x0e-\\x1b\\x7f-\\x84\\x86-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f"
     "\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\U000e0000-\\U000e0fff"
 )
-INVISIBLE = re.compile(f"[{_UNSEEN}]")
+INVISIBLE = lazy_pattern(f"[{_UNSEEN}]")
 """Invisible characters other than white space."""
-_NOISE = re.compile(rf"[^\w‹›]|[_{_UNSEEN}]")
+_NOISE = lazy_pattern(rf"[^\w‹›]|[_{_UNSEEN}]")
 _LABELS = frozenset(
     {
         "system", "systemprompt", "systemmessage", "assistant", "user", "human", "ai", "developer", "tool", "summary",
@@ -34,16 +35,16 @@ _LABELS = frozenset(
 )  # fmt: skip
 _TAGS = frozenset(("memory", "memorycontext", "memories", "messages", "conversation", "previous"))
 _LONGEST_TAG = max(map(len, _TAGS))
-_TAG = re.compile(
+_TAG = lazy_pattern(
     r"(?P<header>#[ \t]{0,9}include[ \t]{0,9}<memory>)"
     rf"|(?P<signs>[<＜﹤](?:\W|_)*+)(?P<name>[\w{_UNSEEN}]*+)"
 )
 """`header` is the C++ header, which is not a tag."""
-_TOKEN = re.compile(r"[<＜﹤][|｜]_")
+_TOKEN = lazy_pattern(r"[<＜﹤][|｜]_")
 _OPENERS = str.maketrans("<＜﹤", "‹‹‹")
 _ENDS_A_LABEL = r":：﹕︓∶ː꞉\])}>］）】〕」』＞｝"
-_LABEL_END = re.compile(f"[{_ENDS_A_LABEL}]")
-_LABEL = re.compile(
+_LABEL_END = lazy_pattern(f"[{_ENDS_A_LABEL}]")
+_LABEL = lazy_pattern(
     rf"(?:\A|(?<=[{LINE_ENDS}]))(?P<before>(?:[^\w‹{LINE_ENDS}]|_)*+)"
     r"(?=[a-z]|[^\x00-\x7f])(?!(?<=\[)user:\S)"
     rf"(?P<label>[^{LINE_ENDS}{_ENDS_A_LABEL}]*+)(?=[{_ENDS_A_LABEL}])",

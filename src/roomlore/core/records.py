@@ -1,7 +1,6 @@
 """Messages as JSON objects, without loss: one record a message, for export, re-import and HTTP bodies."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -11,6 +10,7 @@ from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import json_line
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 
 Position: TypeAlias = Mapping[str, Any]
 """An opaque JSON object. Passed back as `resume_from`, it makes reading continue right after its item."""
@@ -166,7 +166,7 @@ _UNITS = ((1e10, 1), (1e13, 10**3), (1e16, 10**6))
 _UNITS_BEFORE = ((1e11, 1), (1e14, 10**3), (1e17, 10**6))
 """Units per second by the size of a number; before 1970 wider, since programs write the year 1 in seconds for a date
 that they do not know."""
-_DIGITS = re.compile(r"[+-]?\d+(\.\d+)?")
+_DIGITS = lazy_pattern(r"[+-]?\d+(\.\d+)?")
 _EXCERPT = 60
 _ALWAYS = ("id", "room_id", "sender_id")
 _NULLABLE = ("reply_to", "root_id", "turn_id")

@@ -1,6 +1,5 @@
 """Compare a message of an export with the stored one that has its id, and a chat of an export with stored rooms."""
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +11,7 @@ from roomlore.core.attachments import as_submitted
 from roomlore.core.intake import is_estimated
 from roomlore.core.json_values import texts_in
 from roomlore.core.models import Message, Origin, StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.privacy import count_marks
 
 
@@ -132,7 +132,7 @@ def room_for(name: str, wanted: str, stored: Mapping[str, Likeness], taken: Coll
     )
 
 
-_DERIVED = re.compile(r"x[0-9a-f]{24}(-\d+)?")
+_DERIVED = lazy_pattern(r"x[0-9a-f]{24}(-\d+)?")
 """An id that an importer makes of the message itself."""
 
 

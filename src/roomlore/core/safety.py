@@ -5,6 +5,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import asks, greets, head, rarity, roots
 
 CATEGORY = "safety"
@@ -12,7 +13,7 @@ PINNED = "pinned"
 """The tag or category of a fact that is always shown first."""
 
 # Declared or recognised: an allergy, an intolerance, a grave condition, medication that is taken, a prohibition.
-_GRAVE = re.compile(
+_GRAVE = lazy_pattern(
     r"\ballerg|\bintoleran|\banaphyla|\bepi-?pens?\b|\bc(?:o)?eliac|\bg6pd\b|\bepilep|\bseizure|\bpacemaker|\bhaemophil|\bhemophil"
     r"|\basthma|\bglaucoma|\bdiabet|\bpregnan|\bimmuno(?:suppress|compromis)"
     r"|(?<![不没沒無无])[过過]敏|不耐受|耐受不[良了]|休克|起搏器|癫痫|癲癇|哮喘|青光眼|蚕豆病|蠶豆病"
@@ -22,18 +23,18 @@ _DRUG = (
     r"warfarin|lithium|insulin|metformin|aspirin|morphine|inhaler|statins?"
     r"|[a-z]{3,20}(?:olol|pril|sartan|statin|mycin|cillin|azole|pine|pam|oxetine|formin|xaban)"
 )
-_TAKEN = re.compile(
+_TAKEN = lazy_pattern(
     r"\b(?:takes?|taking|prescribed|injects?|gets?|needs?)\b.{0,40}?"
     rf"\b(?:\d{1, 6} ?(?:mg|mcg|ml|units?)|tablets?|pills?|puffs?|drops|(?:once|twice|times) (?:daily|a day)|{_DRUG})\b"
     r"|(?:正在|每[天日]|长期|長期|一直)(?:服用|[吃用打])|服用|[药藥].{0,6}(?:每[天日次]|一[天日次])",
 )
-_DOSE = re.compile(rf"\d ?(?:mg\b|mcg\b|毫克|毫升|单位|單位)|\d[^\n]{{0,20}}?\b(?:{_DRUG})\b")
+_DOSE = lazy_pattern(rf"\d ?(?:mg\b|mcg\b|毫克|毫升|单位|單位)|\d[^\n]{{0,20}}?\b(?:{_DRUG})\b")
 _ACTION = (
     r"(?:use|eat|drink|take|touch|open|mix|give(?! up)|feed|leave|lift|run|move|merge|deploy|enter|drive|plug|turn|push"
     r"|delete|restart|call|bring|serve|store|share|send|sell|buy|order|put|wear|climb|swim|smoke|connect|remove|unplug"
     r"|change)\b"
 )
-_FORBIDDEN = re.compile(
+_FORBIDDEN = lazy_pattern(
     rf"(?:^|[.;:,!(] {{0,3}}|\bplease )(?:never|do not|don['’]t) {_ACTION}"
     rf"|\b(?:must|should|can|may|to) (?:not|never) {_ACTION}|\bmust (?:not|never)\b|\bmustn['’]t\b"
     r"|\b(?<!i )never (?:give(?! up)|mix|feed|leave|lift|touch)\b"
@@ -152,7 +153,7 @@ def forbids(folded: str) -> bool:
 SAFETY, DECISION, DATE = 2.5, 0.3, 0.05
 """Log-odds of being needed, beside those of any other sentence."""
 
-_STOP = re.compile(
+_STOP = lazy_pattern(
     r"(?:^|[.;:,!(] {0,3}|\bplease |\bnow |\bshould )(?:stop (?!by\b|in\b|and\b|you\b|me\b)|hold off\b"
     r"|keep (?:off|out|away)\b|stay (?:off|out|away)\b|avoid (?!\w+ing\b))"
     r"|\bnobody (?:is to )?[a-z]{2,12}s?\b(?! (?:cares?|knows?))|\bnone (?:at all|anywhere)"
@@ -162,24 +163,24 @@ _STOP = re.compile(
     r"|[给給]|[动動]|[让讓])|不要(?![紧緊钱錢脸臉担擔害怕让讓放错錯太忘])"
     r"|[谁誰]都[别別不]|不[准許许让讓]|不打"
 )
-_AMOUNT = re.compile(
+_AMOUNT = lazy_pattern(
     r"\b(?:\d[\d.]{0,8}|one|two|three|half a) ?(?:mg|mcg|ml|units?|puffs?|tablets?|pills?|drops|capsules?)\b"
     r"|[\d一二两兩三四五六七八九十半][\d.]{0,6} ?(?:毫[升克]|片|粒|滴|单位|單位|[喷噴])"
     r"|一[天日][一二两兩三四\d]次|[饭飯][前后後]"
     r"|一定先?(?:[测測]|做|吃|打)|低[于於]\d|高[于於]\d|空腹"
 )
-_DECIDED = re.compile(
+_DECIDED = lazy_pattern(
     r"\b(?:decided|decision|agreed|final|settled|from (?:now|tomorrow|today|monday|next) ?(?:on|week)?|as of"
     r"|the rule is)\b"
     r"|定[了案下]|[决決]定|一律|今天起|[从從].{1,6}起|以后都|以後都|必[须須]|[为為][准準]|[规規]定|[统統]一"
     r"|最[终終后後]|[红紅死底][线線]"
 )
-_CHANGED = re.compile(
+_CHANGED = lazy_pattern(
     r"\b(?:correction|corrected|ignore what|instead|moved (?:it|to)|cancel[a-z]{0,6}|postponed|no longer"
     r"|changed? to|called off)\b"
     r"|更正|改[成到为為]|[换換]成|取消|推[迟遲到]|延[到后後期]|提前|挪到|作[废廢]"
 )
-_WHEN = re.compile(
+_WHEN = lazy_pattern(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\bnext (?:week|month|year)\b|\b\d{1,2}(?:st"
     r"|nd|rd|th)\b|\b\d{1,2}:\d\d\b"
     r"|\b\d{1,2} ?[ap]m\b|\bdeadline\b|\b\d{1,2} (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
@@ -187,10 +188,10 @@ _WHEN = re.compile(
     r"|(?<!上)(?:周|週|星期|[礼禮]拜)[一二三四五六日天]|[明][天晚早]|[后後]天"
     r"|[\d一二三四五六七八九十]{1,3}[号號日点點](?![场場楼樓线線机機])|截止"
 )
-_QUESTION = re.compile(r"[?？]|[吗嗎][\s。！]*\Z")
+_QUESTION = lazy_pattern(r"[?？]|[吗嗎][\s。！]*\Z")
 _COVERED = 0.5
 """The share of a sentence's rare words that the summary must have to stand for it."""
-_NUMBER = re.compile(r"\d+(?:[.:]\d+)*")
+_NUMBER = lazy_pattern(r"\d+(?:[.:]\d+)*")
 
 
 def importance(text: str) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import HAN, head
 
 MEDICINE, FOOD = "medicine", "food"
@@ -89,8 +90,8 @@ food | | eat eats eating ate food* meal* lunch* dinner* supper* breakfast* cook*
 | money | budget* price* salary rent cost costs | 预算 預算 价格 工资 房租 花费
 """
 
-_WORD = re.compile(r"[a-z0-9]+")
-_HAN_RUN = re.compile(f"[{HAN}]+")
+_WORD = lazy_pattern(r"[a-z0-9]+")
+_HAN_RUN = lazy_pattern(f"[{HAN}]+")
 _SHORTEST, _LONGEST_WORD, _LONGEST_PART = 3, 20, 4
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import regex
 import Stemmer
 
+from roomlore.core.patterns import lazy_pattern
+
 if TYPE_CHECKING:
     import rjieba
 
@@ -111,21 +113,21 @@ _RUN_KEPT = 32
 HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7af"
-SYLLABIC = re.compile(f"[{HAN}{KANA}{HANGUL}]")
+SYLLABIC = lazy_pattern(f"[{HAN}{KANA}{HANGUL}]")
 """A character that is a syllable or a word: Chinese, Japanese or Korean."""
 # Letters, digits, _ and the vowel signs of Indic and Thai scripts, which \w leaves out.
 LETTER = rf"(?:[^\W{HAN}{KANA}{HANGUL}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e])"
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     rf"(?P<url>(?:https?|ftp)://[^\s<>\"'|{HAN}]+)"
     rf"|(?P<latin>{LETTER}+(?:(?:::|->|['’./:\\@=+#&~-]){LETTER}+)*(?:\+\+|\#)?)"
     rf"|(?P<han>[{HAN}]+)"
     rf"|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
-_ASCII_TOKEN = re.compile(r"[a-z0-9_]+(?:(?:::|->|['./:\\@=+#&~-])[a-z0-9_]+)*(?:\+\+|\#)?")
-_PART = re.compile(rf"(?:(?!_){LETTER})+")
-_CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m)$|\A.*n['’]t$")
-_URL_HOST = re.compile(r"[a-z]+://(?:[^/@\s]*@)?(?:www\.)?([^/:?#\s]+)")
+_ASCII_TOKEN = lazy_pattern(r"[a-z0-9_]+(?:(?:::|->|['./:\\@=+#&~-])[a-z0-9_]+)*(?:\+\+|\#)?")
+_PART = lazy_pattern(rf"(?:(?!_){LETTER})+")
+_CONTRACTION = lazy_pattern(r"['’](?:s|re|ve|ll|d|m)$|\A.*n['’]t$")
+_URL_HOST = lazy_pattern(r"[a-z]+://(?:[^/@\s]*@)?(?:www\.)?([^/:?#\s]+)")
 _MARKS = regex.compile(r"\p{M}{32,}")
 
 
@@ -302,10 +304,10 @@ def _without_suffix(word: str, rest: str) -> str:
 
 
 # A run of stops is matched from its beginning only, since no later start can match more.
-_SENTENCE_END = re.compile(
+_SENTENCE_END = lazy_pattern(
     r"[。！？；…]+[”’」』）)\"']*|(?<![.!?])[.!?]++[”’)\]\"']*+(?=\s|$)|\n+",
 )
-_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|mr|mrs|ms|dr|prof|vs|cf|no|approx|st|[a-z])\.$", re.IGNORECASE)
+_ABBREVIATION = lazy_pattern(r"(?:^|[\s(])(?:e\.g|i\.e|mr|mrs|ms|dr|prof|vs|cf|no|approx|st|[a-z])\.$", re.IGNORECASE)
 
 
 def sentences(text: str) -> list[str]:
@@ -327,7 +329,7 @@ def sentences(text: str) -> list[str]:
 # Flags are paired here, since `\X` would look back to the run's beginning for each of them.
 GRAPHEME = regex.compile(r"[\U0001f1e6-\U0001f1ff]{2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*+|\X")
 # One code point is one grapheme among these: printable ASCII, kana without combining marks, Han, full-width forms.
-_SIMPLE = re.compile(
+_SIMPLE = lazy_pattern(
     r"[\n -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u3000-\u3029\u3041-\u3096\u30a0-\u30ff\u3400-\u9fff\uff01-\uff9d]*"
 )
 
@@ -358,8 +360,8 @@ def fitting(text: str, n: int) -> str:
     return text[: starts[-1]]
 
 
-_HAN_CHARACTER = re.compile(f"[{HAN}]")
-_LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
+_HAN_CHARACTER = lazy_pattern(f"[{HAN}]")
+_LATIN_WORD = lazy_pattern(r"[A-Za-z\u00c0-\u024f]+")
 
 
 def language(text: str) -> Literal["zh", "en"]:
@@ -372,9 +374,9 @@ def language(text: str) -> Literal["zh", "en"]:
 
 _CLOSING = r"\"'”’)\]}!~."
 # Each run of closing marks is read once, from its beginning.
-_ASKED = re.compile(rf"(?<![?{_CLOSING}])[{_CLOSING}]*+\?[?{_CLOSING}]*+(?=\s|$|[{HAN}])")
+_ASKED = lazy_pattern(rf"(?<![?{_CLOSING}])[{_CLOSING}]*+\?[?{_CLOSING}]*+(?=\s|$|[{HAN}])")
 _SOMEBODY = r"(?:any|some)(?:one|body)"
-_OPENERS = re.compile(
+_OPENERS = lazy_pattern(
     rf"""(?:^|[.!?;\n,:][ ]{{0,3}}|\b(?:so|ok|okay|well|but|and|hi|hello|hey|also|then|now|guys|all)\b,?\s{{1,3}})
     (?:how(?:['’]?s|\s+(?:do|does|did|can|could|to|would|should|come|about|is|are|was|many|much|long|often|far|big|old|else))
     |what(?:['’]?s|\s+(?:is|are|was|were|do|does|did|would|should|could|can|about|if|kind|sort|version|type|happens?|else))
@@ -391,12 +393,12 @@ _OPENERS = re.compile(
     )\b""",
     re.VERBOSE,
 )
-_CALLS = re.compile(
+_CALLS = lazy_pattern(
     rf"\b{_SOMEBODY}\s+(?:here\s+)?(?:knows?|has|have|using|used?|tried|able|help|got|familiar|can|could|tell|else)\b"
     r"|\bany\s+(?:ideas?|suggestions?|tips|thoughts|clue|hints?|advice|way|recommendations?)\b"
     rf"|\b(?:do|does|did)\s+(?:you|{_SOMEBODY})\b|\bis\s+there\s+(?:a|any)\s*way\b"
 )
-_CHINESE_ASKED = re.compile(
+_CHINESE_ASKED = lazy_pattern(
     r"(?<![没沒])[什甚][么麼麽](?![都也])|(?<![无無论論])(?:怎[么麼麽样樣]|如何)(?![都也])|为[什何啥]|為[什何]|为么"
     r"|咋|哪[个個里裡儿兒些位种種一]|多少"
     r"|[谁誰](?![都也])|请问|請問|是否|能否|可否|求助|求教|几[点个時时号天]|幾[點個時天]"
@@ -419,13 +421,13 @@ def asks(folded: str) -> bool:
     return bool(_OPENERS.search(folded) or _CALLS.search(folded))
 
 
-_THANKS_HINT = re.compile(r"[谢謝]|th(?:an|n?x)|ty|tnx|cheers|appreciated|辛苦了|3q")
-_THANKS = re.compile(
+_THANKS_HINT = lazy_pattern(r"[谢謝]|th(?:an|n?x)|ty|tnx|cheers|appreciated|辛苦了|3q")
+_THANKS = lazy_pattern(
     r"(?<!no )\b(?:thanks|thank\s+(?:you|u|god)|thankyou|thn?x|tnx|ty|tyvm|tysm|cheers|much appreciated)\b"
     r"(?!\s+in\s+advance)"
     r"|(?<!先)(?:谢谢|謝謝|多谢|多謝|感谢|感謝|谢了|謝了|谢啦|辛苦了)|\b3q\b"
 )
-_GREETING = re.compile(
+_GREETING = lazy_pattern(
     r"[\s\W]*(?:(?:hi|hello|hey|hiya|howdy|yo|greetings|sup|good\s+(?:morning|afternoon|evening|day)|morning)\b"
     r"|大家好|你们好|你們好|各位好|你好|您好|哈[喽啰囉]|嗨|[早晚]安|早上好|上午好|中午好|下午好|晚上好|早(?=$"
     r"|[\s!~.,])|在吗|在嗎)"
@@ -453,12 +455,12 @@ def greets(folded: str) -> bool:
 
 
 _MAX_TERM = 64
-_RUN = re.compile(
+_RUN = lazy_pattern(
     rf"(?P<latin>{LETTER}+(?:['’]{LETTER}+)*)|(?P<han>[{HAN}]+)|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
-_ASCII = re.compile(r"[a-z0-9_]+(?:'[a-z0-9_]+)*")
-_CONTRACTED = re.compile(r"['’](?:s|t|re|ve|ll|d|m)$")
+_ASCII = lazy_pattern(r"[a-z0-9_]+(?:'[a-z0-9_]+)*")
+_CONTRACTED = lazy_pattern(r"['’](?:s|t|re|ve|ll|d|m)$")
 
 _EMPTY_WORDS = """
 a about ain all also am an and any are aren as at be been being but by can could couldn d did didn do does doesn doing

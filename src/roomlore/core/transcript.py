@@ -1,6 +1,5 @@
 """Messages as a model reads them: who said what, when, in answer to what, and where something is left out."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,16 +10,17 @@ from roomlore.core.attachments import caption_of, with_attachments
 from roomlore.core.memory.reading import own_words
 from roomlore.core.mentions import with_names
 from roomlore.core.models import Candidate, Message, Role, StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.prompt import INVISIBLE, is_label, neutral
 from roomlore.core.sessions.session import Language
 from roomlore.core.text import fold, language, truncate
 
-_CLOSES = re.compile(r"(\A\s*)<(?=\s{0,9}/)")
+_CLOSES = lazy_pattern(r"(\A\s*)<(?=\s{0,9}/)")
 """The closing of a tag at the beginning of a line, since a caller's prompt may be enclosed in tags of its own."""
-_SPLITS_A_NAME = re.compile(r"[\s:：<>\[\]]+")
+_SPLITS_A_NAME = lazy_pattern(r"[\s:：<>\[\]]+")
 _NAME_CHARACTERS = 64
 _INDENT = "  "
-_PARENTHESES = re.compile("[()（）]")
+_PARENTHESES = lazy_pattern("[()（）]")
 
 
 def text_or_caption(message: Message) -> str:

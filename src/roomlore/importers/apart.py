@@ -10,6 +10,7 @@ from itertools import islice, takewhile
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Parsed
 from roomlore.importers import irc, slack, whatsapp
 from roomlore.importers.export_files import UNREADABLE, Options, Source, derived_id, plain_name
@@ -21,9 +22,9 @@ _HEAD = 100
 _LONGEST_LABEL = 120
 _OFTEN_NAMED = ("qq-text", "qq-exporter", "chatlab")
 """Formats that may have the name of a chat inside and no id. A room that has an id keeps it."""
-_ENDING = re.compile(rf"(?:{'|'.join(map(re.escape, (*ENDINGS, '.zip')))})$", re.I)
-_DATE = re.compile(r"(?<!\d)(?:19|20)\d\d(?:[-_.]?[01]\d(?:[-_.]?[0-3]\d)?)?(?!\d)")
-_SHORT_NUMBER = re.compile(r"\d\d?")
+_ENDING = lazy_pattern(rf"(?:{'|'.join(map(re.escape, (*ENDINGS, '.zip')))})$", re.I)
+_DATE = lazy_pattern(r"(?<!\d)(?:19|20)\d\d(?:[-_.]?[01]\d(?:[-_.]?[0-3]\d)?)?(?!\d)")
+_SHORT_NUMBER = lazy_pattern(r"\d\d?")
 _EDGES = "-_. ()[]"
 _Key = tuple[str, str, str]
 

@@ -3,7 +3,6 @@
 The files of the conversations lie beside it or in folders. Their names begin with the id by which a message names them.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any, TypeAlias
 
 from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id, excerpt
 from roomlore.importers.json_stream import Event, JsonPath, Layout, Walker, place_of, walking
@@ -19,14 +19,14 @@ from roomlore.importers.shapes import attached, first_name, joined, kept, name, 
 _HIDDEN = ("user_editable_context", "model_editable_context")
 _LAYOUT = Layout(
     streams=lambda path: path[-1:] == ("mapping",),
-    start=re.compile(r'\{\s*"(?:id|message|parent|children)"\s*:'),
+    start=lazy_pattern(r'\{\s*"(?:id|message|parent|children)"\s*:'),
     plausible=lambda value: isinstance(value, dict) and "message" in value and "parent" in value,
     home=(0, "mapping", ""),
-    head=re.compile(r'\{\s*"(?:title|id|create_time)"\s*:[^{}\[\]]{0,2000}?"mapping"\s*:\s*\{'),
+    head=lazy_pattern(r'\{\s*"(?:title|id|create_time)"\s*:[^{}\[\]]{0,2000}?"mapping"\s*:\s*\{'),
     head_home=(None,),
 )
 
-_FILE_ID = re.compile(r"file[-_][A-Za-z0-9]{8,64}")
+_FILE_ID = lazy_pattern(r"file[-_][A-Za-z0-9]{8,64}")
 """The id of a file, as its name and what points to it have it."""
 
 _ALONE = RoomFacts(RoomKind.DIRECT)

@@ -1,12 +1,12 @@
 """ChatLab's format for chats of any platform, JSON or JSONL, which converters and WeFlow write too."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source
 from roomlore.importers.json_stream import (
@@ -41,7 +41,7 @@ _KINDS = {"group": RoomKind.PRIVATE, "private": RoomKind.DIRECT}
 _META = ("name", "platform", "type", "groupId", "ownerId")
 _LAYOUT = Layout(
     streams=lambda path: path in (("messages",), ("members",)),
-    start=re.compile(r'\{\s*"(?:sender|platformMessageId|platformId)"\s*:'),
+    start=lazy_pattern(r'\{\s*"(?:sender|platformMessageId|platformId)"\s*:'),
     plausible=lambda value: isinstance(value, dict) and ("timestamp" in value or "platformId" in value),
     home=("messages", 0),
 )

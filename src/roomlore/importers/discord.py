@@ -1,11 +1,11 @@
 """DiscordChatExporter's JSON: one channel per file."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import Event, Facts, Layout, Member, read_members
@@ -20,7 +20,7 @@ _KINDS = {
 """A channel of a server may be closed to some of its members, which the export does not say: its kind stays unknown."""
 _LAYOUT = Layout(
     streams=lambda path: path == ("messages",),
-    start=re.compile(r'\{\s*"id"\s*:'),
+    start=lazy_pattern(r'\{\s*"id"\s*:'),
     plausible=lambda value: isinstance(value, dict) and "timestamp" in value and "author" in value,
     home=("messages", 0),
 )

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.patterns import lazy_pattern
 
 _EXCERPT = 120
 _MOST_NAMES = 100_000
@@ -60,7 +61,7 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError)
 UNREADABLE = (*_DAMAGE, NotImplementedError, RuntimeError)
 """The errors of reading from a zip: damage, an unknown compression, a missing password."""
 _GZIP = ".gz"
-_ROTATED = re.compile(r"(\.[a-z]+)\.\d{1,4}$", re.I)
+_ROTATED = lazy_pattern(r"(\.[a-z]+)\.\d{1,4}$", re.I)
 _MOST_UNPACKED = 256 << 20
 _MOST_TIMES = 200
 """Bytes to which any compressed file may unpack, and times its size to which a larger one may. Text shrinks to a tenth
@@ -68,10 +69,10 @@ or so, and what was made to fill a disk to a thousandth."""
 _SAMPLE = 1 << 16
 _SAMPLES = 8
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_UTF8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_HIGH = re.compile(rb"[\x80-\xff]")
-_GB_PAIR = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
-_GB_FREQUENT = re.compile(rb"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")
+_UTF8_SEQUENCE = lazy_pattern(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_HIGH = lazy_pattern(rb"[\x80-\xff]")
+_GB_PAIR = lazy_pattern(rb"[\xa1-\xf7][\xa1-\xfe]")
+_GB_FREQUENT = lazy_pattern(rb"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")
 
 
 class Source:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import LeftOut
 from roomlore.importers import qq, slack, whatsapp
 from roomlore.importers.export_files import UNREADABLE, Options, Source, is_zip, names_in, plain_name
@@ -14,25 +15,25 @@ from roomlore.ports.exports import ExportFile, Found
 
 _DAYS_LOOKED_AT = 5
 _HEAD = 1 << 12
-_ATTACHMENTS = re.compile(
+_ATTACHMENTS = lazy_pattern(
     r"files|attachments|media|photos|images|videos|video_files|voice_messages|round_video_messages|voices|audio|stickers"
     r"|emojis|avatars|contacts|profile_pictures|stories|resources|uploads|dalle-generations|.*_files|__.*|chat_\d+",
     re.I,
 )
 """Folders in which programs put what was sent in a chat, beside the file with the messages or below it."""
 _SENT = {
-    "whatsapp": re.compile(r"\d{8}-.+|[A-Z]{3}-\d{8}-WA\d{4}.*"),
-    "discord": re.compile(r".+-[0-9A-F]{5}\.\w+"),
-    "chatgpt": re.compile(r"file[-_][A-Za-z0-9]{8,}.*"),
+    "whatsapp": lazy_pattern(r"\d{8}-.+|[A-Z]{3}-\d{8}-WA\d{4}.*"),
+    "discord": lazy_pattern(r".+-[0-9A-F]{5}\.\w+"),
+    "chatgpt": lazy_pattern(r"file[-_][A-Za-z0-9]{8,}.*"),
 }
 """How programs name a file that was sent in a chat, beside the export or below it."""
-_OTHERS_OF_CHATGPT = re.compile(
+_OTHERS_OF_CHATGPT = lazy_pattern(
     r"(?:user|user_settings|message_feedback|model_comparisons|shared_conversations|group_chats|shopping\w*|sora"
     r"|export_manifest)\.json"
 )
 
 
-_NEXT_PAGE = re.compile(r"messages\d+")
+_NEXT_PAGE = lazy_pattern(r"messages\d+")
 _PAGES_OF = {"messages": "telegram", "export_results": "telegram", "chat": "chatgpt"}
 """The formats of the exports beside which pages of these names lie."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import UNKNOWN_SENDER, Item, Parsed, Position
 from roomlore.importers import (
     chatgpt,
@@ -68,7 +69,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("jsonl", "one JSON object a message and line; roomlore's own export", jsonl.read),
             Format("openai", "OpenAI chat messages, JSON or JSONL", openai.read),
             Format(
-                "chatgpt", "ChatGPT data export, conversations.json", chatgpt.read, stem=re.compile("conversations")
+                "chatgpt", "ChatGPT data export, conversations.json", chatgpt.read, stem=lazy_pattern("conversations")
             ),
             Format(
                 "irc",
@@ -78,7 +79,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 True,
             ),
             Format("slack", "Slack export, folder or zip", slack.read, ()),
-            Format("telegram", "Telegram Desktop, result.json", telegram.read, local=True, stem=re.compile("result")),
+            Format("telegram", "Telegram Desktop, result.json", telegram.read, local=True, stem=lazy_pattern("result")),
             Format("discord", "DiscordChatExporter, JSON", discord.read),
             Format("whatsapp", "WhatsApp chat, text or zip", whatsapp.read, (".txt",), True, whatsapp.STEM),
             Format("lark", "Lark / Feishu messages, JSON or JSONL", lark.read),
@@ -184,23 +185,23 @@ def is_blank(source: Source) -> bool:
 PAGE_ENDINGS = (".html", ".htm")
 _PAGES = (
     (
-        re.compile(rb'<title>Exported Data</title>|class="page_wrap|charset="utf-8"/>\s*<title>Exported'),
+        lazy_pattern(rb'<title>Exported Data</title>|class="page_wrap|charset="utf-8"/>\s*<title>Exported'),
         "it is an export of Telegram Desktop as HTML; export the chat again, as machine-readable JSON",
     ),
     (
-        re.compile(rb"chatlog__message|DiscordChatExporter"),
+        lazy_pattern(rb"chatlog__message|DiscordChatExporter"),
         "it is an export of DiscordChatExporter as HTML; export the channel again, as JSON (--format Json)",
     ),
     (
-        re.compile(rb"QQChatExporter|qq-chat-exporter", re.I),
+        lazy_pattern(rb"QQChatExporter|qq-chat-exporter", re.I),
         "it is an export of QQChatExporter as HTML; export the chat again, as JSON",
     ),
     (
-        re.compile(rb"chatgpt\.com|ChatGPT Data Export|chat\.openai\.com"),
+        lazy_pattern(rb"chatgpt\.com|ChatGPT Data Export|chat\.openai\.com"),
         "it is the page of an export of ChatGPT; give the file conversations.json that lies beside it in the zip",
     ),
 )
-_PAGE = re.compile(rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype html|html)\b", re.I | re.S)
+_PAGE = lazy_pattern(rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype html|html)\b", re.I | re.S)
 
 
 def page_of(source: Source) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.export_files import TOO_LONG, Line, Options, Source, excerpt, read_lines
 from roomlore.importers.shapes import Passage, after_position, in_zone
@@ -15,24 +16,24 @@ from roomlore.importers.shapes import Passage, after_position, in_zone
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _HALF_A_DAY = 12 * 3600
 
-_CLOCK = re.compile(
+_CLOCK = lazy_pattern(
     r"(?:[A-Z][a-z]{2} \d{1,2} )?\[?(?:(?P<date>\d{4}-\d\d-\d\d)[ T])?(?P<hour>\d{1,2}):(?P<minute>\d\d)"
     r"(?::(?P<second>\d\d))?(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?(?: ?(?P<half>[AaPp][Mm]))?\]?(?=[ \t])"
 )
-_SAID = re.compile(r"\s*+(?><(?=[^<>]*+>)[\s@+%&~!.]*(?P<nick>[^<>\s][^<>]*)>)(?:\s(?P<text>.*))?$", re.DOTALL)
-_ACTED = re.compile(r"\s*\*\s?(?P<nick>[^\s*]+)(?: (?P<text>.*))?$", re.DOTALL)
-_NOTICE = re.compile(r"\s*-(?P<nick>[^\s:>!-][^\s:>]*?)(?::[^\s]*)?- (?P<text>.*)$", re.DOTALL)
-_TABBED = re.compile(r"\t(?P<who>[^\t]*)\t(?P<text>.*)$", re.DOTALL)
-_EVENT = re.compile(
+_SAID = lazy_pattern(r"\s*+(?><(?=[^<>]*+>)[\s@+%&~!.]*(?P<nick>[^<>\s][^<>]*)>)(?:\s(?P<text>.*))?$", re.DOTALL)
+_ACTED = lazy_pattern(r"\s*\*\s?(?P<nick>[^\s*]+)(?: (?P<text>.*))?$", re.DOTALL)
+_NOTICE = lazy_pattern(r"\s*-(?P<nick>[^\s:>!-][^\s:>]*?)(?::[^\s]*)?- (?P<text>.*)$", re.DOTALL)
+_TABBED = lazy_pattern(r"\t(?P<who>[^\t]*)\t(?P<text>.*)$", re.DOTALL)
+_EVENT = lazy_pattern(
     r"\s*(?:(?:={3}|\*{3}|-!-|-->|<--|--|=!=)\s+(?=\S)|(?=\[(?:Users [#&]|[ @+%]\S+\])))(?P<text>.*)$", re.DOTALL
 )
-_WHO = re.compile(
+_WHO = lazy_pattern(
     r"(?:Joins: |Parts: |Quits: )(?P<coming>\S+)|(?P<nick>[^\s*]+) (?:[\[(][^\])]*[\])] ?)*"
     r"(?:(?:has |is now |was |changed|changes|joined|left|quit|sets )|进入|离开|加入|退出|被)"
 )
-_MARKER = re.compile(r"\s*(?:---? (?:Log |Day |日)|\*{4} (?:BEGIN|ENDING)|Session (?:Start|Time|Close|Ident))")
-_PLAIN_DATE = re.compile(r"(?<!\d)(\d{4})[-_./]?([01]\d)[-_./]?([0-3]\d)(?!\d)")
-_LONG_DATE = re.compile(r"(?P<month>[A-Za-z]{3}|\d{1,2}月)\.? +(?P<day>\d{1,2})\b.{0,80}?\b(?P<year>\d{4})\b")
+_MARKER = lazy_pattern(r"\s*(?:---? (?:Log |Day |日)|\*{4} (?:BEGIN|ENDING)|Session (?:Start|Time|Close|Ident))")
+_PLAIN_DATE = lazy_pattern(r"(?<!\d)(\d{4})[-_./]?([01]\d)[-_./]?([0-3]\d)(?!\d)")
+_LONG_DATE = lazy_pattern(r"(?P<month>[A-Za-z]{3}|\d{1,2}月)\.? +(?P<day>\d{1,2})\b.{0,80}?\b(?P<year>\d{4})\b")
 
 
 @dataclass(slots=True)

@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, BinaryIO, Literal, TypeAlias
 
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Position
 from roomlore.importers.export_files import TOO_LONG, Line, Options, Source, excerpt, read_lines
 
 LONGEST_VALUE = 64 << 20
 _CHUNK = 1 << 18
-_SPACE = re.compile(r"[ \t\r\n\ufeff]*")
-_ESCAPED = re.compile("[\udc80-\udcff]+")
+_SPACE = lazy_pattern(r"[ \t\r\n\ufeff]*")
+_ESCAPED = lazy_pattern("[\udc80-\udcff]+")
 _NEAR_END = 16
 _DEEPEST = 64
-_TOO_DEEP = re.compile(r'(?:[\[{]\s*(?:"[^"\\]*"\s*:\s*)?){' f"{_DEEPEST}}}")
+_TOO_DEEP = lazy_pattern(r'(?:[\[{]\s*(?:"[^"\\]*"\s*:\s*)?){' f"{_DEEPEST}}}")
 _LATE = "unfinished: "
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import (
@@ -28,8 +29,8 @@ _CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name", "summar
 
 _HELD = {"image": "image", "file": "file", "folder": "file", "audio": "audio", "media": "video", "sticker": "sticker"}
 _KINDS = {"p2p": RoomKind.DIRECT, "group": RoomKind.PRIVATE, "topic_group": RoomKind.PRIVATE}
-_CAME = re.compile(r"\b(?:invited|added|joined)\b|邀请|加入|添加", re.I)
-_WENT = re.compile(r"\b(?:removed|left)\b|移出|移除|退出|离开", re.I)
+_CAME = lazy_pattern(r"\b(?:invited|added|joined)\b|邀请|加入|添加", re.I)
+_WENT = lazy_pattern(r"\b(?:removed|left)\b|移出|移除|退出|离开", re.I)
 
 
 def _streams(path: JsonPath) -> bool:
@@ -39,7 +40,7 @@ def _streams(path: JsonPath) -> bool:
 
 _ANSWERS = Layout(
     streams=_streams,
-    start=re.compile(r'\{\s*"[a-z_]+"\s*:'),
+    start=lazy_pattern(r'\{\s*"[a-z_]+"\s*:'),
     plausible=lambda value: (
         isinstance(value, dict) and "message_id" in value and ("body" in value or "content" in value)
     ),

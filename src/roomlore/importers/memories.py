@@ -13,7 +13,6 @@ its own, whose category is the name of its section.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,6 +20,7 @@ from typing import Any, TypeAlias
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, ImportedMemories, NewMemory, Skipped, normal
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import parse_time
 from roomlore.core.text import truncate
 from roomlore.importers.export_files import derived_id, excerpt
@@ -134,7 +134,7 @@ def _owner(entry: Mapping[str, Any]) -> str | None:
 DEERFLOW = "deerflow"
 _FROM_DEERFLOW = "import:deerflow"
 _PARTS = ("user", "history")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_HUMP = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def _is_deerflow(document: Any) -> bool:

@@ -1,7 +1,6 @@
 """OneBot v11 events of QQ bots: logged as lines, in a list, or in the answers of `get_group_msg_history`."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import (
@@ -22,7 +22,7 @@ from roomlore.importers.json_stream import (
 )
 from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
 
-_CQ = re.compile(r"\[CQ:([a-zA-Z0-9_.-]+)((?:,[a-zA-Z0-9_.-]+=[^,\]]*)*),?\]")
+_CQ = lazy_pattern(r"\[CQ:([a-zA-Z0-9_.-]+)((?:,[a-zA-Z0-9_.-]+=[^,\]]*)*),?\]")
 _SPOKEN = ("message", "message_sent")
 _RECALLS = ("group_recall", "friend_recall")
 _MOVED = {"group_increase": True, "group_decrease": False}
@@ -41,7 +41,7 @@ _MAX_DEPTH = 4
 
 _EVENTS = Layout(
     streams=lambda path: path == (),
-    start=re.compile(r'\{\s*"[a-z_]+"\s*:'),
+    start=lazy_pattern(r'\{\s*"[a-z_]+"\s*:'),
     plausible=lambda value: isinstance(value, dict) and ("post_type" in value or "message_id" in value),
     home=(0,),
 )

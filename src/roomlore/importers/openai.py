@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import (
@@ -21,7 +22,7 @@ from roomlore.importers.json_stream import (
 from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, role, words
 
 _HEAD_BYTES = 1 << 16
-_HAS_MESSAGES = re.compile(rb'"messages"\s*:\s*\[')
+_HAS_MESSAGES = lazy_pattern(rb'"messages"\s*:\s*\[')
 _TIMES = ("created_at", "timestamp", "create_time", "created")
 _NOT_METADATA = {"role", "content", "name", "id", "tool_calls", *_TIMES}
 

@@ -1,7 +1,6 @@
 """QQ chats: QQChatExporter, versions 4 to 6, as one JSON file, or a folder or zip with a manifest and chunks of JSON
 lines; and text with a line of time and name before each message, as QQ itself and MemoTrace write it."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,6 +12,7 @@ from typing import Any
 from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.export_files import (
     LONGEST_TEXT,
@@ -52,14 +52,14 @@ _REPLY_MARK = "[回复消息]"
 _NOBODY = ("", "0", "未知", "unknown")
 _KINDS = {"group": RoomKind.PRIVATE, "private": RoomKind.DIRECT, "friend": RoomKind.DIRECT, "temp": RoomKind.DIRECT}
 _CHAT = ("name", "type", "selfUid", "selfUin", "peerUid", "peerUin")
-_IN_FILE_NAME = re.compile(r"(?:^|_)(group|friend|private)_(\d{4,})(?:_|$)")
-_PAIR = re.compile(rb'"uid"\s*:\s*"(u_[^"\\]{1,100})"\s*,\s*"uin"\s*:\s*"?(\d{4,20})"?')
+_IN_FILE_NAME = lazy_pattern(r"(?:^|_)(group|friend|private)_(\d{4,})(?:_|$)")
+_PAIR = lazy_pattern(rb'"uid"\s*:\s*"(u_[^"\\]{1,100})"\s*,\s*"uin"\s*:\s*"?(\d{4,20})"?')
 _SCANNED = 1 << 20
 _MAX_DEPTH = 4
 """Forwarded conversations inside each other that are shown."""
 _LAYOUT = Layout(
     streams=lambda path: path == ("messages",),
-    start=re.compile(r'\{\s*"(?:id|messageId)"\s*:'),
+    start=lazy_pattern(r'\{\s*"(?:id|messageId)"\s*:'),
     plausible=lambda value: isinstance(value, dict) and "sender" in value and "content" in value,
     home=("messages", 0),
 )
@@ -275,7 +275,7 @@ _ELEMENTS = {
     "image": "图片", "audio": "语音", "video": "视频", "file": "文件", "face": "表情", "market_face": "表情",
     "location": "位置", "json": "卡片", "markdown": "", "wallet": "红包",
 }  # fmt: skip
-_IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_IN_BRACKETS = lazy_pattern(r"\[([^\[\]]*)\]")
 
 
 def _unbracketed(title: str) -> str:
@@ -345,17 +345,17 @@ def _metadata(
     )
 
 
-_STAMP = re.compile(
+_STAMP = lazy_pattern(
     r"(?P<at>\d{4}-\d{2}-\d{2} (?:(?:0?\d|1[0-2]):\d{2}:\d{2} [AP]M(?= )|(?:[上下]午 ?)?\d{1,2}:\d{2}:\d{2})) "
     r"(?P<who>(?:\S[^\n]{0,300})?)"
 )
 """QQ writes times as the machine does: of 24 hours, or with 上午 and 下午 before them, or with AM and PM after them."""
-_HALF = re.compile(r" ?([上下]午|[AP]M) ?")
-_PERSON = re.compile(r"(?P<name>[^\n]*?)(?:\((?P<number>[^()\n]{1,100})\)|<(?P<mail>[^<>\n]{1,200})>)")
-_TITLES = re.compile(r"(?:【[^】\n]{0,60}】\s*)+")
-_CHAT_LINE = re.compile(r"消息对象[:：]\s*(?P<name>[^\n]+?)\s*")
+_HALF = lazy_pattern(r" ?([上下]午|[AP]M) ?")
+_PERSON = lazy_pattern(r"(?P<name>[^\n]*?)(?:\((?P<number>[^()\n]{1,100})\)|<(?P<mail>[^<>\n]{1,200})>)")
+_TITLES = lazy_pattern(r"(?:【[^】\n]{0,60}】\s*)+")
+_CHAT_LINE = lazy_pattern(r"消息对象[:：]\s*(?P<name>[^\n]+?)\s*")
 _HEADS = ("消息记录（此消息记录为文本格式", "消息分组:", "消息分组：", "消息对象:", "消息对象：", "=====")
-_QUOTE = re.compile(r"引用:(?:(?P<who>[^:\n]{1,100}):(?P<text>[^\n]*)|未知)")
+_QUOTE = lazy_pattern(r"引用:(?:(?P<who>[^:\n]{1,100}):(?P<text>[^\n]*)|未知)")
 _SYSTEM_PEOPLE = ("系统消息", "10000", "1000000", "系统")
 _HEAD_LINES = 40
 

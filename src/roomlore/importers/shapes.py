@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 from roomlore.core.attachments import kind_of
 from roomlore.core.audience import NOTHING_TOLD, RoomFacts
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import MAX_METADATA_DEPTH, Item, Position, parse_time
 from roomlore.importers.export_files import derived_id
 
@@ -142,7 +142,7 @@ def id_at(facts: dict[str, Any], moment: object, *parts: object) -> str:
     return key if counts[key] == 1 else f"{key}-{counts[key]}"
 
 
-RECALL_NOTICE = re.compile(r"[^\n]{0,200}(?:撤回了?(?:一条|成员的?一条|了)?消息|recalled a message)[^\n]{0,200}")
+RECALL_NOTICE = lazy_pattern(r"[^\n]{0,200}(?:撤回了?(?:一条|成员的?一条|了)?消息|recalled a message)[^\n]{0,200}")
 """A line of the platform about a recall, which holds nothing of the recalled message."""
 _LONGEST = 1 << 16
 

@@ -1,6 +1,5 @@
 """A Slack export, as folder or zip: a folder for each channel, a file for each day."""
 
-import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,29 +10,30 @@ from typing import Any
 
 from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import UNREADABLE, Options, Source, derived_id, excerpt, open_zip, refuse_encrypted
 from roomlore.importers.json_stream import Layout, Walker, start_at
 from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
 
-_DAY_FILE = re.compile(r"(?:.*/)?([^/]+)/(\d{4}-\d\d-\d\d)\.json")
-DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
+_DAY_FILE = lazy_pattern(r"(?:.*/)?([^/]+)/(\d{4}-\d\d-\d\d)\.json")
+DAY = lazy_pattern(r"\d{4}-\d\d-\d\d\.json")
 """The name of the file of a day."""
 _LAYOUT = Layout(
     streams=lambda path: path == (),
-    start=re.compile(r'\{\s*"[a-z_]+"\s*:'),
+    start=lazy_pattern(r'\{\s*"[a-z_]+"\s*:'),
     plausible=lambda value: isinstance(value, dict) and "ts" in value and ("type" in value or "text" in value),
     home=(0,),
 )
 _PEOPLE = Layout(
     streams=lambda path: path == (),
-    start=re.compile(r'\{\s*"id"\s*:'),
+    start=lazy_pattern(r'\{\s*"id"\s*:'),
     plausible=lambda value: isinstance(value, dict) and "profile" in value,
     home=(0,),
 )
 _ROOMS = Layout(
     streams=lambda path: path == (),
-    start=re.compile(r'\{\s*"id"\s*:'),
+    start=lazy_pattern(r'\{\s*"id"\s*:'),
     plausible=lambda value: isinstance(value, dict) and "members" in value,
     home=(0,),
 )
@@ -62,7 +62,7 @@ _PROGRAM_ENDS = (
     "_convert_to_private",
     "_added",
 )
-_MARKUP = re.compile(r"<([^<>\n]+)>")
+_MARKUP = lazy_pattern(r"<([^<>\n]+)>")
 _DIALLED = ("mailto:", "tel:")
 _BLOCK_MARKUP = {
     "user": ("user_id", "<@{}>"),
@@ -77,7 +77,7 @@ _INLINE = ("text", "link", *_BLOCK_MARKUP)
 _DEEPEST = 20
 _INDENT = "    "
 _LARGEST = 1_000
-_MENTION = re.compile(r"<@([A-Z0-9]+)")
+_MENTION = lazy_pattern(r"<@([A-Z0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)

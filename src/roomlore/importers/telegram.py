@@ -1,6 +1,5 @@
 """Telegram Desktop's `result.json`: one chat, or all chats of an account."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -8,6 +7,7 @@ from typing import Any
 
 from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import Event, Facts, JsonPath, Layout, Member, read_members
@@ -35,10 +35,10 @@ def _streams(path: JsonPath) -> bool:
 
 _LAYOUT = Layout(
     streams=_streams,
-    start=re.compile(r'\{\s*"id"\s*:'),
+    start=lazy_pattern(r'\{\s*"id"\s*:'),
     plausible=lambda value: isinstance(value, dict) and "type" in value and "date" in value,
     home=("messages", 0),
-    head=re.compile(r'\{\s*"(?:name|type|id)"\s*:[^{}\[\]]{0,2000}?"messages"\s*:\s*\['),
+    head=lazy_pattern(r'\{\s*"(?:name|type|id)"\s*:[^{}\[\]]{0,2000}?"messages"\s*:\s*\['),
     head_home=("chats", "list", None),
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from roomlore.core.audience import RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import LONGEST_LINE, Line, Options, Source, derived_id, excerpt, read_lines
 from roomlore.importers.json_stream import (
@@ -59,13 +60,13 @@ _WEFLOW_PLAIN = ("文本消息", "引用消息", "系统消息", "其他消息")
 
 _CHATLOG = Layout(
     streams=lambda path: path == (),
-    start=re.compile(r'\{\s*"seq"\s*:'),
+    start=lazy_pattern(r'\{\s*"seq"\s*:'),
     plausible=lambda value: isinstance(value, dict) and "talker" in value,
     home=(0,),
 )
 _WEFLOW = Layout(
     streams=lambda path: path == ("messages",),
-    start=re.compile(r'\{\s*"localId"\s*:'),
+    start=lazy_pattern(r'\{\s*"localId"\s*:'),
     plausible=lambda value: isinstance(value, dict) and "createTime" in value,
     home=("messages", 0),
 )
@@ -253,11 +254,11 @@ _DUMP_LABELS = ("文本", "系统通知", "")
 _WECLONE_LABELS = {
     "image": "图片", "voice": "语音", "video": "视频", "file": "文件", "sticker": "动画表情", "location": "位置",
 }  # fmt: skip
-_CHATLOG_QUOTE = re.compile(
+_CHATLOG_QUOTE = lazy_pattern(
     r"> (?:(?P<name>[^\n]*)\((?P<id>[^()\n]+)\)|(?P<bare>[^ \n]+)) (?P<at>\d\d-\d\d \d\d:\d\d:\d\d)\n"
     r"(?P<text>(?:> [^\n]*\n)*)"
 )
-_DUMP_QUOTE = re.compile(
+_DUMP_QUOTE = lazy_pattern(
     r"\n\n\[引用\]\((?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\)(?P<sender>[^:\n]*):(?P<text>.*)\Z", re.DOTALL
 )
 _CHATLOG_LOST_QUOTE = "> [引用]\n"

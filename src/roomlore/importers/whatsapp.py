@@ -12,6 +12,7 @@ from typing import Any
 
 from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.export_files import (
     LONGEST_TEXT,
@@ -40,7 +41,7 @@ _CLOCK = (
 )
 _BETWEEN = r"[,،]? *(?:(?:klo|um|à|at|kl\.?|a las|alle|às|星期.|週.|周.) *)?"
 _STAMP = rf"{_DATE}{_BETWEEN}{_CLOCK}"
-_HEADER = re.compile(rf"(?:\[{_STAMP}\] ?|{_STAMP.replace('?P<', '?P<_').replace('?P=', '?P=_')} [-–] )")
+_HEADER = lazy_pattern(rf"(?:\[{_STAMP}\] ?|{_STAMP.replace('?P<', '?P<_').replace('?P=', '?P=_')} [-–] )")
 _LONGEST = 60
 _AFTERNOON = ("下午", "晚上", "午後", "오후")
 _ORDERS = ("dmy", "mdy", "ymd")
@@ -147,37 +148,39 @@ _LEFT_OUT = (
     r"|пропущен\w*|без медиафайлов|생략|제외|null|omess[oiae]|dahil edilmedi|pominięt\w*|tidak disertakan"
     r"|含まれていません"
 )
-_MEDIA = re.compile(rf"<(?=[^<>]*+>\Z)(?P<kind>[^<>]*(?:{_LEFT_OUT})[^<>]*)>", re.I)
-_MEDIA_PLAIN = re.compile(
+_MEDIA = lazy_pattern(rf"<(?=[^<>]*+>\Z)(?P<kind>[^<>]*(?:{_LEFT_OUT})[^<>]*)>", re.I)
+_MEDIA_PLAIN = lazy_pattern(
     r"(?:image|video|audio|sticker|GIF|document|Contact card|Bild|Video|Audio) (?:omitted|weggelassen)"
 )
-_MEDIA_MARKED = re.compile(
+_MEDIA_MARKED = lazy_pattern(
     r"[^\n]{0,120}(?:omitted|weggelassen|omitid[oa]|omise?|忽略[^\n]{0,8}|已略去|已省略|absente?|omess[oa]|ocultad[oa]"
     r"|weggelaten|отсутству\w{2,3}|dahil edilmedi|pominięt[oya]|tidak disertakan|含まれていません|생략됨)",
     re.I,
 )
-_ATTACHED = re.compile(r"<(?:attached|Anhang|附件|adjunto|pièce jointe|allegato|anexado)[:：] ?(?P<name>[^<>]+)>", re.I)
-_FILE = re.compile(
+_ATTACHED = lazy_pattern(
+    r"<(?:attached|Anhang|附件|adjunto|pièce jointe|allegato|anexado)[:：] ?(?P<name>[^<>]+)>", re.I
+)
+_FILE = lazy_pattern(
     r"(?P<name>[^\n]{1,200}\.\w{2,5}) \((?:file attached|Datei angehängt|文件附件|檔案附件|附件|archivo adjunto"
     r"|fichier joint|file allegato|arquivo anexado)\)(?:\n|$)",
     re.I,
 )
-_MARKED_FILE = re.compile(
+_MARKED_FILE = lazy_pattern(
     r"\u200e(?:<[^<>\n:：]{1,40}[:：] ?(?P<ios>[^<>\n]{1,200}\.\w{2,5})>"
     r"|(?P<android>[^\n\u200e]{1,200}\.\w{2,5}) \([^()\n]{1,40}\)(?:\n|$))"
 )
 """A file in any language, by the mark that WhatsApp puts before it and nobody types."""
-_MENTION = re.compile(r"@[\u2066-\u2068]([^\n\u2066-\u2069]{1,100})\u2069")
-_NOTICE = re.compile(
+_MENTION = lazy_pattern(r"@[\u2066-\u2068]([^\n\u2066-\u2069]{1,100})\u2069")
+_NOTICE = lazy_pattern(
     r"[^:\n]{1,100}: ?\u200e[^\n]*(?:end-to-end|Ende-zu-Ende|端到端|端對端|extremo|chiffré|crittograf|сквозн)"
 )
-_EDITED = re.compile(
+_EDITED = lazy_pattern(
     r"(?<!\s)\s*+(?:\u200e?<(?:This message was edited|Diese Nachricht wurde bearbeitet|Se editó este mensaje"
     r"|Ce message a été modifié|Questo messaggio è stato modificato|Mensagem editada|Dit bericht is bewerkt"
     r"|此消息已编辑|此訊息已編輯)\.?>|(?<!\A)\u200e<[^<>\n:：]{4,60}>)\s*$"
 )
 """The mark behind a message that was edited; on an iPhone in any language, by the mark before it that nobody types."""
-_DELETED = re.compile(
+_DELETED = lazy_pattern(
     r"(?:This message was deleted(?: by admin[^\n]{0,100})?|You deleted this message(?: as admin)?"
     r"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht|此消息已删除|此訊息已刪除|此訊息已被刪除"
     r"|你删除了此消息|您已刪除此訊息|你已删除此消息|您删除了此消息|你已刪除此訊息|您刪除了此訊息"
@@ -197,25 +200,25 @@ _DELETED = re.compile(
     r"|आपने (?:यह|इस) (?:मैसेज|संदेश)(?: को)? (?:हटाया|मिटाया|डिलीट किया))[.。।]?",
     re.I,
 )
-_SYSTEM = re.compile(
+_SYSTEM = lazy_pattern(
     r"end-to-end|Ende-zu-Ende|端到端|端對端|cifrad[oa]s? de extremo|chiffré|created (?:this )?group|added|\bleft\b"
     r"|joined|removed|changed (?:the|this|their)|erstellt|hinzugefügt|verlassen|创建|建立|加入|退出|离开|離開|移除"
     r"|更改|变更",
     re.I,
 )
-_SENDER = re.compile(r"(?P<name>[^\n:]{1,100}): ?(?P<text>.*)", re.DOTALL)
-_QUOTED = re.compile(r'"[^"]*"|„[^„“”]*[“”]|“[^“”]*”|«[^«»]*»|「[^「」]*」')
-_NAME_END = re.compile(r":(?= |$|\u200e)")
+_SENDER = lazy_pattern(r"(?P<name>[^\n:]{1,100}): ?(?P<text>.*)", re.DOTALL)
+_QUOTED = lazy_pattern(r'"[^"]*"|„[^„“”]*[“”]|“[^“”]*”|«[^«»]*»|「[^「」]*」')
+_NAME_END = lazy_pattern(r":(?= |$|\u200e)")
 _LONGEST_NAME = 100
 _SHORT_NAME = 25
 _MOST_COLONS = 4
 _FEW_LINES = 2
 _SEVERAL_LINES = 5
 _QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"))
-_NUMBER = re.compile(r"@(\d{6,15})\b")
-_PAGES = re.compile(r"(?P<title>[^\n•]{1,200}\.\w{2,5}) • ?\u200e?\d+[^\n\u200e]{0,20} ?\u200e?\Z")
+_NUMBER = lazy_pattern(r"@(\d{6,15})\b")
+_PAGES = lazy_pattern(r"(?P<title>[^\n•]{1,200}\.\w{2,5}) • ?\u200e?\d+[^\n\u200e]{0,20} ?\u200e?\Z")
 """What an iPhone writes between a document and its place in the zip."""
-_ROOM = re.compile(
+_ROOM = lazy_pattern(
     r"WhatsApp[ -]?[Cc]hatt?(?:verlauf)? (?:with|mit|met|med|-) (?P<en>.+)"
     r"|(?:Chat|Conversación) de WhatsApp con (?P<es>.+)|Discussion WhatsApp avec (?P<fr>.+)"
     r"|Chat WhatsApp (?:con|dengan) (?P<it>.+)|Conversa do WhatsApp com (?P<pt>.+)"
@@ -223,7 +226,7 @@ _ROOM = re.compile(
     r"|(?P<tr>.+) ile WhatsApp [Ss]ohbeti|(?P<ja>.+?)とのトーク|(?P<ko>.+?) ?님과의 ?WhatsApp ?대화"
     r"|(?:与|與)\s?(?P<zh>.+?)\s?的\s?WhatsApp\s?(?:聊天|對話|对话).*"
 )
-STEM = re.compile(rf"_chat|{_ROOM.pattern}")
+STEM = lazy_pattern(rf"_chat|{_ROOM.pattern}")
 """WhatsApp's names, without ending, for the chat among its pictures and documents."""
 
 
@@ -502,7 +505,7 @@ _BY = r"[^\n]{1,100}?"
 _WHO = r"(?P<who>[^\n]{1,400}?)"
 _NOTICE_END = r"[.。]?"
 _NOTICES = tuple(
-    (re.compile(pattern + _NOTICE_END), came)
+    (lazy_pattern(pattern + _NOTICE_END), came)
     for pattern, came in (
         (rf"{_BY} ?已?[将將把] ?{_WHO} ?(?:加入|添加到|新增至)[^\n]{{0,40}}", True),
         (rf"{_BY} ?已?[将將把] ?{_WHO} ?(?:移除|移出)[^\n]{{0,20}}", False),
@@ -527,7 +530,7 @@ _NOTICES = tuple(
         (rf"{_WHO} ?已?(?:退出|离开|離開)了?[^\n]{{0,20}}", False),
     )
 )
-_BETWEEN_NAMES = re.compile(r", | and | und |、|，| 和 | 與 | 与 ")
+_BETWEEN_NAMES = lazy_pattern(r", | and | und |、|，| 和 | 與 | 与 ")
 _SELF = ("you", "du", "sie", "你", "您")
 _LONGEST_NOTICE = 1000
 

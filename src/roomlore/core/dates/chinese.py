@@ -44,6 +44,7 @@ from roomlore.core.dates.calendar import (
     weekend,
     year,
 )
+from roomlore.core.patterns import lazy_pattern
 
 DIGITS = "零一二三四五六七八九"
 NUMERALS = "一二两三四五六七八九十"
@@ -330,11 +331,11 @@ def _clock(match: re.Match[str], period: Period) -> Period | None:
 
 
 def _rule(pattern: str, build: Build) -> Rule:
-    return re.compile(pattern), build
+    return lazy_pattern(pattern), build
 
 
 def _narrower(pattern: str, narrow: Narrow) -> _Narrower:
-    return re.compile(r"(?:的|里|份)? ?" + pattern), narrow
+    return lazy_pattern(r"(?:的|里|份)? ?" + pattern), narrow
 
 
 _FIGURES = "0123456789"
@@ -378,7 +379,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ),
 )
 _FIRST = "".join(dict.fromkeys("".join(first for first, _ in _RULES)))
-_START = re.compile(f"[{_FIRST}]")
+_START = lazy_pattern(f"[{_FIRST}]")
 _BY_FIRST = {one: tuple(rule for first, rule in _RULES if one in first) for one in _FIRST}
 _NARROWERS: dict[str, tuple[_Narrower, ...]] = {
     "year": (
@@ -403,7 +404,7 @@ _NARROWERS: dict[str, tuple[_Narrower, ...]] = {
     "day": (_narrower(PART, _part), _narrower(CLOCK, _clock)),
     "part": (_narrower(CLOCK, _clock),),
 }
-_JOIN = re.compile(TO)
+_JOIN = lazy_pattern(TO)
 
 
 def start(text: str, position: int) -> int:

@@ -38,6 +38,7 @@ from roomlore.core.dates.calendar import (
     weekend,
     year,
 )
+from roomlore.core.patterns import lazy_pattern
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -81,7 +82,7 @@ WHICH = r"(?P<which>this past|this coming|last|past|previous|this|next|coming) "
 # A number that is no part of a version, a price, an address or a fraction.
 ALONE = r"(?<![.,/:$#@+])(?<![0-9]-)"
 
-START = re.compile(
+START = lazy_pattern(
     rf"""(?<![a-z0-9_])(?:
     (?P<number>[0-9])
     |(?P<month_name>(?:{"|".join(MONTHS)})[a-z]*\b)
@@ -101,46 +102,46 @@ _PIECE_OF = (
     r"(?:end|start|beginning|middle|half|quarters?|weeks?|weekends?|months?|days?|rest|part|night|morning) (?:of|in)"
 )
 _FULL_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
-ENDS = re.compile(r" ?(?:[?!,;:)\"]|\.(?![0-9])|$)")
-ENDS_OR_PART = re.compile(rf",? (?:morning|afternoon|evening|night)\b|{ENDS.pattern}")
-DATE_FOLLOWS = re.compile(rf",? (?:{'|'.join(MONTHS)}|[0-9])")
-IN = re.compile(
+ENDS = lazy_pattern(r" ?(?:[?!,;:)\"]|\.(?![0-9])|$)")
+ENDS_OR_PART = lazy_pattern(rf",? (?:morning|afternoon|evening|night)\b|{ENDS.pattern}")
+DATE_FOLLOWS = lazy_pattern(rf",? (?:{'|'.join(MONTHS)}|[0-9])")
+IN = lazy_pattern(
     r"(?:\b(?:in|during|since|throughout|until|till|early|late|mid|middle|through|[a-z]+day (?:of|in)"
     rf"|{_PIECE_OF})[ -]|\b(?:{_FULL_MONTHS})(?: and | or | to | ?- ?))$"
 )
-AROUND = re.compile(r"\b(?:before|after|between|around|about|by) $")
-FROM = re.compile(r"\bfrom $")
-LONE = re.compile(rf"{ENDS.pattern}| (?:and|or|to|until|till|through)\b| ?-")
-RANGE_GOES_ON = re.compile(r" (?:to|until|till|through|and|onwards?)\b| ?-")
-ON_DATE = re.compile(
+AROUND = lazy_pattern(r"\b(?:before|after|between|around|about|by) $")
+FROM = lazy_pattern(r"\bfrom $")
+LONE = lazy_pattern(rf"{ENDS.pattern}| (?:and|or|to|until|till|through)\b| ?-")
+RANGE_GOES_ON = lazy_pattern(r" (?:to|until|till|through|and|onwards?)\b| ?-")
+ON_DATE = lazy_pattern(
     r"\b(?:on|since|before|after|by|until|till|from|to|of|through|between|around|last|this|next|[a-z]+day,?) $"
 )
-ON_WEEKDAY = re.compile(
+ON_WEEKDAY = lazy_pattern(
     r"\b(?:(?:on|since|before|after|until|till|from|between|by) (?:the )?"
     r"|(?:(?<!every )[a-z]+day|week|month|morning|evening|night|[0-9](?:st|nd|rd|th)?)"
     r"(?: and | or | to | until | through | ?- ?|, ?))$"
 )
-THE = re.compile(r"\bthe $")
-SOME = re.compile(r"\b(?:every|each|a|any|black|good|most|some) $")
-IN_YEAR = re.compile(
+THE = lazy_pattern(r"\bthe $")
+SOME = lazy_pattern(r"\b(?:every|each|a|any|black|good|most|some) $")
+IN_YEAR = lazy_pattern(
     r"\b(?:(?:in|during|since|throughout|before|after|by|until|till|through|from|between|early|late|mid|around"
     rf"|{_PIECE_OF})[ -](?:the )?(?:year )?|(?:in|during|from|between) {A_YEAR} (?:and|or|to) )$"
 )
-COUNTED = re.compile(
+COUNTED = lazy_pattern(
     r" ?(?:[a-z]+ )?(?:words?|steps?|met(?:er|re)s?|miles?|km|kg|dollars?|euros?|yuan|people|users?|lines?|rows?"
     r"|char(?:acter)?s?|tokens?|messages?|pieces?|calories|kcal|points?|times|hours?|minutes?|seconds?|feet|bytes"
     r"|requests?|items?|units?)\b|[%$€]"
 )
-AT_HOLIDAY = re.compile(
+AT_HOLIDAY = lazy_pattern(
     r"\b(?:on|at|over|during|since|before|after|until|till|by|around|from|to|between|and|celebrated?|spen[dt]"
     r"|(?:day|night|week|weekend|end|morning|evening) (?:of|before|after)) (?:the )?$"
 )
-FESTIVE = re.compile(
+FESTIVE = lazy_pattern(
     r"[ -](?:trees?|gifts?|presents?|part(?:y|ies)|cards?|carols?|dinner|cake|cookies?|songs?|movies?|films?|shopping"
     r"|decorations?|lights?|markets?|island|resolutions?|costumes?|eggs?|bunny|menu|plans?|sales?|concert|show"
     r"|special)\b|'s"
 )
-VERSION = re.compile(r"(?:\bv|version |release |build )$")
+VERSION = lazy_pattern(r"(?:\bv|version |release |build )$")
 
 
 _UNITS = {"min": "minute", "hr": "hour", "yr": "year"}
@@ -383,7 +384,7 @@ def _holiday(match: re.Match[str], asked: Asked) -> Period | None:
 
 
 def _rule(pattern: str, build: Build) -> Rule:
-    return re.compile(pattern), build
+    return lazy_pattern(pattern), build
 
 
 _LONG_YEAR = rf"(?P<year>{A_YEAR})"
@@ -514,26 +515,26 @@ def _clock(match: re.Match[str], period: Period) -> Period | None:
 Narrow = Callable[[re.Match[str], Period], Period | None]
 _AFTER: tuple[tuple[re.Pattern[str], Narrow], ...] = (
     (
-        re.compile(r",?(?: in the| at)? (?:early |late )?(?P<part>morning|noon|afternoon|evening|night|midnight)\b"),
+        lazy_pattern(r",?(?: in the| at)? (?:early |late )?(?P<part>morning|noon|afternoon|evening|night|midnight)\b"),
         _part_of_day,
     ),
-    (re.compile(rf"(?:,? (?:at )?|t){_CLOCK}(?![0-9:/.-]?[0-9])"), _clock),
+    (lazy_pattern(rf"(?:,? (?:at )?|t){_CLOCK}(?![0-9:/.-]?[0-9])"), _clock),
 )
 _BEFORE: tuple[tuple[re.Pattern[str], Narrow], ...] = (
-    (re.compile(r"\b(?P<which>early|mid|middle|late)(?: of| in)?(?: the)?[ -]$"), _early),
-    (re.compile(r"\b(?P<which>end|start|beginning)(?: of)(?: the)? $"), _edge),
+    (lazy_pattern(r"\b(?P<which>early|mid|middle|late)(?: of| in)?(?: the)?[ -]$"), _early),
+    (lazy_pattern(r"\b(?P<which>end|start|beginning)(?: of)(?: the)? $"), _edge),
     (
-        re.compile(rf"\b{_ORDINAL} (?:(?P<what>day|week|weekend|month|quarter|half)|{WEEKDAY}) (?:of|in)(?: the)? $"),
+        lazy_pattern(rf"\b{_ORDINAL} (?:(?P<what>day|week|weekend|month|quarter|half)|{WEEKDAY}) (?:of|in)(?: the)? $"),
         _nth,
     ),
-    (re.compile(r"\b(?P<day>[0-9]{1,2})(?:st|nd|rd|th) (?:day )?of (?:the )?$"), _day_of),
-    (re.compile(r"\b(?P<part>morning|afternoon|evening|night) (?:of|on) (?:the )?$"), _part_of_day),
-    (re.compile(rf"\b(?:at )?{_CLOCK} (?:on )?$"), _clock),
-    (re.compile(r"\bweek of (?:the )?$"), _week_of),
-    (re.compile(r"\b(?:shortly|right|just|soon|immediately) (?P<side>before|after) (?:the )?$"), _shortly),
-    (re.compile(rf"\b{COUNT} {UNIT} (?P<side>before|after) (?:the )?$"), _offset),
+    (lazy_pattern(r"\b(?P<day>[0-9]{1,2})(?:st|nd|rd|th) (?:day )?of (?:the )?$"), _day_of),
+    (lazy_pattern(r"\b(?P<part>morning|afternoon|evening|night) (?:of|on) (?:the )?$"), _part_of_day),
+    (lazy_pattern(rf"\b(?:at )?{_CLOCK} (?:on )?$"), _clock),
+    (lazy_pattern(r"\bweek of (?:the )?$"), _week_of),
+    (lazy_pattern(r"\b(?:shortly|right|just|soon|immediately) (?P<side>before|after) (?:the )?$"), _shortly),
+    (lazy_pattern(rf"\b{COUNT} {UNIT} (?P<side>before|after) (?:the )?$"), _offset),
     (
-        re.compile(rf"\b(?:(?P<what>day|night|week|weekend|month|year)|{WEEKDAY}) (?P<side>before|after) (?:the )?$"),
+        lazy_pattern(rf"\b(?:(?P<what>day|night|week|weekend|month|year)|{WEEKDAY}) (?P<side>before|after) (?:the )?$"),
         _beside,
     ),
 )

@@ -9,41 +9,42 @@ from itertools import islice
 from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, chinese, english
 from roomlore.core.dates.calendar import LONG_AGO, Asked, Found, Period, again, preceded, read
 from roomlore.core.dates.english import narrowed
+from roomlore.core.patterns import lazy_pattern
 
-_TO = re.compile(r" ?(?:-|~|到|至|to|until|till|through|thru|up to) ?(?:the )?")
-_AND = re.compile(r" ?(?:and|和|与|跟|以及) ?(?:the )?")
-_FROM = re.compile(r"(?:\b(?:from|between) (?:the )?|[从自在])$")
-_BETWEEN = re.compile(r"\bbetween (?:the )?$")
-_AMID = re.compile(r" ?(?:之间|期间)")
-_INSIDE = re.compile(r",?(?: on| in| of|的)? ?")
-_OWNED = re.compile(r"'s\b")
-_HEAD = re.compile(r"(?:\bfrom (?:the )?|[从自到])$")
+_TO = lazy_pattern(r" ?(?:-|~|到|至|to|until|till|through|thru|up to) ?(?:the )?")
+_AND = lazy_pattern(r" ?(?:and|和|与|跟|以及) ?(?:the )?")
+_FROM = lazy_pattern(r"(?:\b(?:from|between) (?:the )?|[从自在])$")
+_BETWEEN = lazy_pattern(r"\bbetween (?:the )?$")
+_AMID = lazy_pattern(r" ?(?:之间|期间)")
+_INSIDE = lazy_pattern(r",?(?: on| in| of|的)? ?")
+_OWNED = lazy_pattern(r"'s\b")
+_HEAD = lazy_pattern(r"(?:\bfrom (?:the )?|[从自到])$")
 _NOT_AHEAD = r"(?![后面台天年辈往途进夕任端线景])"
 _NOT_BEHIND = r"(?![来面台天年续期悔勤方])"
 Bounds = Callable[[Period, datetime], tuple[datetime, datetime]]
 # The words before or after a period that make it a bound, and the bounds.
 _BOUNDS: tuple[tuple[re.Pattern[str], re.Pattern[str], Bounds], ...] = (
     (
-        re.compile(r"(?:\b(?:ever )?since (?:the )?|自从|(?<!来)自)$"),
-        re.compile(
+        lazy_pattern(r"(?:\b(?:ever )?since (?:the )?|自从|(?<!来)自)$"),
+        lazy_pattern(
             r" ?(?:以来|开始|起(?![来床飞])|(?:to|until|till|up to|-) ?(?:now|date|the present|present)\b"
             r"|[到至] ?(?:现在|目前|今(?![天日晚早年]))|on(?:wards?)?\b(?= ?(?:[?!.,]|$)))"
         ),
         lambda period, now: (period.start, now),
     ),
     (
-        re.compile(r"\bafter (?:the )?$"),
-        re.compile(rf" ?(?:之后|以后|后{_NOT_BEHIND})"),
+        lazy_pattern(r"\bafter (?:the )?$"),
+        lazy_pattern(rf" ?(?:之后|以后|后{_NOT_BEHIND})"),
         lambda period, now: (period.end, now),
     ),
     (
-        re.compile(r"(?:\b(?:by|until|till|up to|up until) (?:the )?|截[至止]到?)$"),
-        re.compile(r" ?为止"),
+        lazy_pattern(r"(?:\b(?:by|until|till|up to|up until) (?:the )?|截[至止]到?)$"),
+        lazy_pattern(r" ?为止"),
         lambda period, now: (LONG_AGO, period.end),
     ),
     (
-        re.compile(r"\b(?:before|prior to) (?:the )?$"),
-        re.compile(rf" ?(?:之前|以前|前{_NOT_AHEAD})"),
+        lazy_pattern(r"\b(?:before|prior to) (?:the )?$"),
+        lazy_pattern(rf" ?(?:之前|以前|前{_NOT_AHEAD})"),
         lambda period, now: (LONG_AGO, period.start),
     ),
 )
@@ -143,7 +144,7 @@ _FOLD = {
     ord("〜"): ord("~"),
     ord("～"): ord("~"),
 }
-_COMING = re.compile(
+_COMING = lazy_pattern(
     r"\b(?:will|won't|shall|(?<!was )(?<!were )going to|gonna|upcoming|tomorrow|plans for)\b|'ll\b"
     r"|即将|将要|将会|明天|打算"
 )

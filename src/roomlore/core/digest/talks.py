@@ -2,7 +2,6 @@
 of a talk, and its title."""
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import cached_property
 
 from roomlore.core.evolution.offline.cues import agrees, sense_of
 from roomlore.core.models import Entry, MessageType, Role, TalkState
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.summary.sentences import unsplit
 from roomlore.core.text import asks, fold, graphemes, keywords, rarity, thanks, truncate
 from roomlore.core.transcript import spoken_text
@@ -213,10 +213,10 @@ _TELLING = 0.25
 """The least worth of a decision that names a talk, beside the most telling sentence."""
 _TITLE = 60
 _TITLE_WORDS = 3
-_LEADING_NAME = re.compile(r"\A@?(?P<name>[^\s:：,，]{1,40})[:：,，]\s*(?=\S)")
+_LEADING_NAME = lazy_pattern(r"\A@?(?P<name>[^\s:：,，]{1,40})[:：,，]\s*(?=\S)")
 _NAME, _NAME_WORDS = 80, 6
-_NEXT_WORD = re.compile(r"[\s,，:：]+(?=\S)")
-_LEADING_MENTION = re.compile(r"\A@[^\s:：,，]{1,40}\s+(?=\S)")
+_NEXT_WORD = lazy_pattern(r"[\s,，:：]+(?=\S)")
+_LEADING_MENTION = lazy_pattern(r"\A@[^\s:：,，]{1,40}\s+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)

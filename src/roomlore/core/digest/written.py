@@ -16,6 +16,7 @@ from roomlore.core.evolution.guards import is_order
 from roomlore.core.evolution.prompt import clean_line, comparison_form, find, lines_of, show_messages
 from roomlore.core.evolution.requests import Rejected
 from roomlore.core.evolution.wording import Conversation
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import graphemes, keywords
 
 MAX_WINDOWS = 6
@@ -149,7 +150,7 @@ def read_titles(answer: str, window: Window) -> tuple[dict[int, str], list[Rejec
     return {window.talks[name]: title for name, title in reading.titles.items()}, reading.refused
 
 
-_QUOTED = re.compile(r"""(['"]).*\1""", re.DOTALL)
+_QUOTED = lazy_pattern(r"""(['"]).*\1""", re.DOTALL)
 _LOGGED = 5
 
 

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from roomlore.core.evolution.requests import Answer, Kind, Operation, Refusal, Rejected
 from roomlore.core.json_values import storable
+from roomlore.core.patterns import lazy_pattern
 
 MAX_DEPTH = 16
 MAX_CHARS = 200_000
@@ -22,11 +23,11 @@ BLANKS = rf" \t\v\f\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\
 OPENING = {"{": "}", "[": "]"}
 _WIDE = str.maketrans("｛｝［］，：", "{}[],:")
 _CLOSERS = {'"': '"＂”', "＂": '＂"', "“": '”“"', "”": '”"', "'": "'", "＇": "＇'", "‘": "’‘'", "’": "’'"}
-_QUOTE_ENDS = {quote: re.compile(rf"\\[^\n]|[{closers}\n]") for quote, closers in _CLOSERS.items()}
-_FOLLOWS = re.compile(rf"[{BLANKS}]*(?:[,:}}\]，：｝］\n]|//|\#|\Z)")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,3})?")
+_QUOTE_ENDS = {quote: lazy_pattern(rf"\\[^\n]|[{closers}\n]") for quote, closers in _CLOSERS.items()}
+_FOLLOWS = lazy_pattern(rf"[{BLANKS}]*(?:[,:}}\]，：｝］\n]|//|\#|\Z)")
+_NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,3})?")
 _LITERALS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     rf"(?P<space>[{BLANKS}\n]+)|(?P<comment>(?://|\#)[^\n]*)|(?P<mark>[{{}}\[\],:｛｝［］，：])"
     r"|(?P<quote>[\"'＂＇“”‘’])|(?P<bare>(?:(?!\s(?:\#|//))[^\n,:{}\[\]，：｛｝［］])+)"
 )
@@ -155,19 +156,19 @@ FIELDS = frozenset(
     )
 )
 _BLOCKS = {"<think>": "</think>", "<thinking>": "</thinking>", "/*": "*/", "<!--": "-->"}
-_NEXT = re.compile(r"\n\s*|[{｛]|[}｝]+|</?think(?:ing)?>|<!--|/\*|(?<!:)//|(?<=\s)#")
-_OPENER = re.compile(r"[{｛]|</?think(?:ing)?>|<!--|/\*")
-_BLANK = re.compile(rf"[{BLANKS}]*")
-_COMMENT = re.compile(rf"[{BLANKS}]*(?://|#)")
-_FENCE = re.compile(rf"[{BLANKS}]*(?:```|~~~)")
-_WORD = re.compile(r"[^\W_]")
-_PROSE = re.compile(r"[^\W_][^\n]*")
-_NEW_LINE = re.compile(rf"\n[{BLANKS}]*+(?:[\[［][{BLANKS}]*+)?(?=[{{｛])")
-_WRAPPER = re.compile(
+_NEXT = lazy_pattern(r"\n\s*|[{｛]|[}｝]+|</?think(?:ing)?>|<!--|/\*|(?<!:)//|(?<=\s)#")
+_OPENER = lazy_pattern(r"[{｛]|</?think(?:ing)?>|<!--|/\*")
+_BLANK = lazy_pattern(rf"[{BLANKS}]*")
+_COMMENT = lazy_pattern(rf"[{BLANKS}]*(?://|#)")
+_FENCE = lazy_pattern(rf"[{BLANKS}]*(?:```|~~~)")
+_WORD = lazy_pattern(r"[^\W_]")
+_PROSE = lazy_pattern(r"[^\W_][^\n]*")
+_NEW_LINE = lazy_pattern(rf"\n[{BLANKS}]*+(?:[\[［][{BLANKS}]*+)?(?=[{{｛])")
+_WRAPPER = lazy_pattern(
     rf"[{{｛][{BLANKS}\n]{{0,99}}[\"'“]?(\w{{1,40}})[\"'”]?[{BLANKS}]{{0,99}}[:：][{BLANKS}\n]{{0,99}}(?=[\[{{［｛])"
 )
-_ACTION = re.compile(r"action[\"'“”]?\s{0,9}[:：]", re.IGNORECASE)
-_SAID = re.compile(r"[^\W_]|[\"'“”‘’＂＇]")
+_ACTION = lazy_pattern(r"action[\"'“”]?\s{0,9}[:：]", re.IGNORECASE)
+_SAID = lazy_pattern(r"[^\W_]|[\"'“”‘’＂＇]")
 _QUOTES = "\"'“”‘’＂＇"
 
 
@@ -390,7 +391,7 @@ MAX_REJECTED = 200
 _REJECTED_CHARS = 120
 _HANDLE_CHARS = 64
 _MAX_ITEMS = 100
-_BETWEEN = re.compile(r"[,，、;；]")
+_BETWEEN = lazy_pattern(r"[,，、;；]")
 _UNKNOWN_DAYS = frozenset(("none", "null", "unknown", "-"))
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 

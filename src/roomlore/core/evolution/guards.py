@@ -1,6 +1,5 @@
 """Guards against weak answers: what is refused, and what is followed although its words look doubtful."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,6 +11,7 @@ from roomlore.core.evolution.prompt import comparison_form, found, lines_of
 from roomlore.core.evolution.requests import Answer, Operation, Rejected
 from roomlore.core.evolution.wording import Conversation, is_mentioned, is_one_subject, is_related, says_change
 from roomlore.core.memory.memory import Memory
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import fold, language
 
 _OF_PROMPT = "It repeats an example of the prompt."
@@ -67,7 +67,7 @@ _KNOWN = (
     r"you(?:['’]ve| have)? (?:know|remember|learn(?:ed|t)?|saved|stored)\b|\bm\d+\b)"
 )
 _KNOWN_ZH = "(?:记忆|記憶|你(?:所有|全部)?(?:记|記|知道|存)|m\\d+)"
-_ORDER = re.compile(
+_ORDER = lazy_pattern(
     rf"\b{_CHANGE}\b.{{0,40}}?{_KNOWN}|{_BOT}.{{0,20}}?\b{_CHANGE}\b.{{0,20}}?\b(?:all|everything|every|facts?"
     rf"|notes?|records?)\b"
     rf"|\b(?:write|put|store|save|add|insert|record)\b.{{0,60}}?\b(?:to|in|into|as an?) (?:your |the "
@@ -85,21 +85,21 @@ _ORDER = re.compile(
     r"|(?:忽略|无视|無視).{0,12}?(?:指令|提示|以上|之前|前面|规则)|你现在(?:起)?是(?!不是|否|在)|系统(?:指令"
     r"|消息)[:：]|新指令"
 )
-_ADDRESS = re.compile(
+_ADDRESS = lazy_pattern(
     rf"(?:^|[@\s，,：:「“\"]|请|請|hey |hi |dear ){_BOT}(?=$|[\s,，:：!！-]|请|請|你|以后|以後|帮|幫|记|記|执行|把"
     rf"|,)|请(?:机器人|助手)"
 )
-_DOES = re.compile(
+_DOES = lazy_pattern(
     rf"\b{_CHANGE}\b|\b(?:execute|run|set|mark|swap|correct|from now on|pretend)\b|{_CHANGE_ZH}|执行|執行|撤销|撤銷"
     rf"|标记|遵照|改|更新|修正|设为|一律"
 )
-_KEEPS = re.compile(r"\b(?:remember|store|save|note|add|write|record|keep|memori[sz]e|learn)\b|[记記]|以后|以後|存")
-_SELF = re.compile(r"\b(?:i|i['’]m|my|me|we|our)\b|[我咱]")
-_REMEMBER = re.compile(
+_KEEPS = lazy_pattern(r"\b(?:remember|store|save|note|add|write|record|keep|memori[sz]e|learn)\b|[记記]|以后|以後|存")
+_SELF = lazy_pattern(r"\b(?:i|i['’]m|my|me|we|our)\b|[我咱]")
+_REMEMBER = lazy_pattern(
     r"\b(?:remember|note|memori[sz]e|keep in mind|from now on)\b|记住|記住|记好|记下|請記|请记|牢记|从现在起"
     r"|從現在起|记得"
 )
-_AUTHORITY = re.compile(
+_AUTHORITY = lazy_pattern(
     r"\b(?:is|am|are|['’]m|as) (?:now |the |an? |your |this |group['’]?s? |only )*"
     r"(?:admin(?:istrator)?|owner|boss|root|superuser|moderator|master|creator)\b|\bdecides everything\b|\bobey\b"
     r"|\b(?:always|only) (?:right|trust|listen|agree|believe|follow)\b|\btrust (?:me|only)\b|\bhighest (?:priority"

@@ -1,7 +1,6 @@
 """The input of a model: memories and messages, one line each under a handle, and the limits of its answer."""
 
 import math
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +15,13 @@ from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import as_conversation, stamp
 from roomlore.core.memory.writing import is_longer
 from roomlore.core.models import StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import fitting, fold, terms
 
 T = TypeVar("T")
 _FULL_WIDTH = {0xFF01 + at: 0x21 + at for at in range(94)}
-_HANDLE = re.compile(r"[a-z][0-9]{1,6}")
-_NAMED = re.compile(r"m[0-9]+")
+_HANDLE = lazy_pattern(r"[a-z][0-9]{1,6}")
+_NAMED = lazy_pattern(r"m[0-9]+")
 _LONGEST = 60
 
 
@@ -64,9 +64,9 @@ def _span(offered: Mapping[str, object]) -> str:
     return f"use {names[0]} to {names[-1]}" if names else "nothing was offered"
 
 
-_PROSE = re.compile(r"(?<![a-z0-9])[,.!?;:'\"()\[\]]|[,.!?;:'\"()\[\]](?![a-z0-9])|[、。“”‘’《》〈〉「」『』【】…—]")
+_PROSE = lazy_pattern(r"(?<![a-z0-9])[,.!?;:'\"()\[\]]|[,.!?;:'\"()\[\]](?![a-z0-9])|[、。“”‘’《》〈〉「」『』【】…—]")
 """Punctuation without meaning; inside 1.5 and node.js it has one."""
-_LOOSE_SPACE = re.compile(r"(?<![a-z0-9]) | (?![a-z0-9])")
+_LOOSE_SPACE = lazy_pattern(r"(?<![a-z0-9]) | (?![a-z0-9])")
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _WHITE = frozenset("\t\n\r")
 _ROUNDING = 1e-9

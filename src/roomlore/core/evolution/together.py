@@ -15,15 +15,16 @@ from functools import cached_property
 from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.requests import Operation
 from roomlore.core.evolution.wording import Names, Wording
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import fold, language, terms
 
 _MESSAGES, _MEMORIES = 2_000, 3_000
 """The most characters of a person's messages and memories; one with more is asked about alone."""
 _EACH = 1_000
 """The handles of a person: those of the first begin at 1001."""
-_LINE = re.compile(r"^([cm])(\d{1,6}) ", re.MULTILINE)
-_HANDLE = re.compile(r"([cm])(\d{4,6})")
-_LIKE_HANDLE = re.compile(r"(?<![a-z0-9])[cm][0-9]{4,6}(?![a-z0-9])")
+_LINE = lazy_pattern(r"^([cm])(\d{1,6}) ", re.MULTILINE)
+_HANDLE = lazy_pattern(r"([cm])(\d{4,6})")
+_LIKE_HANDLE = lazy_pattern(r"(?<![a-z0-9])[cm][0-9]{4,6}(?![a-z0-9])")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from roomlore.core.evolution.prompt import comparison_form, found
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.subjects import FIELDS, subjects
 from roomlore.core.text import HAN, fold, language, terms
 
@@ -48,36 +49,36 @@ def _is_within(short: Sequence[str], long: Iterator[str]) -> bool:
     return all(word in long for word in short)
 
 
-_DAY = re.compile(
+_DAY = lazy_pattern(
     r"(?<![a-z])(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?(?![a-z]))|(?<![a-z])weekend(?=s?(?![a-z]))"
     r"|(?:周|週|星期|礼拜"
     r"|禮拜)(?P<zh>[一二三四五六日天末](?:[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家]))*)(?![次年间間回遍])"
 )
-_WEEK_OF_DAY = re.compile(
+_WEEK_OF_DAY = lazy_pattern(
     r"[上下这這本]{1,2}[个個]?(?=周|週|星期|礼拜|禮拜)"
     r"|\b(?:next|last|this)(?= (?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 )
-_SHORT_DAY = re.compile(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
+_SHORT_DAY = lazy_pattern(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun", "weekend")
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (*_DAYS[:7], "sun", "weekend"), strict=True))
-_DIGITS = re.compile(r"(?<![a-z\d_.:])\d+(?:[.:]\d+)*")
-_THOUSANDS = re.compile(
+_DIGITS = lazy_pattern(r"(?<![a-z\d_.:])\d+(?:[.:]\d+)*")
+_THOUSANDS = lazy_pattern(
     r"(?<![\d.:])(?P<whole>\d{1,3}(?:,\d{3})+)(?!\d)|(?<![\d.:])(?P<short>\d{1,6}) ?(?P<unit>[万萬k千])(?![a-z])"
 )
 _UNITS = {"万": 10_000, "萬": 10_000, "千": 1000, "k": 1000}
 _NUMERALS = {**{digit: at for at, digit in enumerate("零一二三四五六七八九")}, "〇": 0, "两": 2, "兩": 2}
 _POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
 _NUMERAL = f"[{''.join(_NUMERALS)}{''.join(_POWERS)}]"
-_PER_ONE = re.compile(rf"(?<!{_NUMERAL})(?P<price>{_NUMERAL}{{1,8}})(?=一[斤个個件只次盒箱张張位人杯瓶份米晚天节節])")
+_PER_ONE = lazy_pattern(rf"(?<!{_NUMERAL})(?P<price>{_NUMERAL}{{1,8}})(?=一[斤个個件只次盒箱张張位人杯瓶份米晚天节節])")
 """A price: 二十二一斤 is 22 for one pound."""
-_CHINESE = re.compile(
+_CHINESE = lazy_pattern(
     # Sixteen: a longer run is not a number, and each run is read once, even in hostile messages.
     rf"(?<!{_NUMERAL})(?P<amount>[一二两兩三四五六七八九][十百千万萬]{_NUMERAL}{{0,14}})(?!{_NUMERAL})"
     rf"|(?<!{_NUMERAL})(?P<number>{_NUMERAL}{{1,16}})"
     r"(?=[点點时時号號元块塊个個次天周週月年岁歲层層楼樓位名人条條斤里米刻级級])|(?<=[点點])半"
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = re.compile(
+_MONTH = lazy_pattern(
     r"\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|ember|ober)?\b|\bMay\b(?= \d)"
     r"|(?<=\d )May\b|(?<=\bin )May\b|(?<=\bof )May\b"
 )
@@ -107,21 +108,21 @@ _ENGLISH = {
         for form in forms.split()
     },
 }
-_WORD = re.compile(rf"(?<![a-z])(?:{'|'.join(_ENGLISH)})(?![a-z])")
-_ONE = re.compile(r"(?<![a-z])(?:one|once|first)(?![a-z])")
-_DENIAL = re.compile(
+_WORD = lazy_pattern(rf"(?<![a-z])(?:{'|'.join(_ENGLISH)})(?![a-z])")
+_ONE = lazy_pattern(r"(?<![a-z])(?:one|once|first)(?![a-z])")
+_DENIAL = lazy_pattern(
     r"\b(?:not|no|never|cannot|without|neither|nor|nobody|nothing|none|forbid(?:den|s)?|banned|prohibited"
     r"|off[ -]limits|[a-z]+n['’]t|dont|doesnt|cant|wont|isnt)\b"
     r"|不(?!过(?!敏)|過(?!敏)|[错錯仅僅但然少久断斷管论論同变變])|[没沒](?![错錯])|勿|[无無](?![论論])"
     r"|[别別](?![人的墅忘])|禁"
 )
-_REMINDER = re.compile(r"\b(?:do not|don['’]?t|never) forget\b|\bno (?:doubt|problem|worries)\b|\bnot only\b")
-_TURN = re.compile(
+_REMINDER = lazy_pattern(r"\b(?:do not|don['’]?t|never) forget\b|\bno (?:doubt|problem|worries)\b|\bnot only\b")
+_TURN = lazy_pattern(
     r"\b(?:any ?more|instead|chang(?:ed?|es|ing)|mov(?:ed?|es|ing)|cancel(?:l?ed)?|stop(?:ped|s)?|clos(?:ed?|es)|over"
     r"|ended|quit|left|leav(?:es?|ing)|out|postponed|replac(?:ed?|es)|from now on|used to|wrong|only)\b"
     r"|改|换|換|取消|停|关了|關了|退出|离开|離開|搬|以后|以後|从今|只|错了|錯了|结束|結束"
 )
-_CHANGED = re.compile(
+_CHANGED = lazy_pattern(
     r"\b(?:any ?more|no longer|instead|chang(?:ed?|es|ing)|mov(?:ed?|es|ing)|cancel(?:s|l?ed)?|call(?:s|ed)? off"
     r"|stop(?:ped|s)?|ended"
     r"|quit|postponed|push(?:ed)?|shift(?:ed|s)?|switch(?:ed|es)?|replac(?:ed?|es)|from now on|used to|delet(?:ed?"
@@ -130,19 +131,19 @@ _CHANGED = re.compile(
     r"|改|换|換|取消|停|退出|搬|挪|以后|以後|从今|起(?!来|來|床|点|點)|不再|错了|錯了|结束|結束|删|刪|调|調|涨|漲|降"
     r"|提前|推迟|推遲|延|压到|壓到|转给|轉給|交给|交給|接手"
 )
-_UNCHANGED = re.compile(
+_UNCHANGED = lazy_pattern(
     r"(?:先|暂时|暂|还是|还|决定|就)不[换換改搬停动](?!的)|不[换換改搬](?:了|啦)|\b(?:not|n['’]t|no plans to"
     r"|won['’]t be) (?:be )?"
     r"(?:chang|mov|switch|cancel|replac|come off|give up)"
 )
-_PROHIBITION = re.compile(
+_PROHIBITION = lazy_pattern(
     r"\b(?:avoid(?:s|ed|ing)?|allerg(?:y|ic|ies)|forbid(?:s|den)?|prohibit(?:s|ed)?|banned|refus(?:e|es|ed)|except"
     r"|stop(?:s|ped)?|cancel(?:s|l?ed)?|quit|former(?:ly)?|too (?:small|big|late|early)|closed|off|free)\b"
     r"|避免|[忌戒拒禁免停]|取消|过敏|過敏|除外|严禁|嚴禁|作废|作廢"
 )
-_HAN = re.compile(f"[{HAN}]")
-_NAME = re.compile(r"(?:(?<=[^\W\d_] )|(?<=[,;)] ))[A-Z][^\W\d_]*[^\W\d_A-Z]+")
-_LETTERS = re.compile(r"[^\W\d_]+")
+_HAN = lazy_pattern(f"[{HAN}]")
+_NAME = lazy_pattern(r"(?:(?<=[^\W\d_] )|(?<=[,;)] ))[A-Z][^\W\d_]*[^\W\d_A-Z]+")
+_LETTERS = lazy_pattern(r"[^\W\d_]+")
 _WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NO_NAMES = frozenset(("Ok", *_WEEK, *(f"{day}s" for day in _WEEK)))
 _MAX_NAMES = 400
@@ -220,7 +221,7 @@ def forbids(text: str) -> bool:
     return bool(negations(text) or _PROHIBITION.search(fold(text)))
 
 
-_FIRST_NAME = re.compile(
+_FIRST_NAME = lazy_pattern(
     r"\A(?P<en>[A-Z][a-z]+)(?=['’]s |,? (?:and [A-Z]|is|was|will|has|had|can|may|must|does|likes?|takes|leads|runs"
     r"|brings|lives"
     r"|works|prefers|wants|plans|organi[sz]es|looks|handles|owns|keeps|moved|joined|says)\b)"
@@ -236,7 +237,7 @@ _SURNAMES = (
     "余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文"
     ""
 )
-_CHINESE_NAME = re.compile(
+_CHINESE_NAME = lazy_pattern(
     rf"(?<![{HAN}])(?P<name>[{_SURNAMES}][{HAN}]{{1,2}}?|[老小阿][{HAN}])"
     r"(?=负责|負責|主任|经理|經理|老师|老師|医生|醫生|担任|擔任|保管|带|教|来当|喜欢|喜歡|不吃|不喝|管[^理]|接手"
     r"|牵头|对[^方]{1,5}过敏)"
@@ -477,7 +478,7 @@ def _is_a_word(put: frozenset[str]) -> bool:
     return len(put) <= (1 if any(term[0] < "\u2e80" for term in put) else _HAN_WORD)
 
 
-_WORDS = re.compile(r"[^\W_]{2,}")
+_WORDS = lazy_pattern(r"[^\W_]{2,}")
 REPEATED = 0.8
 """The least likeness of two messages that say one thing again."""
 SAME = 0.9

@@ -14,6 +14,7 @@ import Stemmer
 
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, words
 
 Vector = npt.NDArray[np.float32]
@@ -32,7 +33,7 @@ class _Cue(NamedTuple):
 
 
 def _cue(english: str, chinese: str, within: int = 1000) -> _Cue:
-    return _Cue(tuple(english.split()), re.compile(chinese), within)
+    return _Cue(tuple(english.split()), lazy_pattern(chinese), within)
 
 
 _CUES = {
@@ -74,16 +75,16 @@ _CUES = {
     "laughs": _cue("lol haha hehe heh rofl lmao hah xd hahaha", "哈哈|呵呵|嘿嘿|嘻嘻|笑死|233"),
 }
 
-_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
-_URL = re.compile(r"https?://|www\.")
-_OTHER_LETTERS = re.compile(rf"[^\W\d_\u0000-\u024f\u1e00-\u1eff{HAN}{KANA}{HANGUL}]")
-_CALLED = re.compile(r"@[^\s:,，：]+")
-_LATIN_RUN = re.compile(r"[!-~\u00c0-\u024f]+")
-_CODE = re.compile(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
+_TOKEN = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
+_CHINESE = lazy_pattern(r"[\u3400-\u9fff]")
+_URL = lazy_pattern(r"https?://|www\.")
+_OTHER_LETTERS = lazy_pattern(rf"[^\W\d_\u0000-\u024f\u1e00-\u1eff{HAN}{KANA}{HANGUL}]")
+_CALLED = lazy_pattern(r"@[^\s:,，：]+")
+_LATIN_RUN = lazy_pattern(r"[!-~\u00c0-\u024f]+")
+_CODE = lazy_pattern(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
 _TRAILS = ("..", "…", ",", "，", ":", "：")
-_SMILE = re.compile(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
-_LEADING_NAME = re.compile(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
+_SMILE = lazy_pattern(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
+_LEADING_NAME = lazy_pattern(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
 
 TRAITS = (
     "words", "characters", "asked", "url", "code", "trails", "smiles", *_CUES,

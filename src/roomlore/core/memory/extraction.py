@@ -15,6 +15,7 @@ from roomlore.core.errors import BadModelOutput
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
 from roomlore.core.memory.reading import own_words, without_times
 from roomlore.core.models import Entry, LinkKind, Role, StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import importance
 from roomlore.core.summary import says_nothing
 from roomlore.core.text import graphemes, head, segment, terms, truncate
@@ -145,17 +146,17 @@ def _is_near(at: datetime, times: Sequence[datetime]) -> bool:
 
 _LONGEST = 4_000
 _MOST_CLAUSES = 80
-_SENTENCES = re.compile(r"(?<=[;；。！!])\s*|(?<=\S[.])\s+(?=[A-Z])")
-_CLAUSES = re.compile(r"(?<=[;；。！!，])\s*|(?<=[^\d],)\s+|(?<=\S[.])\s+(?=[A-Z])")
-_SUBJECT = re.compile(r"(?P<name>[A-Z][^\s'’,;]+)(?:['’]s)? (?=\S)")
+_SENTENCES = lazy_pattern(r"(?<=[;；。！!])\s*|(?<=\S[.])\s+(?=[A-Z])")
+_CLAUSES = lazy_pattern(r"(?<=[;；。！!，])\s*|(?<=[^\d],)\s+|(?<=\S[.])\s+(?=[A-Z])")
+_SUBJECT = lazy_pattern(r"(?P<name>[A-Z][^\s'’,;]+)(?:['’]s)? (?=\S)")
 _MOST_SUBJECT = 6
 """The most Chinese characters of a subject."""
-_FULL_STOP = re.compile(r"\s*(?P<mark>[.。])\s*\Z")
-_DENIALS = re.compile(
+_FULL_STOP = lazy_pattern(r"\s*(?P<mark>[.。])\s*\Z")
+_DENIALS = lazy_pattern(
     r"\b(?P<verb>do|does|did|is|are|was|were|have|has|had|would|could|should|must) not\b|\b(?P<can>cannot)\b"
 )
-_FIGURE = re.compile(r"\d|[一二三四五六七八九十百千万]{1,4}[点點号號月日元块塊个個次片毫]")
-_NAME = re.compile(r"(?<=\s)[A-Z][a-z]+")
+_FIGURE = lazy_pattern(r"\d|[一二三四五六七八九十百千万]{1,4}[点點号號月日元块塊个個次片毫]")
+_NAME = lazy_pattern(r"(?<=\s)[A-Z][a-z]+")
 _FIGURES, _NAMES, _EACH = 0.6, 0.3, 0.01
 
 
@@ -377,7 +378,7 @@ _MIN_CHARACTERS = 5
 _NOTHING = ("无有效记忆", "no_memory")
 _ECHO = 4
 """Consecutive terms that mark an answer as a copy of its instructions."""
-_THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = lazy_pattern(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 def watermark(agent_id: str) -> str:

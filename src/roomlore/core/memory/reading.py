@@ -7,6 +7,7 @@ from datetime import datetime, tzinfo
 from roomlore.core.attachments import descriptions_of
 from roomlore.core.mentions import Quotation, named_author, split_quotes
 from roomlore.core.models import Message, Role, StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.prompt import neutral
 from roomlore.core.text import fold, truncate
 
@@ -18,11 +19,11 @@ INJECTED = "roomlore_injected"
 CONVERSATION_CHARACTERS = 12_000
 """The most characters read of a conversation: the space that a small model has."""
 
-_TAG = re.compile(rf"<(?P<closing>/)?{MEMORY_BLOCK}(?:_context)?(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
-_LABELLED = re.compile(r"\s*(?:历史摘要|对话摘要|Summary)\s*[:：]")
+_TAG = lazy_pattern(rf"<(?P<closing>/)?{MEMORY_BLOCK}(?:_context)?(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
+_LABELLED = lazy_pattern(r"\s*(?:历史摘要|对话摘要|Summary)\s*[:：]")
 _QUOTED_CHARACTERS = 200
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_STAMP = re.compile(rf"^\[(?:{'|'.join(_DAYS)}) \d{{4}}-\d\d-\d\d \d\d:\d\d\] ", re.MULTILINE)
+_STAMP = lazy_pattern(rf"^\[(?:{'|'.join(_DAYS)}) \d{{4}}-\d\d-\d\d \d\d:\d\d\] ", re.MULTILINE)
 _NAME_CHARACTERS = 64
 
 

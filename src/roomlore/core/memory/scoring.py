@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import Floats, Ints, Vectors
 from roomlore.core.text import SYLLABIC, is_question, terms
 
@@ -21,23 +22,23 @@ KINDS = ("number", "time", "person", "place")
 
 _READ = 2_000
 _ASKED = (
-    re.compile(
+    lazy_pattern(
         r"多少|几[点个天人位次层楼号]|幾[點個天人位次層樓號]|多[久长長大高远遠重]"
         r"|\bhow (?:many|much|long|often|far|old|tall)\b|\bwhat (?:time|share|date|number)\b",
         re.IGNORECASE,
     ),
-    re.compile(
+    lazy_pattern(
         r"什么时候|什麼時候|何时|何時|哪[天年日]|几[月日点号]|幾[月日點號]|\bwhen\b|\bwhat (?:time|day|date)\b"
         r"|\bwhich day\b",
         re.IGNORECASE,
     ),
-    re.compile(r"谁|誰|哪位|\bwho(?:se|m)?\b", re.IGNORECASE),
-    re.compile(r"哪里|哪裡|哪儿|哪兒|在哪|\bwhere\b", re.IGNORECASE),
+    lazy_pattern(r"谁|誰|哪位|\bwho(?:se|m)?\b", re.IGNORECASE),
+    lazy_pattern(r"哪里|哪裡|哪儿|哪兒|在哪|\bwhere\b", re.IGNORECASE),
 )
-_LATIN_WORDS = re.compile("[a-z]+")
-_DIGIT = re.compile(r"\d")
-_CLOCK = re.compile(r"\d[:.]\d\d|\d ?[ap]m\b")
-_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]")
+_LATIN_WORDS = lazy_pattern("[a-z]+")
+_DIGIT = lazy_pattern(r"\d")
+_CLOCK = lazy_pattern(r"\d[:.]\d\d|\d ?[ap]m\b")
+_NAME = lazy_pattern(r"(?<=[a-z,;] )[A-Z][a-z]")
 _WORDS = tuple(
     frozenset(listed.split())
     for listed in (
@@ -53,16 +54,16 @@ _WORDS = tuple(
     )
 )
 _CHINESE = (
-    re.compile("[一二两兩三四五六七八九十百千半]"),
-    re.compile(
+    lazy_pattern("[一二两兩三四五六七八九十百千半]"),
+    lazy_pattern(
         "[0-9一二两兩三四五六七八九十][点點月日号號年]|[周週][一二三四五六日天末]|礼拜|禮拜|星期|每[天日周週月年晚]"
         "|[早晚]上|[上中下]午|凌晨|半夜|[今明昨后後]天|[去今明]年|[上下]个?[月周週]|[春夏秋冬]|月底|年底|之前|以后|以後"
     ),
-    re.compile(
+    lazy_pattern(
         "[老小阿][\u4e00-\u9fff]|老师|老師|经理|經理|医生|醫生|医师|醫師|大夫|师傅|師傅|教授|主管|教练|教練|会长|會長"
         "|[叔姐哥姨妈媽爸嫂由归歸找叫是]"
     ),
-    re.compile("[在放于於至到楼樓室门門路街层層站店市区區柜櫃里裡厅廳院东東西南北]"),
+    lazy_pattern("[在放于於至到楼樓室门門路街层層站店市区區柜櫃里裡厅廳院东東西南北]"),
 )
 
 
@@ -154,13 +155,13 @@ class AnswerModel:
 
 _MAX_TERMS = 128
 _EMBEDDED_CHARS = 1_500
-_ASKING = re.compile(
+_ASKING = lazy_pattern(
     "请问|为什么|為什麼|什么样|什麼樣|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些"
     "|哪天|哪"
     "|谁|誰|多少|几点|幾點|几|幾|如何|是否|有没有|有沒有|吗|嗎|呢"
 )
-_GROUP = re.compile(r"(?:我们|我們|咱们|这个|這個|本)?(?<!集)群[组組](?![主名员員])|(?:这个|這個|本)群(?=的)")
-_THE_GROUP = re.compile(
+_GROUP = lazy_pattern(r"(?:我们|我們|咱们|这个|這個|本)?(?<!集)群[组組](?![主名员員])|(?:这个|這個|本)群(?=的)")
+_THE_GROUP = lazy_pattern(
     r"\b(?:the|this|our) group(?:(?P<of>['’]s)|(?!['’]))\b(?! (?:name|chat|owner|admin|rule))", re.IGNORECASE
 )
 
@@ -278,7 +279,7 @@ _SINGLE = 0.35
 """The weight of a single Chinese character beside a pair."""
 _UNSEEN = 5
 """Virtual memories added to a scope: in a small scope the rarity of words cannot be estimated."""
-_LATIN = re.compile("[A-Za-z]")
+_LATIN = lazy_pattern("[A-Za-z]")
 _MIN_DEVIATION = 0.005
 """The least standard deviation of cosines: smaller differences are chance."""
 

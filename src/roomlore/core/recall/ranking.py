@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from roomlore.core.evolution.requests import strength_at
 from roomlore.core.memory.memory import Memory, MemoryKind
 from roomlore.core.memory.reading import CHECKPOINT_MARK
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.recall.recollection import (
     HEAD,
     TAIL,
@@ -33,8 +34,8 @@ from roomlore.core.text import SYLLABIC, is_question, roots, terms
 _OLDER = 0.25
 _ANSWER = 0.5
 _CLOSE = r"</memory(?:_context)?>"
-_BLOCK = re.compile(rf"<memory(?:_context)?\b[^>]{{0,200}}>.*?{_CLOSE}", re.DOTALL | re.IGNORECASE)
-_END = re.compile(_CLOSE, re.IGNORECASE)
+_BLOCK = lazy_pattern(rf"<memory(?:_context)?\b[^>]{{0,200}}>.*?{_CLOSE}", re.DOTALL | re.IGNORECASE)
+_END = lazy_pattern(_CLOSE, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Recall: its options, input and result, and the block of facts as a model reads it."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, get_args
@@ -10,6 +9,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
 from roomlore.core.memory.reading import INJECTED_NAME
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.prompt import neutral
 from roomlore.core.text import truncate
 
@@ -186,7 +186,7 @@ def _weight(name: str, value: float | None) -> float | None:
 
 HEAD, TAIL = "<memory>\n", "</memory>"
 _SCOPE_CHARACTERS = 64
-_UNSEEN = re.compile(
+_UNSEEN = lazy_pattern(
     r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060-\u2069\ufeff\ud800-\udfff]+"
 )
 

@@ -16,6 +16,7 @@ from roomlore.core.attachments import caption_of
 from roomlore.core.dates import TimeSpan
 from roomlore.core.mentions import Utterance, sounds_like_agent, utterances
 from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import (
     ROLES,
     WEIGHTS,
@@ -52,20 +53,20 @@ _FRAME = frozenset(
         """
     )
 )
-_FRAME_HAN = re.compile(
+_FRAME_HAN = lazy_pattern(
     r"大家|我们|你们|他们|咱们|大伙儿?|各位|有人|群里|群|这里|里面?|都|还|又|有没有|有|没有?|聊天|聊到|聊|说话|说到|说|讲|讨论"
     r"|谈到|谈论|谈|提到|提|发生|发言|发|干|做|事情|事儿?|话题|话|内容|消息|聊天记录|记录|东西|情况|过|些|哪些|哪|什么|甚么|啥"
     r"|怎么样|怎样|怎么|关于|在|是|和|给我|帮我|帮|请|总结|汇总|回顾|概括|列出|看看|看|一下|告诉|知道|新|那天|那会儿|时候|时|的|了|吗|呢|吧|啊"
     r"|么|我|你|您"
 )
-_REQUEST = re.compile(
+_REQUEST = lazy_pattern(
     r"\W*(?:(?:can|could|would|will) you(?: please)?|please|do you (?:remember|recall|know)"
     r"|(?:can|could|may) i (?:get|have|ask)|i (?:want|would like|need) (?:you )?to"
     r"|(?:请问|请|麻烦)?[你您]?还?(?:能不能|能否|可不可以|可以|能|记不记得|记得|知不知道|知道))",
     re.IGNORECASE,
 )
-_SPEAKER = re.compile(r"\b(?:i|my|me|mine|we|our|us)\b|[我咱]", re.IGNORECASE)
-_SPOKEN_TO = re.compile(r"\b(?:you|your|yours)\b|[你您]", re.IGNORECASE)
+_SPEAKER = lazy_pattern(r"\b(?:i|my|me|mine|we|our|us)\b|[我咱]", re.IGNORECASE)
+_SPOKEN_TO = lazy_pattern(r"\b(?:you|your|yours)\b|[你您]", re.IGNORECASE)
 
 Voice = Literal["", "asker", "agent"]
 MAX_TERMS = 128

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import regex
 
 from roomlore.core.errors import BadModelOutput
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import SAFETY, Coverage, importance
 from roomlore.core.summary.sentences import SpeakerText, Unit, label_of, speaker_weight, units, worth
 from roomlore.core.text import GRAPHEME, HAN, graphemes, head, rarity
@@ -189,14 +190,14 @@ def _extended(chosen: Sequence[Unit], found: Sequence[Unit], max_tokens: int, co
 
 
 _MIN = 5
-_FENCE = re.compile(r"\s*```[^\n`]*\n")
-_LABEL = re.compile(
+_FENCE = lazy_pattern(r"\s*```[^\n`]*\n")
+_LABEL = lazy_pattern(
     r"\A\s*(?:#{1,6}\s*)?(?:\*\*|__)?(?:(?:conversation |updated |new )?summary"
     r"|(?:历史|歷史|对话|對話|会话|會話)?摘要|总结|總結)(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?|\n)",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(r"[\s\W_]*(?:无有效记忆|無有效記憶|no[ _]memory)[\s\W_]*", re.IGNORECASE)
-_REFUSAL = re.compile(
+_NOTHING = lazy_pattern(r"[\s\W_]*(?:无有效记忆|無有效記憶|no[ _]memory)[\s\W_]*", re.IGNORECASE)
+_REFUSAL = lazy_pattern(
     r"\A\W*(?:(?:i['’]m |i am )?(?:very |so |really |terribly )?(?:sorry|afraid)\b|(?:my )?apologies"
     r"|unfortunately|i apologi[sz]e)[^.!?\n]{0,60}"
     r"\b(?:can(?:no|['’])t|unable|not able|won['’]t|could(?: not|n['’]t))\b"

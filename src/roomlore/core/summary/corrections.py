@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import forbids
 from roomlore.core.text import HAN, asks, head, terms
 
@@ -20,7 +21,7 @@ _ASSENTS = 4
 Spot = tuple[int, tuple[int, int]]
 """The number of a text, and the span of it that was replaced."""
 
-_UNABLE = re.compile(
+_UNABLE = lazy_pattern(
     r"\b(?:can(?:no|['’])t(?! (?:wait|believe|complain))|won['’]t|not able to|unable to|will not)\b"
     r"|\b(?:sick|ill|off work|injured)\b|\bhave to (?:drop|pull) out\b"
     r"|(?<![少免大])不了|没法|沒法|无法|無法|请假|請假|[病伤傷]了|发烧|發燒|[没沒]空|有事"
@@ -31,26 +32,26 @@ _TAKES_OVER = (
     r"|[来來去]?(?:顶|頂|替(?!补队)|代(?:班|替|[跑打值做]|一下)|接[手替班]|[补補]上|上吧)"
 )
 _MYSELF = r"(?:\bi|我)"
-_OWN_PLACE = re.compile(r"\b(?:my|our) (?:place|house|flat|home|apartment|garden)\b|\bat mine\b|[我咱][们們]?家")
+_OWN_PLACE = lazy_pattern(r"\b(?:my|our) (?:place|house|flat|home|apartment|garden)\b|\bat mine\b|[我咱][们們]?家")
 _THEIR_PLACE = r"(?:['’]s(?: (?:place|house|flat|home|apartment|garden))?(?=[\s.,!]|$)|家)"
-_ASSENT = re.compile(
+_ASSENT = lazy_pattern(
     r"\b(?:ok|okay|agreed|fine|good|great|deal|settled|then|so|sure|yes|see you)\b"
     r"|[好行][的吧啊呀]?|定了?|那就|可以|没问题|沒問題"
 )
-_DAY = re.compile(
+_DAY = lazy_pattern(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\btonight\b|\bweekend\b"
     r"|(?:周|週|星期|[礼禮]拜)[一二三四五六日天末]|明[天晚]|今晚|[后後]天|\d{1,2}[号號]"
 )
-_ALLOWS = re.compile(
+_ALLOWS = lazy_pattern(
     r"\b(?:may|can|could|allowed to|ok(?:ay)? to|fine to|safe to|cleared to|good to)\b(?! not)"
     r"|(?<![不没沒])(?:可以|能|允[许許]|恢[复復])"
 )
-_TAKES_BACK = re.compile(
+_TAKES_BACK = lazy_pattern(
     r"\bwait\b|\bno[,.!]|\bno, |\bnot yet\b|\buntil then\b|\b(?:scratch|ignore|forget) that\b|\bcorrection\b"
     r"|\bmisread\b|\bmistake\b"
     r"|不[对對是]|等等|等一下|更正|[说說搞弄看][错錯]|先[别別不]|[还還]不[能行]|[别別]急"
 )
-_NONE = re.compile(r"\b(?:no|not|never|don['’]t|nothing|without) |[别別不禁停忌]")
+_NONE = lazy_pattern(r"\b(?:no|not|never|don['’]t|nothing|without) |[别別不禁停忌]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ _MONTH = (
 )
 _MEASURES = "片粒颗顆滴桌台层層楼樓块塊元万萬度秒斤次人位岁歲天年"
 _PLACES = "场場楼樓线線机機桌台店门門地库庫房车車床"
-_VALUE = re.compile(
+_VALUE = lazy_pattern(
     rf"(?P<day>\b(?:\d{{1,2}} )?(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\btonight\b"
     rf"|\b(?:\d{{1,2}} )?(?:{_MONTH}) \d{{1,2}}\b"
     rf"|\b\d{{1,2}} (?:{_MONTH})\b|\b\d{{1,2}}(?:st|nd|rd|th)\b"
@@ -175,34 +176,34 @@ _VALUE = re.compile(
     rf"|[{_MEASURES}]半?))",
     re.IGNORECASE,
 )
-_AMOUNT_UNIT = re.compile(rf"[\d.,\s]+|[{_NUMERAL}]+|半\Z")
+_AMOUNT_UNIT = lazy_pattern(rf"[\d.,\s]+|[{_NUMERAL}]+|半\Z")
 # A day of a month, unlike one of a week.
-_DATE = re.compile(r"\d|[号號日月]")
+_DATE = lazy_pattern(r"\d|[号號日月]")
 # A value after one of these is the old one.
-_DENIED = re.compile(
+_DENIED = lazy_pattern(
     r"(?:\bnot|\bno longer|\binstead of|\brather than|不是|不再是|(?:之前|原来|原來|原先|本来"
     r"|本來)[^，。,\s]{0,4})\s?\Z",
     re.IGNORECASE,
 )
 # A value before one of these cannot be had any longer.
-_UNUSABLE = re.compile(
+_UNUSABLE = lazy_pattern(
     r"(?:['’]s [a-z]{1,12})? ?(?:['’]s|is|are|was|got) "
     r"(?:out|full|taken|closed|broken|gone|booked|flooded|unavailable)\b"
     r"|[的]?[^\s，。,\d]{0,3}?(?:[坏壞满滿没沒停关關]了|被[占佔订訂])",
     re.IGNORECASE,
 )
 # A question for another value.
-_ASKS_CHANGE = re.compile(
+_ASKS_CHANGE = lazy_pattern(
     r"\b(?:extend|extension|push|postpone|move|reschedule|change|later|instead|swap)\b"
     r"|[宽寬]限|[延推缓緩]|改|[换換]|提前|晚[点點一]",
     re.IGNORECASE,
 )
 _FROM, _TO = (
-    re.compile(r"(?:\bfrom|[从從自由])\s?\Z", re.IGNORECASE),
-    re.compile(r"\s?(?:to\b|[改到换換降升调調挪变變])"),
+    lazy_pattern(r"(?:\bfrom|[从從自由])\s?\Z", re.IGNORECASE),
+    lazy_pattern(r"\s?(?:to\b|[改到换換降升调調挪变變])"),
 )
 # What says by itself that a value changes, and what says so beside the same subject.
-_CHANGES = re.compile(
+_CHANGES = lazy_pattern(
     r"\b(?:correct(?:ion|ed)|actually|instead|moved|ignore (?:what|that)|mistake|make (?:it|that)|i meant"
     r"|chang(?:e|ed|es)|wrong"
     r"|postponed|pushed|rescheduled|brought forward|wait)\b|\bno,|\bnot \d|\b(?:is|was) right\b"
@@ -211,7 +212,7 @@ _CHANGES = re.compile(
     r"|[调調]整|才[对對]|定[了案]|不[对對够夠]",
     re.IGNORECASE,
 )
-_SETTLES = re.compile(
+_SETTLES = lazy_pattern(
     r"\b(?:agreed|sorry|right|settled|says|so|ok(?:ay)?)\b"
     r"|[应應][该該]|可以|[为為][准準]|[统統]一|[还還]是|要求|[对對]|只能|最早|^好",
     re.IGNORECASE,

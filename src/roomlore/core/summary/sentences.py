@@ -12,6 +12,7 @@ from typing import NamedTuple
 import regex
 
 from roomlore.core.mentions import sounds_like_agent
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import DECISION, SAFETY, importance
 from roomlore.core.summary.corrections import GONE, corrected
 from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
@@ -19,7 +20,7 @@ from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, se
 _LONGEST = 600
 _MAX = 6
 _PAIRS = tuple(
-    (re.compile(opening), re.compile(closing))
+    (lazy_pattern(opening), lazy_pattern(closing))
     for opening, closing in (
         ("“", "”"),
         ("「", "」"),
@@ -31,9 +32,9 @@ _PAIRS = tuple(
     )
 )
 # An apostrophe closes nothing, so only opening single quotation marks are matched with an end.
-_SINGLE = re.compile(r"(?<![^\s(“\"])['‘](?=[^\W\d])"), re.compile(r"(?<=\S)['’](?!\w)")
+_SINGLE = lazy_pattern(r"(?<![^\s(“\"])['‘](?=[^\W\d])"), lazy_pattern(r"(?<=\S)['’](?!\w)")
 # Text that continues a sentence after a quotation.
-_GOES_ON = re.compile(r"[a-z，、]|就|便|才|然后|然後")
+_GOES_ON = lazy_pattern(r"[a-z，、]|就|便|才|然后|然後")
 
 
 def unsplit(text: str) -> list[str]:
@@ -101,20 +102,20 @@ class Cue(NamedTuple):
 
 
 def _cue(weight: float, english: str, other: str) -> Cue:
-    return Cue(weight, re.compile(rf"\b(?:{english})\b|{other}"))
+    return Cue(weight, lazy_pattern(rf"\b(?:{english})\b|{other}"))
 
 
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
 # a former state, and decisions
-CHANGED = re.compile(
+CHANGED = lazy_pattern(
     r"\b(?:instead|no longer|actually|change of plans?|cancel[a-z]*|postponed?|rescheduled|switched to|decided on"
     r"|changed to|(?:moved|brought|put) (?:[a-z]+ ){0,4}(?:to|back|forward) (?:the )?"
     rf"(?:\d|next|noon|{_DAYS}|{_MONTHS}))\b"
     r"|[改换換][到成为為在]|不[来來去](?:了|啦)|取消|推[迟遲]|最[后後终終][决決]定|[还還]是[选選]|定下[来來]|不再",
     re.IGNORECASE,
 )
-_PHONE = re.compile(
+_PHONE = lazy_pattern(
     r"(?<![a-z\d./-])(?!(?:19|20)\d\d[ -])\+?\(?\d{2,4}\)?(?:[ -]?\d{3,4}){1,4}(?<=\d{4})(?![a-z\d]|[.,/-]\d)"
 )
 _CUES = (
@@ -197,19 +198,19 @@ _CUES = (
         "如果你|你可以|建[议議]你|[随隨][时時]|以下",
     ),
     _cue(-0.15, r"you|your|yours|you['’](?:re|ve|d|ll)", "[你您]"),
-    Cue(-0.8, re.compile(r"[{}<>=]|\(\)|^[#|`]")),
+    Cue(-0.8, lazy_pattern(r"[{}<>=]|\(\)|^[#|`]")),
 )
-_NAME = re.compile(
+_NAME = lazy_pattern(
     rf"(?<=[a-z,;:'\"] )(?!I\b)[A-Z][A-Za-z]+|《[^《》]+》|(?<=[{HAN}])[A-Za-z]{{2,}}|[“「][^”」]{{2,30}}[”」]"
 )
 _NAMES, _MAX_NAMES = 0.25, 2
 # It says little without the sentence before it.
-_VAGUE = re.compile(
+_VAGUE = lazy_pattern(
     r"\A(?:it|they|these|those|that|this)\b"
     r"|\b(?:it|them|these|those)(?=[\s.,!?]*\Z|,|\s+(?:for|to|at|on|in|with|from|by|too|again|yesterday|today)\b)"
     r"|\A[这這那](?:[个個些]|是|$)|\A[它]|把(?:[它这這那])|[这這那][个個些](?=[\s。，,.!?！？]|\Z)"
 )
-_SIZE = re.compile(rf"[{HAN}]|[a-z]+(?:['’][a-z]+)?|\d+(?:[.,:]\d+)*")
+_SIZE = lazy_pattern(rf"[{HAN}]|[a-z]+(?:['’][a-z]+)?|\d+(?:[.,:]\d+)*")
 _SHORT, _FEW_HAN, _FEW = -0.7, 8, 5
 _POINTING, _POINTING_UPTO = -0.3, 1.6
 _QUESTION, _GREETING, AGENT, CROWD = -0.5, -0.8, -0.8, -0.5
@@ -238,19 +239,19 @@ LONGEST = 600
 _MAX_CLAUSES = 8
 _PERSON = r"(?:i|we|he|she|it|they|you|my|our|there|this|that|his|her|their)\b"
 _LINK = r"(?:and|but|so|because|while|which|where|when|who|since|though|although|as|plus|or)"
-_CUT = re.compile(
+_CUT = lazy_pattern(
     r"(?<=[^\s\d];)\s+|\s+[-–—]+\s+|(?<=[，；])"
     rf"|(?<=[^\s\d],)\s+(?=(?:{_LINK}\s)?{_PERSON})"
     r"|(?<=[^\s\d],)\s+(?=(?:which|where|who|including|especially|with|but|because|so|while|since|although|though)\s)"
     rf"|\s+(?=(?:so that|because|but|so|while|which)\s{_PERSON})",
     re.IGNORECASE,
 )
-_JOINT = re.compile(
+_JOINT = lazy_pattern(
     r"(?:and|but|so|or|plus|because|since|then)\s+|而且|然后|然後|但是|所以|不过|不過|并且|因为|因為|但|而",
     re.IGNORECASE,
 )
 # A clause under a condition is not used without the condition.
-_CONDITION = re.compile(
+_CONDITION = lazy_pattern(
     r"\b(?:if|unless|even though|as long as|otherwise)\b"
     r"|如果|要是|除非|假如|假设|若|只要|只有|即使|否则|不然|無論|无论",
     re.IGNORECASE,
@@ -261,7 +262,7 @@ _UNITS = (
     r"(?:[mk]?g|m?l|[ckm]?m|lbs?|oz|[gmk]b|[ap]\.?m|k|miles?|hours?|hrs?|min(?:ute)?s?|days?|weeks?|months?|years?|euros?"
     r"|dollars?|pounds?|tablets?|pills?)\b"
 )
-_KEPT = re.compile(
+_KEPT = lazy_pattern(
     r"\b(?:not|never|no|cannot|without|except|instead|rather than|neither|nor|dont|[a-z]+n['’]t)\b"
     r"|不(?![错錯过過仅僅但])|[没沒勿]|(?<![特个個分区區性级級])[别別](?![人的名墅致])|千万|千萬|[过過]敏|\ballerg"
     rf"|[€$£¥]\s?\d|\d[\d.,:/]*+(?:\s?(?:[%°{HAN}]|{_UNITS})|(?P<bare>))"
@@ -270,16 +271,16 @@ _KEPT = re.compile(
     re.IGNORECASE,
 )
 _LONG = 240
-_STANDS = re.compile(rf"(?i:{_PERSON})|[A-Z《“{HAN}]")
-_OPENING = re.compile(
+_STANDS = lazy_pattern(rf"(?i:{_PERSON})|[A-Z《“{HAN}]")
+_OPENING = lazy_pattern(
     r"(?:(?:wow|yeah|yep|yup|oh|hey|hi|hello|thanks|thank you|haha|lol|aww?|well|sure|ok|okay|um+|uh+|also|plus|totally"
     r"|definitely|absolutely|certainly|anyway|btw|by the way|so|and|but)\b[,!.\s–-]*"
     r"|(?:嗯+|哦|啊|哈+|好的|是的|对了|對了|当然|當然|而且|然后|然後|不过|不過|但是|所以|另外|其实|其實|嗨)[，,！。\s]+)+",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"\A(?:[-*•#>|]+|\d{1,3}[.)、])\s+")
+_BULLET = lazy_pattern(r"\A(?:[-*•#>|]+|\d{1,3}[.)、])\s+")
 _LOOSE = regex.compile(r"(?:[\s,，;；:：、~～–—-]|(?=[\u2600-\u27bf\U0001f300-\U0001faff])\X)++")
-_HAN = re.compile(f"[{HAN}]")
+_HAN = lazy_pattern(f"[{HAN}]")
 _MARKS = tuple(".!?。！？…")
 _ENDS, _CLOSING = (*_MARKS, "；", ";"), "”’」』）)]\"'"
 
@@ -343,7 +344,7 @@ def _capital(text: str) -> str:
 _EARLIER, _WRITTEN = math.log(1.3), 0.7
 _MACHINES = frozenset({"Tool", "System", "工具", "系统"})
 _LONGEST_LABEL = 40
-_LABEL = re.compile(r"(?P<label>[^\s:：。！？.!?][^:：。！？!?]{0,39}(?:: |：))(?=\S)")
+_LABEL = lazy_pattern(r"(?P<label>[^\s:：。！？.!?][^:：。！？!?]{0,39}(?:: |：))(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment, feedback_differences
 from roomlore.core.models import FAR_REASON, Entry, Explanation, LinkKind, StoredMessage, Weighed
+from roomlore.core.patterns import lazy_pattern
 from roomlore.surfaces.console.frame import Page, Tongue
 from roomlore.surfaces.console.shell import with_people_named
 from roomlore.wiring import Lore
@@ -18,7 +19,7 @@ _CONSOLE = "console"
 """Who corrects links here, for the log."""
 
 _PHRASES = tuple(
-    (re.compile(rf"(?P<lead>^|, ){form}"), key)
+    (lazy_pattern(rf"(?P<lead>^|, ){form}"), key)
     for form, key in (
         (r"directly answered \(platform reply\)", "platform"),
         (r"directly answered \(corrected by a person\)", "corrected"),
@@ -46,7 +47,7 @@ _PHRASES = tuple(
 )
 
 
-_SHARE = re.compile(r"^[01]\.\d+$")
+_SHARE = lazy_pattern(r"^[01]\.\d+$")
 
 
 def reason(one: Weighed, tongue: Tongue) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import math
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from roomlore.core.health import (
     thinned,
     worst,
 )
+from roomlore.core.patterns import lazy_pattern
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job
@@ -375,7 +375,7 @@ async def findings(page: Page) -> Response:
 
 
 _OUTCOMES = tuple(
-    (re.compile(form), f"outcome.{key}")
+    (lazy_pattern(form), f"outcome.{key}")
     for form, key in (
         (r"(\d+) messages? read; memories: (\d+) new, (\d+) changed, (\d+) removed, (\d+) kept\.", "evolution"),
         (r"reading (\d+) messages?$", "reading"),
@@ -409,9 +409,9 @@ def outcome(progress: str, tongue: Tongue) -> tuple[str, bool]:
     return in_tongue(progress, tongue)
 
 
-_CLASS = re.compile(r"[A-Z][A-Za-z]+: (?=\S)")
+_CLASS = lazy_pattern(r"[A-Z][A-Za-z]+: (?=\S)")
 _FAILURES = tuple(
-    (re.compile(form), f"failure.{key}")
+    (lazy_pattern(form), f"failure.{key}")
     for form, key in (
         (r"Every provider of the model '([^']*)' failed just now and is left alone for a while;.*", "resting"),
         (r"No provider of the model '([^']*)' can be asked: each failed lately.*", "resting"),

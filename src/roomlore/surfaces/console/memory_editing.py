@@ -1,6 +1,5 @@
 """Pages that change memories: writing one by hand, and forms that confirm an evolution, a change or forgetting."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -21,6 +20,7 @@ from roomlore.core.memory.writing import (
     checked_edit,
     scope_of,
 )
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.privacy import ForgetReport
 from roomlore.surfaces import long_work
 from roomlore.surfaces.console.frame import Page
@@ -29,7 +29,7 @@ from roomlore.surfaces.console.shell import name_scopes
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
 
-_COMMAS = re.compile("[,，、]")
+_COMMAS = lazy_pattern("[,，、]")
 
 
 @dataclass(frozen=True, slots=True)

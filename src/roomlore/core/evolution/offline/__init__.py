@@ -29,6 +29,7 @@ from roomlore.core.evolution.offline.reading import WEEKDAY, Line, Weights, Word
 from roomlore.core.evolution.requests import Answer, Operation
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.models import StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import fold, language, truncate
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -38,7 +39,7 @@ _MONTH = (
     r"|nov(?:ember)?|dec(?:ember)?)"
 )
 _ZH_NUMBER = "[一二两兩三四五六七八九十]{1,3}|[0-9]{1,2}"
-_NAMED = re.compile(
+_NAMED = lazy_pattern(
     r"\b(?P<next>next )?(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)(?![s\w])"
     r"|(?P<zhnext>下[个個]?)?(?:周|週|星期|礼拜|禮拜)(?P<zhday>[一二三四五六日天])"
     r"|\b(?P<tomorrow>tomorrow)\b|(?P<zhtomorrow>明[天晚早])|(?P<zhafter>(?<!大)[后後]天)"
@@ -47,7 +48,7 @@ _NAMED = re.compile(
     rf"|(?P<zm>{_ZH_NUMBER})月(?P<zd>{_ZH_NUMBER})[日号號]|\bthe (?P<d3>\d{{1,2}})(?:st|nd|rd|th)\b"
     rf"|(?<![月\d一二三四五六七八九十])(?P<zd3>{_ZH_NUMBER})[号號](?![线線楼樓])"
 )
-_RECURRING = re.compile(r"(?:\b(?:every|each) |每[个個]?)$")
+_RECURRING = lazy_pattern(r"(?:\b(?:every|each) |每[个個]?)$")
 _DIGITS = dict(zip("一二两兩三四五六七八九", (1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
 _PAST = 45
 """A month's day that is at most this many days past is not the one of next year."""
@@ -445,12 +446,12 @@ def _reason(one: Settled, *, zh: bool) -> str:
 
 _LONGEST_SAID, _LONGEST_NAME, _LONGEST_NOTES = 240, 30, 90
 _MAX_AGREED = 3
-_SHAPE = re.compile(
+_SHAPE = lazy_pattern(
     r"(?P<name>[^:：()（）]+?)(?: \((?P<on>\d{4}-\d\d-\d\d)\): |（(?P<zhon>\d{4}-\d\d-\d\d)）：)(?P<said>.*)",
     re.DOTALL,
 )
-_NOTES = re.compile(r"(?P<said>.*)(?: \[(?P<notes>[^\[\]]*)\]|【(?P<zhnotes>[^【】]*)】)", re.DOTALL)
-_ABOUT = re.compile(r"(?:about|关于)(?: |：)(?P<about>[^;；]*)")
+_NOTES = lazy_pattern(r"(?P<said>.*)(?: \[(?P<notes>[^\[\]]*)\]|【(?P<zhnotes>[^【】]*)】)", re.DOTALL)
+_ABOUT = lazy_pattern(r"(?:about|关于)(?: |：)(?P<about>[^;；]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

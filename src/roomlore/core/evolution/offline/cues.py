@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from roomlore.core.evolution.offline.reading import keys_of
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.safety import is_safety
 from roomlore.core.text import HAN, asks, fold, greets, thanks
 
@@ -21,7 +22,7 @@ class _Cue(NamedTuple):
 
 
 def _cue(purpose: Purpose, weight: float, english: str, chinese: str) -> _Cue:
-    return _Cue(purpose, weight, re.compile(rf"\b(?:{english})\b"), re.compile(chinese))
+    return _Cue(purpose, weight, lazy_pattern(rf"\b(?:{english})\b"), lazy_pattern(chinese))
 
 
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -32,12 +33,12 @@ _MONTH = (
 )
 _ZH_DAY = r"(?:周|週|星期|礼拜|禮拜)[一二三四五六日天末]"
 _ZH_NUMBER = "[0-9一二两兩三四五六七八九十]"
-CLOCK = re.compile(
+CLOCK = lazy_pattern(
     r"(?<![\d.:])\d{1,2}(?::\d\d|\.\d\d(?= ?[ap]m))? ?(?:[ap]m\b|o['’]clock)|(?<![\d.:])\d{1,2}:\d\d(?![\d:])"
     r"|\b(?:at|by|till?|until|from|after|before) \d{1,2}\b(?![:.\d%])"
     rf"|\b(?:noon|midnight)\b|{_ZH_NUMBER}{{1,3}}(?:点|點)(?!钱|个|一|点)"
 )
-DAY = re.compile(
+DAY = lazy_pattern(
     rf"\b(?:{_WEEKDAY}s?|(?:mon|tue|wed|thu|fri|sat|sun)|tomorrow|tonight|weekends?|next (?:week|month|year|term)"
     rf"|\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?|the \d{{1,2}}(?:st|nd|rd|th)"
     r"|(?:in|from|of|by|until|since) "
@@ -182,36 +183,36 @@ _CUES = (
         r"|聚餐|[团團]建|体检|手[术術]|比[赛賽]",
     ),
 )
-_ANNOUNCED = re.compile(
+_ANNOUNCED = lazy_pattern(
     r"\b(?:all|everyone|everybody|folks|heads[- ]up|reminder|fyi|note|noting|announcement|update|while i'm here"
     r"|just so (?:you|everyone)|psa|please)\b"
     r"|跟大家|[说說](?:一下|下|一声|一聲)|通知|各位|大家|提醒|注意|[宣公][布告]|打[个個]招呼|@所有人|同步|先[说說]"
     r"|[兄弟姐]{2}们"
 )
-_JOKES = re.compile(
+_JOKES = lazy_pattern(
     r"\b(?:lol|lmao|rofl|haha\w*|hehe\w*|jk|just kidding|kidding|joking|i swear|ponies|pony|lottery|unicorns?"
     r"|true story|world domination|president|emperor|queen of)\b|[😂🤣💀😜🤡😝🙃]"
     r"|哈哈|笑死|[开開]玩笑|玩笑|[梦夢][见見到]|狗[头頭]|hhh|233|做[梦夢]|吹[个個]?牛|谁.{2,8}谁是|中了?(?:彩票"
     r"|大奖)|[国國]家主席|皇帝|外星"
 )
-_SUPPOSED = re.compile(
+_SUPPOSED = lazy_pattern(
     r"\bif (?:i|we|you|they|he|she|it|that|this)\b.{2,60}?(?:['’]ll|['’]d|['’]m|\bwould\b|\bwill\b|\bshall\b)"
     r"|\b(?:would|could|might|maybe|perhaps|wish|imagine|probably|what if|should we|shall we|how about|not sure"
     r"|thinking (?:of|about)|tempted|wonder(?:ing)?|i think|i guess|someday|one day)\b"
     r"|要是|如果|假如|[万萬]一|就好了|[说說]不定|可能|也[许許]|估[计計]|好像|大概|真想|好想|要不(?!然)|想不想"
     r"|考[虑慮]|不如|干脆|早知|打算(?!好)|有空"
 )
-_HEARSAY = re.compile(
+_HEARSAY = lazy_pattern(
     r"\b(?:i heard|apparently|rumou?r\w*|supposedly|they say|allegedly|someone said|read somewhere)\b"
     r"|[听聽据據][说說闻聞]|[传傳][说說闻聞言]|网上|網上|小道"
 )
-_PAST = re.compile(
+_PAST = lazy_pattern(
     r"\b(?:yesterday|last (?:night|week|month|year|time)|ago|was|were|went|ate|saw|took|lost|won|forgot|found"
     r"|bought|spent|slept|just (?:got|had|saw|found|did)|used to|once|been|did|had|got|thought|tried|made|left)\b"
     r"|昨[天晚日]|[刚剛](?:才|[刚剛]|到|回|吃|看)|上[次周週]|以前|[曾][经經]|小[时時]候|去年|[过過]了"
     r"|了一[天晚上整]|来了$|到了$"
 )
-_AGREES = re.compile(
+_AGREES = lazy_pattern(
     r"\b(?:ok(?:ay)?|noted|got it|will do|fine|agreed?|same|yes|yep|yup|yeah|sure|works|deal|copy|understood|done"
     r"|absolutely|count me in|in|sounds good|perfect|good idea|no problem|\+1|happy to|great|love it|ack|cool"
     r"|noted|thank(?:s| you)|confirmed|here for it"
@@ -219,18 +220,18 @@ _AGREES = re.compile(
     r"|👍|👌|✅|🙏|🫡|\+1|收到|同意|[没沒]意[见見]|支持|好的|好[呀啊嘞滴哒]|^好$|^行|可以|[记記]住了|明白|知道了"
     r"|[没沒][问問]題|[没沒]问题|[赞贊][成同]|懂了|^嗯|[听聽]到了|了解|算我|我[来來]|^中$|好耶|安排|OK|感[谢謝]|[谢謝]{2}|辛苦"
 )
-_REFUSES = re.compile(r"\b(?:no|nope|nah|don['’]t|can['’]t|not)\b|不行|不要|反[对對]|不同意|算了|不可以")
-_MACHINE = re.compile(
+_REFUSES = lazy_pattern(r"\b(?:no|nope|nah|don['’]t|can['’]t|not)\b|不行|不要|反[对對]|不同意|算了|不可以")
+_MACHINE = lazy_pattern(
     r"[{}<>|\\]|\(\)|::|\A\W*(?:error|warn(?:ing)?|info|debug|exception|traceback|caused by|at \w+\.)\b|\A[$#]"
     r"|\A[!-~]+\Z|\A\[[^\]]{1,8}\]\Z"
 )
-_POINTING = re.compile(
+_POINTING = lazy_pattern(
     r"^(?:\w+ ){0,4}(?:it|it['’]s|that|that['’]s|this|they|them)\b|\b(?:it['’]s|do it|make it|move it"
     r"|ignore the)\b|^(?:那|就|咱|先|们|們){0,3}[改挪换換推延]|[这這那]个|它"
 )
-_HAN_RUN = re.compile(f"[{HAN}]")
-_WORDS = re.compile(rf"[{HAN}]|[a-z0-9'’]+")
-_ECHOES = re.compile(
+_HAN_RUN = lazy_pattern(f"[{HAN}]")
+_WORDS = lazy_pattern(rf"[{HAN}]|[a-z0-9'’]+")
+_ECHOES = lazy_pattern(
     r"^(?:ok(?:ay)?|noted|got it|fine|yes|yep|yeah|sure|understood|copy|will do|agreed)\b|^(?:收到|记住了|記住了"
     r"|好的?|行|可以|嗯|明白|知道了)"
 )
@@ -242,7 +243,7 @@ _SAFETY, _ANNOUNCEMENT, _NUMBER, _FIXED, _TIMED = 1.2, 0.4, 0.2, 0.7, 0.4
 _JOKE, _SUPPOSITION, _QUESTION, _RUMOUR, _STORY, _BARE = 1.6, 1.0, 0.5, 0.9, 0.8, 0.5
 _FURTHER = 0.35
 _AGREED, _MAX_AGREED = 0.5, 2
-_FIGURE = re.compile(r"\d")
+_FIGURE = lazy_pattern(r"\d")
 _LONGEST_ANSWER = 40
 
 
@@ -275,7 +276,7 @@ _NOTHING = Sense((), 0.0, asked=False, points=False, timed=False)
 
 ACKNOWLEDGED = Sense(("rule",), 0.3, asked=False, points=False, timed=False)
 """What is said without a sign of its own and that others take note of."""
-_ACKNOWLEDGES = re.compile(
+_ACKNOWLEDGES = lazy_pattern(
     r"^(?:ok(?:ay)?|noted|got it|will do|understood|copy|roger|agreed|good (?:call|idea|point)|makes sense|fair enough"
     r"|no problem|yep|ty|thanks?|thank you|fine(?: by me| with me)?|sensible|on it|appreciated)\b"
     r"|^(?:收到|好的?|明白|知道了|了解|没问题|沒問題|[记記]下了?|[记記]住了|已登[记記]|支持|可以|行)(?:[啊呀嘞哈哒滴的了]|[，,。！!~\s]|$)"

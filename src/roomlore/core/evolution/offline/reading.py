@@ -11,6 +11,7 @@ from functools import lru_cache
 from roomlore.core.memory.reading import name_of, own_words
 from roomlore.core.mentions import sounds_like_agent, split_quotes
 from roomlore.core.models import Role, StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.summary.sentences import prose
 from roomlore.core.text import CHINESE, ENGLISH, HAN, fold, rarity, segment, singular, stem, terms
 
@@ -73,26 +74,26 @@ _MAX_CHARACTERS = 2_000
 _MAX_SENTENCES = 12
 _MAX_KEYS = 24
 _LONGEST_WORD = 40
-_INVISIBLE = re.compile(
+_INVISIBLE = lazy_pattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
 )
-URL = re.compile(rf"https?://[^\s<>\"'|`{HAN}，。；、！？）】」]+")
-_MENTION = re.compile(r"&[a-z]{2,8};|:[a-z][a-z0-9_+-]{1,40}:|<[@#!][^<>\s]{1,80}>|@[\w.-]{1,60}")
-_MARKED = re.compile("[@<&:]")
+URL = lazy_pattern(rf"https?://[^\s<>\"'|`{HAN}，。；、！？）】」]+")
+_MENTION = lazy_pattern(r"&[a-z]{2,8};|:[a-z][a-z0-9_+-]{1,40}:|<[@#!][^<>\s]{1,80}>|@[\w.-]{1,60}")
+_MARKED = lazy_pattern("[@<&:]")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_WEEKDAY = re.compile(
+_WEEKDAY = lazy_pattern(
     r"(?<![a-z])(?P<en>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sun)days?(?![a-z])"
     r"|(?:每?个?个?(?:周|週|星期|礼拜|禮拜))(?P<zh>[一二三四五六日天末])(?![年间])"
 )
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (0, 1, 2, 3, 4, 5, 6, 6, 7), strict=True))
-_WORD = re.compile(
+_WORD = lazy_pattern(
     rf"(?P<latin>[a-z0-9\u00c0-\u024f](?:[a-z0-9_\u00c0-\u024f]|['’.+#/&:-](?=[a-z0-9\u00c0-\u024f]))*(?:\+\+|#)?)"
     rf"|(?P<han>[{HAN}]+)"
 )
 _NO_BEGINNING = frozenset("一几幾每两兩这這那哪我你您他她它很最没沒就都也们們的了着著吗嗎呢吧啊呀")
 _NO_END = frozenset("的了着著过過吗嗎呢吧啊呀嘛啦我你您他她它这這那很就都也是")
-_CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
+_CONTRACTION = lazy_pattern(r"['’](?:s|re|ve|ll|d|m|t)$")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -215,13 +216,13 @@ ALIKE = 0.5
 CONTAINED, MAX_LONGER = 0.85, 3.0
 """Or the least share of a sentence that another contains, and the most times longer the other may be."""
 _FEW = 100
-_NEGATED = re.compile(
+_NEGATED = lazy_pattern(
     r"\b(?:not|never|no|cannot|without|neither|nor|stop(?:ped|s)?|cancel(?:l?ed)?|instead|changed|moved|postponed"
     r"|[a-z]+n['’]t|dont|doesnt|didnt|cant|wont|isnt)\b"
     r"|不(?![错錯过過仅僅但])|[没沒勿]|取消|[别別](?![人的墅忘])|停止|改[到成为為]|推[迟遲]",
 )
-_REMINDER = re.compile(r"\b(?:do not|don['’]?t|never) forget\b")
-_NUMBER = re.compile(
+_REMINDER = lazy_pattern(r"\b(?:do not|don['’]?t|never) forget\b")
+_NUMBER = lazy_pattern(
     r"\d+(?:[.:]\d+)*"
     r"|(?<![一二两兩三四五六七八九十百千万半])[一二两兩三四五六七八九十百千万半]++(?=[点點号號元块塊個个次天周月年岁歲层層楼樓分])"
 )
