@@ -3,7 +3,7 @@
 import pytest
 from fastapi.routing import APIRoute
 
-from roomlore.surfaces.http.answers import StrictRoute
+from roomlore.surfaces.http.routers import StrictRoute
 
 LENIENT = ("/v1/", "/v2/", "/v3/", "/api/v1/", "/health/", "/metrics", "/index")
 """Protocols of others, whose clients send what they like, and paths that monitors ask for."""

@@ -5,7 +5,6 @@ number. The key of its room is its prefix, so that rooms have separate words.
 """
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -55,6 +54,7 @@ from roomlore.adapters.sql.rows import escape, names_text, numbers_text, read_te
 from roomlore.adapters.sql.shapes import ROOM
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, MessageType, StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import ROLES, FactRows, Ints, Postings, no_postings
 from roomlore.core.search.query import indexed_words
 
@@ -73,7 +73,7 @@ _SURELY_FITS = 30_000
 """PostgreSQL stores less than 2**20 bytes of one message: its distinct words with a few bytes each, and two bytes for
 each occurrence. This many characters always fit."""
 
-_UNSAFE = re.compile(r"[^a-z0-9\x80-\ud7ff\ue000-\U0010ffff]")
+_UNSAFE = lazy_pattern(r"[^a-z0-9\x80-\ud7ff\ue000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,7 +299,8 @@ async def _memories(page: Page, query: str) -> Sequence[Memory]:
 
 
 async def prepare(lore: Lore) -> None:
-    """Make ready what the first visit would wait for: the pages, and what reading a room and the jobs loads."""
+    """Make ready what the first visit would wait for: the pages, and what reading a room loads. Durable work is opened
+    when somebody asks for the jobs: it takes 24 MB."""
     await asyncio.to_thread(compile_pages)
     with suppress(RoomloreError):
         async with lore.storage.reading() as work:
@@ -308,4 +309,3 @@ async def prepare(lore: Lore) -> None:
         for entries in said:
             for entry in entries:
                 await lore.rooms.headings(entry.message.room_id, [entry.message.id])
-        await lore.jobs.page(limit=1)

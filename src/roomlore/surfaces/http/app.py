@@ -4,14 +4,15 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -36,6 +37,7 @@ from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.planned import PlannedRoutes
 from roomlore.surfaces.http.privacy_routes import audience, privacy
 from roomlore.surfaces.http.reply_routes import chat
+from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.http.service_routes import jobs, models, service, usage
 from roomlore.surfaces.http.session_routes import sessions
 from roomlore.surfaces.logs import where
@@ -148,30 +150,22 @@ _KEY: Mapping[str, Any] = {
     "scheme": "bearer",
     "description": "An API key. While none exists, this machine may ask without one.",
 }
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {
-        "description": "A problem (RFC 9457).",
-        "content": {problems.MEDIA_TYPE: {"schema": problems.Problem.model_json_schema()}},
-    }
-    for status in ("4XX", "5XX")
-}
 
 
-def _name(route: APIRoute) -> str:
-    return route.name
+class _Served(NamedTuple):
+    """The routers of an application, and their routes, which all applications of the process share."""
+
+    routers: tuple[Router, ...]
+    routes: tuple[BaseRoute, ...]
+
+    @classmethod
+    def of(cls, *routers: Router) -> "_Served":
+        routes = [route for router in routers for route in router.routes]
+        return cls(routers, (PlannedRoutes(route for route in routes if isinstance(route, APIRoute)), *routes))
 
 
-def _routes(*routers: APIRouter) -> tuple[BaseRoute, ...]:
-    together = APIRouter(generate_unique_id_function=_name)
-    for router in routers:
-        together.include_router(router, responses=_PROBLEMS)
-    planned = PlannedRoutes(route for router in routers for route in router.routes if isinstance(route, APIRoute))
-    return planned, *together.routes
-
-
-# All applications of the process share them, since FastAPI takes long to read their signatures.
-_OF_MCP = _routes(service)
-_OF_ALL = _routes(
+_OF_MCP = _Served.of(service)
+_OF_ALL = _Served.of(
     search,
     message_routes.messages,
     message_routes.contexts,
@@ -212,7 +206,7 @@ def create_mcp_app(
     return app
 
 
-def _app(source: Lore | Settings, routes: Iterable[BaseRoute], *, read_only: bool = False) -> FastAPI:
+def _app(source: Lore | Settings, served: _Served, *, read_only: bool = False) -> FastAPI:
     app = _App(
         title="roomlore",
         version=version("roomlore"),
@@ -232,7 +226,8 @@ def _app(source: Lore | Settings, routes: Iterable[BaseRoute], *, read_only: boo
     app.state.measuring = asyncio.Lock()
     if isinstance(source, Lore):
         app.state.lore = source
-    app.router.routes.extend(routes)
+    app.state.routers = served.routers
+    app.router.routes.extend(served.routes)
     if app.state.protected is not None:
         app.router.routes.extend(app.state.protected.routes())
     for middleware in (Guard, RawPaths, RequestLog):
@@ -246,7 +241,13 @@ class _App(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            document = super().openapi()
+            document = get_openapi(
+                title=self.title,
+                version=self.version,
+                openapi_version=self.openapi_version,
+                description=self.description,
+                routes=[route for router in self.state.routers for route in router.documented(_problems()).routes],
+            )
             document["components"]["securitySchemes"] = {"key": _KEY}
             for path, operations in document["paths"].items():
                 for operation in operations.values():
@@ -255,7 +256,13 @@ class _App(FastAPI):
                     for parameter in operation.get("parameters", ()):
                         _say_what_is_needed(parameter)
             _fill_in(document["paths"], self.state.settings)
+            self.openapi_schema = document
         return self.openapi_schema or {}
+
+
+def _problems() -> dict[str, Any]:
+    content = {problems.MEDIA_TYPE: {"schema": problems.Problem.model_json_schema()}}
+    return {status: {"description": "A problem (RFC 9457).", "content": content} for status in ("4XX", "5XX")}
 
 
 def _say_what_streams(operation: dict[str, Any]) -> None:
@@ -301,16 +308,8 @@ async def beside(app: FastAPI, lore: Lore) -> AsyncIterator[None]:
 
 
 async def _prepare(app: FastAPI, lore: Lore) -> None:
-    await asyncio.to_thread(_read_routes, app)
     if app.state.live is not None:
         await prepare_pages(lore)
-
-
-def _read_routes(app: FastAPI) -> None:
-    """Have FastAPI read the signatures of its routes, which it does when it is first asked for one."""
-    nowhere = {"type": "http", "method": "GET", "path": "/-", "root_path": "", "headers": []}
-    for route in app.router.routes:
-        route.matches(dict(nowhere))
 
 
 def _opening(settings: Settings) -> Any:

@@ -234,13 +234,24 @@ def validated(model: type[T], value: Any) -> T:
         raise InvalidInput(in_words(error.errors(), model.model_fields)) from error
 
 
-def documented(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+Schema = Mapping[str, Any] | type[BaseModel] | Callable[[], Mapping[str, Any]]
+"""A JSON schema, or what gives one when the OpenAPI document is written. A schema may have such parts, too."""
+
+
+def described(schema: Schema, *, required: bool = True) -> dict[str, Any]:
     """Return the `openapi_extra` of a route that reads its body in code."""
-    return described(inlined(model.model_json_schema()), required=required)
-
-
-def described(schema: Mapping[str, Any], *, required: bool = True) -> dict[str, Any]:
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def written(part: Any) -> Any:
+    """Return a part of the OpenAPI document with the schemas of models, and of functions that return one."""
+    if isinstance(part, type) and issubclass(part, BaseModel):
+        return inlined(part.model_json_schema())
+    if callable(part):
+        return written(part())
+    if isinstance(part, Mapping):
+        return {name: written(value) for name, value in part.items()}
+    return list(map(written, part)) if isinstance(part, list) else part
 
 
 def needs_one(*names: str, **schema: Any) -> dict[str, Any]:

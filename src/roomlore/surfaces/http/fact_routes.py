@@ -25,11 +25,11 @@ from roomlore.core.memory.writing import (
 )
 from roomlore.core.recall.recollection import MAX_SCOPES, RecallRequest, Recollection
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Body, Bounds, TimeOrDay, needs_one, read_json, validated
 from roomlore.surfaces.http.guard import Reader, ShownTo, Writer
 from roomlore.surfaces.http.memory_routes import STATUS, ChangeableMemory
 from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
+from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import request_of, values_of
 from roomlore.wiring import Lore
@@ -220,12 +220,8 @@ class FactHistory:
 
 facts = Router(tags=["facts"])
 
-_ONE = bodies.inlined(FactForm.model_json_schema())
-_ADDED = bodies.described({"anyOf": [_ONE, bodies.inlined(FactsRequest.model_json_schema())]})
-_CHANGED = bodies.described(bodies.inlined(FactChange.model_json_schema()))
 
-
-@facts.post("/facts", openapi_extra=_ADDED)
+@facts.post("/facts", openapi_extra=bodies.described({"anyOf": [FactForm, FactsRequest]}))
 async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[NewMemory], Depends(facts_of)]) -> AddedFacts:
     """Add one fact, or `{"facts": [...]}`, in one transaction. A fact that exists, by its id or in the same words, is
     not added again. A viewer may cite the messages that it may see; without one, a fact
@@ -285,7 +281,7 @@ async def get_fact(lore: Reader, viewer: ShownTo, memory_id: MemoryId) -> Memory
     return await lore.memories.head(memory_id, viewer=viewer)
 
 
-@facts.patch("/facts/{memory_id:id}", openapi_extra=_CHANGED)
+@facts.patch("/facts/{memory_id:id}", openapi_extra=bodies.described(FactChange))
 async def change_fact(
     lore: Writer,
     viewer: ShownTo,
@@ -388,7 +384,7 @@ RecallBody = request_of(
 
 @recall.post(
     "/recall",
-    openapi_extra=bodies.described(bodies.inlined(RecallBody.model_json_schema())),
+    openapi_extra=bodies.described(RecallBody),
 )
 async def recall_facts(
     lore: Reader, viewer: ShownTo, wanted: Annotated[_Recall, Depends(bodies.body_of(RecallBody))]

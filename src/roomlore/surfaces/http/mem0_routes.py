@@ -14,10 +14,11 @@ from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound
 from roomlore.core.memory.writing import KEEP
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.answers import Router, reply
+from roomlore.surfaces.http.answers import reply
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Caller, caller_of
 from roomlore.surfaces.http.paths import addressed
+from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.mem0.verbs import JOINTS, OPERATORS, Item, Verbs
 
 _OWNERS = ("user_id", "agent_id", "run_id")

@@ -34,7 +34,7 @@ from roomlore.core.search.hits import SearchMode
 from roomlore.services.jobs import Job
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.surfaces.http import bodies, problems
-from roomlore.surfaces.http.answers import Router, SuccessResponse, reply
+from roomlore.surfaces.http.answers import SuccessResponse, reply
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore.surfaces.http.message_routes import TIME_IN_QUERY, Moment, read_time
 from roomlore.surfaces.http.paths import (
@@ -48,6 +48,7 @@ from roomlore.surfaces.http.paths import (
     PageLimit,
     Reason,
 )
+from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import model_of
 from roomlore.wiring import Lore
@@ -551,7 +552,7 @@ class ReasonRequest(bodies.Body):
 
 
 ReasonBody = Annotated[ReasonRequest, Depends(bodies.body_if_any_of(ReasonRequest))]
-_REASON_BODY = bodies.documented(ReasonRequest, required=False)
+_REASON_BODY = bodies.described(ReasonRequest, required=False)
 
 
 @memory_router.put("/{memory_id:id}/restore", openapi_extra=_REASON_BODY)
@@ -572,7 +573,7 @@ class StrengthRequest(ReasonRequest):
 
 @memory_router.put(
     "/{memory_id:id}/strength",
-    openapi_extra=bodies.documented(StrengthRequest),
+    openapi_extra=bodies.described(StrengthRequest),
 )
 async def set_strength(
     lore: Writer,

@@ -37,7 +37,6 @@ from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.http import bodies, problems
-from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, caller_of
 from roomlore.surfaces.http.paths import (
@@ -53,6 +52,7 @@ from roomlore.surfaces.http.paths import (
     addressed,
     in_room,
 )
+from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import ChatMessage
 from roomlore.wiring import Lore
@@ -373,7 +373,7 @@ async def get_message(lore: Reader, viewer: ShownTo, room_id: NamedRoom, message
 
 @messages.patch(
     "/messages/{room_id:id}/{message_id:id}",
-    openapi_extra=bodies.documented(bodies.EditRequest),
+    openapi_extra=bodies.described(bodies.EditRequest),
 )
 async def edit_message(
     lore: Writer,
@@ -394,7 +394,7 @@ async def delete_message(lore: Writer, room_id: ShownRoom, message_id: MessageId
         await lore.messages.get(room_id, message_id)  # raises, and says if the message was deleted
 
 
-@messages.put("/messages/{room_id:id}/{message_id:id}/link", openapi_extra=bodies.documented(bodies.LinkRequest))
+@messages.put("/messages/{room_id:id}/{message_id:id}/link", openapi_extra=bodies.described(bodies.LinkRequest))
 async def correct_link(
     lore: Writer,
     room_id: ShownRoom,
@@ -430,7 +430,7 @@ async def list_corrections(
     return CorrectionPage(corrections=page, next=page[-1].number if len(page) == limit else None)
 
 
-@contexts.post("/context", openapi_extra=bodies.documented(bodies.ContextRequest))
+@contexts.post("/context", openapi_extra=bodies.described(bodies.ContextRequest))
 async def build_context(
     lore: Reader,
     viewer: ShownTo,
@@ -478,7 +478,7 @@ async def get_context(lore: Reader, viewer: ShownTo, context_id: ContextId) -> C
 @contexts.post(
     "/context/{context_id:id}/response",
     status_code=204,
-    openapi_extra=bodies.documented(bodies.ResponseRequest),
+    openapi_extra=bodies.described(bodies.ResponseRequest),
 )
 async def respond_to_context(
     lore: Writer,
@@ -492,7 +492,7 @@ async def respond_to_context(
 @contexts.post(
     "/context/{context_id:id}/feedback",
     status_code=204,
-    openapi_extra=bodies.documented(bodies.FeedbackRequest),
+    openapi_extra=bodies.described(bodies.FeedbackRequest),
 )
 async def judge_context(
     lore: Writer,
@@ -520,7 +520,7 @@ async def get_room(lore: Reader, room_id: ShownRoom) -> Room:
     return await lore.rooms.get(room_id)
 
 
-@rooms.patch("/rooms/{room_id:id}", openapi_extra=bodies.documented(bodies.RoomRequest))
+@rooms.patch("/rooms/{room_id:id}", openapi_extra=bodies.described(bodies.RoomRequest))
 async def rename_room(
     lore: Writer,
     room_id: ShownRoom,
@@ -608,7 +608,7 @@ async def get_audience(lore: Admin, room_id: AdminsRoom) -> RoomPeople:
     return await lore.rooms.people(room_id)
 
 
-@rooms.patch("/rooms/{room_id:id}/audience", openapi_extra=bodies.documented(bodies.AudienceRequest))
+@rooms.patch("/rooms/{room_id:id}/audience", openapi_extra=bodies.described(bodies.AudienceRequest))
 async def change_audience(
     lore: Admin,
     room_id: AdminsRoom,
@@ -631,7 +631,7 @@ def _members(given: Sequence[str | bodies.MemberForm]) -> list[Member]:
     return [Member(one) if isinstance(one, str) else Member(one.person_id, one.joined_at, one.left_at) for one in given]
 
 
-@rooms.post("/rooms/{room_id:id}/read", openapi_extra=bodies.documented(bodies.ReadRequest))
+@rooms.post("/rooms/{room_id:id}/read", openapi_extra=bodies.described(bodies.ReadRequest))
 async def mark_read(
     lore: Writer,
     room_id: ShownRoom,
@@ -650,7 +650,7 @@ async def get_room_settings(lore: Reader, room_id: ShownRoom) -> RoomSettings:
 
 @rooms.patch(
     "/rooms/{room_id:id}/settings",
-    openapi_extra=bodies.described(_settings_schema()),
+    openapi_extra=bodies.described(_settings_schema),
 )
 async def change_room_settings(request: Request, lore: Writer, room_id: ShownRoom) -> RoomSettings:
     """Set the room's own settings; null removes one."""

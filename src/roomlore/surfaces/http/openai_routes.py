@@ -42,11 +42,12 @@ from roomlore.core.replies.reply import (
     usage_of,
 )
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.answers import Router, dump, reply
+from roomlore.surfaces.http.answers import dump, reply
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.event_stream import EventStream, failure, unnamed
 from roomlore.surfaces.http.guard import Caller, Reader, caller_of
 from roomlore.surfaces.http.paths import addressed
+from roomlore.surfaces.http.routers import Router
 from roomlore.wiring import Lore
 
 log = structlog.get_logger(__name__)

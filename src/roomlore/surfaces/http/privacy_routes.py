@@ -20,10 +20,11 @@ from roomlore.core.privacy import PLACES_IN_WORDS, ForgetReport
 from roomlore.core.visibility import SeenIn, Visibility
 from roomlore.surfaces import long_work
 from roomlore.surfaces.http import bodies, problems
-from roomlore.surfaces.http.answers import Router, SuccessResponse, reply
+from roomlore.surfaces.http.answers import SuccessResponse, reply
 from roomlore.surfaces.http.guard import Admin, ShownTo, Writer
 from roomlore.surfaces.http.memory_routes import OneMemory, ReasonRequest, one_memory
 from roomlore.surfaces.http.paths import AdminsRoom, MemoryId, Reason
+from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import model_of
 from roomlore.wiring import Lore
@@ -97,7 +98,7 @@ def _later(answer: type, counted: str) -> dict[int | str, dict[str, Any]]:
 @privacy.post(
     "/forget",
     responses=_later(Forgetting, "As many dry runs"),
-    openapi_extra=bodies.documented(ForgetRequest),
+    openapi_extra=bodies.described(ForgetRequest),
 )
 async def forget(
     request: Request, lore: Admin, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]
@@ -245,7 +246,7 @@ async def get_who_may_see(lore: Admin, memory_id: MemoryId) -> WhoMaySee:
     return made_from(WhoMaySee, await lore.memories.seen_in(memory_id), memory_id=memory_id)
 
 
-@audience.put("/memory/{memory_id:id}/share", openapi_extra=bodies.documented(ShareRequest))
+@audience.put("/memory/{memory_id:id}/share", openapi_extra=bodies.described(ShareRequest))
 async def share_memory(
     lore: Writer,
     viewer: ShownTo,

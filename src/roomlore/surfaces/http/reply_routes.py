@@ -18,11 +18,11 @@ from roomlore.core.replies.reply import MAX_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.services.replies.request import ReplyRequest
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.answers import Router
-from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, inlined, needs_one, one_room
+from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, needs_one, one_room
 from roomlore.surfaces.http.event_stream import EventStream, event, failure, written
 from roomlore.surfaces.http.guard import Writer
 from roomlore.surfaces.http.problems import Problem
+from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import NAMES, named
 from roomlore.surfaces.shapes import model_of, request_of
 
@@ -139,26 +139,24 @@ ReplyBody = request_of(
 )
 
 
-def documented_request() -> dict[str, Any]:
-    """Return the `openapi_extra` of the route."""
-    return described(inlined(ReplyBody.model_json_schema()))
+def _event_schema() -> dict[str, Any]:
+    """Return the schema of the events of a reply."""
+    kinds: Mapping[str, type] = {name: kind for kind, name in NAMES.items()}
+    models: dict[str, type[BaseModel]] = {name: model_of(kind) for name, kind in kinds.items()}
+    models["error"] = Problem
+    return {"oneOf": [_event(*one) for one in models.items()]}
 
 
-_KINDS: Mapping[str, type] = {name: kind for kind, name in NAMES.items()}
-EVENTS: Mapping[str, type[BaseModel]] = {**{name: model_of(_KINDS[name]) for name in _KINDS}, "error": Problem}
-
-
-def documented_events() -> dict[int | str, dict[str, Any]]:
-    """Return the `responses` of the route."""
-    content = {"itemSchema": {"oneOf": [_event(*one) for one in EVENTS.items()]}}
-    return {200: {"description": "The reply as it is written.", "content": {"text/event-stream": content}}}
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The reply as it is written.", "content": {"text/event-stream": {"itemSchema": _event_schema}}}
+}
 
 
 def _event(name: str, view: type[BaseModel]) -> dict[str, Any]:
     data = {
         "type": "string",
         "contentMediaType": "application/json",
-        "contentSchema": inlined(view.model_json_schema()),
+        "contentSchema": view,
     }
     return {
         "type": "object",
@@ -174,8 +172,8 @@ chat = Router(tags=["chat"])
     "/chat/sse",
     status_code=200,
     response_class=EventStream,
-    responses=documented_events(),
-    openapi_extra=documented_request(),
+    responses=_EVENTS,
+    openapi_extra=described(ReplyBody),
 )
 async def stream_reply(
     request: Request,

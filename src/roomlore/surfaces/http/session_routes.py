@@ -13,10 +13,10 @@ from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import MAX_TURN_ID_CHARS, Checkpoint, SessionContext, SessionValue, TurnResult
 from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.answers import Router
-from roomlore.surfaces.http.bodies import TEXT, TIME, Body, Bounds, Within, body_of, documented, needs_one, one_room
+from roomlore.surfaces.http.bodies import TEXT, TIME, Body, Bounds, Within, body_of, needs_one, one_room
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, caller_of
 from roomlore.surfaces.http.paths import MOST, PageLimit, addressed, shown
+from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import SessionLine, session_line
 
 T = TypeVar("T", bound=Body)
@@ -50,12 +50,6 @@ def optional(model: type[T], *, within: Within = Bounds.small) -> Callable[[Sess
         return model() if empty else await read(request)
 
     return read_if_any
-
-
-def documented_optional(model: type[Body]) -> dict[str, Any]:
-    """Return the `openapi_extra` of an optional body."""
-    body = documented(model)["requestBody"]
-    return {"requestBody": {**body, "required": False}}
 
 
 def _readable(given: Any) -> Any:
@@ -190,7 +184,7 @@ ShownConversation = Annotated[str, Depends(shown(ConversationId))]
 
 @sessions.post(
     "/sessions",
-    openapi_extra=bodies.documented(CreateRequest),
+    openapi_extra=bodies.described(CreateRequest),
 )
 async def create_session(
     lore: Writer,
@@ -239,7 +233,7 @@ async def patch_session_state(request: Request, lore: Writer, conversation_id: S
 
 @sessions.post(
     "/sessions/{conversation_id:id}/context",
-    openapi_extra=documented_optional(QueryRequest),
+    openapi_extra=bodies.described(QueryRequest, required=False),
 )
 async def query_session_context(
     request: Request,
@@ -263,7 +257,7 @@ async def query_session_context(
 
 @sessions.post(
     "/sessions/{conversation_id:id}/turns",
-    openapi_extra=bodies.documented(TurnRequest),
+    openapi_extra=bodies.described(TurnRequest),
 )
 async def write_turn(
     lore: Writer,
@@ -285,7 +279,7 @@ async def write_turn(
 
 @sessions.post(
     "/sessions/{conversation_id:id}/checkpoint",
-    openapi_extra=documented_optional(CheckpointRequest),
+    openapi_extra=bodies.described(CheckpointRequest, required=False),
 )
 async def make_checkpoint(
     lore: Writer,
