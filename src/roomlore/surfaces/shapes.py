@@ -192,6 +192,10 @@ _PLAIN: Mapping[str, str] = {
     "model_type": "must be a JSON object",
     "string_type": "must be a text",
 }
+_OF_QUERY = {
+    name: f" in the body; it belongs in the address, as in ?{name}={value}."
+    for name, value in (("viewer", "user:anna"), ("on_conflict", "report"))
+}
 _SHOULD = re.compile(r"^(Input|String|List|Value) should")
 _VERBS = ("must ", "is ")
 
@@ -204,7 +208,7 @@ def in_words(details: Any, fields: Iterable[str] = ()) -> str:
 def _sentence(detail: Mapping[str, Any], fields: list[str]) -> str:
     place = _place(detail["loc"])
     if detail["type"] == "extra_forbidden":
-        return f"There is no field {place!r:.80}{_meant(place, fields)}"
+        return f"There is no field {place!r:.80}{_OF_QUERY.get(place) or _meant(place, fields)}"
     said = _PLAIN.get(detail["type"]) or _SHOULD.sub("must", detail["msg"].removeprefix("Value error, "))
     if not place:
         return f"{said[:1].upper()}{said[1:]}."

@@ -284,6 +284,9 @@ class ContextService:
         """Return the error: there is no such room, or not such a message in it."""
         if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
             return unknown_room(room_id)
+        where: Any = {"tenant": self._tenant, "room_id": room_id}
+        if message_id is not None and await work.messages.arrival_of(message_id=message_id, **where) is not None:
+            return NotFound(f"Message {message_id!r:.80} of room {room_id!r} was deleted or archived.")
         return NotFound(_no_message(room_id, message_id))
 
     def _apply(self, room: Room, rules: _Rules) -> None:

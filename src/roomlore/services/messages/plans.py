@@ -42,8 +42,9 @@ def check_conflicts(message_ids: Sequence[str]) -> None:
     """Raise `Conflict` if there are ids of messages that are stored with other content."""
     if message_ids:
         raise Conflict(
-            f"{len(message_ids)} message(s) are stored already with other content, {message_ids[0]!r} for one; nothing "
-            "was added. Use edit to change a message, or on_conflict='report' to add the others."
+            f"{len(message_ids)} message(s) are stored already with other content, or are twice in this batch, "
+            f"{message_ids[0]!r} for one; nothing was added. Edit a message to change it, or give on_conflict=report to "
+            "add the others."
         )
 
 
