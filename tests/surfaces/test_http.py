@@ -212,6 +212,11 @@ async def test_edit_and_delete(http, make_message):
     ]
     told = [(one.status_code, one.json()["type"], one.json()["detail"]) for one in gone]
     assert told == [(404, "urn:roomlore:not-found", "Message 'm1' of room 'tea' was deleted.")] * 3
+    context = await http.post("/context", json={"room_id": "tea", "message_id": "m1"})
+    assert (context.status_code, context.json()["detail"]) == (
+        404,
+        "Message 'm1' of room 'tea' was deleted or archived.",
+    )
     chinese = await http.delete("/messages/tea/m1", headers={"Accept-Language": "zh"})
     assert chinese.json()["detail"] == "房间 'tea' 的消息 'm1' 已删除。"
     never = await http.delete("/messages/tea/m9")
@@ -629,6 +634,22 @@ TOLD_IN_CHINESE = [
     ),
     ("POST", "/context", {}, 422, "缺少 room_id。"),
     ("POST", "/context", {"room_id": "none"}, 404, "没有房间 'none'；收到第一条消息时自动创建。"),
+    (
+        "POST",
+        "/context",
+        {"room_id": "tea", "viewer": "user:anna"},
+        422,
+        "请求体里没有字段 'viewer'；它要写在地址里，例如 ?viewer=user:anna。",
+    ),
+    ("POST", "/context", {"room_id": "tea", "message_id": 5}, 422, "message_id 必须是文本。"),
+    (
+        "POST",
+        "/messages",
+        {"id": "m1", "room_id": "tea", "sender_id": "anna", "text": "another text"},
+        409,
+        "有 1 条消息已存储且内容不同，或在这批中出现了两次，例如 'm1'；没有添加任何消息。要修改消息请编辑它；"
+        "要添加其余消息请用 on_conflict=report。",
+    ),
 ]
 
 

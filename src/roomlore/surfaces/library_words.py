@@ -23,8 +23,13 @@ def into_chinese(said: str) -> str:
         return said
     for pattern, text in patterns():
         if found := pattern.fullmatch(said):
-            return text.format_map({name: into_chinese(value) for name, value in found.groupdict().items()})
+            return text.format_map({name: _part(name, value) for name, value in found.groupdict().items()})
     return said
+
+
+def _part(name: str, said: str) -> str:
+    """Return the text of a place. The name of a field may also be a word of the library, and stays."""
+    return said if name == "field" else into_chinese(said)
 
 
 @cache

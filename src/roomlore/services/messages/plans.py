@@ -43,8 +43,8 @@ def check_conflicts(message_ids: Sequence[str]) -> None:
     if message_ids:
         raise Conflict(
             f"{len(message_ids)} message(s) are stored already with other content, or are twice in this batch, "
-            f"{message_ids[0]!r} for one; nothing was added. Edit a message to change it, or give on_conflict=report to "
-            "add the others."
+            f"{message_ids[0]!r} for one; nothing was added. Edit a message to change it, or give on_conflict=report "
+            "to add the others."
         )
 
 

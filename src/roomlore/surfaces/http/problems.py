@@ -1,6 +1,6 @@
 """Problems (RFC 9457) for every error."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -254,17 +254,8 @@ async def on_refusal(request: Request, error: Exception) -> Response:
 def _methods(request: Request) -> list[str]:
     """Return the methods of the path. Starlette returns those of its first route only."""
     path = getattr(request.scope.get("route"), "path", None)
-    return sorted(
-        {method for route in _routes(request.app.routes) if route.path == path for method in route.methods or ()}
-    )
-
-
-def _routes(found: Iterable[Any]) -> Iterator[Route | APIRoute]:
-    """Yield the routes of an application, including those of its routers."""
-    for route in found:
-        if isinstance(route, Route | APIRoute) and route.methods:
-            yield route
-        yield from _routes(getattr(getattr(route, "original_router", None), "routes", ()))
+    routes = [route for route in request.app.routes if isinstance(route, Route | APIRoute) and route.path == path]
+    return sorted({method for route in routes for method in route.methods or ()})
 
 
 async def on_bad_parameters(request: Request, error: Exception) -> Response:
