@@ -322,7 +322,7 @@ BAD = [
     ("POST", "/messages", {"json": {}}, 422, "id is missing"),
     ("POST", "/messages", {"json": {"messages": {}}}, 422, "A batch is"),
     ("POST", "/messages", {"json": {"messages": [{"id": "a"}]}}, 422, "messages[0]: room_id is missing"),
-    ("POST", "/messages", {"json": {"messages": [], "on_conflict": "report"}}, 422, "belongs in the query"),
+    ("POST", "/messages", {"json": {"messages": [], "on_conflict": "report"}}, 422, "belongs in the address"),
     ("POST", "/messages?on_conflict=maybe", {"json": {"messages": []}}, 422, "on_conflict"),
     (
         "POST",
@@ -639,7 +639,7 @@ TOLD_IN_CHINESE = [
         "/context",
         {"room_id": "tea", "viewer": "user:anna"},
         422,
-        "请求体里没有字段 'viewer'；它要写在地址里，例如 ?viewer=user:anna。",
+        "请求体里没有字段 'viewer'；它要写在地址的问号之后。",
     ),
     ("POST", "/context", {"room_id": "tea", "message_id": 5}, 422, "message_id 必须是文本。"),
     (
@@ -647,7 +647,7 @@ TOLD_IN_CHINESE = [
         "/messages",
         {"id": "m1", "room_id": "tea", "sender_id": "anna", "text": "another text"},
         409,
-        "有 1 条消息已存储且内容不同，或在这批中出现了两次，例如 'm1'；没有添加任何消息。要修改消息请编辑它；"
+        "已有 1 条消息以不同内容存储，或在这批中出现了两次，例如 'm1'；没有添加任何消息。要修改消息请编辑它；"
         "要添加其余消息请用 on_conflict=report。",
     ),
 ]
@@ -665,6 +665,30 @@ async def test_a_problem_is_told_in_the_language_of_the_request(http, make_messa
     for field in ("type", "status", "instance"):
         assert chinese.json()[field] == english.json()[field]
     assert chinese.json()["title"] == into_chinese(english.json()["title"]) != english.json()["title"]
+
+
+async def test_several_wrong_values_are_told_in_chinese(http):
+    answer = await http.post("/context", json={"message_id": 5, "rom_id": "tea"}, headers=ZH)
+    assert answer.json()["detail"] == "缺少 room_id。message_id 必须是文本。没有字段 'rom_id'；是不是 room_id？"
+
+
+async def test_a_parameter_in_the_body_is_answered_with_where_it_belongs(http, make_message):
+    wrong = {"room_id": "tea", "viewer": "user:anna"}
+    told = [(await http.post(path, json=wrong)).json()["detail"] for path in ("/context", "/context/x/feedback")]
+    assert "There is no field 'viewer' in the body; it belongs in the address, after a question mark." in told[0]
+    assert "There is no field 'viewer'; " in told[1]
+    conflict = await http.post("/messages", json={**make_message(), "on_conflict": "report"})
+    assert (conflict.status_code, "as in ?on_conflict=report" in conflict.json()["detail"]) == (422, True)
+
+
+def test_the_document_has_the_routes_that_a_program_adds(app):
+    app.openapi_schema = None
+
+    @app.get("/mine")
+    async def mine() -> str:
+        return "mine"
+
+    assert {"/mine", "/messages"} <= app.openapi()["paths"].keys()
 
 
 async def test_a_problem_without_a_chinese_text_is_in_english(http):

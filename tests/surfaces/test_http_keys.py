@@ -132,15 +132,7 @@ async def secrets(lore):
 
 
 def everything(app):
-    for route in app.routes:
-        yield from _below(route)
-
-
-def _below(route):
-    if isinstance(route, APIRoute):
-        yield route
-    for inner in getattr(getattr(route, "original_router", None), "routes", ()):
-        yield from _below(inner)
+    return [route for route in app.routes if isinstance(route, APIRoute)]
 
 
 def test_the_table_has_every_route(app):

@@ -35,10 +35,7 @@ def planned_of(app):
 
 
 def routes_of(found):
-    for route in found:
-        if isinstance(route, APIRoute):
-            yield route
-        yield from routes_of(getattr(getattr(route, "original_router", None), "routes", ()))
+    return [route for route in found if isinstance(route, APIRoute)]
 
 
 def without_plans(app):
@@ -51,7 +48,7 @@ def asking(app):
 
 
 def test_routes_have_plans(app):
-    routes = list(routes_of(app.routes))
+    routes = routes_of(app.routes)
     assert len(routes) > 80
     assert {route.path for route in routes if Plan.of(route) is None} == WITHOUT_A_PLAN
 

@@ -5,8 +5,9 @@ from typing import Any, AnyStr, cast
 
 
 def lazy_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what `re.compile` returns, compiled at its first use: a process uses few of the nine hundred patterns, and
-    compiling all of them takes a sixth of its start. A pattern that cannot be compiled raises `re.error` then."""
+    """Return a pattern with the methods of a compiled one, compiled at its first use: a process uses few of the six
+    hundred patterns, and compiling all of them takes a sixth of its start. Use its methods: functions such as `re.sub`
+    do not take it. A pattern that cannot be compiled raises `re.error` at its first use."""
     return cast("re.Pattern[AnyStr]", _LazyPattern(pattern, flags))
 
 
@@ -15,6 +16,8 @@ class _LazyPattern:
         self.pattern, self._flags = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # a copy has no pattern yet when it is asked for these
+            raise AttributeError(name)
         found = getattr(re.compile(self.pattern, self._flags), name)
         # The next time this method is found without a call.
         setattr(self, name, found)

@@ -9,11 +9,15 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
+from operator import eq
 
 LANGUAGES = ("en", "zh")
 _LONGEST = 2_000
 """Characters; a longer text is not translated: with several places, the patterns take longer than linear time."""
 _OF_ANY_TEXT = frozenset({"error", "why", "known", "place"})
+_FORMS = {"field": r"\S+", "listed": r"(?:[^.;]|\.(?! ))+"}
+"""What stands at places of these names: a field, and a list of names within one sentence."""
+_BETWEEN = re.compile(r"(?<=[.?]) (?=\S)")
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
 
@@ -24,7 +28,14 @@ def into_chinese(said: str) -> str:
     for pattern, text in patterns():
         if found := pattern.fullmatch(said):
             return text.format_map({name: _part(name, value) for name, value in found.groupdict().items()})
-    return said
+    return _by_sentence(said)
+
+
+def _by_sentence(said: str) -> str:
+    """Return the Chinese text of several sentences, or them as they are unless each has one."""
+    sentences = _BETWEEN.split(said)
+    told = list(map(into_chinese, sentences)) if len(sentences) > 1 else []
+    return said if not told or any(map(eq, told, sentences)) else "".join(told)
 
 
 def _part(name: str, said: str) -> str:
@@ -53,7 +64,7 @@ def patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
 def _group(place: re.Match[str]) -> str:
     """Return the pattern of a place. A name or a number holds no semicolon, which begins another part of a sentence."""
     name = place[1]
-    return f"(?P<{name}>{'.+' if name in _OF_ANY_TEXT else '[^;]+'})"
+    return f"(?P<{name}>{'.+' if name in _OF_ANY_TEXT else _FORMS.get(name, '[^;]+')})"
 
 
 def preferred(header: str) -> str:

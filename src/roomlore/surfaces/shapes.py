@@ -192,30 +192,29 @@ _PLAIN: Mapping[str, str] = {
     "model_type": "must be a JSON object",
     "string_type": "must be a text",
 }
-_OF_QUERY = {
-    name: f" in the body; it belongs in the address, as in ?{name}={value}."
-    for name, value in (("viewer", "user:anna"), ("on_conflict", "report"))
-}
 _SHOULD = re.compile(r"^(Input|String|List|Value) should")
 _VERBS = ("must ", "is ")
 
 
-def in_words(details: Any, fields: Iterable[str] = ()) -> str:
-    """Return validation errors as one text, a sentence each. `fields`: the names that the body may have."""
-    return " ".join(_sentence(detail, list(fields)) for detail in details)
+def in_words(details: Any, fields: Iterable[str] = (), *, of_query: Collection[str] = ()) -> str:
+    """Return validation errors as one text, a sentence each. `fields`: the names that the body may have. `of_query`:
+    those that the query of the request may have."""
+    return " ".join(_sentence(detail, list(fields), of_query) for detail in details)
 
 
-def _sentence(detail: Mapping[str, Any], fields: list[str]) -> str:
+def _sentence(detail: Mapping[str, Any], fields: list[str], of_query: Collection[str]) -> str:
     place = _place(detail["loc"])
     if detail["type"] == "extra_forbidden":
-        return f"There is no field {place!r:.80}{_OF_QUERY.get(place) or _meant(place, fields)}"
+        return f"There is no field {place!r:.80}{_meant(place, fields, of_query)}"
     said = _PLAIN.get(detail["type"]) or _SHOULD.sub("must", detail["msg"].removeprefix("Value error, "))
     if not place:
         return f"{said[:1].upper()}{said[1:]}."
     return f"{place} {said}." if said.startswith(_VERBS) else f"{place}: {said}."
 
 
-def _meant(name: str, fields: list[str]) -> str:
+def _meant(name: str, fields: list[str], of_query: Collection[str]) -> str:
+    if name in of_query:
+        return " in the body; it belongs in the address, after a question mark."
     near = get_close_matches(name.lower(), fields, n=1)
     if near:
         return f"; did you mean {near[0]}?"

@@ -79,7 +79,7 @@ class RoomState:
             self.make_window_anew()
 
     def rest(self) -> None:
-        """Drop the window of a small room: it takes a megabyte and more, and is rebuilt quickly."""
+        """Drop the window of a small room: it takes nearly a megabyte, and is rebuilt quickly."""
         if len(self.entries) <= _SOON_MADE:
             self._window = None
 

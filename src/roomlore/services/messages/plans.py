@@ -39,7 +39,7 @@ class Plan:
 
 
 def check_conflicts(message_ids: Sequence[str]) -> None:
-    """Raise `Conflict` if there are ids of messages that are stored with other content."""
+    """Raise `Conflict` if there are ids of messages that are stored, or earlier in the batch, with other content."""
     if message_ids:
         raise Conflict(
             f"{len(message_ids)} message(s) are stored already with other content, or are twice in this batch, "

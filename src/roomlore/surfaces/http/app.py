@@ -163,6 +163,10 @@ class _Served(NamedTuple):
         routes = [route for router in routers for route in router.routes]
         return cls(routers, (PlannedRoutes(route for route in routes if isinstance(route, APIRoute)), *routes))
 
+    def documented(self) -> list[BaseRoute]:
+        """Return the routes with the schemas of what they take and answer."""
+        return [route for router in self.routers for route in router.documented(_problems()).routes]
+
 
 _OF_MCP = _Served.of(service)
 _OF_ALL = _Served.of(
@@ -226,7 +230,7 @@ def _app(source: Lore | Settings, served: _Served, *, read_only: bool = False) -
     app.state.measuring = asyncio.Lock()
     if isinstance(source, Lore):
         app.state.lore = source
-    app.state.routers = served.routers
+    app.state.served = served
     app.router.routes.extend(served.routes)
     if app.state.protected is not None:
         app.router.routes.extend(app.state.protected.routes())
@@ -241,12 +245,15 @@ class _App(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
+            own = self.state.served.routes
             document = get_openapi(
                 title=self.title,
                 version=self.version,
                 openapi_version=self.openapi_version,
                 description=self.description,
-                routes=[route for router in self.state.routers for route in router.documented(_problems()).routes],
+                tags=self.openapi_tags,
+                servers=self.servers,
+                routes=[*self.state.served.documented(), *(one for one in self.routes if one not in own)],
             )
             document["components"]["securitySchemes"] = {"key": _KEY}
             for path, operations in document["paths"].items():

@@ -8,7 +8,7 @@ import gc
 import json
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -206,7 +206,8 @@ def body_of(model: type[T], *, within: Within = Bounds.small) -> Callable[[Reque
     """Return a dependency that gives the body as `model`."""
 
     async def read(request: Request) -> T:
-        return await read_json(request, lambda value: validated(model, value), within=within)
+        of_query = getattr(request.scope.get("route"), "reads", ())
+        return await read_json(request, lambda value: validated(model, value, of_query=of_query), within=within)
 
     return read
 
@@ -223,15 +224,16 @@ def body_if_any_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
     return read
 
 
-def validated(model: type[T], value: Any) -> T:
-    """Return the value as `model`. Raises `InvalidInput` with the validation errors in words."""
+def validated(model: type[T], value: Any, *, of_query: Collection[str] = ()) -> T:
+    """Return the value as `model`. Raises `InvalidInput` with the validation errors in words. `of_query`: the names
+    that the query of the request may have."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
         for detail in error.errors():
             if isinstance(why := detail.get("ctx", {}).get("error"), InvalidInput):
                 raise why from error
-        raise InvalidInput(in_words(error.errors(), model.model_fields)) from error
+        raise InvalidInput(in_words(error.errors(), model.model_fields, of_query=of_query)) from error
 
 
 Schema = Mapping[str, Any] | type[BaseModel] | Callable[[], Mapping[str, Any]]

@@ -671,10 +671,12 @@ def _settings(room_id: str, settings: Mapping[str, tuple[Any, str]]) -> RoomSett
 
 
 def _read_batch(body: Any) -> list[Message]:
+    if isinstance(body, dict) and "on_conflict" in body:
+        raise InvalidInput("on_conflict belongs in the address, as in ?on_conflict=report.")
     if not isinstance(body, dict) or "messages" not in body:
         return [bodies.read_message(body)]
     if set(body) != {"messages"} or not isinstance(body["messages"], list):
-        raise InvalidInput('A batch is {"messages": [...]} and nothing else; on_conflict belongs in the query.')
+        raise InvalidInput('A batch is {"messages": [...]} and nothing else.')
     return [_read_one(place, record) for place, record in enumerate(body["messages"])]
 
 

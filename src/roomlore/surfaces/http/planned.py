@@ -193,7 +193,7 @@ class PlannedRoutes(BaseRoute):
     without a plan, other methods and paths, requests under a path of another application, and those that FastAPI
     traces.
 
-    A plan does not know what its router was included with, such as more dependencies.
+    A plan does not know what a router is included with, such as more dependencies, so routers are not included.
     """
 
     def __init__(self, routes: Iterable[APIRoute]) -> None:

@@ -2,9 +2,9 @@
 that a handler does not read: a misspelt `viewer` would show everything."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import wraps
+from functools import cached_property, wraps
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -120,7 +120,7 @@ class StrictRoute(APIRoute):
 
     def checker(self) -> Callable[[Iterable[str]], None]:
         """Return a function that raises `InvalidInput` if a name is not among those that the route reads."""
-        shown, known = self._names()
+        shown, known = self.reads, frozenset(one.alias for one in _parameters(self.dependant))
 
         def check(names: Iterable[str]) -> None:
             for name in names:
@@ -129,11 +129,11 @@ class StrictRoute(APIRoute):
 
         return check
 
-    def _names(self) -> tuple[list[str], frozenset[str]]:
-        """Return the names that the route documents, and all that it reads."""
-        found = list(_parameters(self.dependant))
-        documented = [one.alias for one in found if getattr(one.field_info, "include_in_schema", True)]
-        return sorted(set(documented)), frozenset(one.alias for one in found)
+    @cached_property
+    def reads(self) -> Sequence[str]:
+        """The parameters of the query that the route documents, in the order of their names."""
+        found = _parameters(self.dependant)
+        return sorted({one.alias for one in found if getattr(one.field_info, "include_in_schema", True)})
 
 
 def _parameters(dependant: Dependant) -> Iterator[Any]:
@@ -142,7 +142,7 @@ def _parameters(dependant: Dependant) -> Iterator[Any]:
         yield from _parameters(inner)
 
 
-def _unknown(name: str, shown: list[str]) -> InvalidInput:
+def _unknown(name: str, shown: Sequence[str]) -> InvalidInput:
     said = f"There is no parameter {name!r:.60} here"
     near = get_close_matches(name.lower(), shown, n=1, cutoff=_NEAR)
     if near:
