@@ -215,7 +215,7 @@ async def test_edit_and_delete(http, make_message):
     context = await http.post("/context", json={"room_id": "tea", "message_id": "m1"})
     assert (context.status_code, context.json()["detail"]) == (
         404,
-        "Message 'm1' of room 'tea' was deleted or archived.",
+        "Message 'm1' of room 'tea' was deleted.",
     )
     chinese = await http.delete("/messages/tea/m1", headers={"Accept-Language": "zh"})
     assert chinese.json()["detail"] == "房间 'tea' 的消息 'm1' 已删除。"

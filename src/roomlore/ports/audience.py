@@ -26,13 +26,24 @@ from roomlore.core.audience import (
     view_of,
     windows_of,
 )
-from roomlore.core.errors import unknown_room
+from roomlore.core.errors import NotFound, unknown_room
 from roomlore.core.models import Room
 from roomlore.core.search.facts import nobody_has
 from roomlore.core.text import alike
 from roomlore.ports.storage import UnitOfWork
 
 _Windows = tuple[Window, ...]
+
+
+async def gone(work: UnitOfWork, *, tenant: str, room_id: str, message_id: str) -> NotFound | None:
+    """Return the error about a message that was deleted or is archived, None if the room never had it. It is for a
+    caller who may see the whole room."""
+    if await work.messages.arrival_of(tenant=tenant, room_id=room_id, message_id=message_id) is None:
+        return None
+    named = f"Message {message_id!r:.80} of room {room_id!r}"
+    if await work.archives.of_messages(tenant=tenant, room_id=room_id, message_ids=[message_id]):
+        return NotFound(f"{named} is archived; `roomlore archive restore` brings it back.")
+    return NotFound(f"{named} was deleted.")
 
 
 async def view_for(

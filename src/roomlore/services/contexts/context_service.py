@@ -12,7 +12,7 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, des
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
-from roomlore.ports.audience import sees_all_of
+from roomlore.ports.audience import gone, sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.strategies import (
@@ -284,10 +284,8 @@ class ContextService:
         """Return the error: there is no such room, or not such a message in it."""
         if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
             return unknown_room(room_id)
-        where: Any = {"tenant": self._tenant, "room_id": room_id}
-        if message_id is not None and await work.messages.arrival_of(message_id=message_id, **where) is not None:
-            return NotFound(f"Message {message_id!r:.80} of room {room_id!r} was deleted or archived.")
-        return NotFound(_no_message(room_id, message_id))
+        found = message_id and await gone(work, tenant=self._tenant, room_id=room_id, message_id=message_id)
+        return found or NotFound(_no_message(room_id, message_id))
 
     def _apply(self, room: Room, rules: _Rules) -> None:
         """Raise `Conflict` if the room's own settings do not fit the current settings."""

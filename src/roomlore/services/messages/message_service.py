@@ -28,7 +28,7 @@ from roomlore.core.records import parse_time
 from roomlore.core.search.facts import Part, is_whole
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.ports.archives import ArchivedMessages
-from roomlore.ports.audience import room_shown, unknown_viewer
+from roomlore.ports.audience import gone, room_shown, unknown_viewer
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -359,13 +359,8 @@ class MessageService:
 
     async def _missing_in_whole(self, work: UnitOfWork, room_id: str, message_id: str) -> NotFound:
         """Return the error about a message that is not here, for a caller who may see the whole room."""
-        where: Any = {"tenant": self._tenant, "room_id": room_id}
-        if await work.messages.arrival_of(message_id=message_id, **where) is None:
-            return _unknown_message(room_id, message_id)
-        named = f"Message {message_id!r:.80} of room {room_id!r}"
-        if await work.archives.of_messages(message_ids=[message_id], **where):
-            return NotFound(f"{named} is archived; `roomlore archive restore` brings it back.")
-        return NotFound(f"{named} was deleted.")
+        found = await gone(work, tenant=self._tenant, room_id=room_id, message_id=message_id)
+        return found or _unknown_message(room_id, message_id)
 
     async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
         if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
