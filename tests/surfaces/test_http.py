@@ -670,6 +670,8 @@ async def test_a_problem_is_told_in_the_language_of_the_request(http, make_messa
 async def test_several_wrong_values_are_told_in_chinese(http):
     answer = await http.post("/context", json={"message_id": 5, "rom_id": "tea"}, headers=ZH)
     assert answer.json()["detail"] == "缺少 room_id。message_id 必须是文本。没有字段 'rom_id'；是不是 room_id？"
+    answer = await http.post("/context", json={"room_id": "tea", "max_messages": -1, "max_tokens": "many"}, headers=ZH)
+    assert answer.json()["detail"] == "max_messages 不能小于 1。max_tokens 必须是整数。"
 
 
 async def test_a_parameter_in_the_body_is_answered_with_where_it_belongs(http, make_message):

@@ -15,8 +15,14 @@ LANGUAGES = ("en", "zh")
 _LONGEST = 2_000
 """Characters; a longer text is not translated: with several places, the patterns take longer than linear time."""
 _OF_ANY_TEXT = frozenset({"error", "why", "known", "place"})
-_FORMS = {"field": r"\S+", "listed": r"(?:[^.;]|\.(?! ))+"}
-"""What stands at places of these names: a field, and a list of names within one sentence."""
+_FORMS = {
+    "field": r"\S+",
+    "bound": r"\S+",
+    "number": r"\S+",
+    "choices": r"'[^';]*'(?:(?:, | or )'[^';]*')*",
+    "listed": r"(?:[^.;]|\.(?! ))+",
+}
+"""What stands at places of these names: one word, values in quotation marks, a list of names within one sentence."""
 _BETWEEN = re.compile(r"(?<=[.?]) (?=\S)")
 _PLACE = re.compile(r"\\\{(\w+)\\\}")
 
