@@ -75,8 +75,9 @@ def _takes(one: Mapping[str, Any]) -> str:
     queried = _queried(one)
     needed = [place["name"] for place in queried if _is_needed(place)]
     free = [place["name"] for place in queried if not _is_needed(place)]
-    ways = [_in_words([*needed, *must], list(dict.fromkeys([*may, *free]))) for must, may in _bodies(one)]
-    return "; or ".join(ways or [_in_words(needed, free)])
+    asked = _in_words(needed, free)
+    sent = "; or ".join(filter(None, (_in_words(*way) for way in _bodies(one))))
+    return " · ".join(f"{where}: {fields}" for where, fields in (("query", asked), ("body", sent)) if fields)
 
 
 def _queried(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:

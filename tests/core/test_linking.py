@@ -1,5 +1,6 @@
 """Linking a message: what must hold for any room, and what a reader would expect of a few."""
 
+import struct
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -229,6 +230,19 @@ def test_packed_thread_candidates_come_back(shares: dict[int, int]) -> None:
     assert read.arrivals.tolist() == built.arrivals.tolist() == arrivals
     assert read.probabilities.tolist() == built.probabilities.tolist() == [shares[at] / 65535 for at in arrivals]
     assert read.by_arrival() == built.by_arrival()
+
+
+def test_thread_candidates_close_together_are_packed_as_bits_and_equal_those_that_an_older_store_holds() -> None:
+    near = ThreadCandidates.of(range(1_000, 1_060), [share / 65535 for share in range(60)])
+    older = ThreadCandidates(
+        struct.pack("<qB", 1_000, 1) + bytes(range(60)) + b"".join(struct.pack("<H", share) for share in range(60))
+    )
+    assert (len(near.pack()), len(older.pack())) == (9 + 1 + 8 + 120, 9 + 60 + 120)
+    assert (near, hash(near), len(near)) == (older, hash(older), len(older))
+    assert near.by_arrival() == older.by_arrival() == {1_000 + share: share / 65535 for share in range(60)}
+    assert near != ThreadCandidates.of(range(1_001, 1_061), [share / 65535 for share in range(60)])
+    assert near != ThreadCandidates.of(range(1_000, 1_060), [0.5] * 60)
+    assert len(ThreadCandidates.of([1, 300], [1, 1]).pack()) == 9 + 4 + 4, "two far apart are shorter as distances"
 
 
 def test_a_platform_reply_is_certain_and_brings_its_targets_thread_candidates() -> None:

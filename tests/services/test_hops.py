@@ -5,11 +5,14 @@ import asyncio
 import pytest
 
 import roomlore
+from roomlore.testing.embedding import HashEmbedder
 
 
 @pytest.fixture
-async def lore(tmp_path):
-    async with roomlore.open(f"sqlite:///{tmp_path}/a.db", settings=roomlore.Settings(), background=False) as opened:
+async def lore(tmp_path, request):
+    """A store whose rooms are in memory, with the embedder that a test gives."""
+    url, embedder = f"sqlite:///{tmp_path}/a.db", getattr(request, "param", None)
+    async with roomlore.open(url, settings=roomlore.Settings(), embedder=embedder, background=False) as opened:
         for number in range(30):
             await opened.messages.add(said(f"warm {number}", room_id=f"room-{number % 16}"))
         await opened.messages.search("room-1", "deploy")
@@ -38,6 +41,7 @@ def said(text, room_id="room-1"):
     )
 
 
+@pytest.mark.parametrize("lore", [None, HashEmbedder()], ids=["words", "words and vectors"], indirect=True)
 async def test_a_message_is_added_with_one(lore, hops):
     await lore.messages.add(said("one"))
     assert len(hops) == 1, "only the commit, which may wait for the disk"

@@ -34,6 +34,7 @@ from roomlore.core.models import Room
 from roomlore.core.search.hits import IndexState, IndexTask
 
 _Scope = dict[str, str]
+_FEW = 16
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ class Waiting:
         self.owners = tables.owners.name
         self.next_version = Statement(lambda: _next_version(tables), brief=True)
         self.add = Statement(lambda: _add(tables))
+        self.add_few = Statement(lambda: _add(tables), brief=True)
         self.claim = Statement(lambda: _claim(tables))
         self.free = Statement(lambda: _free(tables))
         self.drop = Statement(lambda: delete(tables.waiting).where(tables.named()))
@@ -159,7 +161,8 @@ class SqlOutbox(Repository):
         if numbers and (held.keeps_vectors or not only_if_kept):
             here = {"owner_key": held.key, "tenant": escape(tenant)}
             await self._sql.fetch(self._waiting.next_version, **here)
-            await self._sql.fetch(self._waiting.add, numbers=numbers_text(numbers), **here)
+            add = self._waiting.add_few if len(numbers) <= _FEW else self._waiting.add
+            await self._sql.fetch(add, numbers=numbers_text(numbers), **here)
 
     async def claim(self, *, limit: int, now: datetime, lease: timedelta) -> list[IndexTask]:
         self._locks.check_writing()

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 _HEAD = struct.Struct("<qB")
+_AS_BITS = 0
+_MOST_BYTES = 255
 _SHARE = np.dtype("<u2")
 _WIDTHS = tuple((np.iinfo(f"<u{width}").max, width) for width in (1, 2, 4, 8))
 _WHOLE = 65535.0
@@ -16,9 +18,15 @@ class ThreadCandidates:
     """Arrivals (int64, ascending) and, for each, P(same thread) in [0, 1] (float64, a multiple of 1/65535).
 
     The value is the stored form; the arrays are decoded each time they are asked for, since they take four times the
-    memory. So a room read from the store behaves exactly like one kept in memory. The form is empty for no candidate,
-    else: the first arrival (int64), the bytes of a distance from it (1, 2, 4 or 8), each distance, each share of 65535
-    (uint16); all little-endian. That is mostly three bytes a candidate.
+    memory. So a room read from the store behaves exactly like one kept in memory. All numbers in it are little-endian.
+    It is empty for no candidate, else it has three parts:
+
+    - the first arrival (int64), and the bytes of a distance from it (1, 2, 4 or 8; 0 if the distances are bits);
+    - each distance; or, where that is shorter, the number of bytes that follow (uint8) and in these a bit for each
+      arrival from the first one on, 1 for a candidate;
+    - each share of 65535 (uint16).
+
+    That is mostly a little more than two bytes a candidate.
     """
 
     __slots__ = ("_packed",)
@@ -48,14 +56,17 @@ class ThreadCandidates:
         if not self._packed:
             return np.empty(0, np.int64)
         first, width = _HEAD.unpack_from(self._packed)
-        distances = np.frombuffer(self._packed, f"<u{width}", len(self), _HEAD.size)
+        if width == _AS_BITS:
+            bits = np.frombuffer(self._packed, np.uint8, self._packed[_HEAD.size], _HEAD.size + 1)
+            distances = np.unpackbits(bits, bitorder="little").nonzero()[0]
+        else:
+            distances = np.frombuffer(self._packed, f"<u{width}", len(self), _HEAD.size)
         arrivals: npt.NDArray[np.int64] = distances.astype(np.int64) + first
         return arrivals
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        shares = np.frombuffer(self._packed, _SHARE, offset=len(self._packed) - _SHARE.itemsize * len(self))
-        probabilities: npt.NDArray[np.float64] = shares / _FULL
+        probabilities: npt.NDArray[np.float64] = np.frombuffer(self._shares(), _SHARE) / _FULL
         return probabilities
 
     def by_arrival(self) -> dict[int, float]:
@@ -65,13 +76,24 @@ class ThreadCandidates:
     def __len__(self) -> int:
         if not self._packed:
             return 0
-        return (len(self._packed) - _HEAD.size) // (self._packed[_HEAD.size - 1] + _SHARE.itemsize)
+        width = self._packed[_HEAD.size - 1]
+        if width == _AS_BITS:
+            return (len(self._packed) - _HEAD.size - 1 - self._packed[_HEAD.size]) // _SHARE.itemsize
+        return (len(self._packed) - _HEAD.size) // (width + _SHARE.itemsize)
+
+    def _shares(self) -> bytes:
+        return self._packed[len(self._packed) - _SHARE.itemsize * len(self) :]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ThreadCandidates) and self._packed == other._packed
+        """Return True if both have the same candidates, of which older stores may hold a longer form."""
+        if not isinstance(other, ThreadCandidates):
+            return False
+        return self._packed == other._packed or (
+            self._shares() == other._shares() and np.array_equal(self.arrivals, other.arrivals)
+        )
 
     def __hash__(self) -> int:
-        return hash(self._packed)
+        return hash(self._shares())
 
     def __repr__(self) -> str:
         return (
@@ -82,11 +104,17 @@ class ThreadCandidates:
 def _packed(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> bytes:
     if not len(arrivals):
         return b""
-    first, last = int(arrivals[0]), int(arrivals[-1])
-    width = next(width for most, width in _WIDTHS if last - first <= most)
-    return (
-        _HEAD.pack(first, width) + (arrivals - first).astype(f"<u{width}").tobytes() + shares.astype(_SHARE).tobytes()
-    )
+    first, distances = int(arrivals[0]), arrivals - arrivals[0]
+    last = int(distances[-1])
+    width = next(width for most, width in _WIDTHS if last <= most)
+    size = last // 8 + 1
+    if size <= min(_MOST_BYTES, width * len(arrivals) - 2):
+        bits = np.zeros(8 * size, np.uint8)
+        bits[distances] = 1
+        head = _HEAD.pack(first, _AS_BITS) + bytes((size,)) + np.packbits(bits, bitorder="little").tobytes()
+    else:
+        head = _HEAD.pack(first, width) + distances.astype(f"<u{width}").tobytes()
+    return head + shares.astype(_SHARE).tobytes()
 
 
 NO_THREAD_CANDIDATES = ThreadCandidates()

@@ -13,12 +13,12 @@ from starlette.types import Scope
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.models import Message
+from roomlore.core.models import Message, Role
 from roomlore.core.replies.reply import MAX_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.services.replies.request import ReplyRequest
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, needs_one, one_room
+from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, one_room
 from roomlore.surfaces.http.event_stream import EventStream, event, failure, written
 from roomlore.surfaces.http.guard import Writer
 from roomlore.surfaces.http.problems import Problem
@@ -32,14 +32,18 @@ _MAX_TOOLS = 128
 _MAX_TOKENS = 10_000_000
 
 _OF_A_MESSAGE = (
-    "id", "sender_id", "sender_name", "text", "sent_at", "reply_to", "root_id", "turn_id", "mentions", "metadata",
+    "id", "room_id", "sender_id", "sender_name", "text", "sent_at", "reply_to", "root_id", "turn_id", "mentions",
+    "metadata",
 )  # fmt: skip
+_ROOM: Mapping[str, Any] = {"required": ["room_id"], "properties": {"room_id": {"type": "string"}}}
+_IN_A_ROOM: Mapping[str, Any] = {"anyOf": [_ROOM, {"properties": {"message": _ROOM}}]}
 _MESSAGE: Mapping[str, Any] = {
     "type": "object",
     "description": "As for POST /messages. The room may also be named here, instead of beside it.",
     "required": ["id", "sender_id"],
     "additionalProperties": False,
     "properties": {name: MESSAGE_FIELDS[name] for name in _OF_A_MESSAGE}
+    | {"role": {"enum": [Role.USER, None]}}
     | {"sent_at": {**MESSAGE_FIELDS["sent_at"], "description": "ISO 8601 or a Unix time; by default now."}},
 }
 
@@ -78,7 +82,7 @@ class ToolResultForm(_Part):
 class _Reply(Body):
     """A message to reply to, who replies, and options. The service chooses what is left out."""
 
-    model_config = ConfigDict(json_schema_extra=needs_one("room_id", type="string"))
+    model_config = ConfigDict(json_schema_extra=dict(_IN_A_ROOM))
 
     room_id: str | None = Field(
         None,
