@@ -216,20 +216,37 @@ def test_a_selection_holds_the_likeliest_parent_unless_something_new_is_likelier
     assert select(guess, 0) == []
 
 
+def as_distances(shares: dict[int, int]) -> ThreadCandidates:
+    """Return the candidates in the form of an older store, with eight bytes for each distance."""
+    first = min(shares, default=0)
+    distances = b"".join(struct.pack("<Q", at - first) for at in sorted(shares))
+    packed = struct.pack("<qB", first, 8) + distances + b"".join(struct.pack("<H", shares[at]) for at in sorted(shares))
+    return ThreadCandidates(packed if shares else b"")
+
+
 @given(
-    st.dictionaries(
-        st.integers(1, 2**62) | st.integers(1, 400) | st.integers(1, 70_000), st.integers(0, 65535), max_size=40
+    st.sampled_from([60, 400, 2_100, 70_000, 2**62]).flatmap(
+        lambda most: st.dictionaries(st.integers(1, most), st.integers(0, 65535), max_size=64)
     )
 )
 def test_packed_thread_candidates_come_back(shares: dict[int, int]) -> None:
     arrivals = sorted(shares)
     built = ThreadCandidates.of(list(shares), [share / 65535 for share in shares.values()])
     read = ThreadCandidates(built.pack())
-    assert read == built
+    assert read == built == as_distances(shares)
+    assert hash(read) == hash(as_distances(shares))
     assert len(read) == len(built) == len(shares)
     assert read.arrivals.tolist() == built.arrivals.tolist() == arrivals
     assert read.probabilities.tolist() == built.probabilities.tolist() == [shares[at] / 65535 for at in arrivals]
-    assert read.by_arrival() == built.by_arrival()
+    assert read.by_arrival() == built.by_arrival() == as_distances(shares).by_arrival()
+
+
+@pytest.mark.parametrize(("last", "form"), [(2_039, 0), (2_040, 2)])
+def test_thread_candidates_are_packed_as_bits_of_at_most_255_bytes(last: int, form: int) -> None:
+    arrivals = [*range(400), last]
+    built = ThreadCandidates.of(arrivals, [1.0] * 401)
+    assert built.pack()[8] == form
+    assert built.arrivals.tolist() == arrivals
 
 
 def test_thread_candidates_close_together_are_packed_as_bits_and_equal_those_that_an_older_store_holds() -> None:

@@ -61,6 +61,12 @@ async def test_conflicts_can_be_reported_while_the_rest_is_stored(lore):
     assert await texts(lore) == ["first", "new"]
 
 
+async def test_of_two_messages_with_one_id_in_a_batch_the_first_is_stored_and_the_second_reported(lore):
+    report = await lore.messages.add([said(1, "first"), said(2), said(1, "second")], on_conflict="report")
+    assert (report.added, report.conflicts) == (("1", "2"), ("1",))
+    assert (await texts(lore))[0] == "first"
+
+
 async def test_the_same_message_from_two_writers_at_once_is_stored_once(lore):
     reports = await asyncio.gather(*(lore.messages.add(said(1)) for _ in range(8)))
     assert sum(len(report.added) for report in reports) == 1

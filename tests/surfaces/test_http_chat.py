@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 import uvicorn
+from jsonschema import Draft202012Validator
 
 import roomlore
 from roomlore.core.chat import ToolCall
@@ -491,4 +492,10 @@ def test_openapi_describes_the_events_and_has_no_reference_that_leads_nowhere(ap
         "start", "text", "tool_calls", "tool_result", "done", "error",
     ]  # fmt: skip
     assert "$ref" not in json.dumps(operation["requestBody"]) + json.dumps(told)
-    assert set(operation["requestBody"]["content"]["application/json"]["schema"]["properties"]) >= {"message", "tools"}
+    asked = operation["requestBody"]["content"]["application/json"]["schema"]
+    assert set(asked["properties"]) >= {"message", "tools"}
+    assert "anyOf" not in asked, "one form of the body"
+    message = {"id": "m1", "sender_id": "ann", "role": "user"}
+    in_it = {"message": {**message, "room_id": "tea"}}
+    named = [{"message": message, "room_id": "tea"}, in_it, {**in_it, "room_id": None}]
+    assert [Draft202012Validator(asked).is_valid(one) for one in (*named, {"message": message})] == [True] * 3 + [False]

@@ -49,8 +49,8 @@ def before_call(context, case, kwargs):
     if WEIGHT in case.body:
         case.body[WEIGHT] = 1
     if "message" in case.body:
-        if "room_id" in case.body:
-            case.body["message"].pop("room_id", None)  # is the same room
+        if case.body.get("room_id") and case.body["message"].get("room_id"):
+            case.body["message"]["room_id"] = case.body["room_id"]  # is the same room
         for name in OF_A_REPLY:
             case.body.pop(name, None)
         if case.body.get("tools"):

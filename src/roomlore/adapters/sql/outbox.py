@@ -35,6 +35,7 @@ from roomlore.core.search.hits import IndexState, IndexTask
 
 _Scope = dict[str, str]
 _FEW = 16
+"""The most tasks that SQLite adds on the event loop."""
 
 
 @dataclass(frozen=True)

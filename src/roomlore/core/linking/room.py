@@ -188,11 +188,11 @@ class RoomState:
 
 
 def _bytes_of(entry: Entry) -> int:
-    """Return the approximate size of an entry; a thread candidate takes three bytes."""
+    """Return the approximate size of an entry."""
     message = entry.message
     told = len(repr(message.metadata)) if message.metadata else 0
     texts = sys.getsizeof(message.text) + _KEYWORD_BYTES * len(entry.features.keywords) + 4 * told
-    return _ENTRY_BYTES + texts + 3 * len(entry.link.thread_candidates)
+    return _ENTRY_BYTES + texts + len(entry.link.thread_candidates.pack())
 
 
 class Arrivals:

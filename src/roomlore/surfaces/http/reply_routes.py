@@ -36,15 +36,19 @@ _OF_A_MESSAGE = (
     "metadata",
 )  # fmt: skip
 _ROOM: Mapping[str, Any] = {"required": ["room_id"], "properties": {"room_id": {"type": "string"}}}
-_IN_A_ROOM: Mapping[str, Any] = {"anyOf": [_ROOM, {"properties": {"message": _ROOM}}]}
+# `anyOf` at the top of a body would mean several forms of it.
+_IN_A_ROOM: Mapping[str, Any] = {"allOf": [{"anyOf": [_ROOM, {"properties": {"message": _ROOM}}]}]}
 _MESSAGE: Mapping[str, Any] = {
     "type": "object",
     "description": "As for POST /messages. The room may also be named here, instead of beside it.",
     "required": ["id", "sender_id"],
     "additionalProperties": False,
     "properties": {name: MESSAGE_FIELDS[name] for name in _OF_A_MESSAGE}
-    | {"role": {"enum": [Role.USER, None]}}
-    | {"sent_at": {**MESSAGE_FIELDS["sent_at"], "description": "ISO 8601 or a Unix time; by default now."}},
+    | {
+        "room_id": {**MESSAGE_FIELDS["room_id"], "type": ["string", "null"]},
+        "role": {"anyOf": [{"enum": [Role.USER]}, {"type": "null"}]},
+        "sent_at": {**MESSAGE_FIELDS["sent_at"], "description": "ISO 8601 or a Unix time; by default now."},
+    },
 }
 
 
@@ -88,7 +92,7 @@ class _Reply(Body):
         None,
         min_length=1,
         max_length=MAX_ID_CHARS,
-        description="The room; group_id, chat_id and conversation_id mean the same.",
+        description="The room, unless the message names it; group_id, chat_id and conversation_id mean the same.",
     )
     message: Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]
 

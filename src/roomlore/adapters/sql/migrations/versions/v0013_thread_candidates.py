@@ -1,4 +1,4 @@
-"""Thread candidates in about three bytes each."""
+"""Thread candidates in their packed form."""
 
 import numpy as np
 import sqlalchemy as sa
