@@ -89,7 +89,9 @@ async def test_every_path_is_told_with_its_scope():
     assert scopes["/context", "POST"] == "read"
     assert scopes["/metrics", "GET"] == "admin"
     assert scopes["/health/live", "GET"] == "none"
-    assert "| `/memory/diff/{group_id}` | GET | admin | `from`, and if you like `to` |" in PAGES["http.md"]
+    assert "| `/memory/diff/{group_id}` | GET | admin | query: `from`, and if you like `to` |" in PAGES["http.md"]
+    corrected = "| write | query: if you like `viewer` · body: `answers`, and if you like `by` |"
+    assert f"| `/messages/{{room_id}}/{{message_id}}/link` | PUT {corrected}" in PAGES["http.md"]
 
 
 def test_every_metric_and_every_problem_is_told():
