@@ -35,12 +35,16 @@ from sqlalchemy.types import NullType
 from roomlore.adapters.sql import schema
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageDamaged, StorageUnavailable
 
+FEW_ROWS = 16
+"""The most rows that a brief statement writes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """SQL of one engine, with the names of its parameters in order and the values of the constant ones.
 
-    `reads`: True if it only reads. `brief`: True if it is a write of a few rows. `answers`: True if it returns rows.
+    `reads`: True if it only reads. `brief`: True if it is a write of at most `FEW_ROWS` rows. `answers`: True if it
+    returns rows.
     """
 
     sql: str
@@ -58,7 +62,7 @@ class Compiled:
 class Statement:
     """A Core statement that caches its compiled SQL. Built at the first use, so importing costs nothing.
 
-    `brief`: it writes a few rows that it finds by their key. SQLite runs it on the event loop.
+    `brief`: it writes at most `FEW_ROWS` rows that it finds by their key. SQLite runs it on the event loop.
     """
 
     __slots__ = ("_brief", "_build", "_compiled")

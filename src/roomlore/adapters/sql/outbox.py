@@ -27,15 +27,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Locks, Repository, Row, Statement, among
+from roomlore.adapters.sql.engine import FEW_ROWS, Connection, Locks, Repository, Row, Statement, among
 from roomlore.adapters.sql.rows import escape, numbers_text, to_micros, unescape
 from roomlore.adapters.sql.shapes import INDEX_STATE, ROOM
 from roomlore.core.models import Room
 from roomlore.core.search.hits import IndexState, IndexTask
 
 _Scope = dict[str, str]
-_FEW = 16
-"""The most tasks that SQLite adds on the event loop."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ class SqlOutbox(Repository):
         if numbers and (held.keeps_vectors or not only_if_kept):
             here = {"owner_key": held.key, "tenant": escape(tenant)}
             await self._sql.fetch(self._waiting.next_version, **here)
-            add = self._waiting.add_few if len(numbers) <= _FEW else self._waiting.add
+            add = self._waiting.add_few if len(numbers) <= FEW_ROWS else self._waiting.add
             await self._sql.fetch(add, numbers=numbers_text(numbers), **here)
 
     async def claim(self, *, limit: int, now: datetime, lease: timedelta) -> list[IndexTask]:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Dialect
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
-from roomlore.adapters.sql.engine import WAIT_SECONDS, Compiled, Row, Statement, shielded, translated
+from roomlore.adapters.sql.engine import FEW_ROWS, WAIT_SECONDS, Compiled, Row, Statement, shielded, translated
 from roomlore.adapters.sql.group_commit import SAVEPOINT, UNDO
 
 T = TypeVar("T")
@@ -34,9 +34,8 @@ _STEPS = 2_000
 """Steps of SQLite's machine between two looks at the clock: a fraction of a millisecond."""
 _RUNS_ASIDE = 50
 """A read that took too long goes to a thread at once this many times."""
-_FEW_ROWS = 16
 _FEW_CHARACTERS = 20_000
-"""So many rows with so many characters are written on the event loop."""
+"""A few rows are written on the event loop if they have fewer characters."""
 _AGAIN_SECONDS = 0.002
 _STATEMENTS = 512
 """Prepared statements that a connection keeps."""
@@ -249,7 +248,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def _are_few(rows: Sequence[Row]) -> bool:
-    if len(rows) > _FEW_ROWS:
+    if len(rows) > FEW_ROWS:
         return False
     return sum(len(value) for row in rows for value in row if isinstance(value, str | bytes)) < _FEW_CHARACTERS
 

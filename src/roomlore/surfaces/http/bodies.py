@@ -256,10 +256,16 @@ def written(part: Any) -> Any:
     return list(map(written, part)) if isinstance(part, list) else part
 
 
+def needs_any(*ways: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a schema for a body that fits at least one of these. An `anyOf` at the top of a body would
+    mean several forms of it."""
+    return {"allOf": [{"anyOf": list(ways)}]}
+
+
 def needs_one(*names: str, **schema: Any) -> dict[str, Any]:
     """Return the part of a schema for a body that needs at least one of these fields, each with `schema`."""
     some = schema or {"not": {"type": "null"}}
-    return {"allOf": [{"anyOf": [{"required": [name], "properties": {name: some}} for name in names]}]}
+    return needs_any(*({"required": [name], "properties": {name: some}} for name in names))
 
 
 def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:

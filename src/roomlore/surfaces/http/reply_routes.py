@@ -18,7 +18,7 @@ from roomlore.core.replies.reply import MAX_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.services.replies.request import ReplyRequest
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, one_room
+from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, needs_any, one_room
 from roomlore.surfaces.http.event_stream import EventStream, event, failure, written
 from roomlore.surfaces.http.guard import Writer
 from roomlore.surfaces.http.problems import Problem
@@ -36,8 +36,6 @@ _OF_A_MESSAGE = (
     "metadata",
 )  # fmt: skip
 _ROOM: Mapping[str, Any] = {"required": ["room_id"], "properties": {"room_id": {"type": "string"}}}
-# `anyOf` at the top of a body would mean several forms of it.
-_IN_A_ROOM: Mapping[str, Any] = {"allOf": [{"anyOf": [_ROOM, {"properties": {"message": _ROOM}}]}]}
 _MESSAGE: Mapping[str, Any] = {
     "type": "object",
     "description": "As for POST /messages. The room may also be named here, instead of beside it.",
@@ -86,7 +84,7 @@ class ToolResultForm(_Part):
 class _Reply(Body):
     """A message to reply to, who replies, and options. The service chooses what is left out."""
 
-    model_config = ConfigDict(json_schema_extra=dict(_IN_A_ROOM))
+    model_config = ConfigDict(json_schema_extra=needs_any(_ROOM, {"properties": {"message": _ROOM}}))
 
     room_id: str | None = Field(
         None,
