@@ -249,6 +249,13 @@ def test_thread_candidates_are_packed_as_bits_of_at_most_255_bytes(last: int, fo
     assert built.arrivals.tolist() == arrivals
 
 
+def test_thread_candidates_that_an_older_store_names_twice_come_back() -> None:
+    arrivals = [*range(1, 60), 59]
+    built = ThreadCandidates.of(arrivals, [share / 65535 for share in range(60)])
+    assert len(built) == len(built.probabilities) == 60
+    assert built.arrivals.tolist() == arrivals
+
+
 def test_thread_candidates_close_together_are_packed_as_bits_and_equal_those_that_an_older_store_holds() -> None:
     near = ThreadCandidates.of(range(1_000, 1_060), [share / 65535 for share in range(60)])
     older = ThreadCandidates(

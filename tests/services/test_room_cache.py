@@ -18,7 +18,7 @@ from roomlore.core.linking.room import WINDOW, RoomState
 from roomlore.core.models import Entry, Room
 from roomlore.services.messages.ingest import RoomCache
 from roomlore.surfaces.http.answers import encoded
-from roomlore.testing.doubles import FrozenClock
+from roomlore.testing.doubles import FaultyStorage, FrozenClock
 from roomlore.wiring import resources
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
@@ -301,6 +301,34 @@ async def test_a_thread_that_moves_further_than_memory_reaches_is_read_again(sto
         await lore.messages.add(said(id="answer", reply_to="ends"))
         threads = {entry.message.id: entry.link.thread for entry in await stored(lore)}
     assert threads["answer"] == threads["ends"] == threads["later"]
+
+
+async def test_what_another_process_adds_while_a_room_is_read_is_taken_in_once(storage_url, tmp_path, monkeypatch):
+    """A regression: the room was kept at its old revision with the new messages, which were then taken in again."""
+    monkeypatch.setattr(resources, "SystemClock", lambda: FrozenClock(NOW))
+    settings = roomlore.Settings()
+    said = partial(Message, room_id="a", sender_id="ann", text="the disk of the server is full", sent_at=NOW)
+    async with (
+        roomlore.open(storage_url, settings=settings, background=False) as one,
+        roomlore.open(storage_url, settings=settings, background=False) as other,
+        roomlore.open(f"sqlite:///{tmp_path}/alone.db", settings=settings, background=False) as alone,
+    ):
+        await other.messages.add(said(id="1"))
+        one.messages._ingest._storage = slow = FaultyStorage(one.storage)
+        more = [said(id="2"), said(id="3", sender_id="bob")]
+        between = iter([more])
+
+        async def meddle(name: str) -> None:
+            if name == "messages.tail":
+                await other.messages.add(next(between, ()))
+
+        slow.visit = meddle  # type: ignore[method-assign]
+        assert (await one.messages.add(said(id="1"))).duplicates == ("1",)
+        assert next(between, None) is None, "the other process added to the room while it was read"
+        for lore in (one, alone):
+            await lore.messages.add([said(id="1"), *more])
+            await lore.messages.add([said(id="4"), said(id="5", sender_id="bob")])
+        assert await stored(one) == await stored(alone)
 
 
 async def test_two_processes_that_write_to_a_room_at_once_plan_little_in_vain(storage_url):

@@ -15,15 +15,17 @@ _FULL = np.array(_WHOLE)
 
 
 class ThreadCandidates:
-    """Arrivals (int64, ascending, distinct) and, for each, P(same thread) in [0, 1] (float64, a multiple of 1/65535).
+    """Arrivals (int64, ascending) and, for each, P(same thread) in [0, 1] (float64, a multiple of 1/65535).
+
+    The arrivals are distinct, except that two processes of an earlier version could name one twice.
 
     The value is the stored form; the arrays are decoded each time they are asked for, since they take several times the
     memory. So a room read from the store behaves exactly like one kept in memory. All numbers in it are little-endian.
     It is empty for no candidate, else it has three parts:
 
     - the first arrival (int64), and the bytes of a distance from it (1, 2, 4 or 8; 0 if the distances are bits);
-    - each distance; or, if that is shorter and no distance is above 2,039, the number of bytes that follow (uint8) and
-      in these a bit for each arrival from the first one on, 1 for a candidate;
+    - each distance; or, if that is shorter, no distance is above 2,039 and all differ, the number of bytes that follow
+      (uint8) and in these a bit for each arrival from the first one on, 1 for a candidate;
     - each share of 65535 (uint16).
 
     That is mostly a little more than two bytes a candidate.
@@ -36,14 +38,14 @@ class ThreadCandidates:
 
     @classmethod
     def of(cls, arrivals: npt.ArrayLike, probabilities: npt.ArrayLike) -> "ThreadCandidates":
-        """Sort by arrival, clip to [0, 1] and round to the stored precision. The arrivals are distinct."""
+        """Sort by arrival, clip to [0, 1] and round to the stored precision."""
         where = np.asarray(arrivals, np.int64)
         order = np.argsort(where, kind="stable")
         return cls.ascending(where[order], np.clip(np.asarray(probabilities, np.float64)[order], 0.0, 1.0))
 
     @classmethod
     def ascending(cls, arrivals: npt.NDArray[np.int64], probabilities: npt.NDArray[np.floating]) -> "ThreadCandidates":
-        """Build from distinct arrivals already in order and probabilities in [0, 1]."""
+        """Build from arrivals already in order and probabilities in [0, 1]."""
         shares = probabilities * _FULL
         return cls(_packed(arrivals, np.rint(shares, shares)))
 
@@ -107,14 +109,22 @@ def _packed(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -
     first, distances = int(arrivals[0]), arrivals - arrivals[0]
     last = int(arrivals[-1]) - first
     width = next(width for most, width in _WIDTHS if last <= most)
-    size = last // 8 + 1
-    if size <= min(_MOST_BYTES, width * len(arrivals) - 2):
-        bits = np.zeros(8 * size, np.uint8)
-        bits[distances] = 1
-        head = _HEAD.pack(first, _AS_BITS) + bytes((size,)) + np.packbits(bits, bitorder="little").tobytes()
-    else:
-        head = _HEAD.pack(first, width) + distances.astype(f"<u{width}").tobytes()
+    head = _as_bits(first, distances, min(_MOST_BYTES, width * len(arrivals) - 2))
+    head = head or _HEAD.pack(first, width) + distances.astype(f"<u{width}").tobytes()
     return head + shares.astype(_SHARE).tobytes()
+
+
+def _as_bits(first: int, distances: npt.NDArray[np.int64], most: int) -> bytes:
+    """Return the parts before the shares, with bits; b"" if there are more than `most` bytes of them, or if an arrival
+    is there twice."""
+    size = int(distances[-1]) // 8 + 1
+    if size > most:
+        return b""
+    bits = np.zeros(8 * size, np.uint8)
+    bits[distances] = 1
+    if np.count_nonzero(bits) < len(distances):
+        return b""
+    return _HEAD.pack(first, _AS_BITS) + bytes((size,)) + np.packbits(bits, bitorder="little").tobytes()
 
 
 NO_THREAD_CANDIDATES = ThreadCandidates()

@@ -362,8 +362,11 @@ class Ingest:
         return True
 
     async def _read(self, work: UnitOfWork, room: Room) -> RoomState:
+        """Read the state at the room's revision. What others have added since is left out."""
         names = await work.rooms.participants(tenant=self._tenant, room_id=room.room_id)
-        entries = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=WINDOW)
+        entries = await work.messages.tail(
+            tenant=self._tenant, room_id=room.room_id, before=room.next_arrival, limit=WINDOW
+        )
         return await in_thread_if_large(
             _ENTRY * len(entries) + len(names),
             lambda: RoomState(
