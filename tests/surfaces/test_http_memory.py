@@ -261,6 +261,17 @@ async def test_changes_come_in_order_and_in_pages(http, lore):
     assert seen == told["changes"][::-1]
 
 
+@pytest.mark.parametrize(
+    ("asked", "needed"), [("newest_first=true&after=3", "`before`"), ("before=3", "newest_first=true")]
+)
+async def test_a_page_of_changes_in_the_other_direction_is_refused(http, asked, needed):
+    answer = await http.get(f"/memory/changes/g?{asked}")
+    assert answer.status_code == 422
+    assert needed in answer.json()["detail"]
+    chinese = await http.get(f"/memory/changes/g?{asked}", headers={"Accept-Language": "zh"})
+    assert "翻页" in chinese.json()["detail"]
+
+
 async def test_changes_older_than_the_days_asked_for_are_left_out(http, lore):
     await remember(lore, CHINESE.known)
     await asyncio.sleep(0.05)

@@ -473,6 +473,10 @@ async def memory_changes(
     ] = None,
 ) -> ChangeLog:
     """Return the changes of a group's memories, in order; with `newest_first` the last change first."""
+    if newest_first and after:
+        raise InvalidInput("`after` asks for later changes; with newest_first give `before`.")
+    if before is not None and not newest_first:
+        raise InvalidInput("`before` asks for earlier changes; it needs newest_first=true.")
     now, scope = lore.now(), group.scope
     since = now - timedelta(days=days)
     if newest_first:
