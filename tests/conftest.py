@@ -77,7 +77,8 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Setting
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_timeout_cancel_timer(item: pytest.Item) -> bool:
-    item.config.stash[_WATCHDOG].end()
+    if watchdog := item.config.stash.get(_WATCHDOG, None):  # there is none yet if a file cannot be collected
+        watchdog.end()
     return True
 
 

@@ -93,6 +93,12 @@ def test_file_then_environment_then_argument(monkeypatch):
     assert sources["strategy"] == "default"
 
 
+def test_a_path_may_be_given_as_one():
+    settings = Settings(archive_folder=Path("kept") / "archives")
+    assert settings.archive_folder == settings.changed(archive_folder=Path("kept/archives")).archive_folder
+    assert settings.archive_folder == str(Path("kept/archives"))
+
+
 def test_the_file_may_be_named(monkeypatch):
     write("memory: {port: 1111}")
     write("memory: {port: 2222}", "other.yaml")

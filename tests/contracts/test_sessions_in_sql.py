@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 
+import psycopg
 import pytest
 from plans import analyse, plan, without_statistics
 
@@ -85,3 +86,31 @@ async def test_who_waited_to_schedule_compares_with_what_is_there_then(postgres)
         assert not late.done()
     assert not await late
     assert await find(postgres) == session(1, due=Due(at=START))
+
+
+async def test_a_row_is_redacted_as_it_is_once_its_room_is_locked(postgres, postgres_url):
+    """A regression: a state that was saved while a person's name was removed from it was overwritten, on PostgreSQL."""
+    await fill(postgres, [entry(1)])
+    await save(postgres, session(state={"asked by": "ann"}))
+    async with postgres.reading() as work:
+        (row,) = await work.maintenance.rows(tenant=TENANT, table="sessions", after=None, limit=9)
+
+    async def redact() -> None:
+        async with postgres.writing() as work:
+            await work.maintenance.redact_row(
+                tenant=TENANT,
+                table="sessions",
+                key=row.key,
+                columns=["state"],
+                change=lambda text: text.replace("ann", "[forgotten]"),
+            )
+
+    waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    async with postgres.writing() as work, await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as look:
+        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        redacting = asyncio.ensure_future(redact())
+        while not redacting.done() and not await (await look.execute(waiting)).fetchall():
+            await asyncio.wait({redacting}, timeout=0.01)
+        await work.sessions.save(session=session(state={"asked by": "ann", "plan": "gold"}, version=2))
+    await redacting
+    assert (await find(postgres)).state == {"asked by": "[forgotten]", "plan": "gold"}

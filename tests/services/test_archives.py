@@ -6,8 +6,10 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,10 @@ import pytest
 import roomlore
 from roomlore import Message, Source
 from roomlore.core.errors import StorageDamaged
+from roomlore.core.memory.memory import Evolution
 from roomlore.core.records import from_record
-from roomlore.testing.doubles import FrozenClock
+from roomlore.services.archives import Retention
+from roomlore.testing.doubles import FaultyStorage, FrozenClock
 
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
 _KILLED = """
@@ -328,6 +332,53 @@ async def test_an_archived_message_can_be_deleted_and_edited(lore, tmp_path):
     await assert_sound(lore)
 
 
+async def test_two_who_change_messages_of_an_archive_at_once_both_do(lore, url):
+    """A regression: one of them was told that the archive's file is not there."""
+    await filled(lore)
+    archiver = lore._resources.archiver
+    async with roomlore.open(url, settings=lore.settings, background=False) as other:
+        for number, change in enumerate((lore.messages.delete, partial(lore.messages.edit, text="The deploy failed."))):
+            await lore.archives.run(days=30)
+            archiver._storage = slow = FaultyStorage(lore.storage)
+            between = iter([f"m{3 + number}"])
+
+            async def meddle(name: str, between: Iterator[str] = between) -> None:
+                if name == "writing" and (its := next(between, None)):
+                    assert await other.messages.delete("team", [its]) == 1
+
+            slow.visit = meddle  # type: ignore[method-assign]
+            assert await change("team", f"m{5 + number}")
+            archiver._storage = lore.storage
+    left = {one.id: one.text for one in await lore.messages.page("team", limit=1000)}
+    assert left.keys() == {f"m{number}" for number in range(16)} - {"m3", "m4", "m5"}
+    assert left["m6"] == "The deploy failed."
+    await assert_sound(lore)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_forgetting_goes_on_where_others_bring_archives_back(lore, url, tmp_path, monkeypatch, dry_run):
+    """A regression: it failed, since the file of an archive was gone once its row was read."""
+    await filled(lore)
+    await lore.archives.run(days=30)
+    archiver = lore._resources.archiver
+    async with roomlore.open(url, settings=lore.settings, background=False) as other:
+        whole, restored = archiver.kept, []
+
+        async def late(*given, **named):
+            found = await whole(*given, **named)
+            if not restored:
+                restored.append(await other.archives.restore(room_id="team"))
+            return found
+
+        monkeypatch.setattr(archiver, "kept", late)
+        await lore.privacy.forget("ann", dry_run=dry_run)
+    assert restored[0].messages == 12
+    assert files(tmp_path) == []
+    senders = {one.sender_id for one in await lore.messages.page("team", limit=1000)}
+    assert senders == {"ben", "cleo"} | ({"ann"} if dry_run else set())
+    await assert_sound(lore)
+
+
 async def test_a_run_that_lost_its_lease_erases_nothing_of_which_the_file_is_gone(lore, tmp_path, monkeypatch):
     before = await filled(lore)
     archiver, stalled = lore._resources.archiver, []
@@ -409,6 +460,51 @@ async def test_raw_answers_of_models_go_after_their_days_and_the_records_stay(ur
         assert await record() == replace(answered, raw_answer="", quarantined=())
         assert len(await lore.messages.page("team")) == 4, "no days are set for messages"
         await assert_sound(lore)
+
+
+async def test_answers_that_go_bring_nothing_back_that_was_redacted_meanwhile(empty_postgres):
+    """A regression: with the empty answer the record was written back as it was read, before a person was forgotten."""
+    async with roomlore.open(empty_postgres, background=False) as lore:
+        record = Evolution(
+            evolution_id="e1",
+            scope="group:team",
+            kind="evolution",
+            status="nothing",
+            room_id="team",
+            first_arrival=1,
+            last_arrival=1,
+            messages=1,
+            raw_answer="what the model said",
+            facts={"lines": ["what ann said"]},
+            error="what ann said",
+            started_at=OLD,
+            finished_at=OLD,
+        )
+        async with lore.storage.writing() as work:
+            await work.memories.add_evolution(tenant="default", evolution=record)
+        slow = FaultyStorage(lore.storage)
+        redacted = replace(record, facts={"lines": ["[forgotten]"]}, error="[forgotten]")
+        between = iter([None, redacted])
+
+        async def meddle(name: str) -> None:
+            if name.startswith("maintenance.") and (new := next(between, None)):
+                async with lore.storage.writing() as work:
+                    await work.maintenance.rewrite_evolution(tenant="default", evolution=new)
+
+        slow.visit = meddle  # type: ignore[method-assign]
+        retention = Retention(
+            storage=slow,
+            durable=lore._resources.durable,
+            archiver=lore._resources.archiver,
+            clock=lore._resources.clock,
+            times=None,
+            days=None,
+            record_days=7,
+        )
+        assert (await retention.run("default")).records == 1
+        async with lore.storage.reading() as work:
+            (left,) = await work.memories.evolutions_by_id(tenant="default", evolution_ids=["e1"])
+        assert left == replace(redacted, raw_answer="")
 
 
 async def test_another_tenant_sees_no_archive(lore):

@@ -11,6 +11,7 @@ from relink_rig import EARLIER, ROOM, START, TODAY, opened, relinked, stored, to
 from roomlore import Conflict, InvalidInput, LinkKind, Message, NotFound, Role
 from roomlore.core.models import Entry
 from roomlore.services import links
+from roomlore.testing.doubles import FaultyStorage
 
 
 @pytest.fixture(params=ENGINES)
@@ -273,6 +274,22 @@ async def test_two_who_correct_at_once(lore, monkeypatch):
     for one, other in wanted:
         assert entries[one].link.parent == (entries[other].message.arrival if other else None)
     assert sorted(one.number for one in await lore.links.corrections(ROOM)) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("change", ["correct", "undo"])
+async def test_the_newest_message_is_deleted_while_it_is_corrected(lore, change):
+    """A regression: IndexError was raised."""
+    await lore.messages.add(TALK)
+    await lore.links.correct(ROOM, "m7", answers="m1")
+    lore.links._storage = slow = FaultyStorage(lore.storage)
+
+    async def meddle(name: str) -> None:
+        if name == "messages.tail":
+            await lore.messages.delete(ROOM, "m7")
+
+    slow.visit = meddle  # type: ignore[method-assign]
+    with pytest.raises(NotFound):
+        await (lore.links.correct(ROOM, "m7", answers="m2") if change == "correct" else lore.links.undo(ROOM, "m7"))
 
 
 async def test_a_room_that_is_written_to_all_the_time(lore, monkeypatch):

@@ -18,6 +18,7 @@ from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.errors import InvalidInput, Unavailable
 from roomlore.core.models import Message
 from roomlore.services.digest import DIGEST
+from roomlore.services.digest.digest_service import DigestService
 from roomlore.testing.builders import START
 from roomlore.testing.doubles import FrozenClock
 from roomlore.testing.loopback import LoopbackServer
@@ -116,6 +117,26 @@ async def test_it_is_sent_once_a_day_signed_and_with_what_is_new(monkeypatch):
         clock.advance(86_400)
         assert len(await sweep(lore)) == 1
         assert json.loads(receiver.requests[1][2])["messages"] == 2
+
+
+async def test_what_is_said_while_a_digest_is_made_is_sent_once(monkeypatch):
+    """A regression: it was sent with this digest, and with the next one too."""
+    clock, whole = FrozenClock(START), DigestService.make
+    async with Receiver() as receiver, opened(receiver, clock, monkeypatch) as lore:
+        await sweep(lore)
+        said = messages("tea", 5)
+        await lore.messages.add(said[:3])
+        between = iter([said[3:]])
+
+        async def late(*given: Any, **named: Any) -> Any:
+            await lore.messages.add(next(between, ()))
+            return await whole(*given, **named)
+
+        monkeypatch.setattr(DigestService, "make", late)
+        for _ in range(2):
+            clock.advance(86_400)
+            assert len(await sweep(lore)) == 1
+    assert [json.loads(body)["messages"] for _, _, body in receiver.requests] == [3, 2]
 
 
 async def test_a_digest_that_was_not_accepted_is_sent_again_as_it_was(monkeypatch):

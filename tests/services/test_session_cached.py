@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,23 @@ async def test_what_the_cache_shows_is_the_session_after_every_change(rig, kept)
     await rig.sessions.reset("c")
     assert (await shown())["message_context"]["window_messages"] == []
     assert (await remembered(rig, kept)).messages == ()
+
+
+async def test_what_was_read_before_a_person_is_forgotten_does_not_stay_cached(rig, kept):
+    """A regression: it was written into the cache after everything of the person had been dropped from there."""
+    await write(rig, 2)
+    put, forgotten = kept.put, []
+
+    async def late(**entry: Any) -> None:
+        if not forgotten:
+            forgotten.append(await rig.lore.privacy.forget("ann"))
+        await put(**entry)
+
+    kept.texts.clear()
+    kept.put = late
+    await rig.sessions.get_session("c")
+    assert forgotten[0].complete
+    assert kept.texts == {}
 
 
 async def test_a_checkpoint_makes_the_cached_text_shorter(rig, kept):

@@ -368,7 +368,7 @@ async def test_a_checkpoint_that_cannot_be_changes_nothing(quick, given, error):
     assert await quick.sessions.checkpoints(ROOM) == history
 
 
-@pytest.mark.parametrize("name", ["sessions.mark", "sessions.save", "commit", "rooms.lock"])
+@pytest.mark.parametrize("name", ["sessions.mark", "sessions.save", "commit", "rooms.lock_known"])
 async def test_a_store_that_fails_keeps_nothing_of_a_checkpoint_or_a_reset(rig, name):
     await talk(rig, 0, 1)
     before = await rig.sessions.query_context(ROOM)

@@ -1,7 +1,10 @@
 """The rights of a viewer are cached while no room changes, and never longer."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -107,3 +110,37 @@ async def test_nothing_is_decided_anew_while_nothing_changes(lore: Lore) -> None
         assert await asked() is first
     await lore.rooms.set_kind("b", "public")
     assert (await asked()).sum() > first.sum()
+
+
+async def test_a_reading_that_ends_late_does_not_replace_a_newer_one(lore: Lore) -> None:
+    """A regression: who had left a room saw what was said there afterwards, while an older reading came to its end."""
+    for room in ("a", "b"):
+        await lore.rooms.set_members(room, ["ann"])
+    known, ends = KnownWindows(), {"old": asyncio.Event(), "new": asyncio.Event()}
+
+    async def asked(rooms: list[str], end: str = "") -> dict[str, Any]:
+        async def people(**given: Any) -> Any:
+            found = await work.rooms.people(**given)
+            if end:
+                begun.set()
+                await ends[end].wait()
+            return found
+
+        async with lore.storage.reading() as work:
+            stamps = await work.rooms.stamps(tenant=lore.tenant, room_ids=rooms)
+            slow: Any = SimpleNamespace(rooms=SimpleNamespace(people=people))
+            return dict(await known.of(slow, tenant=lore.tenant, people=frozenset({"ann"}), stamps=stamps))
+
+    begun = asyncio.Event()
+    old = asyncio.create_task(asked(["a"], "old"))
+    await begun.wait()
+    await lore.rooms.remove_members("a", ["ann"])
+    left = await asked(["a"])
+    begun.clear()
+    new = asyncio.create_task(asked(["a", "b"], "new"))
+    await begun.wait()
+    ends["old"].set()
+    assert (await old)["a"] != left["a"]
+    ends["new"].set()
+    assert (await new)["a"] == left["a"]
+    assert known._known[lore.tenant, frozenset({"ann"})]["a"][1] == left["a"]

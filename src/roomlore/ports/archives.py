@@ -37,7 +37,7 @@ class ArchivedMessages(Protocol):
         self, *, tenant: str, user_id: str, names: Collection[str], tells: Callable[[str], bool]
     ) -> int:
         """Bring back every archive that may hold something of the person, or about them, and delete its file. Return
-        how many archives came back. `names`, `tells`: the names that are known, and a test for texts."""
+        how many there were. `names`, `tells`: the names that are known, and a test for texts."""
 
     async def bring_back_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> int:
         """Bring back the archives that hold these messages. Return how many there were."""

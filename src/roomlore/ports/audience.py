@@ -92,12 +92,14 @@ class KnownWindows:
         key = tenant, people
         known = self._known.setdefault(key, {})
         self._known.move_to_end(key)
-        stale = [name for name, stamp in stamps.items() if name not in known or known[name][0] != stamp]
-        for name, its in (await _windows(work, tenant, stale, people)).items():
-            known[name] = stamps[name], its
+        fresh = {name: known[name][1] for name, stamp in stamps.items() if name in known and known[name][0] == stamp}
+        read = await _windows(work, tenant, stamps.keys() - fresh.keys(), people)
+        for name, its in read.items():
+            if name not in known or known[name][0] < stamps[name]:
+                known[name] = stamps[name], its
         if len(self._known) > self._most:
             self._known.popitem(last=False)
-        return {name: known[name][1] for name in stamps if name in known}
+        return fresh | read
 
 
 class Sight:

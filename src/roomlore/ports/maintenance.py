@@ -178,6 +178,10 @@ class Maintenance(Protocol):
     async def evolutions(self, *, tenant: str, after: str, limit: int) -> list[Evolution]:
         """Return the tenant's records with an id above `after`, ascending."""
 
+    async def lock_evolutions(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
+        """Return these records as they are now, ascending by id, and let no one else change them until the end of the
+        unit of work."""
+
     async def rewrite_evolution(self, *, tenant: str, evolution: Evolution) -> None:
         """Replace the texts of the record, and its room."""
 

@@ -156,6 +156,10 @@ class Rooms(Protocol):
     async def lock(self, *, tenant: str, room_id: str, now: datetime) -> Room:
         """Return the room, created if new, with its row locked until the unit of work ends. Only while writing."""
 
+    async def lock_known(self, *, tenant: str, room_id: str) -> Room | None:
+        """Return the room with its row locked until the unit of work ends, None if there is no such room. Only while
+        writing."""
+
     async def configure(self, *, tenant: str, room_id: str, settings: Mapping[str, Any]) -> Room:
         """Replace the room's own settings and raise its revision. Raises `NotFound` if there is no such room."""
 

@@ -85,15 +85,16 @@ class Archiver:
         return ArchiveReport(rooms, messages, archives)
 
     async def restore(self, *, tenant: str, archives: Sequence[Archive]) -> ArchiveReport:
-        """Bring messages back to their places, and delete the files."""
-        rooms, messages = set(), 0
+        """Bring messages back to their places, and delete the files; without archives that others brought back."""
+        messages = 0
         async with self._alone(tenant) as holder:
             await self._tidy(tenant)
-            for archive in archives:
+            kept = {one.archive_id for one in await self.kept(tenant)}
+            left = [one for one in archives if one.archive_id in kept]
+            for archive in left:
                 messages += await self._bring_back(tenant, archive)
-                rooms.add(archive.room_id)
                 await self._extend(tenant, holder)
-        return ArchiveReport(len(rooms), messages, len(archives))
+        return ArchiveReport(len({one.room_id for one in left}), messages, len(left))
 
     async def kept(self, tenant: str, room_id: str | None = None) -> list[Archive]:
         """Return the archives of the tenant, or of one room, the oldest first."""
@@ -130,7 +131,7 @@ class Archiver:
         """Return how many messages of the person are in archives."""
         count = 0
         for archive in await self.kept(tenant):
-            records = await asyncio.to_thread(_read, await self.lines(archive))
+            records = await asyncio.to_thread(_read, await self._lines_left(tenant, archive))
             count += sum(one.message.sender_id == user_id for one in records)
         return count
 
@@ -140,16 +141,19 @@ class Archiver:
         """Bring back every archive of a room in which the person spoke, and every other one that has their id, a name
         of theirs, or a text that tells of them."""
         about = await self._about(tenant, user_id, names, tells)
-        return (await self.restore(tenant=tenant, archives=about)).archives if about else 0
+        if about:
+            await self.restore(tenant=tenant, archives=about)
+        return len(about)
 
     async def bring_back_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> int:
         """Bring back the archives that hold these messages."""
         async with self._storage.reading() as work:
-            holding = await work.archives.of_messages(tenant=tenant, room_id=room_id, message_ids=message_ids)
-        if not holding:
-            return 0
-        archives = [one for one in await self.kept(tenant, room_id) if one.archive_id in holding.values()]
-        return (await self.restore(tenant=tenant, archives=archives)).archives
+            of_messages = await work.archives.of_messages(tenant=tenant, room_id=room_id, message_ids=message_ids)
+        holding = set(of_messages.values())
+        if holding:
+            archives = [one for one in await self.kept(tenant, room_id) if one.archive_id in holding]
+            await self.restore(tenant=tenant, archives=archives)
+        return len(holding)
 
     async def _about(
         self, tenant: str, user_id: str, known: Collection[str], tells: Callable[[str], bool]
@@ -161,7 +165,7 @@ class Archiver:
             rooms = {one.room_id for one in await work.maintenance.rooms_of(tenant=tenant, user_id=user_id)}
         names = {user_id, *known}
         for archive in archives:
-            for one in await asyncio.to_thread(_read, await self.lines(archive)):
+            for one in await asyncio.to_thread(_read, await self._lines_left(tenant, archive)):
                 if one.message.sender_id == user_id:
                     rooms.add(archive.room_id)
                     names.add(one.message.sender_name)
@@ -169,8 +173,17 @@ class Archiver:
         return [
             one
             for one in archives
-            if one.room_id in rooms or await asyncio.to_thread(_has, await self.lines(one), names, tells)
+            if one.room_id in rooms or await asyncio.to_thread(_has, await self._lines_left(tenant, one), names, tells)
         ]
+
+    async def _lines_left(self, tenant: str, archive: Archive) -> list[bytes]:
+        """Return the lines of an archive; none if others brought it back meanwhile."""
+        try:
+            return await self.lines(archive)
+        except NotFound:
+            if archive in await self.kept(tenant, archive.room_id):
+                raise
+            return []
 
     async def _rooms_due(self, tenant: str, before: datetime, room_id: str | None) -> AsyncIterator[str]:
         if room_id is not None:
@@ -219,7 +232,8 @@ class Archiver:
         """Erase the messages that the file has, unless one of them was changed or the file was removed meanwhile."""
         here, its = {"tenant": tenant, "room_id": archive.room_id}, archive.archive_id
         async with self._storage.writing() as work:
-            await work.rooms.lock(**here, now=self._clock.now())
+            if await work.rooms.lock_known(**here) is None:
+                return False
             if await work.archives.due(**here, before=before, limit=_MESSAGES) != list(messages):
                 return False
             if not await work.archives.turn(tenant=tenant, archive_id=its, phase="kept", was="writing"):
@@ -235,7 +249,8 @@ class Archiver:
         records = await asyncio.to_thread(_read, await self.lines(archive))
         here = {"tenant": tenant, "room_id": archive.room_id}
         async with self._storage.writing() as work:
-            await work.rooms.lock(**here, now=self._clock.now())
+            if await work.rooms.lock_known(**here) is None:
+                return 0
             if not await work.archives.turn(tenant=tenant, archive_id=archive.archive_id, phase="gone", was="kept"):
                 return 0  # another process was faster
             erased = await work.archives.erased(**here, archive=archive)
@@ -367,16 +382,21 @@ class Retention:
         """Remove the raw answers of evolutions. The records stay, since memories and their log name them."""
         count, after = 0, ""
         while True:
-            async with self._storage.writing() as work:
+            async with self._storage.reading() as work:
                 page = await work.maintenance.evolutions(tenant=tenant, after=after, limit=_PAGE)
-                for one in page:
-                    if one.finished_at < before and (one.raw_answer or one.quarantined):
-                        emptied = replace(one, raw_answer="", quarantined=())
-                        await work.maintenance.rewrite_evolution(tenant=tenant, evolution=emptied)
-                        count += 1
+            due = [one for one in page if one.finished_at < before and (one.raw_answer or one.quarantined)]
+            if due:
+                await self._empty(tenant, [one.evolution_id for one in due])
+            count += len(due)
             if len(page) < _PAGE:
                 return count
             after = page[-1].evolution_id
+
+    async def _empty(self, tenant: str, evolution_ids: Sequence[str]) -> None:
+        async with self._storage.writing() as work:
+            for one in await work.maintenance.lock_evolutions(tenant=tenant, evolution_ids=evolution_ids):
+                emptied = replace(one, raw_answer="", quarantined=())
+                await work.maintenance.rewrite_evolution(tenant=tenant, evolution=emptied)
 
 
 class ArchiveService:

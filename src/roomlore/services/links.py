@@ -122,16 +122,17 @@ class LinkService:
             if change is None:
                 return await self._entry(work, wish.room_id, wish.message_id)
         async with self._storage.writing() as work:
-            locked = await work.rooms.lock(tenant=self._tenant, room_id=wish.room_id, now=self._clock.now())
-            if (locked.created_at, locked.revision) != (room.created_at, room.revision):
+            locked = await work.rooms.lock_known(tenant=self._tenant, room_id=wish.room_id)
+            if locked is None or (locked.created_at, locked.revision) != (room.created_at, room.revision):
                 raise _RoomMovedError
             return await self._write(work, wish, change)
 
     async def _try_locked(self, wish: _Wish) -> Entry:
         """Link while holding the room's lock: the last resort in a room that is written to all the time."""
         async with self._storage.writing() as work:
-            await self._room(work, wish.room_id)
-            room = await work.rooms.lock(tenant=self._tenant, room_id=wish.room_id, now=self._clock.now())
+            room = await work.rooms.lock_known(tenant=self._tenant, room_id=wish.room_id)
+            if room is None:
+                raise unknown_room(wish.room_id)
             change = await self._change(work, room, wish)
             if change is None:
                 return await self._entry(work, wish.room_id, wish.message_id)
@@ -196,6 +197,8 @@ class LinkService:
         following = await work.messages.page(**here, after=arrival - 1, limit=FOLLOWING + 1)
         arrivals = [message.arrival for message in following]
         entries = await work.messages.by_arrival(**here, arrivals=arrivals)
+        if not entries or entries[0].message.arrival != arrival:
+            raise _RoomMovedError
         corrected = {at: one.answers for at, one in (await self._standing(work, room, arrivals)).items()}
         corrected.pop(arrival, None)
         if standing is not None:

@@ -235,8 +235,9 @@ class RoomService:
             raise InvalidInput(f"Give settings by name, such as {{'strategy': 'weighted'}}, not {changes!r:.60}.")
         known = self._options.flat()
         async with self._storage.writing() as work:
-            await self._find(work, room_id)
-            room = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+            room = await work.rooms.lock_known(tenant=self._tenant, room_id=room_id)
+            if room is None:
+                raise unknown_room(room_id)
             self._options.overridden(
                 {name: None for name in changes if name not in known and name not in room.settings}
             )

@@ -1,5 +1,6 @@
 """The settings: one frozen object, in sections, and its values as people read them."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -201,12 +202,17 @@ def section_of(name: str) -> str:
     return _section_of()[name]
 
 
+def _plain(value: Any) -> Any:
+    """Return a path as text, as the settings keep it."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 def _sections_of(found: Found) -> dict[str, Any]:
     """Return the sections with these values. Raise `InvalidInput` with every bad one."""
     made: dict[str, Section] = {}
     wrong: list[str] = []
     for section, kind in all_sections().items():
-        values = {name: value for name, (value, _) in found.items() if name in kind.model_fields}
+        values = {name: _plain(value) for name, (value, _) in found.items() if name in kind.model_fields}
         try:
             made[section] = kind(**values)
         except ValidationError as error:

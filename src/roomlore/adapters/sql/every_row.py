@@ -355,13 +355,13 @@ class StoredRows(Repository):
     ) -> None:
         self._locks.check_writing()
         own = {"its_tenant": escape(tenant), **_named(key)}
+        await self._raise_revision(table, own)
         for row in await self._sql.fetch(_find(table, tuple(columns)), **own):
             stored = dict(zip(columns, row, strict=True))
             new = {name: _changed(name, text, change) for name, text in stored.items()}
             different = tuple(name for name in columns if new[name] != stored[name])
             if different:
                 given = {f"new_{name}": new[name] for name in different}
-                await self._raise_revision(table, own)
                 await self._sql.fetch(_set_columns(table, different), **own, **given)
 
     async def drop_row(self, *, tenant: str, table: str, key: tuple[Any, ...]) -> None:
@@ -371,7 +371,8 @@ class StoredRows(Repository):
         await self._sql.fetch(_drop(table), **own)
 
     async def _raise_revision(self, table: str, own: Mapping[str, Any]) -> None:
-        """Raise the revision of the row's room, if it has one; before the change, which may be to the row's key."""
+        """Raise the revision of the row's room, if it has one, and so lock the room. It is done before the row is read,
+        which others may change until then, and before the change, which may be to the row's key."""
         if "room_key" in _OF_TENANTS[table].c:
             await self._sql.fetch(_next_rows(table), **own)
 

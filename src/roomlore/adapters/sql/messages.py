@@ -631,7 +631,8 @@ class ThreadReading(_InRoom):
             _FIRST, tenant, room_id, arrivals=numbers_text(threads + [group[4] for group in groups])
         )
         texts = {arrival: (unescape(message_id), unescape(text)) for arrival, message_id, text in firsts}
-        return [(group[0], _to_thread(room_id, group, senders[group[0]], texts)) for group in groups]
+        there = [group for group in groups if group[0] in texts and group[4] in texts]
+        return [(group[0], _to_thread(room_id, group, senders[group[0]], texts)) for group in there]
 
     async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)

@@ -310,6 +310,14 @@ _RECORDS = Statement(
         .limit(bindparam("count"))
     )
 )
+_LOCK_RECORDS = Statement(
+    lambda: (
+        select(*EVOLUTION.columns)
+        .where(_e.c.tenant == bindparam("its_tenant"), among(_e.c.evolution_id, "evolution_ids"))
+        .order_by(_e.c.evolution_id)
+        .with_for_update()
+    )
+)
 _REWRITE_RECORD = Statement(
     lambda: _set(_e, _RECORD, _e.c.tenant == bindparam("its_tenant"), _e.c.evolution_id == bindparam("its_id"))
 )
@@ -349,6 +357,12 @@ class Rewriting(Repository):
 
     async def evolutions(self, *, tenant: str, after: str, limit: int) -> list[Evolution]:
         rows = await self._sql.fetch(_RECORDS, its_tenant=escape(tenant), after=escape(after), count=limit)
+        return [EVOLUTION.read(row) for row in rows]
+
+    async def lock_evolutions(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
+        self._locks.check_writing()
+        asked = names_text(evolution_ids)
+        rows = await self._sql.fetch(_LOCK_RECORDS, its_tenant=escape(tenant), evolution_ids=asked)
         return [EVOLUTION.read(row) for row in rows]
 
     async def rewrite_evolution(self, *, tenant: str, evolution: Evolution) -> None:

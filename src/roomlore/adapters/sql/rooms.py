@@ -292,12 +292,15 @@ class SqlRooms(Repository):
         return [ROOM.read(row) for row in rows]
 
     async def lock(self, *, tenant: str, room_id: str, now: datetime) -> Room:
+        while (room := await self.lock_known(tenant=tenant, room_id=room_id)) is None:
+            await self._sql.fetch(_MAKE, now=to_micros(now), tenant=escape(tenant), room_id=escape(room_id))
+        return room
+
+    async def lock_known(self, *, tenant: str, room_id: str) -> Room | None:
         self._locks.check_writing()
-        named = {"tenant": escape(tenant), "room_id": escape(room_id)}
-        rows = await self._sql.fetch(_LOCK, **named)
+        rows = await self._sql.fetch(_LOCK, tenant=escape(tenant), room_id=escape(room_id))
         if not rows:
-            await self._sql.fetch(_MAKE, now=to_micros(now), **named)
-            rows = await self._sql.fetch(_LOCK, **named)
+            return None
         self._locks.take(LockedRoom(rows[0][0], tenant, room_id, bool(rows[0][1])))
         return ROOM.read(rows[0][2:])
 
@@ -413,7 +416,7 @@ class SqlRooms(Repository):
             return []
         made = map(_speaker, await self._sql.fetch(counted, senders=names_text(shown), **asked))
         by_id = {one.sender_id: one for one in made}
-        return [by_id[sender] for sender in shown]
+        return [by_id[sender] for sender in shown if sender in by_id]
 
     async def voices(self, *, tenant: str, sender_id: str) -> list[Voice]:
         rows = await self._sql.fetch(_VOICES, tenant=escape(tenant), sender_id=escape(sender_id))

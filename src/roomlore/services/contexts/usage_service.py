@@ -346,5 +346,7 @@ class TuningService:
         changes = {**weights, "relevance_threshold": report.threshold}
         for room_id in rooms:
             async with self._storage.writing() as work:
-                room = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+                room = await work.rooms.lock_known(tenant=self._tenant, room_id=room_id)
+                if room is None:
+                    continue
                 await work.rooms.configure(tenant=self._tenant, room_id=room_id, settings={**room.settings, **changes})

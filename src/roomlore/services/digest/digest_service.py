@@ -168,8 +168,10 @@ class DigestService:
         max_tokens: int = DIGEST_TOKENS,
         viewer: str | None = None,
         mode: Mode = "auto",
+        through: int | None = None,
     ) -> Digest:
-        """Return the digest of a room; arguments as in `Lore.digest`."""
+        """Return the digest of a room; arguments as in `Lore.digest`. `through`: the arrival of the last message
+        that it may cover."""
         writes = await self._writing.writes(check_mode(mode))
         if not isinstance(max_tokens, int) or not FEWEST_TOKENS <= max_tokens <= MAX_TOKENS:
             raise InvalidInput(
@@ -182,6 +184,8 @@ class DigestService:
             room, windows = await room_shown(
                 work, tenant=self._tenant, viewer=whom, room_id=room_id, now=self._clock.now()
             )
+            if through is not None:
+                room = replace(room, next_arrival=min(room.next_arrival, through + 1))
             reader = await self._meant(work, room_id, reader, whom, windows)
             if begin is None and reader is not None and whom != Viewer("user", reader) and windows != ALWAYS:
                 span = await self._since_seen(work, room, reader, windows)

@@ -121,13 +121,13 @@ class NightlyDigests:
         if room is None or not new:
             return {"body": {}, "last": mark, "messages": 0}
         since = max(new[0].at, at - _LONGEST) if mark else at - _FIRST
+        last = room.next_arrival - 1
         try:
             made = await self._digests(tenant).make(
-                room_id, since=since, max_tokens=self._options.max_tokens, viewer=f"room:{room_id}"
+                room_id, since=since, max_tokens=self._options.max_tokens, viewer=f"room:{room_id}", through=last
             )
         except NotFound:
             return {"body": {}, "last": mark, "messages": 0}
-        last = room.next_arrival - 1
         return {"body": _body(tenant, at, made) if made.entries else {}, "last": last, "messages": made.messages}
 
     async def _read_up_to(self, tenant: str, room_id: str, arrival: int) -> None:

@@ -229,9 +229,8 @@ class ThreadTitler:
         titles = {thread: title for answer in answers for thread, title in answer.titles.items()}
         made_by = next((answer.made_by for answer in answers if answer.made_by), "")
         async with self._storage.writing() as work:
-            if await work.rooms.find(**here) is None:
+            if await work.rooms.lock_known(**here) is None:
                 return 0
-            await work.rooms.lock(**here, now=now)
             same = await self._unchanged(work, here, piece.talks)
             await work.titles.put(
                 **here,

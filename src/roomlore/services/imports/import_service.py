@@ -534,10 +534,10 @@ class ImportService:
         messages than the export."""
         told, named = tally.rooms[room_id], {"tenant": self._tenant, "room_id": room_id}
         async with self._storage.writing() as work:
-            if await work.rooms.find(**named) is None:
+            room = await work.rooms.lock_known(**named)
+            if room is None:
                 return
             now = self._clock.now()
-            room = await work.rooms.lock(**named, now=now)
             before = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
             old = before.complete and (told.newest is None or told.newest < (room.last_sent_at or told.newest))
             facts = replace(told.facts, members=None) if old else told.facts

@@ -123,10 +123,7 @@ class IndexedMessages:
         return await messages_in_all(work)
 
     async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> bool:
-        there = await work.rooms.find(tenant=tenant, room_id=scope) is not None
-        if there:
-            await work.rooms.lock(tenant=tenant, room_id=scope, now=now)
-        return there
+        return await work.rooms.lock_known(tenant=tenant, room_id=scope) is not None
 
     async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
         found = await work.messages.messages_by_arrival(tenant=tenant, room_id=scope, arrivals=numbers)

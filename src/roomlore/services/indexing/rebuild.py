@@ -44,12 +44,11 @@ class WordIndexing:
         async with self._storage.reading() as work:
             page = await page_after(work, state.cursor, limit=_PAGE)
         async with self._storage.writing() as work:
-            if page.messages:
-                await work.rooms.lock(tenant=page.tenant, room_id=page.room_id, now=self._clock.now())
+            here = {"tenant": page.tenant, "room_id": page.room_id}
+            if page.messages and await work.rooms.lock_known(**here) is not None:
                 arrivals = [message.arrival for message in page.messages]
-                here = {"tenant": page.tenant, "room_id": page.room_id}
                 fresh = await work.messages.messages_by_arrival(**here, arrivals=arrivals)
-                await work.messages.reword(tenant=page.tenant, room_id=page.room_id, messages=fresh)
+                await work.messages.reword(**here, messages=fresh)
             moved = replace(state, cursor=page.cursor, updated_at=self._clock.now())
             await work.progress.save_index_state(state=moved, expected=state.generation)
         return len(page.messages)
@@ -200,8 +199,8 @@ class LinkIndexing:
             return 0
         await asyncio.to_thread(_link, piece)
         async with self._storage.writing() as work:
-            locked = await work.rooms.lock(**_named(walked.room), now=self._clock.now())
-            if not _Walked(piece.room).stands_at(locked):
+            locked = await work.rooms.lock_known(**_named(walked.room))
+            if locked is None or not _Walked(piece.room).stands_at(locked):
                 raise _RoomMovedError
             left = await self._write(work, piece)
         self._walked = left
@@ -210,9 +209,8 @@ class LinkIndexing:
     async def _try_locked(self, walked: _Walked) -> int:
         """Link while holding the room's lock: the last resort in a room that is written to all the time."""
         async with self._storage.writing() as work:
-            if await work.rooms.find(**_named(walked.room)) is not None:
-                await work.rooms.lock(**_named(walked.room), now=self._clock.now())
-            piece = await self._read(work, walked)
+            known = await work.rooms.lock_known(**_named(walked.room))
+            piece = None if known is None else await self._read(work, walked)
             if piece is None:
                 await self._free(work, walked.room)
                 return 0

@@ -135,6 +135,8 @@ class MessageService:
             if not found or arrivals[-1:] != [arrival]:
                 raise _unknown_message(room_id, message_id)
             shown = await self._search_rooms.told(work, part, arrivals)
+            if arrival not in shown:
+                raise _unknown_message(room_id, message_id)
         return (
             await in_thread_if_large(
                 weight(list(shown.values())), partial(linked_alone, self._model, list(shown.values()))
@@ -367,8 +369,8 @@ class MessageService:
             raise unknown_room(room_id)
 
     async def _lock(self, work: UnitOfWork, room_id: str) -> None:
-        await self._require_room(work, room_id)
-        await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+        if await work.rooms.lock_known(tenant=self._tenant, room_id=room_id) is None:
+            raise unknown_room(room_id)
 
 
 def _unknown_message(room_id: str, message_id: str) -> NotFound:

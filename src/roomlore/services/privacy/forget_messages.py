@@ -359,7 +359,8 @@ class MessageEraser:
     async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally, own: _Own) -> None:
         tenant = person.tenant
         async with self._storage.writing() as work:
-            await work.rooms.lock(tenant=tenant, room_id=room_id, now=self._clock.now())
+            if await work.rooms.lock_known(tenant=tenant, room_id=room_id) is None:
+                return
             people = await work.rooms.participants(tenant=tenant, room_id=room_id)
             people.pop(person.user_id, None)
             known = Participants.of(people)
@@ -386,7 +387,8 @@ class MessageEraser:
             some = arrivals[start : start + _ERASED_AT_ONCE]
             here = {"tenant": person.tenant, "room_id": room_id}
             async with self._storage.writing() as work:
-                await work.rooms.lock(**here, now=self._clock.now())
+                if await work.rooms.lock_known(**here) is None:
+                    return
                 await work.messages.erase(**here, arrivals=some, now=self._clock.now())
                 names = {arrival: f"forgotten-{self._ids.new()}" for arrival in some}
                 await work.maintenance.rename_messages(**here, ids=names)
@@ -398,7 +400,8 @@ class MessageEraser:
         current."""
         here = {"tenant": person.tenant, "room_id": room_id}
         async with self._storage.writing() as work:
-            await work.rooms.lock(**here, now=self._clock.now())
+            if await work.rooms.lock_known(**here) is None:
+                return
             tally.places["sessions"] += await work.maintenance.forget_session(
                 **here, user_id=person.user_id, first=first
             )
@@ -430,8 +433,8 @@ class MessageEraser:
         here = {"tenant": person.tenant, "room_id": room_id}
         while True:
             async with self._storage.writing() as work:
-                room = await work.rooms.lock(**here, now=self._clock.now())
-                if not await is_removed_room(work, person, room_id):
+                room = await work.rooms.lock_known(**here)
+                if room is None or not await is_removed_room(work, person, room_id):
                     return None
                 page = [one.arrival for one in await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)]
                 if not page:
@@ -447,7 +450,8 @@ class MessageEraser:
         left = 0
         while left >= 0:
             async with self._storage.writing() as work:
-                await work.rooms.lock(**here, now=self._clock.now())
+                if await work.rooms.lock_known(**here) is None:
+                    return True
                 if await work.messages.page(**here, after=0, limit=1):
                     return False
                 left = await work.maintenance.remove_room(**here, limit=_ERASED_AT_ONCE)

@@ -250,11 +250,11 @@ class ReplyStore:
         return problem or "What was said before waits for the database."
 
     async def _keep_now(self, place: Place, messages: Sequence[Message]) -> None:
-        async with self._storage.reading() as work:
-            if not await self._found(work, place.message.room_id, [place.message.id]):
-                raise NotFound("The message was deleted meanwhile.")
         for wait in (*_WAITS_SECONDS, None):
             try:
+                async with self._storage.reading() as work:
+                    if not await self._found(work, place.message.room_id, [place.message.id]):
+                        raise NotFound("The message was deleted meanwhile.")
                 await self._write(place.session, messages, place.message.sender_id, place.agent_id)
             except StorageUnavailable:
                 if wait is None:

@@ -163,7 +163,8 @@ class AutoCheckpoints:
         now = self._clock.now()
         async with self._storage.writing() as work:
             if session.version == 0:
-                await work.rooms.lock(tenant=session.tenant, room_id=session.conversation_id, now=now)
+                if await work.rooms.lock_known(tenant=session.tenant, room_id=session.conversation_id) is None:
+                    return
                 stored = await work.sessions.find(**named)
                 if stored and stored.version == 0:
                     await work.sessions.save(session=replace(stored, version=1, updated_at=now))

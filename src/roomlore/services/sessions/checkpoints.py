@@ -182,7 +182,7 @@ class Checkpointer:
             )
         checkpoint = self._checkpoint(segment, wanted, summary, covers)
         async with self._storage.writing() as work:
-            await self._swap(work, seen, checkpoint)
+            await self._swap(work, segment, checkpoint)
         if wanted.covers is None and wanted.covers_through is None and not wanted.expected:
             self._offers.used(seen, covers)
         return checkpoint
@@ -259,13 +259,16 @@ class Checkpointer:
             created_at=now,
         )
 
-    async def _swap(self, work: UnitOfWork, seen: Session, checkpoint: Checkpoint) -> None:
+    async def _swap(self, work: UnitOfWork, segment: Segment, checkpoint: Checkpoint) -> None:
+        seen = segment.session
         named = {"tenant": seen.tenant, "conversation_id": seen.conversation_id}
-        await work.rooms.lock(tenant=seen.tenant, room_id=seen.conversation_id, now=checkpoint.created_at)
+        room = await work.rooms.lock_known(tenant=seen.tenant, room_id=seen.conversation_id)
         stored = await work.sessions.find(**named)
-        if stored is None:
+        if room is None or stored is None:
             raise NotFound(f"There is no conversation {seen.conversation_id!r}.")
-        if (stored.checkpoint_id, stored.boundary) != (seen.checkpoint_id, seen.boundary):
+        if _state(stored) != _state(seen):
+            raise _overtaken(stored)
+        if stored.revision != seen.revision and await _says_otherwise(work, segment, covers=checkpoint.covers_arrival):
             raise _overtaken(stored)
         checkpoint = replace(checkpoint, number=stored.marks + 1)
         await work.sessions.mark(tenant=seen.tenant, checkpoint=checkpoint)
@@ -276,6 +279,25 @@ class Checkpointer:
     def _count(self, wanted: Wanted, result: str) -> None:
         maker = wanted.made_by if wanted.made_by in (CALLER, EXTRACT) else "model"
         self._telemetry.count("roomlore_checkpoints_total", labels={"made_by": maker, "result": result})
+
+
+def _state(session: Session) -> tuple[object, ...]:
+    """Return what a summary rests on, besides the messages that it covers."""
+    return session.created_at, session.checkpoint_id, session.boundary
+
+
+async def _says_otherwise(work: UnitOfWork, segment: Segment, *, covers: int) -> bool:
+    """Return True if a message that the summary covers was edited or deleted since the segment was read."""
+    session = segment.session
+    changed, gone = await work.messages.changed(
+        tenant=session.tenant,
+        room_id=session.conversation_id,
+        revision=session.revision,
+        after=session.covered,
+    )
+    known = {message.arrival: message.text for message in segment.messages}
+    edited = [one.arrival for one in changed if known.get(one.arrival, one.text) != one.text]
+    return any(arrival <= covers for arrival in (*edited, *gone))
 
 
 def _with(session: Session, checkpoint: Checkpoint) -> Session:

@@ -124,10 +124,10 @@ class SegmentCache:
             )
         return Lookup(None, "rejected")
 
-    async def put(self, segment: Segment) -> None:
-        """Cache the segment; one that is too large is dropped instead."""
+    async def put(self, segment: Segment) -> bool:
+        """Cache the segment; one that is too large is dropped instead. Return True if it is cached."""
         if self._cache is None or not self._open():
-            return
+            return False
         named = {"tenant": segment.session.tenant, "conversation_id": segment.session.conversation_id}
         large = sum(len(message.text) for message in segment.messages) > _MAX_CHARACTERS
         text = "" if large else to_text(segment, value_of(segment, recent_turns=self._recent_turns))
@@ -139,8 +139,9 @@ class SegmentCache:
                 await self._cache.put(**named, value=signed(text, key=self._key, **named), seconds=self._seconds)
         except CacheUnavailable as error:
             self._bypass(error, begun)
-        else:
-            self._answered(begun)
+            return False
+        self._answered(begun)
+        return not large
 
     async def drop(self, *, tenant: str, conversation_id: str) -> None:
         """Drop the entry of a session. Raise `CacheUnavailable`: the caller must know that it may still be there."""
@@ -199,10 +200,22 @@ class SessionReader:
             partial = segment.partial or await self._archived(work, segment)
         took += self._clock.monotonic() - begun
         self._telemetry.observe("roomlore_session_seconds", took, labels={"part": "database"})
-        if fresh:
-            await self._cache.put(_trimmed(segment, turns))
+        if fresh and await self._cache.put(_trimmed(segment, turns)):
+            await self._drop_if_changed(segment)
         segment = _trimmed(segment, recent_turns)
         return replace(segment, partial=True) if partial else segment
+
+    async def _drop_if_changed(self, segment: Segment) -> None:
+        """Drop the entry if what it holds was changed after it was read: it may have words of a person who was
+        forgotten meanwhile, and whose sessions were dropped before it was written."""
+        named = {"tenant": segment.session.tenant, "conversation_id": segment.session.conversation_id}
+        try:
+            async with self._storage.reading() as work:
+                changed = await _is_changed(work, segment)
+            if changed:
+                await self._cache.drop(**named)
+        except RoomloreError as error:
+            log.warning("a session may stay cached as it was before a change", extra={"why": describe(error)})
 
     async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int) -> None:
         """Update the cache after a write, so that the next read finds it current. An error does not undo the write."""
@@ -348,6 +361,20 @@ def _first_needed(segment: Segment, recent_turns: int) -> int:
         if turns[place].last > turns[first].first:
             first = place
     return first
+
+
+async def _is_changed(work: UnitOfWork, segment: Segment) -> bool:
+    """Return True if something of the segment is no longer as it was read; messages that came since change nothing."""
+    seen = segment.session
+    now = await work.sessions.find(tenant=seen.tenant, conversation_id=seen.conversation_id)
+    if now is None or (now.created_at, now.checkpoint_id) != (seen.created_at, seen.checkpoint_id):
+        return True
+    if now.revision == seen.revision:
+        return False
+    changed, gone = await work.messages.changed(
+        tenant=seen.tenant, room_id=seen.conversation_id, revision=seen.revision, after=segment.start
+    )
+    return bool(gone) or any(message.arrival < seen.next_arrival for message in changed)
 
 
 def _trimmed(segment: Segment, recent_turns: int) -> Segment:

@@ -86,7 +86,7 @@ class SessionKeeper:
         """Return the session. Raise `NotFound` if there is no such conversation."""
         found = await work.sessions.find(tenant=self._tenant, conversation_id=conversation_id)
         if found is None:
-            raise NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
+            raise _unknown_conversation(conversation_id)
         return found
 
     async def stored(self, conversation_id: str, message_ids: Sequence[str]) -> dict[str, StoredMessage]:
@@ -157,15 +157,21 @@ class SessionKeeper:
         self._telemetry.observe("roomlore_session_seconds", self._clock.monotonic() - begun, labels={"part": "write"})
 
     async def _locked(self, work: UnitOfWork, conversation_id: str, *, make: bool) -> Session:
-        if not make:
-            await self.require(work, conversation_id)
-        await work.rooms.lock(tenant=self._tenant, room_id=conversation_id, now=self._clock.now())
+        named = {"tenant": self._tenant, "room_id": conversation_id}
+        if make:
+            await work.rooms.lock(**named, now=self._clock.now())
+        elif await work.rooms.lock_known(**named) is None:
+            raise _unknown_conversation(conversation_id)
         return await self.require(work, conversation_id)
 
     async def _save(self, work: UnitOfWork, session: Session) -> Session:
         saved = replace(session, version=session.version + 1, updated_at=self._clock.now())
         await work.sessions.save(session=saved)
         return saved
+
+
+def _unknown_conversation(conversation_id: str) -> NotFound:
+    return NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,10 +44,24 @@ class RoomsContract:
             again = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START + timedelta(days=1))
         assert made == again == Room(tenant=TENANT, room_id=ROOM, created_at=START)
 
+    async def test_locking_a_known_room_makes_none(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            assert await work.rooms.lock_known(tenant=TENANT, room_id=ROOM) is None
+            with pytest.raises(InvalidInput, match="Lock the room"):
+                await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="Tea")
+        async with storage.writing() as work:
+            made = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        async with storage.writing() as work:
+            assert await work.rooms.lock_known(tenant="other", room_id=ROOM) is None
+            assert await work.rooms.lock_known(tenant=TENANT, room_id=ROOM) == made
+            assert (await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="Tea")).name == "Tea"
+
     async def test_locking_while_reading_is_refused(self, storage: Storage) -> None:
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):
                 await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            with pytest.raises(InvalidInput):
+                await work.rooms.lock_known(tenant=TENANT, room_id=ROOM)
 
     async def test_counters_follow_the_messages(self, storage: Storage) -> None:
         late, early = START + timedelta(hours=2), START - timedelta(hours=2)
