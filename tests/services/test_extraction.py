@@ -25,6 +25,7 @@ from extraction_rig import (
     records,
     replies,
     reply,
+    settings,
     talk,
     until,
     warnings_of,
@@ -539,6 +540,60 @@ async def test_replies_deleted_while_the_work_waits_change_nothing_of_what_is_du
         assert len(await memories(lore)) == (2 if len(gone) < 5 else 1)
 
 
+def happening(lore, server, change):
+    """Return an answer before which something happens to the room, each time that the model is asked."""
+
+    async def answer(_: object) -> str:
+        await change(lore, len(server.requests))
+        return ENGLISH.summary
+
+    return answer
+
+
+def deletes(*ids: str):
+    async def delete(lore, time: int) -> None:
+        if time == 1:
+            await lore.messages.delete("r", list(ids))
+
+    return delete
+
+
+def edits(times: int):
+    async def edit(lore, time: int) -> None:
+        if time <= times:
+            await lore.messages.edit("r", "q1-bot", text=f"change {time}")
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("change", "asked", "sources"),
+    [
+        (deletes("q1-bot", "a2-bot"), 2, 8),
+        (deletes(*(f"{kind}{n}-bot" for kind in "qa" for n in range(1, 6))), 1, None),
+        (edits(1), 2, 10),
+        (edits(9), 2, None),
+    ],
+    ids=["some are deleted", "all are deleted", "one is edited", "one is edited each time"],
+)
+async def test_what_changes_while_the_model_reads_is_read_once_more_at_most(sqlite_url, change, asked, sources):
+    """A regression: a statement was kept of messages that were deleted meanwhile, and nothing told what it came
+    from."""
+    async with (
+        ModelServer(default=ENGLISH.summary) as server,
+        opened(server, url=sqlite_url) as lore,
+        roomlore.open(sqlite_url, settings=settings(server), background=False) as other,
+    ):
+        server.answer = happening(other, server, change)
+        await replies(lore, ENGLISH, 5)
+        await extracted(lore)
+        assert len(server.requests) == asked
+        assert [len(memory.sources) for memory in await memories(lore)] == ([sources] if sources else [])
+        (record,) = await records(lore)
+        assert (record.status, record.raw_answer) == (("applied", ENGLISH.summary) if sources else ("nothing", ""))
+        assert await mark(lore) == 10
+
+
 async def test_what_is_edited_is_read_as_it_is_then():
     async with ModelServer(default=CHINESE.summary) as server, opened(server) as lore:
         await replies(lore, CHINESE, 4)
@@ -546,6 +601,20 @@ async def test_what_is_edited_is_read_as_it_is_then():
         await replies(lore, CHINESE, 1, first=5)
         await extracted(lore)
         assert "bot: 改成八点了" in conversations(server)[0]
+
+
+async def test_a_room_that_another_process_removed_begins_again(sqlite_url):
+    """A regression: the process that had written to the room began no count in it, so nothing was extracted."""
+    async with (
+        ModelServer(default=ENGLISH.summary) as server,
+        roomlore.open(sqlite_url, settings=settings(server), background=False) as lore,
+        roomlore.open(sqlite_url, settings=settings(server), background=False) as other,
+    ):
+        for _ in range(2):
+            for n in range(1, 4):
+                await replies(lore, ENGLISH, 1, first=n)
+            assert await mark(lore) == 0
+            assert (await other.privacy.forget("u1", is_id=True)).rooms_removed == ("r",)
 
 
 async def test_what_is_imported_is_never_extracted(tmp_path):

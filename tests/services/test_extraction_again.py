@@ -18,6 +18,7 @@ from extraction_rig import (
     records,
     replies,
     reply,
+    settings,
     until,
 )
 from roomlore import Settings
@@ -219,6 +220,34 @@ async def test_one_that_is_edited_while_the_model_thinks_is_left_alone():
         await settled(lore)
         assert [memory.statement for memory in await memories(lore)] == ["mine"]
         assert (await sweep(lore), len(server.requests)) == ([], 1)
+        assert counted(lore, "left")
+
+
+@pytest.mark.parametrize("change", ["a message is deleted", "a message is edited", "the memory is weakened"])
+async def test_what_changes_while_the_model_thinks_is_left_for_the_next_time(sqlite_url, change):
+    """A regression: the memory was made of messages that were deleted meanwhile, and what was done to it undone."""
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server, url=sqlite_url) as lore:
+        await fallbacks(server, lore, ENGLISH)
+        (before,) = await memories(lore)
+
+        async def answer(_: object) -> str:
+            if len(server.requests) == 1:
+                if change == "a message is deleted":
+                    await other.messages.delete("r0", "q1-bot")
+                elif change == "a message is edited":
+                    await other.messages.edit("r0", "q1-bot", text="Is it at eight?")
+                else:
+                    await other.memories.strength(before.memory_id, 0.1)
+            return ENGLISH.summary
+
+        server.answer = answer
+        await server.start()
+        async with roomlore.open(sqlite_url, settings=settings(server), background=False) as other:
+            await sweep(lore)
+            await settled(lore)
+        (after,) = await memories(lore)
+        assert (after.statement, after.fallback, len(server.requests)) == (before.statement, True, 1)
+        assert after.strength == (0.1 if change == "the memory is weakened" else before.strength)
         assert counted(lore, "left")
 
 

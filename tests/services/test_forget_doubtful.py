@@ -8,9 +8,11 @@ import pytest
 from redis import Redis
 
 import roomlore
-from forget_rig import replays
+from forget_rig import NOW, replays
+from meddling import Meddled
 from reply_rig import replying
 from roomlore import Lore, MemoryKind, Message, ReplyText, Role, Settings, Source
+from roomlore.core.memory.memory import Evolution
 from roomlore.services.privacy.forget_messages import MessageEraser
 from roomlore.testing.model_server import Says
 
@@ -202,6 +204,71 @@ async def test_two_at_once(lore):
     assert [report.left for report in reports] == [(), (), ()]
     assert [one.text for one in await lore.messages.page("r")] == ["> [forgotten]"]
     assert await replays(lore)
+
+
+BOB = "my hidden salary is ninety thousand euros a year"
+
+
+@pytest.fixture
+async def other(lore, storage_url) -> AsyncIterator[Lore]:
+    """The same store, as another process has it."""
+    async with roomlore.open(storage_url, settings=Settings(durable_work="process"), background=False) as opened:
+        await lore.messages.add([said("1", WHO, OLD["en"]), said("2", "bob-31", BOB), said("3", "cid", "ok then")])
+        yield opened
+
+
+def forgets_bob_first(lore: Lore, other: Lore, write: int = 1) -> Meddled:
+    """Let the other process forget Bob right before this write to memories."""
+
+    async def forget() -> None:
+        assert (await other.privacy.forget("bob-31")).complete
+
+    lore.privacy._forgetter._memories._storage = meddled = Meddled(lore.storage, "writing", forget, number=write)
+    return meddled
+
+
+async def test_two_processes_at_once_leave_nothing_in_the_log(lore, other):
+    """A regression: the one that had read the log wrote back what the other had removed from it."""
+    await remember(lore, f"{OLD['en']}; {BOB}", "1", "2", "3")
+    await lore.memories.update("m", statement=f"{OLD['en']}; {BOB}!")
+    meddled = forgets_bob_first(lore, other)
+    report = await lore.privacy.forget(WHO)
+    assert (report.complete, meddled.happened) == (True, True)
+    left = " ".join(await statements(other))
+    assert [one for one in (OLD["en"], BOB) if one in left] == []
+    assert await replays(other)
+
+
+async def scopes(lore: Lore) -> list[str]:
+    async with lore.storage.reading() as work:
+        return [one.scope for one in await work.memories.scopes(tenant=lore.tenant, after=None, limit=10)]
+
+
+@pytest.mark.parametrize("write", [1, 2], ids=["the log", "the memories"])
+async def test_a_scope_that_another_process_renames_meanwhile_is_redacted_and_not_made_anew(lore, other, write):
+    """A regression: writing to the old name failed, and brought the id that had been removed back."""
+    await remember(lore, OLD["en"], "1", "2", scope="user:bob-31")
+    meddled = forgets_bob_first(lore, other, write)
+    report = await lore.privacy.forget(WHO)
+    assert (report.complete, meddled.happened) == (True, True)
+    assert [one for one in await statements(other) if OLD["en"] in one] == []
+    (scope,) = await scopes(other)
+    assert scope.startswith("user:forgotten-")
+    assert await replays(other)
+
+
+async def test_two_processes_at_once_leave_nothing_in_the_records_of_evolutions(lore, other):
+    """A regression: the one that had read the records wrote back what the other had removed from them."""
+    record = Evolution(
+        evolution_id="e", scope="group:elsewhere", kind="evolution", status="nothing", room_id="elsewhere",
+        first_arrival=1, last_arrival=1, messages=1, raw_answer=f"{WHO} met bob-31", started_at=NOW, finished_at=NOW,
+    )  # fmt: skip
+    async with lore.storage.writing() as work:
+        await work.memories.add_evolution(tenant=lore.tenant, evolution=record)
+    meddled = forgets_bob_first(lore, other)
+    report = await lore.privacy.forget(WHO)
+    assert (report.complete, meddled.happened) == (True, True)
+    assert (await other.memories.evolution("e")).raw_answer == "[forgotten] met [forgotten]"
 
 
 @both

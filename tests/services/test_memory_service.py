@@ -1,10 +1,12 @@
 """`lore.memories`: adding, changing and deleting what is remembered."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
 import roomlore
+from meddling import Meddled
 from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, Message, NewMemory, NotFound, Source
 from roomlore.core.memory.memory import Action
 from roomlore.services.memories import InForceCache
@@ -58,6 +60,21 @@ async def test_the_same_words_are_not_added_again(lore):
     assert (await lore.memories.add(ANNA, "likes green tea", kind=MemoryKind.GROUP)).memory_id != tea.memory_id
     await lore.memories.delete(tea.memory_id)
     assert (await lore.memories.add(ANNA, "likes green tea")).memory_id not in (tea.memory_id, "mine")
+
+
+async def test_what_is_added_while_another_process_forgets_the_scope_is_kept(sqlite_url):
+    """A regression: it was taken for what had just been forgotten, so nothing was stored."""
+    async with (
+        roomlore.open(sqlite_url, settings=roomlore.Settings(), background=False) as lore,
+        roomlore.open(sqlite_url, settings=roomlore.Settings(), background=False) as other,
+    ):
+        old = await lore.memories.add(ANNA, "Likes green tea")
+        forget = partial(other.privacy.forget, "anna", is_id=True)
+        lore.memories._writer._storage = meddled = Meddled(lore.storage, "writing", forget)
+        made = await lore.memories.add(ANNA, "Likes green tea")
+        assert meddled.happened
+        assert made.memory_id != old.memory_id
+        assert await other.memories.page(ANNA) == [made]
 
 
 async def test_an_id_of_the_callers_own(lore):

@@ -1,5 +1,6 @@
 """Whom a memory is about, who said it, and until when it holds."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -13,6 +14,7 @@ from roomlore import InvalidInput, Memory, MemoryKind, Message, NewMemory, Sourc
 from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.requests import ScopeState
+from roomlore.services import memory_search
 from roomlore.testing.doubles import FrozenClock
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
@@ -74,6 +76,33 @@ async def test_what_is_kept_ready_follows_each_end(lore, clock):
         assert len((await lore.memories.search(ANNA, "plan number", threshold=0)).hits) == left
         assert len((await lore.recall.build([ANNA], [])).facts) == left
         clock.advance(86_400)
+
+
+async def test_a_search_that_is_given_up_leaves_no_end_behind(lore, clock, monkeypatch):
+    """A regression: what had ended was found again where a search was given up while the rest was made ready."""
+    monkeypatch.setattr(memory_search, "_INLINE", 0)
+    await lore.memories.add(ANNA, "plan number 1", valid_until=NOW + DAY)
+    await lore.memories.add(ANNA, "plan number 2")
+
+    async def found() -> int:
+        return len((await lore.memories.search(ANNA, "plan number", threshold=0)).hits)
+
+    assert await found() == 2
+    clock.advance(86_400)
+    begun = asyncio.Event()
+
+    async def never(*_: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(memory_search.asyncio, "to_thread", never)
+        searching = asyncio.ensure_future(found())
+        await begun.wait()
+        searching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await searching
+    assert await found() == 1
 
 
 async def test_a_time_of_the_past_shows_what_held_then(lore, clock):

@@ -10,7 +10,9 @@ import pytest
 
 import roomlore
 from recall_facts import count, fact
+from roomlore import Message
 from roomlore.adapters.tokens import EncodingTokens
+from roomlore.core.audience import Viewer
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus
 from roomlore.core.recall.recollection import ConversationMessage, Recollection
@@ -205,6 +207,46 @@ async def test_facts_are_made_ready_though_who_asked_gave_up(lore):
     calls = tokens.calls
     assert len((await cache.find("default", ["user:ann"], [MemoryKind.FACT]))[1]) == 9
     assert (calls, tokens.calls) == (2, 2)
+
+
+class FirstSlow(EncodingTokens):
+    """Lets the first call wait, and no other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_go_on = threading.Event(), threading.Event()
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        if not self.begun.is_set():
+            self.begun.set()
+            assert self.may_go_on.wait(60)
+        return super().count(texts)
+
+
+async def test_facts_that_are_ready_late_do_not_replace_newer_ones(lore):
+    """A regression: a room that somebody had joined was shown again what they had not heard."""
+    for room, members in (("heard", ["ann", "bob"]), ("asking", ["bob"])):
+        await lore.rooms.set_members(room, members)
+    await lore.messages.add(Message(id="1", room_id="heard", sender_id="ann", text="hello"))
+    sources = [roomlore.Source("heard", "1")]
+    new = [roomlore.NewMemory(scope="user:ann", statement=f"{n} " + "茶" * 3000, sources=sources) for n in range(9)]
+    await lore.memories.add_all(new)
+    tokens = FirstSlow()
+    cache = RecallCache(storage=lore.storage, tokens=tokens, clock=FrozenClock())
+
+    async def shown() -> int:
+        return len((await cache.find("default", ["user:ann"], [MemoryKind.FACT], Viewer("room", "asking")))[1])
+
+    asking = asyncio.ensure_future(shown())
+    assert await asyncio.to_thread(tokens.begun.wait, 60)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await lore.rooms.add_members("asking", ["eve"])
+    assert await shown() == 0
+    tokens.may_go_on.set()
+    await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_coro().__name__ == "_made"))
+    assert await shown() == 0
 
 
 NAMES = ["Emma", "Dracula", "Walden", "Ulysses", "Candide", "Hamlet", "Faust", "Macbeth"]

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 import roomlore
+from meddling import Meddled
 from reply_rig import reply_settings
 from roomlore import InvalidInput, Message
 from roomlore.core.errors import VectorsUnavailable
@@ -203,6 +204,24 @@ async def test_a_scope_that_never_rests_is_a_note():
     assert any("written to all the while" in note.found for note in report.notes)
 
 
+async def test_a_forgetting_meanwhile_is_no_fault(sqlite_url):
+    """A regression: of a scope whose log was read before and whose memories were read after it, all seemed damaged."""
+    async with (
+        roomlore.open(sqlite_url, background=False) as lore,
+        roomlore.open(sqlite_url, background=False) as other,
+    ):
+        await fill(lore)
+        await lore.messages.add(Message(id="m4", room_id="tea", sender_id="bob", text="so do I"))
+        sources = [roomlore.Source("tea", name) for name in ("m2", "m4")]
+        made = await lore.memories.add("group:tea", SAID["m2"], sources=sources)
+        await lore.memories.delete(made.memory_id)
+        lore.privacy._verifier._storage = meddled = Meddled(
+            lore.storage, "maintenance.read_versions", partial(other.privacy.forget, "ann", is_id=True)
+        )
+        assert (await lore.privacy.verify("group:tea")).faults == ()
+        assert meddled.happened
+
+
 async def test_a_room_that_grows_as_fast_as_it_is_read_comes_to_an_end():
     async with opened(None) as (lore, _):
         await fill(lore)
@@ -352,3 +371,13 @@ def test_a_store_full_of_faults_is_counted_and_not_listed_whole():
     found.take(others)
     assert found.counts == {"head": 1501}
     assert len(found.faults) == 1000
+
+
+@pytest.mark.parametrize("many", [1, 1500])
+def test_what_is_found_once_is_dropped_unless_not_all_was_listed(many):
+    first, second = Findings(), Findings()
+    first.add([Fault("head", f"lineage {number}", "It has 0 heads.") for number in range(many)])
+    second.add([Fault("head", "lineage 0", "It has 0 heads."), Fault("parents", "memory x", "It is not there.")])
+    second.keep_found_by(first)
+    assert second.counts == ({"head": 1} if many == 1 else {"head": 1, "parents": 1})
+    assert len(second.faults) == len(second.counts)

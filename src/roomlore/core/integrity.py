@@ -1,5 +1,6 @@
 """Integrity checks: pure functions over what was read from the store."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -140,6 +141,14 @@ class Findings:
             self.counts[fault.check] = self.counts.get(fault.check, 0) + 1
             if len(self.faults) < MAX_LISTED:
                 self.faults.append(fault)
+
+    def keep_found_by(self, others: "Findings") -> None:
+        """Drop the faults that earlier checks of the same did not find, if those have listed all that they found."""
+        if len(others.faults) < MAX_LISTED:
+            known = set(others.faults)
+            gone = Counter[str](fault.check for fault in self.faults if fault not in known)
+            self.faults = [fault for fault in self.faults if fault in known]
+            self.counts = dict(Counter(self.counts) - gone)
 
     def note(self, where: str, found: str) -> None:
         if len(self.notes) < MAX_LISTED:

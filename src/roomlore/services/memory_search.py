@@ -136,10 +136,10 @@ class MemorySearchCache:
             found = [] if same else _seen(cached.every, seen, cached.sight.view)
         if cached.ready is None or not same:
             found = [one for one in found if cached.ended or one.memory.holds(now)]
-            cached.until = None if cached.ended else next_end((one.memory for one in found), now)
+            until = None if cached.ended else next_end((one.memory for one in found), now)
             large = len(found) > _INLINE
             cached.ready = await asyncio.to_thread(Ready, found) if large else Ready(found)
-            cached.stamp, cached.seen = stamp, seen
+            cached.stamp, cached.seen, cached.until = stamp, seen, until
         return cached.ready
 
     def _weigh(self, cached: _Cached, size: int) -> None:

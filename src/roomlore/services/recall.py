@@ -78,8 +78,10 @@ class CachedFacts:
     size: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def put(self, stamp: _Stamp, facts: FactSet) -> FactSet:
-        self.stamp, self.facts, self.vectors = stamp, facts, None
+    def put(self, facts: FactSet, *, stamp: _Stamp, seen: NDArray[np.bool_] | None, until: datetime | None) -> FactSet:
+        """Keep the facts with all that shows if they are current: a thread may end after one that began later."""
+        self.facts, self.stamp, self.seen, self.until = facts, stamp, seen, until
+        self.vectors = None
         return facts
 
 
@@ -128,6 +130,7 @@ class RecallCache:
             stamp, now = await _stamp(work, tenant, scopes), self._clock.now()
             ended = cached.until is not None and cached.until <= now
             same = cached.facts is not None and cached.stamp == stamp and not ended
+            seen = None
             of_scopes = partial(
                 work.memories.page, tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE
             )
@@ -139,20 +142,20 @@ class RecallCache:
                     cached.evidence = EvidenceTable(cached.every)
                 seen = await cached.sight.of(work, cached.evidence, now)
                 same = same and seen is cached.seen
-                cached.seen = seen
                 held_at = None if cached.ended else now
                 memories = [] if same else _seen(cached.every, seen, cached.sight.view, held_at)
         if same and cached.facts is not None:
             return cached.facts
         known, cached.facts = cached.facts, None
-        cached.until = None if cached.ended else next_end(memories, now)
+        until = None if cached.ended else next_end(memories, now)
+        put = partial(cached.put, stamp=stamp, seen=seen, until=until)
 
         def ready() -> FactSet:
             return FactSet(memories, count=self._count, labelled=len(scopes) > 1, known=known)
 
         if sum(len(memory.statement) for memory in memories) <= _INLINE:
-            return cached.put(stamp, ready())
-        return await asyncio.shield(_made(cached, stamp, ready))
+            return put(ready())
+        return await asyncio.shield(_made(put, ready))
 
     def _weigh(self, cached: CachedFacts, size: int) -> None:
         """Drop the sets requested longest ago to make room; the last one stays."""
@@ -179,10 +182,10 @@ async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp
     return tuple((scope.created_at, scope.changes) if scope else None for scope in found)
 
 
-async def _made(cached: CachedFacts, stamp: _Stamp, ready: Callable[[], FactSet]) -> FactSet:
+async def _made(put: Callable[[FactSet], FactSet], ready: Callable[[], FactSet]) -> FactSet:
     """Prepare the facts in another thread, to the end even if the caller is cancelled: the next caller finds the
     result."""
-    return cached.put(stamp, await asyncio.to_thread(ready))
+    return put(await asyncio.to_thread(ready))
 
 
 class NoVectors(Exception):

@@ -466,11 +466,20 @@ def heard_there(memory: Memory, evidence: Sequence[EvidenceRoom]) -> bool:
 
 
 class InForce:
-    """The active memories of one kind in a scope by statement, as of change `number`."""
+    """The active memories of one kind in a scope by statement, as of change `number`. `created_at`: when the scope was
+    created, None if it was not there."""
 
-    def __init__(self, kind: MemoryKind, number: int = 0, memories: Iterable[Memory] = ()) -> None:
+    def __init__(
+        self,
+        kind: MemoryKind,
+        number: int = 0,
+        memories: Iterable[Memory] = (),
+        *,
+        created_at: datetime | None = None,
+    ) -> None:
         self.kind = kind
         self.number = number
+        self.created_at = created_at
         self._said: dict[str, tuple[Memory, ...]] = {}
         self._where: dict[str, str] = {}
         for memory in memories:
@@ -480,7 +489,7 @@ class InForce:
         return len(self._where)
 
     def copy(self) -> "InForce":
-        other = InForce(self.kind, self.number)
+        other = InForce(self.kind, self.number, created_at=self.created_at)
         other._said, other._where = self._said.copy(), self._where.copy()
         return other
 

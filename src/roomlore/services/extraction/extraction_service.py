@@ -2,8 +2,9 @@
 store messages; what is due in them, what is read, how a statement is made (by a model or without one), and what is
 stored."""
 
+import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from roomlore.core.audience import evidence_of
 from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatRequest, Usage
 from roomlore.core.errors import describe
+from roomlore.core.intake import content_hash
 from roomlore.core.json_values import storable
 from roomlore.core.memory.extraction import (
     FALLBACK,
@@ -46,7 +48,6 @@ from roomlore.ports.storage import DueRoom, Storage, UnitOfWork
 
 EXTRACTION = "extraction"
 """The work that turns replies into short memories, and the background job that enqueues it."""
-_MAX_KNOWN = 100_000
 
 
 class RepliesDue:
@@ -59,7 +60,6 @@ class RepliesDue:
     def __init__(self, *, clock: Clock, jobs: Jobs) -> None:
         self._clock = clock
         self._jobs = jobs
-        self._begun: set[tuple[str, str, str]] = set()
 
     async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
         """Note the room, in the transaction that writes the entries, if there is a reply among them."""
@@ -77,21 +77,15 @@ class RepliesDue:
         self._jobs.ask(EXTRACTION)
 
     async def _begin(self, work: UnitOfWork, tenant: str, room_id: str, first: dict[str, int]) -> None:
+        """Begin the counts that are not there. They are looked up each time: another process may have removed the
+        room."""
         named = {"tenant": tenant, "room_id": room_id}
-        unknown = {agent: arrival for agent, arrival in first.items() if (tenant, room_id, agent) not in self._begun}
-        names = {agent: watermark(agent) for agent in unknown}
-        marks = await work.progress.marks(**named, names=[*names.values(), IMPORTED]) if names else {}
-        for agent, arrival in unknown.items():
-            if names[agent] in marks:
-                self._remember(tenant, room_id, agent)
-                continue
-            start = first_mark(arrival, marks.get(IMPORTED, 0))
-            await work.progress.move_mark(**named, name=names[agent], arrival=start, was=0, now=self._clock.now())
-
-    def _remember(self, tenant: str, room_id: str, agent_id: str) -> None:
-        if len(self._begun) >= _MAX_KNOWN:
-            self._begun.clear()
-        self._begun.add((tenant, room_id, agent_id))
+        names = {agent: watermark(agent) for agent in first}
+        marks = await work.progress.marks(**named, names=[*names.values(), IMPORTED])
+        for agent, arrival in first.items():
+            if names[agent] not in marks:
+                start = first_mark(arrival, marks.get(IMPORTED, 0))
+                await work.progress.move_mark(**named, name=names[agent], arrival=start, was=0, now=self._clock.now())
 
 
 class RepliesImported:
@@ -245,6 +239,11 @@ async def conversation_of(
     return as_conversation(messages, quoted=quoted, people=people, zone=zone)
 
 
+def digest_of(messages: Iterable[StoredMessage]) -> str:
+    """Return a hash that tells if any of these messages was edited or deleted since."""
+    return hashlib.sha256(" ".join(sorted(map(content_hash, messages))).encode()).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """An agent's conversations up to arrival `last` of a room as a memory. `after`: the end of the last extraction."""
@@ -295,6 +294,26 @@ class _Window:
         return [(message.arrival, message.at.isoformat()) for message in self.messages]
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The result for what a model read. `read`: the times of these messages by arrival; `digest`: their hash then."""
+
+    extracted: Extracted
+    read: Mapping[int, datetime]
+    digest: str
+
+    @classmethod
+    def of(cls, step: Json, window: _Window) -> "_Answer":
+        """Return the answer of a step. One of earlier versions counts as made of the messages that are there now."""
+        answer = dict(step)
+        read = {arrival: datetime.fromisoformat(at) for arrival, at in answer.pop("read", window.times())}
+        digest = answer.pop("digest", None) or digest_of(window.messages)
+        return cls(Extracted.from_json(answer), read, digest)
+
+    def without_words(self) -> "_Answer":
+        return replace(self, extracted=replace(self.extracted, statement=None, raw_answer=""))
+
+
 class _Errors:
     """Collect errors of one room after the other: a room that fails each time delays no other."""
 
@@ -319,6 +338,8 @@ class _Errors:
             raise self._last
 
 
+_TRIES = ("summary", "summary-again")
+"""The steps that ask a model, one after the other while messages change as it reads them."""
 _Kept = Literal["kept", "fallback", "nothing", "overtaken"]
 _OUTCOMES: Mapping[_Kept, str] = {
     "kept": "a memory of {count} messages",
@@ -371,22 +392,28 @@ class ExtractionService:
         """Run one extraction, as durable work. The model is asked in a step of its own, so that an answer is never paid
         for twice."""
         piece = _Piece.from_json(arguments)
-        if await self._is_next(piece):
-            window, conversation = await self._read(piece)
-
-            async def summarise() -> Json:
-                await steps.report(f"asking a model about {len(window.messages)} messages")
-                asked = self._summaries.of(conversation, tenant=piece.tenant) if conversation else None
-                found = await asked if asked else Extracted(None, "nothing")
-                return {**found.to_json(), "read": window.times()}
-
-            answer = dict(await steps.once("summary", summarise))
-            read = {arrival: datetime.fromisoformat(at) for arrival, at in answer.pop("read", window.times())}
-            extracted = Extracted.from_json(answer)
-            fold = await self._fold_due(piece) if extracted.statement else Fold()
-            kept = await self._keep(piece, read, window, extracted, fold, await self._merged(steps, fold, piece.tenant))
-            await steps.report(_OUTCOMES[kept].format(count=len(window.messages)))
+        for step in _TRIES:
+            if not await self._is_next(piece) or await self._is_extracted(steps, piece, step):
+                break
         self._jobs.ask(EXTRACTION)
+
+    async def _is_extracted(self, steps: Steps, piece: _Piece, step: str) -> bool:
+        """Return False if messages were edited or deleted while the model read them, unless this is the last try."""
+        window, conversation = await self._read(piece)
+
+        async def summarise() -> Json:
+            await steps.report(f"asking a model about {len(window.messages)} messages")
+            asked = self._summaries.of(conversation, tenant=piece.tenant) if conversation else None
+            found = await asked if asked else Extracted(None, "nothing")
+            return {**found.to_json(), "read": window.times(), "digest": digest_of(window.messages)}
+
+        answer = _Answer.of(await steps.once(step, summarise), window)
+        fold = await self._fold_due(piece) if answer.extracted.statement else Fold()
+        merged = await self._merged(steps, fold, piece.tenant)
+        kept = await self._keep(piece, answer, window, fold, merged, last=step == _TRIES[-1])
+        if kept:
+            await steps.report(_OUTCOMES[kept].format(count=len(window.messages)))
+        return kept is not None
 
     async def _fold_due(self, piece: _Piece) -> Fold:
         """Return which of the agent's memories of the room make place for another one."""
@@ -482,30 +509,32 @@ class ExtractionService:
             return window, await conversation_of(work, **piece.where, messages=window.messages, zone=self._zone)
 
     async def _keep(
-        self,
-        piece: _Piece,
-        read: Mapping[int, datetime],
-        window: _Window,
-        extracted: Extracted,
-        fold: Fold,
-        merged: Extracted,
-    ) -> _Kept:
+        self, piece: _Piece, answer: _Answer, window: _Window, fold: Fold, merged: Extracted, *, last: bool
+    ) -> _Kept | None:
         """Store the memory, its evidence, its end and what makes place for it, all or none; nothing if the watermark
-        moved."""
+        moved. Without the words of messages that changed since they were read: return None, or keep no memory of them
+        if this was the last try."""
         now, name = self._clock.now(), watermark(piece.agent_id)
         async with self._storage.writing() as work:
+            messages = await work.messages.messages_by_arrival(**piece.where, arrivals=sorted(answer.read))
+            if answer.extracted.statement and digest_of(messages) != answer.digest:
+                if not last:
+                    return None
+                answer = answer.without_words()
             if not await work.progress.move_mark(
                 **piece.where, name=name, arrival=piece.last, was=piece.after, now=now
             ):
                 return "overtaken"
-            record = self._record(piece, read, window, extracted)
+            record = self._record(piece, answer, window)
             await work.memories.add_evolution(tenant=piece.tenant, evolution=record)
-            if extracted.statement:
+            if answer.extracted.statement:
                 scope = await work.memories.lock(tenant=piece.tenant, scope=piece.scope, now=now)
-                await self._remember(work, piece, scope, read, extracted)
+                await self._remember(work, piece, scope, answer, messages)
                 await self._fold(work, piece, scope, fold, merged)
             await work.progress.note_room(**piece.where, work=EXTRACTION, now=now)
-        result: _Kept = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
+        result: _Kept = (
+            "nothing" if not answer.extracted.statement else "fallback" if answer.extracted.is_fallback else "kept"
+        )
         self._telemetry.count("roomlore_extractions_total", labels={"result": result})
         return result
 
@@ -528,10 +557,9 @@ class ExtractionService:
         await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=changes)
 
     async def _remember(
-        self, work: UnitOfWork, piece: _Piece, scope: Scope, read: Mapping[int, datetime], extracted: Extracted
+        self, work: UnitOfWork, piece: _Piece, scope: Scope, answer: _Answer, messages: Sequence[StoredMessage]
     ) -> None:
-        now = self._clock.now()
-        messages = await work.messages.messages_by_arrival(**piece.where, arrivals=sorted(read))
+        now, read, extracted = self._clock.now(), answer.read, answer.extracted
         memory = Memory(
             memory_id=piece.id,
             lineage_id=piece.id,
@@ -561,8 +589,8 @@ class ExtractionService:
         )
         await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=[change])
 
-    def _record(self, piece: _Piece, read: Mapping[int, datetime], window: _Window, extracted: Extracted) -> Evolution:
-        now = self._clock.now()
+    def _record(self, piece: _Piece, answer: _Answer, window: _Window) -> Evolution:
+        now, read, extracted = self._clock.now(), answer.read, answer.extracted
         return Evolution(
             evolution_id=piece.id,
             scope=piece.scope,

@@ -21,7 +21,13 @@ from roomlore.core.text import language
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps, work_name
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.extraction.extraction_service import PROMPT, Extracted, MemorySummaries, conversation_of
+from roomlore.services.extraction.extraction_service import (
+    PROMPT,
+    Extracted,
+    MemorySummaries,
+    conversation_of,
+    digest_of,
+)
 
 EXTRACTION_RETRY = "extraction_again"
 """The work that retries flagged memories, and the background job that enqueues it."""
@@ -117,7 +123,8 @@ class FallbackRetries:
 
     async def _make(self, steps: Steps, piece: _Piece, read: _Read) -> str:
         async def summarise() -> Json:
-            return await self._summary(read.conversation, piece.tenant)
+            summary = await self._summary(read.conversation, piece.tenant)
+            return {**summary, "digest": digest_of(read.messages)}
 
         return await self._apply(piece, read, await steps.once("summary", summarise) if read.conversation else {})
 
@@ -160,10 +167,8 @@ class FallbackRetries:
             memory = await _flagged(work, piece)
             if memory is None:
                 return None
-            ids = [source.message_id for source in memory.sources if source.room_id == piece.room_id]
             here = {"tenant": piece.tenant, "room_id": piece.room_id}
-            found = await work.messages.by_id(**here, message_ids=ids)
-            messages = sorted((entry.message for entry in found), key=lambda message: message.arrival)
+            messages = await _messages(work, piece, memory)
             return _Read(memory, messages, await conversation_of(work, **here, messages=messages, zone=self._zone))
 
     async def _summary(self, conversation: str, tenant: str) -> Json:
@@ -181,15 +186,18 @@ class FallbackRetries:
         return {"extracted": extracted.to_json()}
 
     async def _apply(self, piece: _Piece, read: _Read, summary: Json) -> str:
-        """Replace the memory that was stored without a model; do nothing if it changed meanwhile. Return the
-        outcome."""
+        """Replace the memory that was stored without a model; do nothing if it, or a message that it rests on, changed
+        meanwhile. Return the outcome."""
         extracted = Extracted.from_json(summary["extracted"]) if "extracted" in summary else None
         record = self._record(piece, read, extracted, error=str(summary.get("error", "")))
         async with self._storage.writing() as work:
             now, scope_name = self._clock.now(), read.memory.scope
             scope = await work.memories.lock(tenant=piece.tenant, scope=scope_name, now=now)
-            flagged = await _flagged(work, piece)
-            if not flagged or not await work.memories.add_evolution(tenant=piece.tenant, evolution=record):
+            if await _flagged(work, piece) != read.memory:
+                return "left"
+            if digest_of(await _messages(work, piece, read.memory)) != summary.get("digest", digest_of(read.messages)):
+                return "left"
+            if not await work.memories.add_evolution(tenant=piece.tenant, evolution=record):
                 return "left"
             if record.error:
                 return "unusable"
@@ -263,6 +271,13 @@ async def _flagged(work: UnitOfWork, piece: _Piece) -> Memory | None:
     found = await work.memories.by_id(tenant=piece.tenant, memory_ids=[piece.memory_id])
     memory = found[0] if found else None
     return memory if memory and memory.fallback and memory.status is MemoryStatus.ACTIVE else None
+
+
+async def _messages(work: UnitOfWork, piece: _Piece, memory: Memory) -> list[StoredMessage]:
+    """Return what is left of the messages that the memory rests on, in their order."""
+    ids = [source.message_id for source in memory.sources if source.room_id == piece.room_id]
+    found = await work.messages.by_id(tenant=piece.tenant, room_id=piece.room_id, message_ids=ids)
+    return sorted((entry.message for entry in found), key=lambda message: message.arrival)
 
 
 async def _tried(work: UnitOfWork, pieces: Sequence[_Piece]) -> set[tuple[str, str]]:

@@ -80,7 +80,7 @@ class InForceCache:
         memories = await work.memories.page(
             tenant=stored.tenant, scopes=[stored.scope], kinds=[kind], status=MemoryStatus.ACTIVE, limit=_ALL
         )
-        return InForce(kind, stored.changes, memories)
+        return InForce(kind, stored.changes, memories, created_at=stored.created_at)
 
     def _keep(self, name: _Name, found: InForce) -> None:
         newer = self._kept.get(name)
@@ -92,7 +92,10 @@ class InForceCache:
 
 
 async def catch_up(work: UnitOfWork, in_force: InForce, stored: Scope) -> None:
-    """Apply the changes up to the scope's last one."""
+    """Apply the changes up to the scope's last one. Raise `Conflict` if that is another scope of the same name: the one
+    that was read is forgotten."""
+    if in_force.created_at not in (None, stored.created_at):
+        raise Conflict(f"The memories of {stored.scope!r:.80} were forgotten meanwhile; try again.")
     missed = stored.changes - in_force.number
     if missed > 0:
         in_force.follow(

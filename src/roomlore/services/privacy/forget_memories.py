@@ -1,6 +1,7 @@
 """Remove a person from memories, their log, and all other rows."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -56,6 +57,10 @@ are handled when these are rewritten."""
 _STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
 
 
+class _OvertakenError(Exception):
+    """Raised if another process redacted or renamed what was read."""
+
+
 class MemoryEraser:
     """Remove a person from memories. Entries of the log go first, from the last one back, and versions after them: so a
     run that continues after a kill still finds what an earlier statement said."""
@@ -85,6 +90,15 @@ class MemoryEraser:
         return scopes
 
     async def _rewrite_log(self, person: Person, scope: Scope, tally: Tally) -> None:
+        """Rewrite the log; once more from its end if another process changed an entry after it was read, since the
+        statements that entries repeat are no longer the same."""
+        while True:
+            try:
+                return await self._rewrite_entries(person, scope, tally)
+            except _OvertakenError:
+                continue
+
+    async def _rewrite_entries(self, person: Person, scope: Scope, tally: Tally) -> None:
         statements, found = await self._statements(person, scope)
         if not found:
             return
@@ -92,11 +106,13 @@ class MemoryEraser:
             async with self._storage.reading() as work:
                 page = await work.memories.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
                 redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
-            rewritten = [redaction.entry(change, statements) for change in page]
-            changed = [new for new, old in zip(rewritten, page, strict=True) if new != old]
-            tally.places["memory_changes"] += len(changed)
-            if changed and not tally.dry:
-                await self._write_entries(person.tenant, scope.scope, changed[::-1])
+            pairs = [(old, redaction.entry(old, statements)) for old in page]
+            changed = [(old, new) for old, new in pairs if new != old][::-1]
+            for first in range(0, len(changed), _AT_ONCE):
+                some = changed[first : first + _AT_ONCE]
+                if not tally.dry:
+                    await self._write_entries(person.tenant, scope.scope, some)
+                tally.places["memory_changes"] += len(some)
 
     async def _statements(self, person: Person, scope: Scope) -> tuple[dict[str, str], bool]:
         """Return the new statements, and True if anything of the log changes."""
@@ -110,13 +126,17 @@ class MemoryEraser:
             found = found or any(redaction.entry(change, statements) != change for change in page)
         return statements, found
 
-    async def _write_entries(self, tenant: str, scope: str, changes: Sequence[Change]) -> None:
-        for start in range(0, len(changes), _AT_ONCE):
-            async with self._storage.writing() as work:
-                await work.memories.lock(tenant=tenant, scope=scope, now=self._clock.now())
-                await work.maintenance.rewrite_changes(
-                    tenant=tenant, scope=scope, changes=changes[start : start + _AT_ONCE]
-                )
+    async def _write_entries(self, tenant: str, scope: str, changed: Sequence[tuple[Change, Change]]) -> None:
+        """Write new entries in the place of old ones, given with the last one first. Raise `_OvertakenError` if an old
+        one is no longer there, also where the scope has another name by now."""
+        first, last = changed[-1][0].number, changed[0][0].number
+        async with self._storage.writing() as work:
+            await work.memories.lock(tenant=tenant, scope=scope, now=self._clock.now())
+            page = await work.memories.changes(tenant=tenant, scope=scope, after=first - 1, limit=last - first + 1)
+            stored = {change.number: change for change in page}
+            if any(stored.get(old.number) != old for old, _ in changed):
+                raise _OvertakenError
+            await work.maintenance.rewrite_changes(tenant=tenant, scope=scope, changes=[new for _, new in changed])
 
     async def _rewrite_versions(self, person: Person, tally: Tally) -> None:
         after, alike = 0, 0
@@ -128,7 +148,8 @@ class MemoryEraser:
             for scope, versions in told.items():
                 tally.places["memories"] += len(versions)
                 for start in range(0, len(versions), _AT_ONCE):
-                    await self._rewrite_some(person, scope, versions[start : start + _AT_ONCE], tally)
+                    with suppress(_OvertakenError):  # the next round reads them under their new name
+                        await self._rewrite_some(person, scope, versions[start : start + _AT_ONCE], tally)
             if len(page) < _PAGE:
                 tally.same_words["memories"] = alike
                 return
@@ -164,6 +185,8 @@ class MemoryEraser:
         async with self._storage.writing() as work:
             stored = await work.memories.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
             before = await work.memories.by_id(tenant=person.tenant, memory_ids=ids)
+            if any(memory.scope != scope for memory in before):
+                raise _OvertakenError
             after = {one.memory_id: redaction.version(one) for one in before}
             await work.maintenance.rewrite_versions(tenant=person.tenant, scope=scope, memories=list(after.values()))
             changes = self._changes(stored, redaction, [one for one in before if one.status is MemoryStatus.ACTIVE])
@@ -213,21 +236,28 @@ class MemoryEraser:
                 affected = [record.evolution_id for record in page if await _has_read(work, person, record)]
                 for room_id in {record.room_id for record in page} & person.removed:
                     await is_removed_room(work, person, room_id)
-            changed = []
-            for record in page:
-                gone = record.room_id in person.removed
-                touched = gone or record.evolution_id in affected or person.owns(record.scope)
-                new = record_without(record, person.traces, touched=touched)
-                new = replace(new, room_id="") if gone or person.traces.is_named(record.room_id) else new
-                changed += [new] if new != record else []
+            touched = {
+                record.evolution_id: record.room_id in person.removed
+                or record.evolution_id in affected
+                or person.owns(record.scope)
+                for record in page
+            }
+            changed = [record.evolution_id for record in page if _record(person, record, touched) != record]
             tally.places["evolutions"] += len(changed)
             if changed and not tally.dry:
-                async with self._storage.writing() as work:
-                    for record in changed:
-                        await work.maintenance.rewrite_evolution(tenant=person.tenant, evolution=record)
+                await self._write_records(person, changed, touched)
             if len(page) < _PAGE:
                 return
             after = page[-1].evolution_id
+
+    async def _write_records(self, person: Person, evolution_ids: Sequence[str], touched: Mapping[str, bool]) -> None:
+        """Redact the records as they are now: another process may have redacted them after they were read."""
+        async with self._storage.writing() as work:
+            stored = await work.maintenance.lock_evolutions(tenant=person.tenant, evolution_ids=evolution_ids)
+            for record in stored:
+                await work.maintenance.rewrite_evolution(
+                    tenant=person.tenant, evolution=_record(person, record, touched)
+                )
 
     async def _rename(self, person: Person, scope: str, tally: Tally) -> None:
         """Rename the scope: last, and only if no vector is left under the old name, and the room is still to be
@@ -278,6 +308,12 @@ def _room_of(scope: str) -> str | None:
     """Return the room of a group's scope, None for any other scope."""
     kind, _, name = scope.partition(":")
     return name if kind == "group" else None
+
+
+def _record(person: Person, record: Evolution, touched: Mapping[str, bool]) -> Evolution:
+    new = record_without(record, person.traces, touched=touched[record.evolution_id])
+    gone = record.room_id in person.removed or person.traces.is_named(record.room_id)
+    return replace(new, room_id="") if gone else new
 
 
 def _change(redaction: Redaction, memory: Memory, *, scope: str, number: int, now: datetime) -> Change:
