@@ -39,7 +39,7 @@ from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
-from roomlore.services.extraction.extraction_service import PROMPT
+from roomlore.services.extraction.extraction_service import PROMPT, _Answer
 from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
 NO_USABLE_ANSWER = "a model provider gave no usable answer"
@@ -591,7 +591,24 @@ async def test_what_changes_while_the_model_reads_is_read_once_more_at_most(sqli
         assert [len(memory.sources) for memory in await memories(lore)] == ([sources] if sources else [])
         (record,) = await records(lore)
         assert (record.status, record.raw_answer) == (("applied", ENGLISH.summary) if sources else ("nothing", ""))
+        assert record.usage.output_tokens == 3 * asked, "what was answered in vain is counted too"
         assert await mark(lore) == 10
+
+
+async def test_an_answer_that_an_earlier_version_paid_for_is_kept(monkeypatch):
+    """Its step has no digest, and messages that are in the window by now were not read for it."""
+    given = _Answer.of
+
+    def of_old_step(step, window, spent):
+        old = {name: value for name, value in step.items() if name != "digest"}
+        return given({**old, "read": step["read"][:-1]}, window, spent)
+
+    monkeypatch.setattr(_Answer, "of", of_old_step)
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server) as lore:
+        await replies(lore, ENGLISH, 5)
+        await extracted(lore)
+        assert [len(memory.sources) for memory in await memories(lore)] == [9]
+        assert len(server.requests) == 1
 
 
 async def test_what_is_edited_is_read_as_it_is_then():

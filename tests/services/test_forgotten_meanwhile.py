@@ -1,6 +1,8 @@
 """What is read before another process forgets a person, or changes messages, is not written back after it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -114,6 +116,19 @@ async def test_a_summary_of_what_was_changed_meanwhile_is_not_stored(one, other,
     assert made is not None, "what comes later, and what was changed before, does no harm"
 
 
+async def test_a_summary_stays_if_what_was_changed_meanwhile_says_the_same(one, other, summarizer):
+    async def change() -> None:
+        await other.links.correct(ROOM, "2", answers="0")
+        await other.messages.edit(ROOM, "2", metadata={"caption": "a hut", "width": 3})
+
+    picture = replace(said(2, text=""), metadata={"caption": "a hut"})
+    await one.messages.add([said(0), said(1), picture, said(3)])
+    summarizer.happens = change
+    made = await one.sessions.summarise(ROOM)
+    assert made is not None
+    assert made.covers_arrival == 4
+
+
 async def test_a_message_is_not_planned_on_a_room_that_was_made_again(one, other):
     """A regression: a new room of the same revision took over what this process had in memory of the forgotten one."""
 
@@ -162,6 +177,18 @@ async def test_archives_of_a_room_that_was_removed_meanwhile_make_no_room(one, o
     assert (await one.archives.run(days=30)).messages == 0
     assert meddled.happened
     assert await rooms(other) == []
+
+
+async def test_the_archive_of_a_room_that_is_removed_meanwhile_goes_with_it(one, other, tmp_path):
+    """A regression: its file stayed, and the next forgetting never ended."""
+    await one.messages.add([*map(said, range(3))])
+    meddled = Meddled(one.storage, "writing", lambda: other.archives.run(days=30))
+    one.privacy._forgetter._messages._storage = meddled
+    assert (await one.privacy.forget("ann", is_id=True)).complete
+    assert meddled.happened
+    async with asyncio.timeout(60):
+        assert (await other.privacy.forget("ann", is_id=True)).complete
+    assert [path for path in (tmp_path / "archive").rglob("*") if path.is_file()] == []
 
 
 async def test_tuning_makes_no_room_that_was_removed_meanwhile(one, other):

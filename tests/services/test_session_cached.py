@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from redis_server import RedisServer
+from roomlore import Message
 from roomlore.adapters.redis import open_redis
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import CacheUnavailable
@@ -102,6 +103,40 @@ async def test_what_was_read_before_a_person_is_forgotten_does_not_stay_cached(r
     await rig.sessions.get_session("c")
     assert forgotten[0].complete
     assert kept.texts == {}
+
+
+async def test_a_state_that_names_who_is_forgotten_meanwhile_does_not_stay_cached(rig, kept):
+    await write(rig, 2)
+    await rig.sessions.patch_state("c", {"global_state": {"current_intent": "call zebra-lena back"}})
+    await rig.sessions.write_turn("d", "zebra-lena", "bot", "I am here", "hello", turn_id="t")
+    put, forgotten = kept.put, []
+
+    async def late(**entry: Any) -> None:
+        if not forgotten:
+            forgotten.append(await rig.lore.privacy.forget("zebra-lena", is_id=True))
+        await put(**entry)
+
+    kept.texts.clear()
+    kept.put = late
+    await rig.sessions.get_session("c")
+    assert forgotten[0].complete
+    assert kept.texts == {}
+
+
+async def test_what_is_said_while_a_session_is_cached_leaves_it_cached(rig, kept):
+    await write(rig, 2)
+    put, said = kept.put, []
+
+    async def late(**entry: Any) -> None:
+        if not said:
+            said.append(await rig.lore.messages.add(Message(id="m", room_id="c", sender_id="ann", text="one more")))
+        await put(**entry)
+
+    kept.texts.clear()
+    kept.put = late
+    await rig.sessions.get_session("c")
+    assert said
+    assert kept.texts
 
 
 async def test_a_checkpoint_makes_the_cached_text_shorter(rig, kept):

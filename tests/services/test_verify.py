@@ -367,9 +367,10 @@ async def test_what_is_no_scope_is_told():
 def test_a_store_full_of_faults_is_counted_and_not_listed_whole():
     found, others = Findings(), Findings()
     others.add(Fault("head", f"lineage {number}", "It has 0 heads.") for number in range(1500))
+    others.add([Fault("parents", "memory x", "It is not there.")])
     found.add([Fault("head", "lineage x", "It has 2 heads.")])
     found.take(others)
-    assert found.counts == {"head": 1501}
+    assert found.counts == {"head": 1501, "parents": 1}
     assert len(found.faults) == 1000
 
 

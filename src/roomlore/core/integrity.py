@@ -130,7 +130,7 @@ class Findings:
     def __init__(self) -> None:
         self.checked: dict[str, int] = {}
         self.faults: list[Fault] = []
-        self.counts: dict[str, int] = {}
+        self.counts = Counter[str]()
         self.notes: list[Note] = []
 
     def saw(self, what: str, count: int) -> None:
@@ -138,7 +138,7 @@ class Findings:
 
     def add(self, faults: Iterable[Fault]) -> None:
         for fault in faults:
-            self.counts[fault.check] = self.counts.get(fault.check, 0) + 1
+            self.counts[fault.check] += 1
             if len(self.faults) < MAX_LISTED:
                 self.faults.append(fault)
 
@@ -146,9 +146,9 @@ class Findings:
         """Drop the faults that earlier checks of the same did not find, if those have listed all that they found."""
         if len(others.faults) < MAX_LISTED:
             known = set(others.faults)
-            gone = Counter[str](fault.check for fault in self.faults if fault not in known)
+            self.counts.subtract(fault.check for fault in self.faults if fault not in known)
+            self.counts = +self.counts
             self.faults = [fault for fault in self.faults if fault in known]
-            self.counts = dict(Counter(self.counts) - gone)
 
     def note(self, where: str, found: str) -> None:
         if len(self.notes) < MAX_LISTED:
@@ -159,8 +159,7 @@ class Findings:
         for what, count in others.checked.items():
             self.saw(what, count)
         self.add(others.faults)
-        for check, count in others.counts.items():
-            self.counts[check] += count - sum(fault.check == check for fault in others.faults)
+        self.counts += others.counts - Counter(fault.check for fault in others.faults)
         for note in others.notes:
             self.note(note.where, note.found)
 
@@ -168,7 +167,7 @@ class Findings:
         return VerifyReport(
             checked=self.checked,
             faults=tuple(self.faults),
-            counts=self.counts,
+            counts=dict(self.counts),
             notes=tuple(self.notes),
             started_at=started_at,
             finished_at=finished_at,

@@ -249,14 +249,15 @@ class Archiver:
         records = await asyncio.to_thread(_read, await self.lines(archive))
         here = {"tenant": tenant, "room_id": archive.room_id}
         async with self._storage.writing() as work:
-            if await work.rooms.lock_known(**here) is None:
-                return 0
+            room = await work.rooms.lock_known(**here)
             if not await work.archives.turn(tenant=tenant, archive_id=archive.archive_id, phase="gone", was="kept"):
                 return 0  # another process was faster
-            erased = await work.archives.erased(**here, archive=archive)
-            entries = await asyncio.to_thread(self._entries, records, erased)
-            await work.messages.restore(**here, entries=entries)
-            await self._due.note(work, tenant, archive.room_id, entries)
+            entries: list[Entry] = []
+            if room is not None:  # else only the file is left, and goes
+                erased = await work.archives.erased(**here, archive=archive)
+                entries = await asyncio.to_thread(self._entries, records, erased)
+                await work.messages.restore(**here, entries=entries)
+                await self._due.note(work, tenant, archive.room_id, entries)
         self._due.announce()
         await self._tidy(tenant)
         return len(entries)
@@ -386,17 +387,18 @@ class Retention:
                 page = await work.maintenance.evolutions(tenant=tenant, after=after, limit=_PAGE)
             due = [one for one in page if one.finished_at < before and (one.raw_answer or one.quarantined)]
             if due:
-                await self._empty(tenant, [one.evolution_id for one in due])
-            count += len(due)
+                count += await self._empty(tenant, [one.evolution_id for one in due])
             if len(page) < _PAGE:
                 return count
             after = page[-1].evolution_id
 
-    async def _empty(self, tenant: str, evolution_ids: Sequence[str]) -> None:
+    async def _empty(self, tenant: str, evolution_ids: Sequence[str]) -> int:
         async with self._storage.writing() as work:
-            for one in await work.maintenance.lock_evolutions(tenant=tenant, evolution_ids=evolution_ids):
+            records = await work.maintenance.lock_evolutions(tenant=tenant, evolution_ids=evolution_ids)
+            for one in records:
                 emptied = replace(one, raw_answer="", quarantined=())
                 await work.maintenance.rewrite_evolution(tenant=tenant, evolution=emptied)
+            return len(records)
 
 
 class ArchiveService:

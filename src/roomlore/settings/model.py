@@ -1,6 +1,5 @@
 """The settings: one frozen object, in sections, and its values as people read them."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -204,7 +203,7 @@ def section_of(name: str) -> str:
 
 def _plain(value: Any) -> Any:
     """Return a path as text, as the settings keep it."""
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+    return str(value) if isinstance(value, Path) else value
 
 
 def _sections_of(found: Found) -> dict[str, Any]:

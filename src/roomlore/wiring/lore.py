@@ -224,7 +224,7 @@ class Lore:
     @cached_property
     def tuning(self) -> TuningService:
         shared = self._resources
-        return TuningService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+        return TuningService(tenant=self.tenant, storage=shared.storage, options=shared.options)
 
     @cached_property
     def evaluation(self) -> EvaluationService:

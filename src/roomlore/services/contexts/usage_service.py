@@ -219,10 +219,9 @@ _JUDGED = UsageSelection(judged=True)
 class TuningService:
     """Tune the weights of one tenant's rooms."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, options: ContextOptions) -> None:
+    def __init__(self, *, tenant: str, storage: Storage, options: ContextOptions) -> None:
         self._tenant = tenant
         self._storage = storage
-        self._clock = clock
         self._options = options
 
     async def run(

@@ -275,8 +275,11 @@ class DigestService:
         entries = await self._read(work, room, after, begin, windows)
         if windows != ALWAYS:
             return _Span(0, len(entries), entries)
-        missing = len(entries) >= MAX_READ
-        known = await work.messages.count(tenant=self._tenant, room_id=room.room_id, after=after) if missing else 0
+        known = 0
+        if len(entries) >= MAX_READ:
+            here = {"tenant": self._tenant, "room_id": room.room_id}
+            later = await work.messages.count(**here, after=room.next_arrival - 1)
+            known = await work.messages.count(**here, after=after) - later
         return _Span(after, max(known, len(entries)), entries)
 
     async def _since_seen(self, work: UnitOfWork, room: Room, reader: str, windows: Sequence[Window]) -> _Span:

@@ -296,19 +296,21 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The result for what a model read. `read`: the times of these messages by arrival; `digest`: their hash then."""
+    """The result for what a model read. `read`: the times of these messages by arrival; `digest`: their hash then;
+    `spent`: on an earlier answer, in vain."""
 
     extracted: Extracted
     read: Mapping[int, datetime]
     digest: str
+    spent: Usage
 
     @classmethod
-    def of(cls, step: Json, window: _Window) -> "_Answer":
-        """Return the answer of a step. One of earlier versions counts as made of the messages that are there now."""
+    def of(cls, step: Json, window: _Window, spent: Usage) -> "_Answer":
+        """Return the answer of a step. One of earlier versions has no digest, ""."""
         answer = dict(step)
         read = {arrival: datetime.fromisoformat(at) for arrival, at in answer.pop("read", window.times())}
-        digest = answer.pop("digest", None) or digest_of(window.messages)
-        return cls(Extracted.from_json(answer), read, digest)
+        digest = answer.pop("digest", "")
+        return cls(Extracted.from_json(answer), read, digest, spent)
 
     def without_words(self) -> "_Answer":
         return replace(self, extracted=replace(self.extracted, statement=None, raw_answer=""))
@@ -392,13 +394,15 @@ class ExtractionService:
         """Run one extraction, as durable work. The model is asked in a step of its own, so that an answer is never paid
         for twice."""
         piece = _Piece.from_json(arguments)
+        spent: Usage | None = Usage()
         for step in _TRIES:
-            if not await self._is_next(piece) or await self._is_extracted(steps, piece, step):
-                break
+            if spent is not None and await self._is_next(piece):
+                spent = await self._extract(steps, piece, step, spent)
         self._jobs.ask(EXTRACTION)
 
-    async def _is_extracted(self, steps: Steps, piece: _Piece, step: str) -> bool:
-        """Return False if messages were edited or deleted while the model read them, unless this is the last try."""
+    async def _extract(self, steps: Steps, piece: _Piece, step: str, spent: Usage) -> Usage | None:
+        """Return what was spent in vain if messages were edited or deleted while the model read them, and this is not
+        the last try; else None. `spent`: in an earlier try."""
         window, conversation = await self._read(piece)
 
         async def summarise() -> Json:
@@ -407,13 +411,14 @@ class ExtractionService:
             found = await asked if asked else Extracted(None, "nothing")
             return {**found.to_json(), "read": window.times(), "digest": digest_of(window.messages)}
 
-        answer = _Answer.of(await steps.once(step, summarise), window)
+        answer = _Answer.of(await steps.once(step, summarise), window, spent)
         fold = await self._fold_due(piece) if answer.extracted.statement else Fold()
         merged = await self._merged(steps, fold, piece.tenant)
         kept = await self._keep(piece, answer, window, fold, merged, last=step == _TRIES[-1])
-        if kept:
-            await steps.report(_OUTCOMES[kept].format(count=len(window.messages)))
-        return kept is not None
+        if kept is None:
+            return answer.extracted.usage
+        await steps.report(_OUTCOMES[kept].format(count=len(window.messages)))
+        return None
 
     async def _fold_due(self, piece: _Piece) -> Fold:
         """Return which of the agent's memories of the room make place for another one."""
@@ -516,8 +521,9 @@ class ExtractionService:
         if this was the last try."""
         now, name = self._clock.now(), watermark(piece.agent_id)
         async with self._storage.writing() as work:
+            await work.rooms.lock_known(**piece.where)
             messages = await work.messages.messages_by_arrival(**piece.where, arrivals=sorted(answer.read))
-            if answer.extracted.statement and digest_of(messages) != answer.digest:
+            if answer.extracted.statement and answer.digest and digest_of(messages) != answer.digest:
                 if not last:
                     return None
                 answer = answer.without_words()
@@ -603,7 +609,7 @@ class ExtractionService:
             prompt_name=PROMPT if extracted.prompt_hash else "",
             prompt_hash=extracted.prompt_hash,
             model=extracted.made_by if extracted.prompt_hash else "",
-            usage=extracted.usage,
+            usage=answer.spent + extracted.usage,
             raw_answer=extracted.raw_answer,
             facts={"passed": [arrival for arrival in window.passed if arrival not in read]},
             started_at=now,

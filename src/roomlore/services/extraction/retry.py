@@ -192,6 +192,7 @@ class FallbackRetries:
         record = self._record(piece, read, extracted, error=str(summary.get("error", "")))
         async with self._storage.writing() as work:
             now, scope_name = self._clock.now(), read.memory.scope
+            await work.rooms.lock_known(tenant=piece.tenant, room_id=piece.room_id)
             scope = await work.memories.lock(tenant=piece.tenant, scope=scope_name, now=now)
             if await _flagged(work, piece) != read.memory:
                 return "left"

@@ -398,8 +398,8 @@ class Ingest:
                 continue
             room_id = plan.room.room_id
             locked = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
-            known = plan.room.revision and plan.room.created_at
-            if locked.revision != plan.room.revision or (known and locked.created_at != known):
+            made_again = plan.room.revision > 0 and locked.created_at != plan.room.created_at
+            if made_again or locked.revision != plan.room.revision:
                 self._rooms.share(plan.room)
                 raise _RoomMovedError
             linked = locked.linked.grown(self._version, newest=locked.next_arrival - 1, calibration=plan.calibration)

@@ -429,7 +429,8 @@ class MessageEraser:
 
     async def _erase_all(self, person: Person, room_id: str, erased: list[int]) -> int | None:
         """Erase every message and add its arrival to `erased`. Return the last arrival, those of messages deleted long
-        ago included; None, at whatever point, if another person has spoken meanwhile: then the room stays."""
+        ago included; None, at whatever point, if another person has spoken meanwhile, and the room stays, or if the
+        room is no longer there."""
         here = {"tenant": person.tenant, "room_id": room_id}
         while True:
             async with self._storage.writing() as work:

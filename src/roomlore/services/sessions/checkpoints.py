@@ -12,6 +12,7 @@ from roomlore.core.summary import without_label
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.sessions.reading import changed_since
 
 _MAX = 10_000
 _MAX_ASKED = 100
@@ -268,7 +269,8 @@ class Checkpointer:
             raise NotFound(f"There is no conversation {seen.conversation_id!r}.")
         if _state(stored) != _state(seen):
             raise _overtaken(stored)
-        if stored.revision != seen.revision and await _says_otherwise(work, segment, covers=checkpoint.covers_arrival):
+        covered = range(seen.covered + 1, checkpoint.covers_arrival + 1)
+        if stored.revision != seen.revision and any(at in covered for at in await changed_since(work, segment)):
             raise _overtaken(stored)
         checkpoint = replace(checkpoint, number=stored.marks + 1)
         await work.sessions.mark(tenant=seen.tenant, checkpoint=checkpoint)
@@ -284,20 +286,6 @@ class Checkpointer:
 def _state(session: Session) -> tuple[object, ...]:
     """Return what a summary rests on, besides the messages that it covers."""
     return session.created_at, session.checkpoint_id, session.boundary
-
-
-async def _says_otherwise(work: UnitOfWork, segment: Segment, *, covers: int) -> bool:
-    """Return True if a message that the summary covers was edited or deleted since the segment was read."""
-    session = segment.session
-    changed, gone = await work.messages.changed(
-        tenant=session.tenant,
-        room_id=session.conversation_id,
-        revision=session.revision,
-        after=session.covered,
-    )
-    known = {message.arrival: message.text for message in segment.messages}
-    edited = [one.arrival for one in changed if known.get(one.arrival, one.text) != one.text]
-    return any(arrival <= covers for arrival in (*edited, *gone))
 
 
 def _with(session: Session, checkpoint: Checkpoint) -> Session:

@@ -363,18 +363,32 @@ def _first_needed(segment: Segment, recent_turns: int) -> int:
     return first
 
 
+async def changed_since(work: UnitOfWork, segment: Segment) -> list[int]:
+    """Return the arrivals of messages that were edited or deleted since the segment was read."""
+    session = segment.session
+    changed, gone = await work.messages.changed(
+        tenant=session.tenant,
+        room_id=session.conversation_id,
+        revision=session.revision,
+        after=segment.start,
+    )
+    known = {message.arrival: message for message in segment.messages}
+    return [*gone, *(one.arrival for one in map(shown, changed) if known.get(one.arrival, one) != one)]
+
+
 async def _is_changed(work: UnitOfWork, segment: Segment) -> bool:
     """Return True if something of the segment is no longer as it was read; messages that came since change nothing."""
     seen = segment.session
     now = await work.sessions.find(tenant=seen.tenant, conversation_id=seen.conversation_id)
-    if now is None or (now.created_at, now.checkpoint_id) != (seen.created_at, seen.checkpoint_id):
+    if now is None or _own(now) != _own(seen):
         return True
-    if now.revision == seen.revision:
-        return False
-    changed, gone = await work.messages.changed(
-        tenant=seen.tenant, room_id=seen.conversation_id, revision=seen.revision, after=segment.start
-    )
-    return bool(gone) or any(message.arrival < seen.next_arrival for message in changed)
+    return now.revision != seen.revision and bool(await changed_since(work, segment))
+
+
+def _own(session: Session) -> tuple[object, ...]:
+    """Return what a session is made of, without what messages that come change."""
+    people = session.user_id, session.enterprise_id, session.patient_id, session.agent_key
+    return session.created_at, session.boundary, session.checkpoint, session.state, *people
 
 
 def _trimmed(segment: Segment, recent_turns: int) -> Segment:

@@ -50,6 +50,7 @@ class RoomsContract:
             with pytest.raises(InvalidInput, match="Lock the room"):
                 await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="Tea")
         async with storage.writing() as work:
+            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) is None
             made = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         async with storage.writing() as work:
             assert await work.rooms.lock_known(tenant="other", room_id=ROOM) is None
