@@ -39,6 +39,9 @@ def before_call(context, case, kwargs):
         case.query["since"] = "yesterday"  # is a time in words
     if "for_user" in (case.query or {}):
         case.query.pop("viewer", None)  # is the same person
+    if case.operation.path.startswith("/memory/changes/"):
+        newest_first = str((case.query or {}).get("newest_first")).lower() in ("true", "1")
+        (case.query or {}).pop("after" if newest_first else "before", None)  # is the other direction
     if not isinstance(case.body, dict):
         return
     if case.body.get("since"):
