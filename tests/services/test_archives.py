@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import roomlore
+from meddling import Meddled
 from roomlore import Message, Source
 from roomlore.core.errors import StorageDamaged
 from roomlore.core.memory.memory import Evolution
@@ -339,15 +339,13 @@ async def test_two_who_change_messages_of_an_archive_at_once_both_do(lore, url):
     async with roomlore.open(url, settings=lore.settings, background=False) as other:
         for number, change in enumerate((lore.messages.delete, partial(lore.messages.edit, text="The deploy failed."))):
             await lore.archives.run(days=30)
-            archiver._storage = slow = FaultyStorage(lore.storage)
-            between = iter([f"m{3 + number}"])
 
-            async def meddle(name: str, between: Iterator[str] = between) -> None:
-                if name == "writing" and (its := next(between, None)):
-                    assert await other.messages.delete("team", [its]) == 1
+            async def deletes(its: str = f"m{3 + number}") -> None:
+                assert await other.messages.delete("team", [its]) == 1
 
-            slow.visit = meddle  # type: ignore[method-assign]
+            archiver._storage = meddled = Meddled(lore.storage, "writing", deletes)
             assert await change("team", f"m{5 + number}")
+            assert meddled.happened
             archiver._storage = lore.storage
     left = {one.id: one.text for one in await lore.messages.page("team", limit=1000)}
     assert left.keys() == {f"m{number}" for number in range(16)} - {"m3", "m4", "m5"}

@@ -2,16 +2,17 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 import roomlore
 from engines import ENGINES
+from meddling import Meddled
 from relink_rig import EARLIER, ROOM, START, TODAY, opened, relinked, stored, told
 from roomlore import Conflict, InvalidInput, LinkKind, Message, NotFound, Role
 from roomlore.core.models import Entry
 from roomlore.services import links
-from roomlore.testing.doubles import FaultyStorage
 
 
 @pytest.fixture(params=ENGINES)
@@ -281,15 +282,10 @@ async def test_the_newest_message_is_deleted_while_it_is_corrected(lore, change)
     """A regression: IndexError was raised."""
     await lore.messages.add(TALK)
     await lore.links.correct(ROOM, "m7", answers="m1")
-    lore.links._storage = slow = FaultyStorage(lore.storage)
-
-    async def meddle(name: str) -> None:
-        if name == "messages.tail":
-            await lore.messages.delete(ROOM, "m7")
-
-    slow.visit = meddle  # type: ignore[method-assign]
+    lore.links._storage = meddled = Meddled(lore.storage, "messages.tail", partial(lore.messages.delete, ROOM, "m7"))
     with pytest.raises(NotFound):
         await (lore.links.correct(ROOM, "m7", answers="m2") if change == "correct" else lore.links.undo(ROOM, "m7"))
+    assert meddled.happened
 
 
 async def test_a_room_that_is_written_to_all_the_time(lore, monkeypatch):

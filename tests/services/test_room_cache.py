@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 import roomlore
+from meddling import Meddled
 from roomlore import Message
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.telemetry import PrometheusTelemetry
@@ -18,7 +19,7 @@ from roomlore.core.linking.room import WINDOW, RoomState
 from roomlore.core.models import Entry, Room
 from roomlore.services.messages.ingest import RoomCache
 from roomlore.surfaces.http.answers import encoded
-from roomlore.testing.doubles import FaultyStorage, FrozenClock
+from roomlore.testing.doubles import FrozenClock
 from roomlore.wiring import resources
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
@@ -314,17 +315,11 @@ async def test_what_another_process_adds_while_a_room_is_read_is_taken_in_once(s
         roomlore.open(f"sqlite:///{tmp_path}/alone.db", settings=settings, background=False) as alone,
     ):
         await other.messages.add(said(id="1"))
-        one.messages._ingest._storage = slow = FaultyStorage(one.storage)
         more = [said(id="2"), said(id="3", sender_id="bob")]
-        between = iter([more])
-
-        async def meddle(name: str) -> None:
-            if name == "messages.tail":
-                await other.messages.add(next(between, ()))
-
-        slow.visit = meddle  # type: ignore[method-assign]
+        meddled = Meddled(one.storage, "messages.tail", partial(other.messages.add, more))
+        one.messages._ingest._storage = meddled
         assert (await one.messages.add(said(id="1"))).duplicates == ("1",)
-        assert next(between, None) is None, "the other process added to the room while it was read"
+        assert meddled.happened, "the other process added to the room while it was read"
         for lore in (one, alone):
             await lore.messages.add([said(id="1"), *more])
             await lore.messages.add([said(id="4"), said(id="5", sender_id="bob")])

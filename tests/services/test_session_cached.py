@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -88,20 +88,25 @@ async def test_what_the_cache_shows_is_the_session_after_every_change(rig, kept)
     assert (await remembered(rig, kept)).messages == ()
 
 
-async def test_what_was_read_before_a_person_is_forgotten_does_not_stay_cached(rig, kept):
-    """A regression: it was written into the cache after everything of the person had been dropped from there."""
-    await write(rig, 2)
-    put, forgotten = kept.put, []
+async def put_after(rig: Rig, kept: Kept, happens: Awaitable[Any]) -> Any:
+    """Read the session while it is not cached; let this happen before it is put there. Return what came of that."""
+    put, results = kept.put, []
 
     async def late(**entry: Any) -> None:
-        if not forgotten:
-            forgotten.append(await rig.lore.privacy.forget("ann"))
+        if not results:
+            results.append(await happens)
         await put(**entry)
 
     kept.texts.clear()
     kept.put = late
     await rig.sessions.get_session("c")
-    assert forgotten[0].complete
+    return results[0]
+
+
+async def test_what_was_read_before_a_person_is_forgotten_does_not_stay_cached(rig, kept):
+    """A regression: it was written into the cache after everything of the person had been dropped from there."""
+    await write(rig, 2)
+    assert (await put_after(rig, kept, rig.lore.privacy.forget("ann"))).complete
     assert kept.texts == {}
 
 
@@ -109,33 +114,14 @@ async def test_a_state_that_names_who_is_forgotten_meanwhile_does_not_stay_cache
     await write(rig, 2)
     await rig.sessions.patch_state("c", {"global_state": {"current_intent": "call zebra-lena back"}})
     await rig.sessions.write_turn("d", "zebra-lena", "bot", "I am here", "hello", turn_id="t")
-    put, forgotten = kept.put, []
-
-    async def late(**entry: Any) -> None:
-        if not forgotten:
-            forgotten.append(await rig.lore.privacy.forget("zebra-lena", is_id=True))
-        await put(**entry)
-
-    kept.texts.clear()
-    kept.put = late
-    await rig.sessions.get_session("c")
-    assert forgotten[0].complete
+    assert (await put_after(rig, kept, rig.lore.privacy.forget("zebra-lena", is_id=True))).complete
     assert kept.texts == {}
 
 
 async def test_what_is_said_while_a_session_is_cached_leaves_it_cached(rig, kept):
     await write(rig, 2)
-    put, said = kept.put, []
-
-    async def late(**entry: Any) -> None:
-        if not said:
-            said.append(await rig.lore.messages.add(Message(id="m", room_id="c", sender_id="ann", text="one more")))
-        await put(**entry)
-
-    kept.texts.clear()
-    kept.put = late
-    await rig.sessions.get_session("c")
-    assert said
+    more = Message(id="m", room_id="c", sender_id="ann", text="one more")
+    assert (await put_after(rig, kept, rig.lore.messages.add(more))).added == ("m",)
     assert kept.texts
 
 

@@ -154,6 +154,11 @@ def unknown_room(room_id: str, *, viewed: bool = False) -> UnknownRoom:
     return UnknownRoom(f"There is no room {room_id!r}{whose}; a room appears with its first message.", room_id=room_id)
 
 
+def unknown_conversation(conversation_id: str) -> NotFound:
+    """Return the error about a conversation that does not exist."""
+    return NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
+
+
 MOST_LISTED = 5
 
 

@@ -1,6 +1,5 @@
-"""What contexts teach: usage records, written in the background, listed, exported for training, summed up for each arm,
-and expired; and the verb of `lore.tuning`: better weights for `weighted`, from labels, or from feedback and corrected
-links."""
+"""Usage records of contexts: write them in the background, list, export, sum up for each arm, and expire them. And
+`lore.tuning`: find better weights for `weighted`, from labels, or from feedback and corrected links."""
 
 import asyncio
 import contextlib

@@ -538,9 +538,8 @@ class ExtractionService:
                 await self._remember(work, piece, scope, answer, messages)
                 await self._fold(work, piece, scope, fold, merged)
             await work.progress.note_room(**piece.where, work=EXTRACTION, now=now)
-        result: _Kept = (
-            "nothing" if not answer.extracted.statement else "fallback" if answer.extracted.is_fallback else "kept"
-        )
+        extracted = answer.extracted
+        result: _Kept = "nothing" if not extracted.statement else "fallback" if extracted.is_fallback else "kept"
         self._telemetry.count("roomlore_extractions_total", labels={"result": result})
         return result
 

@@ -267,7 +267,7 @@ class Checkpointer:
         stored = await work.sessions.find(**named)
         if room is None or stored is None:
             raise NotFound(f"There is no conversation {seen.conversation_id!r}.")
-        if _state(stored) != _state(seen):
+        if _basis(stored) != _basis(seen):
             raise _overtaken(stored)
         covered = range(seen.covered + 1, checkpoint.covers_arrival + 1)
         if stored.revision != seen.revision and any(at in covered for at in await changed_since(work, segment)):
@@ -283,7 +283,7 @@ class Checkpointer:
         self._telemetry.count("roomlore_checkpoints_total", labels={"made_by": maker, "result": result})
 
 
-def _state(session: Session) -> tuple[object, ...]:
+def _basis(session: Session) -> tuple[object, ...]:
     """Return what a summary rests on, besides the messages that it covers."""
     return session.created_at, session.checkpoint_id, session.boundary
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from roomlore.core.errors import CacheUnavailable, NotFound, RoomloreError, describe
+from roomlore.core.errors import CacheUnavailable, RoomloreError, describe, unknown_conversation
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.session import Session, SessionMessage
 from roomlore.core.sessions.window import (
@@ -241,7 +241,7 @@ class SessionReader:
         begun = self._clock.monotonic()
         session = await work.sessions.find(tenant=tenant, conversation_id=conversation_id)
         if session is None:
-            raise NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
+            raise unknown_conversation(conversation_id)
         return session, self._clock.monotonic() - begun
 
     async def _segment(
@@ -265,14 +265,8 @@ class SessionReader:
     async def _caught_up(self, work: UnitOfWork, session: Session, cached: Cached) -> Segment:
         if cached.revision == session.revision:
             return _above(Segment(session, cached.start, cached.messages), session.boundary)
-        changed, gone = await work.messages.changed(
-            tenant=session.tenant,
-            room_id=session.conversation_id,
-            revision=cached.revision,
-            after=cached.start,
-        )
-        by_arrival = {message.arrival: message for message in cached.messages}
-        by_arrival |= {message.arrival: shown(message) for message in changed}
+        changed, gone = await _changes(work, session, revision=cached.revision, after=cached.start)
+        by_arrival = {message.arrival: message for message in (*cached.messages, *changed)}
         for arrival in gone:
             by_arrival.pop(arrival, None)
         messages = tuple(by_arrival[arrival] for arrival in sorted(by_arrival))
@@ -365,15 +359,20 @@ def _first_needed(segment: Segment, recent_turns: int) -> int:
 
 async def changed_since(work: UnitOfWork, segment: Segment) -> list[int]:
     """Return the arrivals of messages that were edited or deleted since the segment was read."""
-    session = segment.session
-    changed, gone = await work.messages.changed(
-        tenant=session.tenant,
-        room_id=session.conversation_id,
-        revision=session.revision,
-        after=segment.start,
-    )
+    changed, gone = await _changes(work, segment.session, revision=segment.session.revision, after=segment.start)
     known = {message.arrival: message for message in segment.messages}
-    return [*gone, *(one.arrival for one in map(shown, changed) if known.get(one.arrival, one) != one)]
+    return [*gone, *(one.arrival for one in changed if known.get(one.arrival, one) != one)]
+
+
+async def _changes(
+    work: UnitOfWork, session: Session, *, revision: int, after: int
+) -> tuple[list[SessionMessage], list[int]]:
+    """Return the messages with arrival > `after` that were added or changed since the revision, and the arrivals of
+    those that were deleted."""
+    changed, gone = await work.messages.changed(
+        tenant=session.tenant, room_id=session.conversation_id, revision=revision, after=after
+    )
+    return [shown(message) for message in changed], gone
 
 
 async def _is_changed(work: UnitOfWork, segment: Segment) -> bool:

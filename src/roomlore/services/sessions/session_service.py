@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound
+from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound, unknown_conversation
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.models import Message, StoredMessage
 from roomlore.core.sessions.session import (
@@ -86,7 +86,7 @@ class SessionKeeper:
         """Return the session. Raise `NotFound` if there is no such conversation."""
         found = await work.sessions.find(tenant=self._tenant, conversation_id=conversation_id)
         if found is None:
-            raise _unknown_conversation(conversation_id)
+            raise unknown_conversation(conversation_id)
         return found
 
     async def stored(self, conversation_id: str, message_ids: Sequence[str]) -> dict[str, StoredMessage]:
@@ -161,17 +161,13 @@ class SessionKeeper:
         if make:
             await work.rooms.lock(**named, now=self._clock.now())
         elif await work.rooms.lock_known(**named) is None:
-            raise _unknown_conversation(conversation_id)
+            raise unknown_conversation(conversation_id)
         return await self.require(work, conversation_id)
 
     async def _save(self, work: UnitOfWork, session: Session) -> Session:
         saved = replace(session, version=session.version + 1, updated_at=self._clock.now())
         await work.sessions.save(session=saved)
         return saved
-
-
-def _unknown_conversation(conversation_id: str) -> NotFound:
-    return NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
 
 
 @dataclass(frozen=True, slots=True)
