@@ -271,7 +271,7 @@ class Checkpointer:
             raise _overtaken(stored)
         covered = range(seen.covered + 1, checkpoint.covers_arrival + 1)
         if stored.revision != seen.revision and any(at in covered for at in await changed_since(work, segment)):
-            raise _overtaken(stored)
+            raise _moved_on("messages that the summary covers were edited or deleted")
         checkpoint = replace(checkpoint, number=stored.marks + 1)
         await work.sessions.mark(tenant=seen.tenant, checkpoint=checkpoint)
         await work.sessions.save(session=_with(stored, checkpoint))
@@ -300,7 +300,11 @@ def _with(session: Session, checkpoint: Checkpoint) -> Session:
 
 def _overtaken(session: Session) -> Conflict:
     now = f"checkpoint {session.checkpoint_id!r} is in force" if session.checkpoint else "no checkpoint is in force"
-    return Conflict(f"The conversation has moved on ({now}); read the context again and summarise what it shows.")
+    return _moved_on(now)
+
+
+def _moved_on(why: str) -> Conflict:
+    return Conflict(f"The conversation has moved on ({why}); read the context again and summarise what it shows.")
 
 
 def _before_recent(segment: Segment, recent_turns: int) -> int:

@@ -419,7 +419,8 @@ class SessionService:
 
     async def summarise(self, conversation_id: str) -> Checkpoint | None:
         """Make the summary, with a model if one is configured, else by choosing sentences, and put it in force. Return
-        None if there are no messages since the last checkpoint. Raise `Conflict`, `NotFound`."""
+        None if there are no messages since the last checkpoint. Raise `Conflict` if another checkpoint or a reset was
+        faster, or if a message that it covers was edited or deleted meanwhile: call it again. Raise `NotFound`."""
         checkpoint = await self._parts.automatic.summarise(self._tenant, conversation_id)
         await self._refresh(conversation_id)
         return checkpoint
