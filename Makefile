@@ -3,6 +3,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 DEMO_STAMP := .venv/.demo-installed
 INSTALL := $(BIN)/python -m pip install --quiet
+PACKAGES := packages/roomlore-testkit
+EDITABLE := --no-deps --no-build-isolation --editable . $(PACKAGES:%=--editable %)
 COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Some images forbid bytecode; then each of the hundreds of processes that the tests start would compile roomlore anew.
@@ -12,10 +14,10 @@ export PYTHONDONTWRITEBYTECODE :=
 
 setup: $(STAMP)
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml $(PACKAGES:%=%/pyproject.toml)
 	$(PYTHON) -m venv .venv
 	$(INSTALL) --require-hashes -r requirements.lock
-	$(INSTALL) --no-deps --no-build-isolation --editable .
+	$(INSTALL) $(EDITABLE)
 	touch $(DEMO_STAMP) $@
 
 # The core and the server, at the versions of requirements.lock: 166 MB in place of 1.1 GB.
@@ -74,10 +76,10 @@ test-lowest: .lowest/.installed
 	$(LOWEST) -m pytest -W default --disable-warnings --numprocesses 3 --dist worksteal \
 		tests/adapters tests/contracts tests/migrations tests/surfaces/test_mem0.py tests/test_settings.py
 
-.lowest/.installed: requirements-lowest.lock
+.lowest/.installed: requirements-lowest.lock $(PACKAGES:%=%/pyproject.toml)
 	$(PYTHON) -m venv --clear .lowest
 	$(LOWEST) -m pip install --quiet --no-deps --require-hashes -r requirements-lowest.lock
-	$(LOWEST) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(LOWEST) -m pip install --quiet $(EDITABLE)
 	touch $@
 
 # Inside the frameworks that have pages of their own, each at its lowest and its newest version, in .frameworks/.

@@ -15,7 +15,7 @@ from typing import Any
 import roomlore
 from bench import databases
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind
-from roomlore.testing import change, memory
+from roomlore_testkit import change, memory
 
 ACTIVE = 50
 BEGAN = datetime(2024, 1, 1, tzinfo=UTC)

@@ -19,9 +19,9 @@ from unittest.mock import patch
 import roomlore
 from roomlore import Lore, Member, Memory, MemoryKind, Message, NotFound, Role, Settings, Source
 from roomlore.core.errors import Forbidden
-from roomlore.testing import FrozenClock, SequentialIds
-from roomlore.testing.model_server import Asked, ModelServer, Says
 from roomlore.wiring import resources
+from roomlore_testkit import FrozenClock, SequentialIds
+from roomlore_testkit.model_server import Asked, ModelServer, Says
 
 CASES = Path(__file__).parent / "audience" / "leaks.jsonl"
 _AGENT = "the-agent"

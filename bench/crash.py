@@ -29,7 +29,7 @@ from bench.crash_report import Life, report_lives, report_log, report_wrong
 from bench.crash_victim import Said, Task
 from bench.crash_what import WHATS, What
 from bench.progress import Progress
-from roomlore.testing.model_server import serve_models
+from roomlore_testkit.model_server import serve_models
 
 Aim = Literal["making", "any", "opening", "working", "moment", "closing"]
 AIMS: Mapping[Aim, tuple[int, float]] = {

@@ -21,7 +21,7 @@ from bench.crash_stored import broken_files
 from bench.crash_victim import Task, Victim
 from bench.evolution_stored import unsound
 from roomlore import Message, Settings, StoredMessage
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 FORGET = "forget"
 BEN = "ben"

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Literal, Protocol
 
 from bench.crash_items import answer_pieces, last_asked, mark_of, memory
-from roomlore.testing.model_server import Asked, Says
+from roomlore_testkit.model_server import Asked, Says
 
 REPLIES = "crash-replies"
 MEMORIES = "crash-memories"

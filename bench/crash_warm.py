@@ -10,7 +10,6 @@ import psycopg  # noqa: F401
 
 import roomlore
 import roomlore.adapters.dbos.client
-import roomlore.testing.embedding
 from bench.crash_items import ROOMS, item
 from bench.crash_victim import settings
 from roomlore import ModelUnavailable

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bench.crash_model import Request, life_of
 from bench.evolution_items import Shown, answer
-from roomlore.testing.model_server import Asked, Says
+from roomlore_testkit.model_server import Asked, Says
 
 EVOLUTIONS = "crash-evolutions"
 _LONGEST_SECONDS = 0.25

@@ -10,7 +10,7 @@ from roomlore import StoredMessage
 from roomlore.core.memory.memory import Change, Evolution
 from roomlore.ports.durable import WorkState
 from roomlore.services.evolution import EVOLUTION
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 Place = tuple[str, str]
 """A scope and a room that it was evolved from."""

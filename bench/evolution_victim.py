@@ -10,7 +10,7 @@ from bench.evolution_items import ROOMS, Room, act, edited, messages, told
 from bench.evolution_model import EVOLUTIONS
 from roomlore import Conflict, Settings
 from roomlore.core.chat import EVOLVE_MODEL
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 LEASE_SECONDS = 2.0
 _DAYS = 3_650

@@ -10,7 +10,7 @@ import roomlore
 from bench.verdicts import Case, Judged, Verdict, has
 from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.models import Message
-from roomlore.testing import memory
+from roomlore_testkit import memory
 
 _TEMPLATE = '{"action": "create", "evidence": ["c9"], "statement": "an example", "change_reason": "an example"}'
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

@@ -24,7 +24,7 @@ from bench import databases
 from bench.chatter import chat
 from bench.progress import Progress
 from bench.session_speed import ratio, rotated, shown
-from roomlore.testing.model_server import Answer, Asked, ModelServer, Says, serve_models
+from roomlore_testkit.model_server import Answer, Asked, ModelServer, Says, serve_models
 
 ROOMS = 10
 WAYS = ("hanging", "off")

@@ -31,7 +31,7 @@ from bench.reply_latency import PROGRAM, settings
 from bench.soak_load import ALLOWED, BROKEN, LAST_SECONDS, MIX, MOST_OPEN, Answered, Load, Outage
 from roomlore.core.models import StoredMessage
 from roomlore.core.replies.reply import BROKEN_OFF, about
-from roomlore.testing.model_server import Asked, ModelServer, Says
+from roomlore_testkit.model_server import Asked, ModelServer, Says
 
 KILLED = ("worker", "server", "PostgreSQL", "Redis", "model")
 _FILLED = 500

@@ -15,7 +15,7 @@ from bench import databases
 from bench.chatter import chat
 from bench.many_processes import family_ms, postmaster_of
 from roomlore import Settings
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 _SIZES = """
 SELECT relname, pg_total_relation_size(oid), pg_indexes_size(oid) FROM pg_class

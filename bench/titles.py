@@ -25,7 +25,7 @@ from roomlore.core.records import Bad
 from roomlore.core.text import keywords
 from roomlore.importers import open_import
 from roomlore.settings import Settings
-from roomlore.testing.model_server import Asked, ModelServer, Says
+from roomlore_testkit.model_server import Asked, ModelServer, Says
 
 _SUFFIX = ".messages.jsonl"
 _SETS = ("irc_dev", "gitter", "slack_annot", "team_en", "team_zh")

@@ -23,7 +23,7 @@ from uuid import uuid4
 import roomlore
 from bench import databases
 from bench.progress import Progress
-from roomlore.testing.model_server import Asked, ModelServer, Says
+from roomlore_testkit.model_server import Asked, ModelServer, Says
 
 MODEL = "memory-summary-model"
 REPLIES = 5

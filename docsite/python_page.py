@@ -38,7 +38,7 @@ _BESIDE: Mapping[str, str] = {
     "roomlore.surfaces.langchain": "[How to use it](../how-to/langchain.md).",
     "roomlore.surfaces.langgraph": "[How to use it](../how-to/langgraph.md#the-store).",
     "roomlore.surfaces.mem0": "[How to use it](../how-to/moving-from-mem0.md).",
-    "roomlore.testing": "Doubles and builders for the tests of your own program.",
+    "roomlore_testkit": "Doubles and builders for the tests of your own program.",
 }
 
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import roomlore
 from roomlore import Lore, Message, Settings, Source
-from roomlore.testing import START
+from roomlore_testkit import START
 
 
 @asynccontextmanager

@@ -34,9 +34,10 @@ from roomlore.adapters import inprocess
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.surfaces import logs
+from timing import Timing
 from watchdog import Watchdog
 
-pytest.register_assert_rewrite("roomlore.testing.contracts")
+pytest.register_assert_rewrite("roomlore_testkit.contracts")
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -54,8 +55,10 @@ open_connections.watch()
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     open_connections.name_makers()
+    if times := os.environ.get("ROOMLORE_TEST_TIMES"):
+        config.pluginmanager.register(Timing(Path(times).open("a", encoding="utf-8")))  # noqa: SIM115 as long as pytest
     programs = {"chromium": shutil.which("chromium"), "pgbouncer": pgbouncer_server.BINARY}
     missing = [name for name, path in programs.items() if path is None]
     if missing and os.environ.get("ROOMLORE_TEST_PROGRAMS") == "all":

@@ -13,7 +13,7 @@ import pytest
 import roomlore
 from roomlore import Lore, Message, Settings
 from roomlore.core.memory.memory import Memory, MemoryKind
-from roomlore.testing.model_server import Asked, ModelServer
+from roomlore_testkit.model_server import Asked, ModelServer
 
 MODEL = "memory-evolve-model"
 SECONDS = 30.0

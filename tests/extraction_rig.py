@@ -13,7 +13,7 @@ from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Evolution, Memory
 from roomlore.core.memory.reading import without_times
 from roomlore.services.extraction import EXTRACTION
-from roomlore.testing.model_server import Asked, ModelServer
+from roomlore_testkit.model_server import Asked, ModelServer
 
 MODEL = "memory-summary-model"
 SOON = 1.5

@@ -12,7 +12,6 @@ import roomlore.adapters.dbos.client
 import roomlore.surfaces.cli
 import roomlore.surfaces.http
 import roomlore.surfaces.mcp
-import roomlore.testing.embedding
 from roomlore.surfaces.console.frame import compile_pages
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from roomlore.ports.storage import Storage
-from roomlore.testing import FaultyStorage
+from roomlore_testkit import FaultyStorage
 
 
 class Meddled(FaultyStorage):

@@ -16,8 +16,8 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution import Applying, Asking, EvolutionLeases, EvolutionOptions, EvolutionService, Reading
 from roomlore.services.evolution.applying import AskingTogether
 from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
-from roomlore.testing import FrozenClock, SequentialIds, evolution
 from roomlore.wiring import Lore
+from roomlore_testkit import FrozenClock, SequentialIds, evolution
 
 TENANT = "default"
 RULES = Rules()

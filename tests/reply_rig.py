@@ -9,7 +9,7 @@ import roomlore
 from roomlore import Message, Reply, ReplyEvent, ReplyText, RoomloreError, Settings
 from roomlore.ports.memories import Recall
 from roomlore.services.replies import ReplyService
-from roomlore.testing.model_server import Asked, ModelServer, Script
+from roomlore_testkit.model_server import Asked, ModelServer, Script
 
 
 def reply_settings(*servers: ModelServer, **more: Any) -> Settings:

@@ -11,8 +11,8 @@ from roomlore import Lore, Settings
 from roomlore.ports.coordination import SessionCache
 from roomlore.services.messages import MessageService
 from roomlore.services.sessions import SessionService
-from roomlore.testing import FaultyStorage, FrozenClock
 from roomlore.wiring import replies as wiring
+from roomlore_testkit import FaultyStorage, FrozenClock
 
 
 @dataclass

@@ -15,8 +15,8 @@ from roomlore.ports.backends import VECTORS
 from roomlore.services.contexts import Strategy
 from roomlore.settings import Settings, known_fields
 from roomlore.settings.registry import backends_of, registered
-from roomlore.testing.embedding import HashEmbedder
 from roomlore.wiring import diagnose
+from roomlore_testkit.embedding import HashEmbedder
 
 SOURCES = Path(roomlore.__file__).parent
 STORE = '''

@@ -15,10 +15,10 @@ import pytest
 import roomlore
 from roomlore import InvalidInput, Message, StorageUnavailable, Unavailable
 from roomlore.core.chat import ChatRequest, ToolCall
-from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_server import Hangs, Says, serve_models
 from roomlore.wiring.resources import Closing
 from roomlore.wiring.sync import _Loop
+from roomlore_testkit.embedding import HashEmbedder
+from roomlore_testkit.model_server import Hangs, Says, serve_models
 
 BATCH = [Message(id=str(number), room_id="r", sender_id="ann", text="hello there " * 9) for number in range(2000)]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import roomlore
 from bench.pictures.svg import LARGE, SMALL, Sheet
 from roomlore import Member, Message, Source
-from roomlore.testing import START
+from roomlore_testkit import START
 
 NAME = "audience.svg"
 _ROOMS = {

@@ -8,7 +8,7 @@ from bench.pictures.cache_talk import FACTS, TALK
 from bench.pictures.held import BEGIN
 from roomlore import Lore, NewMemory
 from roomlore.samples import demo_path
-from roomlore.testing import FrozenClock
+from roomlore_testkit import FrozenClock
 
 WINDOW, RECENT, SUMMARY = 560, 3, 110
 SESSION = "ann"

@@ -9,8 +9,8 @@ from unittest.mock import patch
 import roomlore
 from roomlore import Lore, Settings
 from roomlore.ports.language import Summarizer
-from roomlore.testing import FrozenClock
 from roomlore.wiring import resources
+from roomlore_testkit import FrozenClock
 
 BEGIN = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from bench.pictures import nights
 from bench.pictures.held import held
 from bench.pictures.svg import LARGE, SMALL, WIDTH, Sheet
 from roomlore.core.memory.memory import Action, Change
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 NAME = "evolution-history.svg"
 

@@ -16,7 +16,7 @@ from bench.pictures import nights
 from bench.pictures.console_store import fill
 from bench.pictures.held import held
 from roomlore.samples import DEMO_ROOM, demo_path
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 BUSY_SECONDS = 95.0
 _WAVES = (2, 5, 9, 12, 9, 5, 3, 6, 11, 7)

@@ -9,8 +9,8 @@ from typing import Any
 
 from bench.pictures.held import BEGIN
 from roomlore import Lore, Message, Settings
-from roomlore.testing import FrozenClock
-from roomlore.testing.model_server import Asked, ModelServer
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.model_server import Asked, ModelServer
 
 ROOM = "rowers"
 _MODEL = "memory-evolve-model"

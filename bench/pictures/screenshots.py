@@ -20,7 +20,7 @@ from bench.pictures.held import held
 from bench.pictures.live import listening, live
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM
 from roomlore.surfaces.http import create_app
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 _PATIENCE_MS = 60_000
 _ZONE = "Asia/Shanghai"

@@ -8,7 +8,7 @@ import pytest
 
 from roomlore.core.chat import ChatAnswer, ChatRequest, Offer, Provider, Usage
 from roomlore.core.errors import ModelUnavailable
-from roomlore.testing.model_server import ModelServer, Sends
+from roomlore_testkit.model_server import ModelServer, Sends
 
 KEY = "sk-secret-0123456789"
 PROMPT = "a very private matter, 私事"

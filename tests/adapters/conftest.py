@@ -6,8 +6,8 @@ import pytest
 
 from roomlore.adapters.chat import open_chat
 from roomlore.ports.language import ChatClient
-from roomlore.testing import FrozenClock
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.model_server import ModelServer
 
 
 @pytest.fixture

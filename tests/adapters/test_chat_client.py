@@ -11,7 +11,7 @@ from asking_models import ASKED, DONE, KEY, PROMPT, STREAMED, ask, both, event, 
 from roomlore.adapters.chat.client import data
 from roomlore.core.chat import ChatAnswer, ChatRequest, ToolCall, Usage
 from roomlore.core.errors import InvalidInput
-from roomlore.testing.model_server import Break, Says, Sends
+from roomlore_testkit.model_server import Break, Says, Sends
 
 CALL = ToolCall("call_a", "find_tea", '{"名": "茶", "n": 2}')
 

@@ -32,8 +32,8 @@ from asking_models import (
 from roomlore.adapters.chat import can_chat, open_chat
 from roomlore.core.chat import ChatPiece, ChatRequest
 from roomlore.core.errors import InvalidInput, ModelUnavailable
-from roomlore.testing import START, FrozenClock
-from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
+from roomlore_testkit import START, FrozenClock
+from roomlore_testkit.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
 SOON = 0.2
 LATER = 5.0

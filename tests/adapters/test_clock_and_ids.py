@@ -4,7 +4,7 @@ from datetime import UTC, timedelta
 from uuid import UUID
 
 from roomlore.adapters.inprocess import SystemClock, TimeOrderedIds
-from roomlore.testing import START, FrozenClock, SequentialIds
+from roomlore_testkit import START, FrozenClock, SequentialIds
 
 
 def test_the_clock_is_utc_and_goes_forward():

@@ -21,7 +21,7 @@ from roomlore.adapters.dbos.locations import PostgresLock, location_of, retire
 from roomlore.core.errors import Conflict, InvalidInput, StorageUnavailable
 from roomlore.ports import coordination
 from roomlore.ports.durable import DurableWork, Json, Steps
-from roomlore.testing.contracts.durable import Diary, ended, hand_in, nothing, opened, until
+from roomlore_testkit.contracts.durable import Diary, ended, hand_in, nothing, opened, until
 
 QUICK = {"pauses_seconds": (0.02, 0.05), "poll_seconds": 0.05, "sweep_seconds": 0.2}
 

@@ -19,9 +19,9 @@ from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.errors import NotFound
 from roomlore.core.prompt import Prompt
 from roomlore.ports.backends import PromptServer
-from roomlore.testing import FrozenClock
-from roomlore.testing.loopback import LoopbackServer
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.loopback import LoopbackServer
+from roomlore_testkit.model_server import ModelServer
 
 NAME, KEPT = "memory_evolve", 60.0
 PUBLIC, SECRET = "pk-lf-public", "sk-lf-very-secret"

@@ -9,8 +9,8 @@ from roomlore import InvalidInput, ModelUnavailable, Settings
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.core.chat import KNOWN_EMBEDDINGS, KNOWN_PROVIDERS
 from roomlore.ports.language import Embedder
-from roomlore.testing.embedding import EmbeddingServer, HashEmbedder
 from roomlore.wiring.indexing import make_embedder
+from roomlore_testkit.embedding import EmbeddingServer, HashEmbedder
 
 NAMED = [name for name, known in KNOWN_EMBEDDINGS.items() if known]
 KEY = "sk-secret-0123456789"

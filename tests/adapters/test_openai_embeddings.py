@@ -12,7 +12,7 @@ import pytest
 from roomlore.adapters.embedding import open_openai
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.ports.language import Embedder
-from roomlore.testing.embedding import EmbeddingServer, HashEmbedder
+from roomlore_testkit.embedding import EmbeddingServer, HashEmbedder
 
 DIMENSIONS = 8
 KEY = "sk-secret-0123456789"

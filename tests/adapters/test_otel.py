@@ -9,7 +9,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from roomlore.adapters.otel.tracer import OtelTracer
 from roomlore.adapters.telemetry import PrometheusTelemetry
-from roomlore.testing import FrozenClock
+from roomlore_testkit import FrozenClock
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

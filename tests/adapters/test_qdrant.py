@@ -16,7 +16,7 @@ from roomlore.adapters.qdrant.index import Held, QdrantVectors, held_by, physica
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, VectorPoint
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
-from roomlore.testing.qdrant_stand_in import Collection, QdrantStandIn
+from roomlore_testkit.qdrant_stand_in import Collection, QdrantStandIn
 
 MODEL = EmbeddingModel(name="made up", dimensions=4)
 SECRET = "the vault code is 7261"

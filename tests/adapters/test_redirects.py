@@ -16,8 +16,8 @@ from roomlore.adapters.sentry import open_reports, reach_sentry
 from roomlore.core.chat import Provider
 from roomlore.core.errors import ModelUnavailable, Unavailable
 from roomlore.core.search.hits import VectorPoint
-from roomlore.testing import FrozenClock
-from roomlore.testing.loopback import LoopbackServer
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.loopback import LoopbackServer
 
 STATUSES = pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from roomlore.adapters.sql.words import MAX_COUNT, MAX_LENGTH, before, spell, spell_message
 from roomlore.core.search.query import indexed_words
-from roomlore.testing import message
+from roomlore_testkit import message
 
 SQLITE, POSTGRES = sqlite.dialect(), postgresql.dialect()
 HARD = ["", "_", "__", "_5f_", "5f", "+x", "c++", "C++", "İ", "ß", "Å", "Å", "a\u0301", "á", "\x00", "\ud800", "\x7f"]

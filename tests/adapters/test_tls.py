@@ -21,7 +21,7 @@ from roomlore.adapters.tls import trusted
 from roomlore.adapters.webhook import HttpWebhook
 from roomlore.core.chat import Provider
 from roomlore.core.errors import ModelUnavailable
-from roomlore.testing import FrozenClock
+from roomlore_testkit import FrozenClock
 
 
 @pytest.fixture

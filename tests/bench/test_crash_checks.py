@@ -13,7 +13,7 @@ from bench import crash_forgetting
 from roomlore import StoredMessage
 from roomlore.ports.durable import WorkState
 from roomlore.services.extraction import EXTRACTION
-from roomlore.testing import builders
+from roomlore_testkit import builders
 
 TOLD, ALONE, KEPT = (next(room for room in ROOMS if room.name == name) for name in ("told", "alone", "kept"))
 REPLY = "alone/0-reply"

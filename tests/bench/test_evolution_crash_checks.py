@@ -22,7 +22,7 @@ from roomlore.core.memory.memory import Change, Evolution, MemoryStatus
 from roomlore.ports.durable import WorkState
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.evolution.piece import result_of
-from roomlore.testing import builders
+from roomlore_testkit import builders
 
 BEGUN, DIRECT = ROOMS[0], ROOMS[1]
 SCOPE = BEGUN.scope

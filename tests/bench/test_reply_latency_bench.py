@@ -7,7 +7,7 @@ import httpx
 import pytest
 from bench.reply_latency import ROOMS, WAYS, Side, answering, reply, talk, tell, warm
 
-from roomlore.testing.model_server import Asked, ModelServer
+from roomlore_testkit.model_server import Asked, ModelServer
 
 STREAM = b"event: start\ndata: {}\n\nevent: text\ndata: {}\n\nevent: %s\ndata: {}\n\n"
 

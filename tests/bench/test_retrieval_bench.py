@@ -10,7 +10,7 @@ import pytest
 from bench import kept_vectors
 from bench_command import bench
 from roomlore.core.search.hits import Vectors
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 
 def _write(path: Path, rows: Sequence[dict[str, str]]) -> None:

@@ -164,7 +164,7 @@ def common_prefix(one: list[dict], other: list[dict]) -> int:
 async def walk() -> None:
     import websockets
 
-    from roomlore.testing.model_server import ModelServer, Says
+    from roomlore_testkit.model_server import ModelServer, Says
 
     async with ModelServer(default=Says(text="好的。")) as server:
         port = free_port()
@@ -196,7 +196,7 @@ async def script(bot: OneBot, server, memory, core) -> None:
     from datetime import UTC, datetime
 
     import roomlore
-    from roomlore.testing.model_server import Says
+    from roomlore_testkit.model_server import Says
 
     lore = memory._lore
 

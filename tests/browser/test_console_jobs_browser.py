@@ -8,7 +8,7 @@ from test_console_browser import serving
 
 from browser_rig import in_chromium, looking
 from roomlore import Message, NewMemory
-from roomlore.testing import START
+from roomlore_testkit import START
 
 pytestmark = in_chromium
 

@@ -12,7 +12,7 @@ from browser_rig import in_chromium, looking
 from evolution_rig import opened
 from roomlore import Message, NewMemory
 from roomlore.surfaces.http import create_app
-from roomlore.testing.model_server import Fails, ModelServer
+from roomlore_testkit.model_server import Fails, ModelServer
 
 pytestmark = in_chromium
 

@@ -11,7 +11,7 @@ import roomlore
 from pgbouncer_server import BINARY, SESSIONS
 from roomlore import Message, Settings
 from roomlore.surfaces.cli.app import app
-from roomlore.testing import contracts
+from roomlore_testkit import contracts
 
 pytestmark = pytest.mark.skipif(BINARY is None, reason="needs pgbouncer: `make system-packages` installs it")
 

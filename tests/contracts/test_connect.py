@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 import open_connections
 from roomlore.adapters.sql import connect
 from roomlore.core.errors import InvalidInput, StorageUnavailable
-from roomlore.testing import START
+from roomlore_testkit import START
 
 
 @pytest.mark.parametrize("form", ["sqlite:///{}/a.db", "{}/a.db", "sqlite+aiosqlite:///{}/a.db"])

@@ -8,7 +8,7 @@ import pytest
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.inprocess import InProcessWork, SystemClock
 from roomlore.ports.durable import DurableWork
-from roomlore.testing.contracts import DurableWorkContract, ForgottenWorkContract
+from roomlore_testkit.contracts import DurableWorkContract, ForgottenWorkContract
 
 QUICK = (0.02, 0.05)
 

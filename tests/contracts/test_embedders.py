@@ -7,8 +7,8 @@ import pytest
 from roomlore.adapters.embedding import open_offline, open_openai, package_weights
 from roomlore.adapters.embedding.offline_e5 import shared_engine
 from roomlore.ports.language import Embedder
-from roomlore.testing.contracts import EmbedderContract
-from roomlore.testing.embedding import EmbeddingServer, HashEmbedder
+from roomlore_testkit.contracts import EmbedderContract
+from roomlore_testkit.embedding import EmbeddingServer, HashEmbedder
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 
 from roomlore.adapters.sql import connect
 from roomlore.core.errors import Conflict, StorageUnavailable
-from roomlore.testing import FaultyStorage, entry
-from roomlore.testing.contracts import MessagesContract
-from roomlore.testing.contracts.texts import ROOM, TENANT, everything, fill
+from roomlore_testkit import FaultyStorage, entry
+from roomlore_testkit.contracts import MessagesContract
+from roomlore_testkit.contracts.texts import ROOM, TENANT, everything, fill
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from sqlalchemy import make_url
 from roomlore.adapters.sql import connect
 from roomlore.core.memory.memory import Action, MemoryStatus, Source
 from roomlore.core.models import Role
-from roomlore.testing import START, change, checkpoint, entry, features, memory, session, usage_record
-from roomlore.testing.contracts.memory_log import apply
-from roomlore.testing.contracts.sessions import save
-from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill, replace
+from roomlore_testkit import START, change, checkpoint, entry, features, memory, session, usage_record
+from roomlore_testkit.contracts.memory_log import apply
+from roomlore_testkit.contracts.sessions import save
+from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill, replace
 
 _MARK = "[MEMORY_CHECKPOINT]"
 _TURNS = (

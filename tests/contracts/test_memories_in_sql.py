@@ -44,10 +44,10 @@ from roomlore.adapters.sql.memory_log import (
 )
 from roomlore.adapters.sql.snapshots import _BETWEEN, _LAST, _NAMES, _SERVING
 from roomlore.adapters.sql.work import _FIND, _MOVE
-from roomlore.testing import START, change, memory
-from roomlore.testing.contracts.memories import page
-from roomlore.testing.contracts.memory_log import SCOPE, apply, log, update
-from roomlore.testing.contracts.texts import TENANT
+from roomlore_testkit import START, change, memory
+from roomlore_testkit.contracts.memories import page
+from roomlore_testkit.contracts.memory_log import SCOPE, apply, log, update
+from roomlore_testkit.contracts.texts import TENANT
 
 WALKS = {
     _PAGE: "ix_memories_scope",

@@ -9,8 +9,8 @@ import roomlore
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.engine import translated
 from roomlore.core.errors import StorageUnavailable
-from roomlore.testing import START, entry
-from roomlore.testing.contracts.texts import ROOM, TENANT, everything, fill
+from roomlore_testkit import START, entry
+from roomlore_testkit.contracts.texts import ROOM, TENANT, everything, fill
 
 Ask = Callable[[roomlore.Lore], Awaitable[object]]
 

@@ -27,9 +27,9 @@ from roomlore.core.errors import InvalidInput, StorageBusy
 from roomlore.core.recall.recollection import ConversationMessage
 from roomlore.ports.vectors import MESSAGES
 from roomlore.surfaces.cli.app import app
-from roomlore.testing import builders, contracts
-from roomlore.testing.contracts.vectors import FIRST, MODEL, ask, points_of, put, random_vectors
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit import builders, contracts
+from roomlore_testkit.contracts.vectors import FIRST, MODEL, ask, points_of, put, random_vectors
+from roomlore_testkit.embedding import HashEmbedder
 
 
 @pytest.fixture

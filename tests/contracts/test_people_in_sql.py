@@ -9,8 +9,8 @@ from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.people import _SAID_BY_OTHERS
 from roomlore.adapters.sql.rooms import _speaker_statements
 from roomlore.core.models import Role
-from roomlore.testing import entry
-from roomlore.testing.contracts.texts import TENANT, fill
+from roomlore_testkit import entry
+from roomlore_testkit.contracts.texts import TENANT, fill
 
 SAID = ("谢谢大家", "thanks all", "café ☕ e\u0301", 'he said "no\\yes"', "")
 

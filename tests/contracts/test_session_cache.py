@@ -7,8 +7,8 @@ import pytest
 
 from roomlore.adapters.redis import open_redis
 from roomlore.ports.coordination import SessionCache
-from roomlore.testing import FrozenClock, InMemorySessionCache
-from roomlore.testing.contracts import SessionCacheContract
+from roomlore_testkit import FrozenClock, InMemorySessionCache
+from roomlore_testkit.contracts import SessionCacheContract
 
 
 class TestInMemorySessionCache(SessionCacheContract):

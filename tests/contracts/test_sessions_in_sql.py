@@ -12,9 +12,9 @@ from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.adapters.sql.messages import _CHANGED
 from roomlore.adapters.sql.sessions import _DUE, _FIND
 from roomlore.core.sessions.session import Due
-from roomlore.testing import START, entry, session
-from roomlore.testing.contracts.sessions import MINUTE, find, make_due, names, save, schedule, take
-from roomlore.testing.contracts.texts import ROOM, TENANT, fill
+from roomlore_testkit import START, entry, session
+from roomlore_testkit.contracts.sessions import MINUTE, find, make_due, names, save, schedule, take
+from roomlore_testkit.contracts.texts import ROOM, TENANT, fill
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Every contract on every backend."""
 
-from roomlore.testing import contracts
+from roomlore_testkit import contracts
 
 
 class TestRooms(contracts.RoomsContract): ...

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.testing.contracts.texts import ROOM, TENANT, everything
-from roomlore.testing.contracts.transactions import append_one
+from roomlore_testkit.contracts.texts import ROOM, TENANT, everything
+from roomlore_testkit.contracts.transactions import append_one
 
 _WRITER = """
 import asyncio, sys
 from roomlore.adapters.sql import connect
-from roomlore.testing.contracts.transactions import append_one
+from roomlore_testkit.contracts.transactions import append_one
 
 async def main():
     storage = await connect(sys.argv[1])

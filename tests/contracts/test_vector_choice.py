@@ -18,8 +18,8 @@ from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.ports.backends import VECTORS, Host
 from roomlore.ports.vectors import MESSAGES, VectorIndex
 from roomlore.settings import Settings
-from roomlore.testing.contracts.vectors import FIRST, MODEL, along, ask, count, fill, numbers_of, points_of, put, remove
 from roomlore.wiring.models import opened, usable
+from roomlore_testkit.contracts.vectors import FIRST, MODEL, along, ask, count, fill, numbers_of, points_of, put, remove
 
 
 @asynccontextmanager
@@ -123,7 +123,7 @@ async def test_a_table_has_a_plain_name(postgres_url, name):
 
 _FROM_THE_START = """
 import asyncio, sys, roomlore
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 async def main():
     settings = roomlore.Settings(vectors="pgvector")

@@ -6,7 +6,7 @@ import pytest
 from vector_indexes import VECTOR_INDEXES, Opening
 
 from roomlore.ports.vectors import VectorIndex
-from roomlore.testing import contracts
+from roomlore_testkit import contracts
 
 
 @pytest.fixture(params=VECTOR_INDEXES)

@@ -21,7 +21,7 @@ from roomlore.adapters.sql import SqlStorage, connect, vector_rows, vectors
 from roomlore.adapters.sql.vectors import OVERHEAD, SqlVectors
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES, VectorIndex
-from roomlore.testing.contracts.vectors import (
+from roomlore_testkit.contracts.vectors import (
     DIMENSIONS,
     FIRST,
     MODEL,
@@ -44,7 +44,7 @@ _WRITER = """
 import asyncio, sys
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.vectors import SqlVectors
-from roomlore.testing.contracts.vectors import points_of, put, random_vectors
+from roomlore_testkit.contracts.vectors import points_of, put, random_vectors
 
 async def main():
     vectors = SqlVectors(await connect(sys.argv[1]))

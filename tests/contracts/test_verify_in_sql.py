@@ -14,9 +14,9 @@ from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, So
 from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.ports.storage import WORDS
 from roomlore.services.memories import Past
-from roomlore.testing import START, FrozenClock, change, entry, evolution, memory
-from roomlore.testing.contracts.memory_log import long_log, snapshot
-from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill
+from roomlore_testkit import START, FrozenClock, change, entry, evolution, memory
+from roomlore_testkit.contracts.memory_log import long_log, snapshot
+from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill
 
 SCOPE, GROUP = "user:ann", "group:茶"
 GONE = MemoryStatus.DEPRECATED

@@ -9,8 +9,8 @@ from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.schema import features
 from roomlore.core.models import Room
 from roomlore.ports.maintenance import OrphanRow, ReadMessage
-from roomlore.testing import START, entry
-from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill
+from roomlore_testkit import START, entry
+from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill
 
 
 async def read(storage: SqlStorage, *, after: int = 0, limit: int = 1000) -> Sequence[ReadMessage]:

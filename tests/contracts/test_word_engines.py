@@ -14,9 +14,9 @@ from roomlore.adapters.sql.words import Spelled, WordIndex
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Entry
 from roomlore.ports.storage import UnitOfWork
-from roomlore.testing import START, entry
-from roomlore.testing.contracts.texts import ROOM, TENANT, fill
-from roomlore.testing.contracts.words import Found, expected, found, look_up, reword, words_of
+from roomlore_testkit import START, entry
+from roomlore_testkit.contracts.texts import ROOM, TENANT, fill
+from roomlore_testkit.contracts.words import Found, expected, found, look_up, reword, words_of
 
 PIECES = [
     "deploy",

@@ -16,7 +16,7 @@ from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.pgvector import PgVectors
 from roomlore.adapters.sql.vectors import SqlVectors, pgvector_error
 from roomlore.ports.vectors import VectorIndex
-from roomlore.testing.qdrant_stand_in import QdrantStandIn
+from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 SqlKind = type[SqlVectors] | type[PgVectors]
 Opening = AbstractAsyncContextManager[VectorIndex]

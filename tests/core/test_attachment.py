@@ -6,7 +6,7 @@ from roomlore.core.attachments import attachment, caption_of, with_attachments
 from roomlore.core.intake import content_hash
 from roomlore.core.memory.reading import own_words
 from roomlore.core.search.query import indexed_words
-from roomlore.testing.builders import message
+from roomlore_testkit.builders import message
 
 
 @pytest.mark.parametrize(

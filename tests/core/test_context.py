@@ -20,7 +20,7 @@ from roomlore.core.context import (
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Candidate, Link, LinkKind
 from roomlore.core.relevance import RelevanceScorer, RoomView, Weights
-from roomlore.testing import builders
+from roomlore_testkit import builders
 
 OPTIONS = ContextOptions()
 

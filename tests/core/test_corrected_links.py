@@ -8,7 +8,7 @@ from roomlore import Conflict, LinkKind
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, Linked
 from roomlore.core.linking.corrections import Past, check_answer, errors_shown, links_after
-from roomlore.testing.builders import entry, link
+from roomlore_testkit.builders import entry, link
 
 MODEL = load_link_model()
 ANY = (5, 4, 3, 2, 1, 0)

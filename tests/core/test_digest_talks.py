@@ -14,7 +14,7 @@ from roomlore.core.digest.compose import Draft
 from roomlore.core.digest.talks import Talk, Words, shortened, talks_of, title_of
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, Role, StoredMessage, TalkState
-from roomlore.testing.builders import START
+from roomlore_testkit.builders import START
 
 COUNT = EncodingTokens().count
 

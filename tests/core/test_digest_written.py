@@ -13,7 +13,7 @@ from roomlore.core.digest.talks import Talk
 from roomlore.core.digest.written import MAX_WINDOWS, read_written, reasons_for_log, windows_of
 from roomlore.core.evolution.requests import Rejected
 from roomlore.core.models import Entry, Link, LinkKind, StoredMessage
-from roomlore.testing.builders import START
+from roomlore_testkit.builders import START
 
 ENGLISH = [
     [("ann", "which database does the invoices service use?"), ("bob", "invoices uses postgres 16")],

@@ -10,7 +10,7 @@ from roomlore.core.evolution.audience import Heard, with_evidence
 from roomlore.core.evolution.requests import Plan
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Source
 from roomlore.core.models import Origin
-from roomlore.testing import START, memory
+from roomlore_testkit import START, memory
 
 DAY = timedelta(days=1)
 SAID = {Source("dm", f"c{number}"): Origin(START + number * DAY, "ann") for number in (1, 2, 3)}

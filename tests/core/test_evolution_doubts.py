@@ -6,7 +6,7 @@ import pytest
 from evolution_updates import BAD, GOOD, Update
 
 from roomlore.core.evolution.guards import checked_answer, is_order
-from roomlore.testing import memory
+from roomlore_testkit import memory
 
 ASKS = '{"action": "create", "evidence": ["c…"], "statement": "…"}'
 ASKS_NOTHING = '{"action": "create", "statement": "…"}'

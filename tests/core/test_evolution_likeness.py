@@ -11,7 +11,7 @@ from roomlore.core.evolution.prompt import chosen
 from roomlore.core.evolution.requests import Rules
 from roomlore.core.evolution.wording import likeness
 from roomlore.core.memory.memory import Memory
-from roomlore.testing.builders import START
+from roomlore_testkit.builders import START
 
 SAME = Rules().same
 TEXTS = st.text(st.sampled_from("abc 甲乙丙，.1"), max_size=12)

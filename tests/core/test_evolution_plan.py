@@ -18,7 +18,7 @@ from roomlore.core.evolution.requests import Answer, Operation, Rejected, Rules,
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.writing import MAX_SOURCES, check_statement
-from roomlore.testing import START, memory
+from roomlore_testkit import START, memory
 
 SCOPE = "group:g"
 NOW = START + timedelta(days=30)

@@ -18,7 +18,7 @@ from roomlore.core.evolution.wording import (
     similarity,
 )
 from roomlore.core.memory.memory import Action, Memory, MemoryKind, Source
-from roomlore.testing import START, memory
+from roomlore_testkit import START, memory
 
 SAME_IN_OTHER_WORDS = [
     ("The team holds its daily stand-up at 10", "Everybody joins the daily stand-up at 10"),

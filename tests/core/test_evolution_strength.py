@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.evolution.requests import decayed, is_stale, raised, strength_at
-from roomlore.testing import START, memory
+from roomlore_testkit import START, memory
 
 SHARES = st.floats(0, 1)
 DAYS = st.floats(-1e6, 1e6)

@@ -8,7 +8,7 @@ import pytest
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import content_hash
 from roomlore.core.models import Message, Role, StoredMessage
-from roomlore.testing import START, message
+from roomlore_testkit import START, message
 
 _PLAIN = Message(id="m1", room_id="r", sender_id="u", text="hello", sent_at=START)
 _OTHER = {

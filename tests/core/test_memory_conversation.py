@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from roomlore.core.memory.extraction import conversations_of
 from roomlore.core.models import LinkKind, MessageFeatures, Role
-from roomlore.testing.builders import START, entry, link
+from roomlore_testkit.builders import START, entry, link
 
 
 def of_bot(*entries, alone: bool = False) -> list[str]:

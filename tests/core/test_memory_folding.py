@@ -8,8 +8,8 @@ import pytest
 from roomlore.core.audience import evidence_of
 from roomlore.core.memory.extraction import AT_ONCE, FOLDED, MAX_FOLDED, MAX_SHORT, fold_changes, fold_due
 from roomlore.core.memory.memory import Action, Memory, MemoryKind, MemoryStatus, Source
-from roomlore.testing import builders
-from roomlore.testing.builders import START
+from roomlore_testkit import builders
+from roomlore_testkit.builders import START
 
 
 def short(number: int, *tags: str, doubtful: str = "") -> Memory:

@@ -28,8 +28,8 @@ from roomlore.core.memory.log import (
     touched,
 )
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
-from roomlore.testing import START, change, memory
-from roomlore.testing.contracts.memories import Story
+from roomlore_testkit import START, change, memory
+from roomlore_testkit.contracts.memories import Story
 
 GONE = MemoryStatus.DEPRECATED
 MINUTE = timedelta(minutes=1)

@@ -29,7 +29,7 @@ from roomlore.core.memory.writing import (
     first_version,
     normal,
 )
-from roomlore.testing import START, change, memory
+from roomlore_testkit import START, change, memory
 
 FAMILY = "👨‍👩‍👧‍👦"
 FACT = MemoryKind.FACT

@@ -8,7 +8,7 @@ from roomlore.core.models import Role
 from roomlore.core.sessions.session import SessionMessage
 from roomlore.core.sessions.window import as_chat, as_text, flat, language_of, shown, summary_line, turns_of
 from roomlore.core.summary import without_label
-from roomlore.testing import message
+from roomlore_testkit import message
 
 ROLES = {"u": Role.USER, "a": Role.ASSISTANT, "s": Role.SYSTEM, "t": Role.TOOL}
 

@@ -10,7 +10,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Role
 from roomlore.core.sessions.session import DERIVED, SessionMessage, SessionValue, check_patch, merge, own_state
 from roomlore.core.sessions.window import Segment, from_text, to_text, value_of
-from roomlore.testing import checkpoint, session
+from roomlore_testkit import checkpoint, session
 
 jsons = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),

@@ -24,7 +24,7 @@ from roomlore.core.sessions.window import (
     value_of,
     verbatim,
 )
-from roomlore.testing import checkpoint, session
+from roomlore_testkit import checkpoint, session
 
 exact = EncodingTokens().count
 TEXTS = ["yes", "the deploy of node seven is stuck again", "谁在跑迁移？", "👩‍👩‍👧 \n\n", "", "  x  ", "a\n\n\n b"]

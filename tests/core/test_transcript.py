@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from roomlore.core.context import Context
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import FAR_REASON, Candidate, Message, Role
-from roomlore.testing.builders import message
+from roomlore_testkit.builders import message
 
 NINE = datetime(2026, 5, 1, 9, tzinfo=UTC)
 SHANGHAI = ZoneInfo("Asia/Shanghai")

@@ -2,7 +2,7 @@
 
 from roomlore.core.audience import View, Viewer
 from roomlore.core.visibility import visibilities
-from roomlore.testing.builders import memory
+from roomlore_testkit.builders import memory
 
 
 def test_a_memory_that_a_later_one_replaces_is_not_shown():

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from roomlore.testing.model_server import Asked
+from roomlore_testkit.model_server import Asked
 
 MAX_SECONDS = 60
 """For what comes at once, on a busy machine too."""

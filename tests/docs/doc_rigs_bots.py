@@ -19,7 +19,7 @@ from doc_telegram import Telegram
 from doc_wecom import WeCom
 
 import roomlore
-from roomlore.testing.model_server import Asked, Says, serve_models
+from roomlore_testkit.model_server import Asked, Says, serve_models
 
 TEA = [
     "li: 周五茶会谁来？带什么茶点？",

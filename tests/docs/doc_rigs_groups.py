@@ -9,7 +9,7 @@ from doc_rigs import rig
 from doc_rooms import evolving, operations, said
 
 import roomlore
-from roomlore.testing.model_server import serve_models
+from roomlore_testkit.model_server import serve_models
 
 ROOM = "动漫群"
 EARLIER = [

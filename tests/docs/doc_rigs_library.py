@@ -14,7 +14,7 @@ from doc_rooms import said
 import roomlore
 import roomlore.surfaces.mem0
 from roomlore.core.chat import KNOWN_PROVIDERS, ToolCall
-from roomlore.testing.model_server import Says, serve_models
+from roomlore_testkit.model_server import Says, serve_models
 
 
 @rig("docs/explanation/short-memories.md")

@@ -14,9 +14,9 @@ from roomlore import Message
 from roomlore.adapters.dbos import open_dbos
 from roomlore.ports.durable import work_name
 from roomlore.ports.storage import Archive
-from roomlore.testing.embedding import EmbeddingServer, HashEmbedder
-from roomlore.testing.loopback import on_a_thread
-from roomlore.testing.model_server import Says, serve_models
+from roomlore_testkit.embedding import EmbeddingServer, HashEmbedder
+from roomlore_testkit.loopback import on_a_thread
+from roomlore_testkit.model_server import Says, serve_models
 
 
 def at_openai(page: Page, url: str) -> None:

@@ -5,7 +5,7 @@ import json
 from doc_page import Page
 
 import roomlore
-from roomlore.testing.model_server import serve_models
+from roomlore_testkit.model_server import serve_models
 
 _SPOKEN = [
     ("Ann", "who paid for lunch?"),

@@ -12,7 +12,7 @@ from doc_gate import MAX_SECONDS, Gate
 from doc_program import load_program
 
 import roomlore
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # it imports audioop
     import discord

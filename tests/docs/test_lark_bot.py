@@ -10,7 +10,7 @@ from doc_lark import BOT, CHAT, SECRET, STRANGE, Lark
 from doc_program import load_program
 
 import roomlore
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 TEXTS = {"om_1": "@_user_1 喝什么茶？", "om_2": "@_user_1 which tea?", "om_3": "@_user_1 热的 or cold?"}
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import roomlore
 from roomlore.core.search.hits import Vectors
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 
 class Deadly(HashEmbedder):

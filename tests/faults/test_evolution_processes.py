@@ -14,7 +14,7 @@ import roomlore
 from evolution_rig import CHINESE, active, block, create, lines, mark, talk, update
 from extraction_rig import until
 from roomlore import Lore, Settings
-from roomlore.testing.model_server import ModelServer, Says
+from roomlore_testkit.model_server import ModelServer, Says
 from worker_processes import Process, Workers, answer_kept, kill, workers_of
 
 WORKER = Path(__file__).with_name("evolving_worker.py")

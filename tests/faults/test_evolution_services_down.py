@@ -15,9 +15,9 @@ from roomlore import Lore
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.log import replay
 from roomlore.services.indexing import index_state
-from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_server import ModelServer, Says
-from roomlore.testing.qdrant_stand_in import QdrantStandIn
+from roomlore_testkit.embedding import HashEmbedder
+from roomlore_testkit.model_server import ModelServer, Says
+from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 QUICK = Says(text=lines(update("m1", CHINESE.better[0], "c1"), create(CHINESE.new[0], "c2")))
 AFTER = [CHINESE.better[0], CHINESE.new[0]]

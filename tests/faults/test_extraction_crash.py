@@ -10,7 +10,7 @@ import pytest
 import roomlore
 from extraction_rig import CHINESE, conversations, memories, records, until
 from roomlore import Lore, Settings
-from roomlore.testing.model_server import ModelServer, Says
+from roomlore_testkit.model_server import ModelServer, Says
 from worker_processes import Process, Workers, answer_kept, end, kill, workers_of
 
 WORKER = Path(__file__).with_name("replying_worker.py")

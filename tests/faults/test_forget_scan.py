@@ -16,10 +16,10 @@ from roomlore.core.privacy import ForgetReport
 from roomlore.ports.vectors import MESSAGES
 from roomlore.services.privacy import MessageEraser, VectorEraser
 from roomlore.services.privacy import forget_messages as rooms_without
-from roomlore.testing import FaultyStorage
-from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.qdrant_stand_in import QdrantStandIn
 from roomlore.wiring.work import make_forgetter
+from roomlore_testkit import FaultyStorage
+from roomlore_testkit.embedding import HashEmbedder
+from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 both = pytest.mark.parametrize("who", [ENGLISH, CHINESE], ids=["en", "zh"])
 

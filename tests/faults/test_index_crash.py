@@ -14,7 +14,7 @@ from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.vectors import SqlVectors
 from roomlore.core.errors import VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 from worker_processes import kills
 
 INDEXER = Path(__file__).with_name("indexer.py")

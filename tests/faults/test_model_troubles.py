@@ -13,8 +13,8 @@ import roomlore
 from roomlore.adapters.chat import open_chat
 from roomlore.core.chat import LONGEST_PAUSE_SECONDS, ChatRequest, Offer, Provider, ToolCall
 from roomlore.core.errors import ModelUnavailable
-from roomlore.testing import FrozenClock
-from roomlore.testing.model_server import (
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.model_server import (
     Break,
     Drops,
     Fails,

@@ -9,8 +9,8 @@ import roomlore
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.ports.vectors import MESSAGES
 from roomlore.services.indexing import index_state
-from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.qdrant_stand_in import QdrantStandIn
+from roomlore_testkit.embedding import HashEmbedder
+from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 TEXTS = ["green tea or black?", "the deploy is stuck", "花生过敏的人要小心", "lunch at noon", "谁在跑迁移？"]
 

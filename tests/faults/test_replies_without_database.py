@@ -13,7 +13,7 @@ from reply_rig import asks, chat, counted, gathered, last, replying, until_nothi
 from roomlore import Conflict, ModelUnavailable, NotFound, StorageUnavailable, Tool, ToolCall, ToolResult
 from roomlore.core.replies.reply import ReplyStarted
 from roomlore.surfaces.http import create_app
-from roomlore.testing.model_server import Break, Says
+from roomlore_testkit.model_server import Break, Says
 
 SAID = {
     "en": ("Green or black tea?", "Green.", "Why?", "It is mild."),

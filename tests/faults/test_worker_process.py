@@ -13,7 +13,7 @@ import pytest
 import roomlore
 from extraction_rig import ENGLISH, MODEL, memories, replies, until
 from forked_process import ForkedProcess
-from roomlore.testing.model_server import Hangs, ModelServer, Says
+from roomlore_testkit.model_server import Hangs, ModelServer, Says
 
 ROOMS = 12
 AT_ONCE = 4

@@ -82,6 +82,9 @@ def pinned(lock: Path) -> dict[str, str]:
     return _names(lock.read_text(encoding="utf-8"))
 
 
+_OWN = ("--editable", ".", "--editable", "packages/roomlore-testkit")
+
+
 def _names(text: str) -> dict[str, str]:
     return {name.lower().replace("_", "-"): version for name, version in _PINNED.findall(text)}
 
@@ -102,13 +105,13 @@ def install(framework: Framework, which: str) -> Path:
     """Install what a lock pins, unless it is there, and return the interpreter."""
     environment, pins = framework.environment(which), framework.lock(which)
     python, stamp = environment / "bin/python", environment / ".installed"
-    wanted = hashlib.sha256(pins.read_bytes()).hexdigest()
+    wanted = hashlib.sha256(pins.read_bytes() + repr(_OWN).encode()).hexdigest()
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return python
     pip = (sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-compile")
     _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(environment))
     _run(*pip, "-r", str(pins))
-    _run(*pip, "--no-build-isolation", "--editable", ".")
+    _run(*pip, "--no-build-isolation", *_OWN)
     stamp.write_text(wanted, encoding="utf-8")
     return python
 

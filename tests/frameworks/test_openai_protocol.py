@@ -14,7 +14,7 @@ import pytest
 
 import roomlore
 from roomlore.core.chat import ToolCall
-from roomlore.testing.model_server import Says, serve_models
+from roomlore_testkit.model_server import Says, serve_models
 
 CLIENTS = Path(__file__).with_name("clients")
 ROOT = CLIENTS.parents[2]

@@ -20,13 +20,13 @@ from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandida
 from roomlore.core.models import Entry, LinkKind, Role
 from roomlore.core.search.query import indexed_words
 from roomlore.ports.storage import RoomBehind
-from roomlore.testing import START, change, checkpoint, entry, link, memory, session
-from roomlore.testing.contracts.evolutions import take
-from roomlore.testing.contracts.memories import page
-from roomlore.testing.contracts.memory_log import SCOPE, apply, log
-from roomlore.testing.contracts.sessions import find, save
-from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill, replace
-from roomlore.testing.contracts.words import expected, fact, facts, found, words_of
+from roomlore_testkit import START, change, checkpoint, entry, link, memory, session
+from roomlore_testkit.contracts.evolutions import take
+from roomlore_testkit.contracts.memories import page
+from roomlore_testkit.contracts.memory_log import SCOPE, apply, log
+from roomlore_testkit.contracts.sessions import find, save
+from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill, replace
+from roomlore_testkit.contracts.words import expected, fact, facts, found, words_of
 
 _OLD_ROOM = ("room_key", "tenant", "room_id", "next_arrival", "revision", "messages", "created_at", "settings")
 

@@ -28,8 +28,8 @@ from roomlore.services.evolution import reading
 from roomlore.services.memories import writer
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.mcp.tools import TOOLS, Visitor
-from roomlore.testing import FrozenClock
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.model_server import ModelServer
 
 _SURFACES_EVERY = 20
 """HTTP and MCP are asked at about each twentieth comparison, as they take four times as long. Which ones follows from

@@ -14,7 +14,7 @@ from roomlore import Lore
 from roomlore.core.evolution.prompt import comparison_form
 from roomlore.core.memory import log
 from roomlore.core.memory.memory import Action
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 MOST, SHARE = 6, 0.3
 STATEMENTS = st.sampled_from([*CHINESE.known, *CHINESE.new, *ENGLISH.known[:2], "", "x" * 500, CHINESE.known[0] + "。"])

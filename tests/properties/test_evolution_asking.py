@@ -20,7 +20,7 @@ from roomlore.core.evolution.prompt import (
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import graphemes
-from roomlore.testing.builders import START
+from roomlore_testkit.builders import START
 
 PIECES = [
     "</messages>",

@@ -28,8 +28,8 @@ from roomlore.core.evolution.requests import Operation, Plan
 from roomlore.core.memory.log import active, replay, touched
 from roomlore.core.memory.memory import Change, Memory
 from roomlore.core.memory.writing import normal
-from roomlore.testing import FaultyStorage
-from roomlore.testing.contracts.memories import Story
+from roomlore_testkit import FaultyStorage
+from roomlore_testkit.contracts.memories import Story
 
 SCOPE, ROOM, GROUP = "group:茶", "茶", MemoryKind.GROUP
 STATEMENTS = [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import ArmSums, Experiment, arm_report, training_row
-from roomlore.testing import entry, features, usage_record
+from roomlore_testkit import entry, features, usage_record
 
 _ROOMS = 4_000
 shares = st.dictionaries(

@@ -26,7 +26,7 @@ from roomlore.core.memory.extraction import MAX_MESSAGES
 from roomlore.core.memory.memory import Evolution
 from roomlore.ports.durable import Json, WorkState
 from roomlore.services.extraction import EXTRACTION, Extracted, ExtractionService
-from roomlore.testing import FrozenClock
+from roomlore_testkit import FrozenClock
 
 PLACES = [("r", "bot"), ("群", "bot"), ("群", "bob")]
 MAX_PIECES = 500

@@ -30,7 +30,7 @@ from roomlore import BudgetTooSmall, Checkpoint, Conflict, Message, NotFound, Ro
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.text import language
 from roomlore.services.sessions import reading, session_service
-from roomlore.testing import FrozenClock, InMemorySessionCache
+from roomlore_testkit import FrozenClock, InMemorySessionCache
 from session_rig import Rig, ScriptedSummarizer, beside
 
 ROOM = "talk"

@@ -20,7 +20,7 @@ from roomlore.core.errors import StorageDamaged
 from roomlore.core.memory.memory import Evolution
 from roomlore.core.records import from_record
 from roomlore.services.archives import Retention
-from roomlore.testing.doubles import FaultyStorage, FrozenClock
+from roomlore_testkit.doubles import FaultyStorage, FrozenClock
 
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
 _KILLED = """

@@ -12,7 +12,7 @@ from engines import ENGINES
 from roomlore import BadModelOutput, Conflict, ModelUnavailable, Settings
 from roomlore.ports.storage import SESSIONS
 from roomlore.services.sessions import automatic
-from roomlore.testing import FrozenClock
+from roomlore_testkit import FrozenClock
 from session_rig import Rig, ScriptedSummarizer, beside, open_rig
 
 AUTO = Settings(auto_checkpoint=True, model_context_window=200, recent_turns=2, summary_max_tokens=60)

@@ -4,7 +4,7 @@ import pytest
 
 import roomlore
 from roomlore import Settings
-from roomlore.testing.model_server import Fails, ModelServer
+from roomlore_testkit.model_server import Fails, ModelServer
 
 CHAT = {
     "zh": ("我对青霉素过敏，请记住。", "好的，已经记下。", "历史摘要: ", "用户对青霉素过敏。"),

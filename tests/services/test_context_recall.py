@@ -11,7 +11,7 @@ from roomlore import Message, Settings, StorageUnavailable
 from roomlore.core.experiments import Experiment
 from roomlore.core.far import Earlier
 from roomlore.core.models import Entry
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 MAY = datetime(2026, 5, 4, 9, tzinfo=UTC)
 LATER = MAY + timedelta(days=8)

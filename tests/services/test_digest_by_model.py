@@ -13,8 +13,8 @@ import roomlore
 from reply_rig import reply_settings
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.models import Message
-from roomlore.testing.model_server import Asked, Fails, Hangs, ModelServer
 from roomlore.wiring import Lore
+from roomlore_testkit.model_server import Asked, Fails, Hangs, ModelServer
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 SAID = [

@@ -27,7 +27,7 @@ from roomlore import Message
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 
 @pytest.fixture(params=ENGINES)

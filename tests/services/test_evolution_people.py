@@ -15,8 +15,8 @@ from roomlore import Lore, Message, Role
 from roomlore.adapters.cron import Cron
 from roomlore.core.prompt import Prompt
 from roomlore.services.evolution import Asking, Schedule
-from roomlore.testing.doubles import FrozenClock
-from roomlore.testing.model_server import Asked, Fails, ModelServer
+from roomlore_testkit.doubles import FrozenClock
+from roomlore_testkit.model_server import Asked, Fails, ModelServer
 
 ZONE = ZoneInfo("Asia/Shanghai")
 DAY = 86_400

@@ -9,8 +9,8 @@ from evolution_rig import ENGLISH, active, block, both, create, elsewhere, keep,
 from roomlore import Lore, Message
 from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.services.evolution import Applying, Reading
-from roomlore.testing.doubles import FrozenClock
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.doubles import FrozenClock
+from roomlore_testkit.model_server import ModelServer
 
 MONDAY = datetime(2026, 11, 16, 12, tzinfo=UTC)
 DAY = 86_400

@@ -15,8 +15,8 @@ from roomlore.adapters.cron import Cron
 from roomlore.ports.durable import Ticks
 from roomlore.services.evolution import Schedule
 from roomlore.services.evolution.evolution_service import MARK
-from roomlore.testing.doubles import FrozenClock
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.doubles import FrozenClock
+from roomlore_testkit.model_server import ModelServer
 
 ZONE = ZoneInfo("Asia/Shanghai")
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=ZONE)

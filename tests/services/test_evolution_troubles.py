@@ -32,7 +32,7 @@ from roomlore.adapters.sql.memories import EvolutionRecords
 from roomlore.core.errors import Conflict, ModelUnavailable, NotFound, StorageUnavailable
 from roomlore.core.memory.memory import Action, Source
 from roomlore.services.evolution.piece import DirectSteps
-from roomlore.testing.model_server import Drops, Fails, Hangs, ModelServer, Says
+from roomlore_testkit.model_server import Drops, Fails, Hangs, ModelServer, Says
 
 
 @pytest.fixture(params=ENGINES)

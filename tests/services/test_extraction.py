@@ -40,7 +40,7 @@ from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
 from roomlore.services.extraction.extraction_service import PROMPT, _Answer
-from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
+from roomlore_testkit.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
 NO_USABLE_ANSWER = "a model provider gave no usable answer"
 NO_MODEL = "no model summarised a conversation for a memory"

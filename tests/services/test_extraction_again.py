@@ -25,7 +25,7 @@ from roomlore import Settings
 from roomlore.core.memory.extraction import attempt_at
 from roomlore.core.memory.memory import Action, Change, MemoryStatus
 from roomlore.services.extraction import EXTRACTION_RETRY
-from roomlore.testing.model_server import Fails, ModelServer, Says
+from roomlore_testkit.model_server import Fails, ModelServer, Says
 
 
 @pytest.fixture(params=["process", "dbos"])

@@ -7,7 +7,7 @@ from extraction_rig import CHINESE, ENGLISH, MODEL, Tongue, both, conversation, 
 from roomlore import Settings
 from roomlore.core.memory.extraction import AT_ONCE, FOLDED, MAX_SHORT
 from roomlore.core.memory.memory import Action
-from roomlore.testing.model_server import Asked, ModelServer
+from roomlore_testkit.model_server import Asked, ModelServer
 
 
 def scripted(said: Tongue):

@@ -7,7 +7,7 @@ import pytest
 import roomlore
 from extraction_rig import CHINESE, ENGLISH, MODEL, conversations, extracted, memories, opened, reply, with_times
 from roomlore import Message, Settings
-from roomlore.testing.model_server import Asked, ModelServer
+from roomlore_testkit.model_server import Asked, ModelServer
 
 WEDNESDAY = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 

@@ -22,8 +22,8 @@ from extraction_rig import (
 from roomlore import EvidenceRoom, Message, Role
 from roomlore.core.memory.reading import own_words
 from roomlore.core.mentions import split_quotes
-from roomlore.testing import START, message
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit import START, message
+from roomlore_testkit.model_server import ModelServer
 
 MARK = "zebra-7731-斑马"
 

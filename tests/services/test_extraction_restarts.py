@@ -20,7 +20,7 @@ from extraction_rig import (
     until,
 )
 from roomlore.services.extraction import EXTRACTION
-from roomlore.testing.model_server import ModelServer, Says
+from roomlore_testkit.model_server import ModelServer, Says
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import roomlore
 from forget_rig import CHINESE, ENGLISH, OTHER_ROOM, ROOM, Figure, everything, fill, in_postgres, replays
 from roomlore import Lore, Message, Role, Settings, Source
 from roomlore.ports.maintenance import StoredRow
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 both = pytest.mark.parametrize("who", [ENGLISH, CHINESE], ids=["en", "zh"])
 

@@ -14,7 +14,7 @@ from reply_rig import replying
 from roomlore import Lore, MemoryKind, Message, ReplyText, Role, Settings, Source
 from roomlore.core.memory.memory import Evolution
 from roomlore.services.privacy.forget_messages import MessageEraser
-from roomlore.testing.model_server import Says
+from roomlore_testkit.model_server import Says
 
 WHO = "lena-5c1d"
 OLD = {"en": "my first address is Elm Street 5 behind the mill", "zh": "我以前住在梧桐路十四号磨坊的后面"}

@@ -13,7 +13,7 @@ import roomlore
 from meddling import Meddled
 from reply_rig import gathered, replying
 from roomlore import Conflict, Lore, Message, NotFound, Settings, StorageUnavailable
-from roomlore.testing.model_server import Says
+from roomlore_testkit.model_server import Says
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 ROOM = "talk"

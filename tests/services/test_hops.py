@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import roomlore
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 
 @pytest.fixture

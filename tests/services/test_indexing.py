@@ -13,7 +13,7 @@ from roomlore.core.search import query
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.vectors import MESSAGES
 from roomlore.services.indexing import rebuild as words
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 SAID = ["green tea or black?", "black, please", "谁对花生过敏？", "我，谢谢", "the deploy is stuck"]
 

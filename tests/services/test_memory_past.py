@@ -14,8 +14,8 @@ from roomlore.adapters.sql.memory_log import MemoryLog
 from roomlore.core.memory.log import STEP, active, replay
 from roomlore.core.memory.memory import Action
 from roomlore.core.privacy import is_mark, mark
-from roomlore.testing import START, change, evolution
-from roomlore.testing.contracts.memory_log import SCOPE, apply, long_log
+from roomlore_testkit import START, change, evolution
+from roomlore_testkit.contracts.memory_log import SCOPE, apply, long_log
 
 TEA = "group:茶"
 GROUP = MemoryKind.GROUP

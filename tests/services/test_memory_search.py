@@ -13,8 +13,8 @@ from roomlore.core.memory.scoring import CHINESE
 from roomlore.core.search.hits import VectorPoint, Vectors
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services import memory_search
-from roomlore.testing.doubles import FrozenClock
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.doubles import FrozenClock
+from roomlore_testkit.embedding import HashEmbedder
 
 GROUP = roomlore.MemoryKind.GROUP
 ENGLISH_MEMORIES = [

@@ -10,7 +10,7 @@ from meddling import Meddled
 from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, Message, NewMemory, NotFound, Source
 from roomlore.core.memory.memory import Action
 from roomlore.services.memories import InForceCache
-from roomlore.testing import change
+from roomlore_testkit import change
 
 ANNA = "user:anna"
 

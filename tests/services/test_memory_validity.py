@@ -15,7 +15,7 @@ from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.requests import ScopeState
 from roomlore.services import memory_search
-from roomlore.testing.doubles import FrozenClock
+from roomlore_testkit.doubles import FrozenClock
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -8,8 +8,8 @@ import audience_rig
 import roomlore
 from roomlore import EvidenceRoom, Member, Message, Role, RoomKind, Source
 from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from roomlore.testing import START
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit import START
+from roomlore_testkit.embedding import HashEmbedder
 
 DAY = timedelta(days=1)
 ASKED = [{"role": "user", "content": "What about the job, the allergy and the city? 工作、过敏和城市怎么样？"}]

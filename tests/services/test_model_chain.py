@@ -27,8 +27,8 @@ from roomlore.core.chat import (
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.services.models import ModelService
 from roomlore.surfaces.jsonable import to_jsonable
-from roomlore.testing import FrozenClock
-from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Script, Sends
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Script, Sends
 
 KEYS = {"FIRST_KEY": "sk-first-1", "SECOND_KEY": "sk-second-2", "THIRD_KEY": "sk-third-3"}
 NAMES = ("first", "second", "third")

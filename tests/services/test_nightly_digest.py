@@ -19,10 +19,10 @@ from roomlore.core.errors import InvalidInput, Unavailable
 from roomlore.core.models import Message
 from roomlore.services.digest import DIGEST
 from roomlore.services.digest.digest_service import DigestService
-from roomlore.testing.builders import START
-from roomlore.testing.doubles import FrozenClock
-from roomlore.testing.loopback import LoopbackServer
 from roomlore.wiring import Lore
+from roomlore_testkit.builders import START
+from roomlore_testkit.doubles import FrozenClock
+from roomlore_testkit.loopback import LoopbackServer
 
 SECRET = "signed 签名"
 

@@ -8,9 +8,9 @@ import pytest
 import roomlore
 from roomlore import Lore, Member, Message, NotFound
 from roomlore.surfaces.http import create_app
-from roomlore.testing import START, FrozenClock
-from roomlore.testing.embedding import HashEmbedder
 from roomlore.wiring import resources
+from roomlore_testkit import START, FrozenClock
+from roomlore_testkit.embedding import HashEmbedder
 
 HOUR = timedelta(hours=1)
 SAID = (

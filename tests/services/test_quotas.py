@@ -10,7 +10,7 @@ import roomlore
 from roomlore.core import quotas as core
 from roomlore.core.errors import ModelUnavailable, QuotaExceeded, StorageUnavailable, TokensExceeded
 from roomlore.services.quotas import OTHERS, QuotaKeeper
-from roomlore.testing import FrozenClock
+from roomlore_testkit import FrozenClock
 
 NOON = datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ import pytest
 from roomlore.adapters.sql import connect
 from roomlore.core.errors import StorageUnavailable
 from roomlore.services.health import Readiness
-from roomlore.testing import FrozenClock
-from roomlore.testing.doubles import FaultyStorage
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.doubles import FaultyStorage
 
 
 @pytest.fixture

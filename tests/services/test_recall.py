@@ -18,8 +18,8 @@ from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, Memo
 from roomlore.core.recall.recollection import ConversationMessage, Recollection
 from roomlore.core.search.hits import Vectors
 from roomlore.services.recall import RecallCache
-from roomlore.testing.doubles import FrozenClock
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.doubles import FrozenClock
+from roomlore_testkit.embedding import HashEmbedder
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 TEA, DOCKER, PYTEST = "Likes green tea", "Uses Docker for containers", "Prefers pytest for tests"

@@ -405,7 +405,7 @@ async def test_the_same_message_is_not_answered_twice_at_once():
 
 
 def test_replies_without_async():
-    from roomlore.testing.model_server import serve_models
+    from roomlore_testkit.model_server import serve_models
 
     with serve_models(["Green."]) as server:
         chosen = roomlore.Settings(

@@ -17,9 +17,9 @@ from roomlore.core.audience import evidence_of
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.search.hits import Vectors
-from roomlore.testing.doubles import FaultyStorage
-from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_server import Asked
+from roomlore_testkit.doubles import FaultyStorage
+from roomlore_testkit.embedding import HashEmbedder
+from roomlore_testkit.model_server import Asked
 
 NOW = datetime.now(UTC)
 KNOWN = {

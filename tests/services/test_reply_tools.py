@@ -7,7 +7,7 @@ import pytest
 from reply_rig import asks, counted, gathered, kinds, last, replying, text_of
 from roomlore import BadModelOutput, Conflict, InvalidInput, Role, Tool, ToolCall, ToolDone, ToolResult, ToolsWanted
 from roomlore.core.replies.reply import REPLY
-from roomlore.testing.model_server import Says
+from roomlore_testkit.model_server import Says
 
 LOOK = Tool("look", "Looks something up.", {"type": "object", "properties": {"q": {"type": "string"}}})
 

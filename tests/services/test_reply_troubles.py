@@ -38,7 +38,7 @@ from roomlore.core.errors import StorageDamaged
 from roomlore.core.replies.reply import REPLY
 from roomlore.services.replies import ReplyService
 from roomlore.services.replies.deferred import Deferred
-from roomlore.testing.model_server import Break, Fails, Hangs, Says
+from roomlore_testkit.model_server import Break, Fails, Hangs, Says
 from session_rig import summarise_all
 
 BROKEN = Says(pieces=["Gre", "en, ", "I ", "say"], breaks=Break(after=2))

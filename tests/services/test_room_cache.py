@@ -19,8 +19,8 @@ from roomlore.core.linking.room import WINDOW, RoomState
 from roomlore.core.models import Entry, Room
 from roomlore.services.messages.ingest import RoomCache
 from roomlore.surfaces.http.answers import encoded
-from roomlore.testing.doubles import FrozenClock
 from roomlore.wiring import resources
+from roomlore_testkit.doubles import FrozenClock
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 MODEL = load_link_model()

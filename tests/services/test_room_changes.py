@@ -7,8 +7,8 @@ import pytest
 
 import roomlore
 from roomlore import Conflict, EvidenceRoom, InvalidInput, Member, MemoryKind, Message, Source
-from roomlore.testing import START, FrozenClock
 from roomlore.wiring import resources
+from roomlore_testkit import START, FrozenClock
 
 HOUR = timedelta(hours=1)
 

@@ -7,7 +7,7 @@ import pytest
 import roomlore
 from roomlore import Member, Message, RoomKind
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.testing import FrozenClock
+from roomlore_testkit import FrozenClock
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

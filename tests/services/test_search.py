@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import roomlore
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 MONDAY = datetime(2024, 5, 6, 9, tzinfo=UTC)
 TALK = [

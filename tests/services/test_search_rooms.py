@@ -8,7 +8,7 @@ import pytest
 import roomlore
 from roomlore import InvalidInput, Lore, Member, Message, NotFound
 from roomlore.services.messages import search
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 START = datetime(2024, 5, 6, 9, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 import roomlore
 from roomlore import Checkpoint, Conflict, InvalidInput, NotFound, Settings, StorageUnavailable
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.testing import FrozenClock, InMemorySessionCache
+from roomlore_testkit import FrozenClock, InMemorySessionCache
 from session_rig import Rig, open_rig
 
 ROOM = "conv-123"

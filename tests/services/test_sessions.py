@@ -14,7 +14,7 @@ from engines import ENGINES
 from roomlore import BudgetTooSmall, Conflict, InvalidInput, Message, NotFound, Role, Settings, StorageUnavailable
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.sessions.window import LONG_TOKEN
-from roomlore.testing import FrozenClock, InMemorySessionCache
+from roomlore_testkit import FrozenClock, InMemorySessionCache
 from session_rig import beside, open_rig, summarise_all
 
 ROOM = "conv-123"

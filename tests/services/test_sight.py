@@ -17,9 +17,9 @@ from roomlore import EvidenceRoom, Lore, Member
 from roomlore.core.audience import EvidenceTable, check_viewer
 from roomlore.core.memory.writing import NewMemory
 from roomlore.ports.audience import KnownWindows, Sight, view_for
-from roomlore.testing import FrozenClock
-from roomlore.testing.builders import START
 from roomlore.wiring import resources
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.builders import START
 
 ROOMS, PEOPLE = ("a", "b", "c"), ("ann", "bo", "小李")
 VIEWERS = ("room:a", "room:new", "user:ann", "user:a")

@@ -13,10 +13,10 @@ import roomlore
 from reply_rig import reply_settings
 from roomlore.core.models import Message
 from roomlore.services.digest import TITLES
-from roomlore.testing.builders import START
-from roomlore.testing.doubles import FrozenClock
-from roomlore.testing.model_server import Asked, Fails, ModelServer
 from roomlore.wiring import Lore
+from roomlore_testkit.builders import START
+from roomlore_testkit.doubles import FrozenClock
+from roomlore_testkit.model_server import Asked, Fails, ModelServer
 
 DATABASE = [
     "Which database do we use for the invoices service?",

@@ -12,8 +12,8 @@ from roomlore import InvalidInput, Message, Settings
 from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.services.contexts import UsageExpiry, UsageRecorder, UsageService, usage_service
 from roomlore.services.contexts.strategies import Strategy
-from roomlore.testing import FrozenClock, entry, usage_record
-from roomlore.testing.contracts.texts import TENANT, erase, fill
+from roomlore_testkit import FrozenClock, entry, usage_record
+from roomlore_testkit.contracts.texts import TENANT, erase, fill
 
 NOW = datetime.now(UTC)
 

@@ -21,9 +21,9 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES
 from roomlore.services.privacy import IndexChecks, PrivacyService, Verifier
 from roomlore.services.privacy.verify import Holds, MessageChecks
-from roomlore.testing.doubles import FaultyStorage
-from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.doubles import FaultyStorage
+from roomlore_testkit.embedding import HashEmbedder
+from roomlore_testkit.model_server import ModelServer
 
 SAID = {"m1": "谁去喝茶？", "m2": "Ann drinks green tea", "m3": ""}
 

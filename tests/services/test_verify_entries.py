@@ -12,7 +12,7 @@ from roomlore import Message
 from roomlore.core.integrity import Fault, ScopeCheck
 from roomlore.core.memory.memory import Action, Change, Scope
 from roomlore.core.privacy import mark
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 FIRST = """\
 {"action": "create", "statement": "大家在办公室开会", "evidence": ["c1"], "change_reason": "大家说的"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 DIMENSIONS = 64
 

@@ -9,8 +9,8 @@ from roomlore import Lore
 from roomlore.core.privacy import ForgetReport
 from roomlore.services.privacy import IndexChecks, Verifier
 from roomlore.surfaces.long_work import LongWork
-from roomlore.testing import START
-from roomlore.testing.doubles import FaultyStorage
+from roomlore_testkit import START
+from roomlore_testkit.doubles import FaultyStorage
 
 SECONDS = 60.0
 

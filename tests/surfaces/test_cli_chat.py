@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import roomlore
 from roomlore.surfaces.cli.app import app
-from roomlore.testing.model_server import Fails, Says, serve_models
+from roomlore_testkit.model_server import Fails, Says, serve_models
 
 SECONDS = 60
 

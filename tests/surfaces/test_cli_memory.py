@@ -16,8 +16,8 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Action
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.app import app
-from roomlore.testing.builders import change, memory
-from roomlore.testing.model_server import serve_models
+from roomlore_testkit.builders import change, memory
+from roomlore_testkit.model_server import serve_models
 
 NOW = datetime(2026, 11, 22, 12, 5, tzinfo=UTC)
 SHANGHAI = ZoneInfo("Asia/Shanghai")

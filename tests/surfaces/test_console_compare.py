@@ -8,7 +8,7 @@ from console_rig import LANGUAGES, asking, page
 
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, talk
 from roomlore.surfaces.console.frame import told, tongue
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 both = pytest.mark.parametrize(("said", "language"), [(CHINESE, "zh"), (ENGLISH, "en")], ids=["zh", "en"])
 COMPARE = "/console/memory/compare?id=g"

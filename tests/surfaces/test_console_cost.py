@@ -10,7 +10,7 @@ import roomlore
 from roomlore import Message, Settings
 from roomlore.surfaces.console import live
 from roomlore.surfaces.http import create_app
-from roomlore.testing import START
+from roomlore_testkit import START
 
 FIRST, COPIES = 200, 100
 ROOMS = 2_000

@@ -11,7 +11,7 @@ from roomlore import Message
 from roomlore.core.records import parse_time
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.http import create_app
-from roomlore.testing.model_server import Fails, ModelServer
+from roomlore_testkit.model_server import Fails, ModelServer
 
 SAID = [
     ("m1", "ann", "Which tea shall we buy for the office?"),

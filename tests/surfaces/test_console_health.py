@@ -22,8 +22,8 @@ from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.app import beside
-from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_server import Fails, ModelServer
+from roomlore_testkit.embedding import HashEmbedder
+from roomlore_testkit.model_server import Fails, ModelServer
 
 SPOKEN = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh-CN"}}
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -16,7 +16,7 @@ from roomlore.core.memory.memory import Source
 from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import ROOT
 from roomlore.surfaces.http.console_route import console_pages
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 TOLD = {
     "en": ("Anna hides hidden-regatta tea", "Anna now hides hidden-regatta coffee", "They sail the hidden-regatta"),

@@ -19,7 +19,7 @@ from roomlore.surfaces.console import memory_editing
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.long_work import MAX_AT_A_TIME
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit.model_server import ModelServer
 
 SECONDS = 60
 LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}

@@ -9,7 +9,7 @@ from console_rig import LANGUAGES, asking, page
 
 from roomlore import Message
 from roomlore.surfaces.console.frame import ZONE_COOKIE, ago, tongue
-from roomlore.testing import START
+from roomlore_testkit import START
 
 both = pytest.mark.parametrize("language", LANGUAGES)
 

@@ -11,7 +11,7 @@ from audience_rig import heard_in, remember
 from roomlore import Message, Source
 from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import ROOT
-from roomlore.testing import START
+from roomlore_testkit import START
 
 PEOPLE = {"dm": "ann", "team": "ann bo", "square": "ann eve"}
 SECRET = "wants another job"

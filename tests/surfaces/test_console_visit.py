@@ -21,7 +21,7 @@ from roomlore.surfaces.console.health import failure, outcome
 from roomlore.surfaces.console.shell import reasons, span
 from roomlore.surfaces.http import app as served
 from roomlore.surfaces.http.app import beside
-from roomlore.testing import START
+from roomlore_testkit import START
 
 both = pytest.mark.parametrize("language", ["en", "zh"])
 

@@ -8,7 +8,7 @@ import pytest
 from evolution_rig import create, lines, opened
 from roomlore import Message
 from roomlore.surfaces.console.frame import tongue
-from roomlore.testing.model_server import Fails, ModelServer
+from roomlore_testkit.model_server import Fails, ModelServer
 
 SECONDS = 60
 LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}

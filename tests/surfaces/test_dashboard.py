@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roomlore.adapters.telemetry import METRICS, SUMMARIES, PrometheusTelemetry
-from roomlore.testing import FrozenClock
+from roomlore_testkit import FrozenClock
 
 BOARD = json.loads((Path(__file__).parents[2] / "deploy" / "grafana" / "roomlore.json").read_text(encoding="utf-8"))
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]

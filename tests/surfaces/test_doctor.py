@@ -13,9 +13,9 @@ import roomlore
 from roomlore.adapters.sql.migrations import HEAD
 from roomlore.settings import Settings
 from roomlore.surfaces.cli.app import app
-from roomlore.testing.model_server import Fails, ModelServer, serve_models
-from roomlore.testing.qdrant_stand_in import QdrantStandIn
 from roomlore.wiring import diagnose, extras
+from roomlore_testkit.model_server import Fails, ModelServer, serve_models
+from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 KEY = "sk-secret-0123456789"
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"

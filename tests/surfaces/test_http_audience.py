@@ -6,7 +6,7 @@ import pytest
 from audience_rig import heard_in, remember
 from roomlore import Message, Source
 from roomlore.surfaces.http import create_app
-from roomlore.testing import START
+from roomlore_testkit import START
 
 SECRET = "wants another job"
 NUTS = {

@@ -18,8 +18,8 @@ from roomlore.core.chat import ToolCall
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app, serve, server
 from roomlore.surfaces.http.event_stream import EventStream
-from roomlore.testing.doubles import FaultyStorage
-from roomlore.testing.model_server import Break, Fails, Hangs, ModelServer, Says, serve_models
+from roomlore_testkit.doubles import FaultyStorage
+from roomlore_testkit.model_server import Break, Fails, Hangs, ModelServer, Says, serve_models
 
 WEATHER = {
     "type": "function",

@@ -17,7 +17,7 @@ import uvicorn
 from test_serve import log, serving
 
 from roomlore.surfaces.http.server import Bounded, Limits, bounded
-from roomlore.testing.model_server import Says, serve_models
+from roomlore_testkit.model_server import Says, serve_models
 
 PATIENCE = 30.0
 """More than a busy machine needs for what should take two seconds."""

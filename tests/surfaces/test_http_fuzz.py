@@ -12,7 +12,7 @@ import pytest
 
 import roomlore
 from roomlore.surfaces.http import create_app, serve
-from roomlore.testing.model_server import serve_models
+from roomlore_testkit.model_server import serve_models
 
 CONFIG = """
 hooks = "relations"

@@ -11,8 +11,8 @@ import roomlore
 from evolution_rig import CHINESE, both, create, delete, keep, lines, opened, remember, talk, update
 from roomlore import MemoryKind, Message
 from roomlore.surfaces.http import create_app
-from roomlore.testing import FrozenClock
-from roomlore.testing.model_server import Fails, ModelServer, Says
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.model_server import Fails, ModelServer, Says
 
 SECONDS = 60
 

@@ -8,7 +8,7 @@ import pytest
 import roomlore
 from roomlore.core.errors import VectorsUnavailable
 from roomlore.surfaces.http import create_app
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 PATH = "/messages/search"
 TEXTS = [

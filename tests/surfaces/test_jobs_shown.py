@@ -11,7 +11,7 @@ from extraction_rig import CHINESE, replies, settings
 from roomlore.adapters.dbos import open_dbos
 from roomlore.ports.durable import work_name
 from roomlore.surfaces.cli.app import app as commands
-from roomlore.testing.model_server import ModelServer, Says
+from roomlore_testkit.model_server import ModelServer, Says
 
 SHOWN = {"job_id", "kind", "room_id", "status", "attempts", "progress", "error", "created_at", "updated_at"}
 

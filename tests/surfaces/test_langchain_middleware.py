@@ -20,7 +20,7 @@ from scripted_chat import ScriptedChat, human, wants
 import roomlore
 from roomlore.settings import Settings
 from roomlore.surfaces.langchain import MemoryMiddleware
-from roomlore.testing.embedding import HashEmbedder
+from roomlore_testkit.embedding import HashEmbedder
 
 PLACEMENTS = ("system", "trailing")
 TEA, DOCKER, PYTEST = "爱喝茶", "Uses Docker for containers", "Prefers pytest for tests"

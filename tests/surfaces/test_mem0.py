@@ -21,8 +21,8 @@ from roomlore.core.chat import EVOLVE_MODEL, ModelRegistry
 from roomlore.surfaces.mem0 import AsyncMemory, IgnoredSetting, Memory
 from roomlore.surfaces.mem0.config import Opening, read_config
 from roomlore.surfaces.mem0.messages import Owners
-from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_server import Fails, serve_models
+from roomlore_testkit.embedding import HashEmbedder
+from roomlore_testkit.model_server import Fails, serve_models
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden"

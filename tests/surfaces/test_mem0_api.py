@@ -16,7 +16,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.mem0_routes import alternatives, unnested
-from roomlore.testing.model_server import serve_models
+from roomlore_testkit.model_server import serve_models
 
 ANNA = {"user_id": "安娜"}
 

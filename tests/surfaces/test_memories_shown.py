@@ -11,7 +11,7 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.memory import Action
 from roomlore.ports.storage import Storage
 from roomlore.surfaces.cli.app import app
-from roomlore.testing.builders import START, change, memory
+from roomlore_testkit.builders import START, change, memory
 
 BOT = "agent:bot"
 

@@ -12,7 +12,7 @@ from roomlore.core.chat import KNOWN_PROVIDERS, SHIPPED, ChatRequest
 from roomlore.core.errors import InvalidInput
 from roomlore.settings import CONFIG_FILE, Settings, explain
 from roomlore.surfaces.cli.app import app
-from roomlore.testing.model_server import Fails, serve_models
+from roomlore_testkit.model_server import Fails, serve_models
 
 KEY = "sk-secret-0123456789"
 MODELS = {

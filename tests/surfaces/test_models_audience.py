@@ -13,8 +13,8 @@ from roomlore import Lore, Message, Source
 from roomlore.core.errors import RoomloreError
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.mcp.tools import TOOLS, Visitor
-from roomlore.testing import START
-from roomlore.testing.model_server import ModelServer
+from roomlore_testkit import START
+from roomlore_testkit.model_server import ModelServer
 
 PEOPLE = {"dm": "ann", "team": "ann bo", "square": "ann eve"}
 SECRET, NUTS = "Ann wants another job", "Ann is allergic to nuts"

@@ -9,7 +9,7 @@ import pytest
 from test_http_chat import CALL, WEATHER, configured, said, serving
 
 import roomlore
-from roomlore.testing.model_server import Break, Fails, Says, serve_models
+from roomlore_testkit.model_server import Break, Fails, Says, serve_models
 
 
 @asynccontextmanager

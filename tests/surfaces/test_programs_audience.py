@@ -8,7 +8,7 @@ from roomlore import Message, Source
 from roomlore.core.errors import NotFound
 from roomlore.surfaces.mem0 import AsyncMemory
 from roomlore.surfaces.openai_agents import RoomloreSession
-from roomlore.testing import START
+from roomlore_testkit import START
 
 PEOPLE = {"dm": "ann", "team": "ann bo", "square": "ann eve"}
 SECRET, NUTS = "Ann wants another job", "Ann is allergic to nuts"

@@ -17,9 +17,9 @@ from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.services.jobs import counted
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app
-from roomlore.testing import FrozenClock
-from roomlore.testing.loopback import LoopbackServer
 from roomlore.wiring import diagnose
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.loopback import LoopbackServer
 
 SECRET = "金库密码 the vault opens with 7319"
 PUBLIC = "b0b0feedfeedfeedfeedfeedfeedfeed"

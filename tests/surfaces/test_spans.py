@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 import roomlore
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app
-from roomlore.testing.loopback import LoopbackServer
+from roomlore_testkit.loopback import LoopbackServer
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SECRET = "金库密码 the vault opens with 7319"

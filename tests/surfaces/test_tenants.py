@@ -11,8 +11,8 @@ from reply_rig import asks, gathered, replying
 from roomlore.core.errors import TokensExceeded
 from roomlore.settings import Settings
 from roomlore.surfaces.cli.app import app as program
-from roomlore.testing import FrozenClock
-from roomlore.testing.model_server import Says
+from roomlore_testkit import FrozenClock
+from roomlore_testkit.model_server import Says
 
 NOON = datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
 MESSAGE = {"id": "a", "room_id": "team", "sender_id": "ann", "text": "The deploy is done."}

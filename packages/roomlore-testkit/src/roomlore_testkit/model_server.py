@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from roomlore.core.chat import ToolCall
-from roomlore.testing.loopback import LoopbackServer, on_a_thread
+from roomlore_testkit.loopback import LoopbackServer, on_a_thread
 
 USAGE: Mapping[str, Any] = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 _PIECE_CHARACTERS = 4

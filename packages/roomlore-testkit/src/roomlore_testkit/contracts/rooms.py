@@ -13,8 +13,8 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.models import ApiKey, Role, Room
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, entry, usage_record
-from roomlore.testing.contracts.texts import ROOM, TENANT, digest, erase, fill
+from roomlore_testkit.builders import START, entry, usage_record
+from roomlore_testkit.contracts.texts import ROOM, TENANT, digest, erase, fill
 
 
 class RoomsContract:

@@ -10,7 +10,7 @@ from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
 from roomlore.ports.language import Embedder
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
-from roomlore.testing.contracts.texts import HARD_TEXTS
+from roomlore_testkit.contracts.texts import HARD_TEXTS
 
 DIMENSIONS = 16
 MODEL = EmbeddingModel(name="model", dimensions=DIMENSIONS)

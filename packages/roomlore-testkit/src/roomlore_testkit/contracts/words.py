@@ -15,8 +15,8 @@ from roomlore.core.models import Entry, LinkKind, Message, MessageType, Role, St
 from roomlore.core.search.hits import ROLES, EmbeddingModel, IndexState, Postings
 from roomlore.core.search.query import indexed_words
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, entry, features, link
-from roomlore.testing.contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace
+from roomlore_testkit.builders import START, entry, features, link
+from roomlore_testkit.contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace
 
 
 class Fact(NamedTuple):

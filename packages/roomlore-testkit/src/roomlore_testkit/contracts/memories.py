@@ -12,8 +12,8 @@ import pytest
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, change, memory
-from roomlore.testing.contracts.memory_log import (
+from roomlore_testkit.builders import START, change, memory
+from roomlore_testkit.contracts.memory_log import (
     MINUTE,
     SCOPE,
     after,
@@ -26,7 +26,7 @@ from roomlore.testing.contracts.memory_log import (
     update,
     versions,
 )
-from roomlore.testing.contracts.texts import HARD_TEXTS, TENANT
+from roomlore_testkit.contracts.texts import HARD_TEXTS, TENANT
 
 _STATEMENTS = ("likes tea", "喜欢喝茶", "👋🏽 e\u0301", "a\x00b", "\ud800 lone", "\x1a0 \\", "")
 MESSAGES = [f"m{n}" for n in range(1, 9)]

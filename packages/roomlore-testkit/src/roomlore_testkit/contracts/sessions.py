@@ -14,8 +14,8 @@ from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.sessions.session import Checkpoint, Due, Session
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, checkpoint, entry, session
-from roomlore.testing.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
+from roomlore_testkit.builders import START, checkpoint, entry, session
+from roomlore_testkit.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
 
 MINUTE = timedelta(minutes=1)
 

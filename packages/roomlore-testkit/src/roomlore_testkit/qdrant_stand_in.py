@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.testing.loopback import LoopbackServer
+from roomlore_testkit.loopback import LoopbackServer
 
 _FORBIDDEN_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00\x1f]')
 _KNOWN_CONDITIONS = {"key", "match"}

@@ -7,32 +7,32 @@ fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`, `DurableW
 `ForgottenWorkContract` for `make`.
 """
 
-from roomlore.testing.contracts.durable import DurableWorkContract, ForgottenWorkContract
-from roomlore.testing.contracts.evolutions import (
+from roomlore_testkit.contracts.durable import DurableWorkContract, ForgottenWorkContract
+from roomlore_testkit.contracts.evolutions import (
     EvolutionsContract,
     EvolutionTextsContract,
     LeasesContract,
     RoomsDueContract,
     WatermarksContract,
 )
-from roomlore.testing.contracts.memories import MemoriesContract, MemoryStoryContract, MemoryTextsContract
-from roomlore.testing.contracts.memory_log import MemoryLogContract, MemoryPastContract
-from roomlore.testing.contracts.messages import MessagesContract, WriterContract
-from roomlore.testing.contracts.outbox import IndexedMemoriesContract, MemoryOutboxContract, OutboxContract
-from roomlore.testing.contracts.rooms import ImportsContract, KeysContract, RoomsContract, UsageContract
-from roomlore.testing.contracts.sessions import (
+from roomlore_testkit.contracts.memories import MemoriesContract, MemoryStoryContract, MemoryTextsContract
+from roomlore_testkit.contracts.memory_log import MemoryLogContract, MemoryPastContract
+from roomlore_testkit.contracts.messages import MessagesContract, WriterContract
+from roomlore_testkit.contracts.outbox import IndexedMemoriesContract, MemoryOutboxContract, OutboxContract
+from roomlore_testkit.contracts.rooms import ImportsContract, KeysContract, RoomsContract, UsageContract
+from roomlore_testkit.contracts.sessions import (
     SessionCacheContract,
     SessionDueContract,
     SessionHistoryContract,
     SessionsContract,
     SessionTextsContract,
 )
-from roomlore.testing.contracts.tenants import ArchivesContract, TenantLimitsContract
-from roomlore.testing.contracts.texts import TextsContract
-from roomlore.testing.contracts.threads import CorrectionsContract, ThreadsContract, TitlesContract
-from roomlore.testing.contracts.transactions import TenantsContract, TransactionsContract
-from roomlore.testing.contracts.vectors import EmbedderContract, VectorsContract
-from roomlore.testing.contracts.words import FactsContract, IndexStatesContract, LexicalContract
+from roomlore_testkit.contracts.tenants import ArchivesContract, TenantLimitsContract
+from roomlore_testkit.contracts.texts import TextsContract
+from roomlore_testkit.contracts.threads import CorrectionsContract, ThreadsContract, TitlesContract
+from roomlore_testkit.contracts.transactions import TenantsContract, TransactionsContract
+from roomlore_testkit.contracts.vectors import EmbedderContract, VectorsContract
+from roomlore_testkit.contracts.words import FactsContract, IndexStatesContract, LexicalContract
 
 __all__ = [
     "ArchivesContract",

@@ -10,8 +10,8 @@ import pytest
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import ApiKey
 from roomlore.ports.storage import Archive, Storage
-from roomlore.testing.builders import START, entry
-from roomlore.testing.contracts.texts import ROOM, TENANT, digest, erase, fill
+from roomlore_testkit.builders import START, entry
+from roomlore_testkit.contracts.texts import ROOM, TENANT, digest, erase, fill
 
 _DAY = timedelta(days=1)
 _ODD = "租户 \x00 \ud800"

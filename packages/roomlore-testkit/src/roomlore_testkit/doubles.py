@@ -10,7 +10,7 @@ from typing import Any, cast
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.testing.builders import START
+from roomlore_testkit.builders import START
 
 
 class FrozenClock:

@@ -1,9 +1,6 @@
-"""Tools for tests of roomlore and of its plug-ins: builders, fixed clocks, faults, contract suites.
+"""Tools for tests of roomlore and of its plug-ins: builders, fixed clocks, faults, contract suites."""
 
-The suites in `roomlore.testing.contracts` need pytest and pytest-asyncio; the rest needs nothing.
-"""
-
-from roomlore.testing.builders import (
+from roomlore_testkit.builders import (
     START,
     change,
     checkpoint,
@@ -16,7 +13,7 @@ from roomlore.testing.builders import (
     session,
     usage_record,
 )
-from roomlore.testing.doubles import FaultyStorage, FrozenClock, InMemorySessionCache, SequentialIds
+from roomlore_testkit.doubles import FaultyStorage, FrozenClock, InMemorySessionCache, SequentialIds
 
 __all__ = [
     "START",

@@ -15,8 +15,8 @@ from roomlore.core.linking.calibration import TEMPERATURES, UNCALIBRATED, Linked
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, entry, features, link
-from roomlore.testing.contracts.texts import (
+from roomlore_testkit.builders import START, entry, features, link
+from roomlore_testkit.contracts.texts import (
     ROOM,
     TENANT,
     conversation,

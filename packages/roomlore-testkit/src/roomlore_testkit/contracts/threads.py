@@ -10,8 +10,8 @@ from roomlore.core.linking.calibration import Calibration, Linked
 from roomlore.core.linking.corrections import Standing
 from roomlore.core.models import Correction, CorrectionKind, Entry, Exchange, LinkKind, Role
 from roomlore.ports.storage import GrownThread, Storage
-from roomlore.testing.builders import START, entry, features, link
-from roomlore.testing.contracts.texts import (
+from roomlore_testkit.builders import START, entry, features, link
+from roomlore_testkit.contracts.texts import (
     HARD_TEXTS,
     ROOM,
     TENANT,

@@ -13,8 +13,8 @@ from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.memory.log import STEP, LogState, Snapshot, Touch, Versions, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope, Source
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, change, memory
-from roomlore.testing.contracts.texts import TENANT
+from roomlore_testkit.builders import START, change, memory
+from roomlore_testkit.contracts.texts import TENANT
 
 SCOPE = "user:ann"
 MINUTE = timedelta(minutes=1)

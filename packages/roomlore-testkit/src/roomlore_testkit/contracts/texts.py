@@ -7,7 +7,7 @@ import pytest
 from roomlore.core.experiments import UsageSelection
 from roomlore.core.models import ApiKey, Entry, Link, Room
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, entry, features, link, usage_record
+from roomlore_testkit.builders import START, entry, features, link, usage_record
 
 TENANT = "acme"
 ROOM = "room"

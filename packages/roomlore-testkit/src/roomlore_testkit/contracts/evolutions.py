@@ -13,9 +13,9 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Evolution
 from roomlore.core.models import Role
 from roomlore.ports.storage import DueRoom, RoomBehind, Storage
-from roomlore.testing.builders import START, entry, evolution
-from roomlore.testing.contracts.memory_log import SCOPE
-from roomlore.testing.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
+from roomlore_testkit.builders import START, entry, evolution
+from roomlore_testkit.contracts.memory_log import SCOPE
+from roomlore_testkit.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
 
 
 async def add(storage: Storage, given: Evolution, *, tenant: str = TENANT) -> bool:

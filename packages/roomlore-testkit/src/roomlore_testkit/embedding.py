@@ -11,7 +11,7 @@ import numpy as np
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.core.text import words
 from roomlore.ports.language import Embedder, TextKind
-from roomlore.testing.loopback import LoopbackServer
+from roomlore_testkit.loopback import LoopbackServer
 
 
 class HashEmbedder:
