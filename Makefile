@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Some images forbid bytecode; then each of the hundreds of processes that the tests start would compile roomlore anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo serve test tests soak test-lowest test-frameworks frameworks test-model lint style types format docs reference schema bench lock ci system-packages
+.PHONY: setup demo serve test tests long-tests test-times soak test-lowest test-frameworks frameworks test-model lint style types format docs reference schema bench lock ci system-packages
 
 setup: $(STAMP)
 
@@ -47,13 +47,28 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Kills and outages, browsers, bots, benches, executed pages, long properties, and packages that are built and installed:
+# a few tests that take as long as all others. `make ci` runs them.
+LONG := bench bots browser docs faults packages properties quality site
+# More workers than processors, since many tests wait. A worker that has nothing left takes from the others.
+PYTEST := $(BIN)/pytest --numprocesses 3 --dist worksteal
+
 # Types and import contracts are checked while tests wait for processes and servers.
 test: style
 	$(MAKE) --jobs 2 types tests
 
-# More workers than processors, since many tests wait. A worker that has nothing left takes from the others.
 tests: setup
-	$(BIN)/pytest --numprocesses 3 --dist worksteal
+	$(PYTEST) $(LONG:%=--ignore tests/%)
+
+long-tests: setup
+	$(PYTEST) $(LONG:%=tests/%)
+
+# Where the minutes of all tests go, by folder: processor and wall time, cases, functions.
+test-times: export ROOMLORE_TEST_TIMES := $(or $(TMPDIR),/tmp)/roomlore-test-times.jsonl
+test-times: setup
+	rm -f $$ROOMLORE_TEST_TIMES
+	$(PYTEST) --quiet
+	$(BIN)/python tests/timing.py
 
 # Before a release, an hour or two: many more kills, services on PostgreSQL too, and the loads that `make test` runs in
 # small.
@@ -134,9 +149,9 @@ system-packages:
 		apt-get update -qq && apt-get install -y -qq --no-install-recommends curl git; \
 	fi
 
-# No test is skipped here for a program that is missing.
+# What .ci/run runs after `make test`. No test is skipped here for a program that is missing.
 ci: export ROOMLORE_TEST_PROGRAMS := all
 ci: system-packages
-	$(MAKE) test
+	$(MAKE) long-tests
 	$(MAKE) test-lowest
 	$(MAKE) test-frameworks

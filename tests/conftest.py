@@ -98,7 +98,8 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-BACKENDS = ["sqlite-memory", "sqlite-file", "postgresql"]
+ENGINES = ["sqlite", "postgresql"]
+"""Of the contracts. SQLite is a file, as in production; most tests of services and faces have it in memory."""
 
 
 @pytest.fixture(autouse=True)
@@ -359,16 +360,15 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inprocess, "InProcessWork", partial(inprocess.InProcessWork, pauses_seconds=(0.02, 0.05)))
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=ENGINES)
 def storage_url(request: pytest.FixtureRequest) -> str:
-    """The address of an empty store, on each backend in turn."""
-    names = {"sqlite-file": "sqlite_url", "postgresql": "postgres_url"}
-    return str(request.getfixturevalue(names[request.param])) if request.param in names else "sqlite://"
+    """The address of an empty store, on each engine in turn."""
+    return str(request.getfixturevalue({"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]))
 
 
 @pytest.fixture
 async def storage(storage_url: str) -> AsyncIterator[SqlStorage]:
-    """An empty store, on each backend in turn."""
+    """An empty store, on each engine in turn."""
     opened = await connect(storage_url)
     yield opened
     await opened.close()

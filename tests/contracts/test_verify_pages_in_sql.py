@@ -137,7 +137,7 @@ async def test_a_room_that_goes_is_sound_after_every_step(storage):
     assert (await verify(storage)).checked == {"rooms": 1, "messages": 1}
 
 
-@pytest.mark.parametrize("storage_url", ["sqlite-memory"], indirect=True)
+@pytest.mark.parametrize("storage_url", ["sqlite"], indirect=True)
 async def test_what_has_no_place_in_a_column_hinders_neither_a_check_nor_a_room_that_goes(storage):
     """SQLite takes anything in any column."""
     await fill(storage, [entry(number) for number in (1, 2, 3)])

@@ -70,8 +70,7 @@ async def _in_a_real_qdrant(_request: pytest.FixtureRequest) -> AsyncIterator[Ve
 
 
 VECTOR_INDEXES: dict[str, Callable[[pytest.FixtureRequest], Opening]] = {
-    "sqlite-memory": lambda _request: _in_sql("sqlite://", SqlVectors),
-    "sqlite-file": partial(_in_database, "sqlite_url", SqlVectors),
+    "sqlite": partial(_in_database, "sqlite_url", SqlVectors),
     "postgresql": partial(_in_database, "postgres_url", SqlVectors),
     "pgvector": partial(_in_database, "postgres_url", PgVectors),
     "qdrant-local": _in_local_qdrant,
