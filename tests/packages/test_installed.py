@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TESTKIT = ROOT / "packages/roomlore-testkit"
-USE = '''
+USE = """
 from importlib.metadata import version
 from pathlib import Path
 
@@ -37,7 +37,7 @@ async def storage():
 
 class TestMessages(MessagesContract):
     pass
-'''
+"""
 
 
 def _run(*command: object, cwd: Path | None = None) -> str:
