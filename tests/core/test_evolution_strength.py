@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.evolution.requests import decayed, is_stale, raised, strength_at
-from roomlore_testkit import START, memory
+from roomlore.core.audience import EvidenceRoom
+from roomlore.core.evolution.requests import (
+    decayed,
+    is_outlasted,
+    is_quiet,
+    is_stale,
+    made_by_hand,
+    raised,
+    strength_at,
+)
+from roomlore_testkit import START, change, memory
 
 SHARES = st.floats(0, 1)
 DAYS = st.floats(-1e6, 1e6)
@@ -59,3 +68,26 @@ def test_stale_is_what_faded_below_the_floor():
 
 def test_support_is_what_counts_and_not_the_age():
     assert not is_stale(memory(strength=0.8, supported_at=START + 60 * DAY), START + 61 * DAY, 0.2, 30)
+
+
+def test_a_memory_is_quiet_after_two_weeks_without_support_although_it_has_not_faded():
+    one = memory(strength=0.8)
+    assert not is_quiet(one, START + 14 * DAY - timedelta(seconds=1), 0.2, 30)
+    assert is_quiet(one, START + 14 * DAY, 0.2, 30)
+    assert not is_stale(one, START + 14 * DAY, 0.2, 30)
+
+
+def test_messages_outlast_a_memory_two_weeks_after_the_last_one_that_supports_it():
+    heard = (EvidenceRoom("g", START - 9 * DAY, START - 2 * DAY), EvidenceRoom("h", START - DAY, START))
+    one = memory(evidence=heard, supported_at=START + 300 * DAY)
+    assert not is_outlasted(one, START + 14 * DAY - timedelta(seconds=1))
+    assert is_outlasted(one, START + 14 * DAY)
+    assert not is_outlasted(memory(), START + 300 * DAY)
+
+
+def test_the_last_change_says_if_a_memory_was_made_by_hand():
+    one, other = memory("f1"), memory("f2")
+    evolved = change(1, one, evolution_id="e1")
+    assert made_by_hand([one], [evolved]) == frozenset()
+    assert made_by_hand([one, other], [evolved, change(2, one), change(3, other, evolution_id="e2")]) == {"f1"}
+    assert made_by_hand([one, other], [change(1, one), change(2, one, evolution_id="e1")]) == {"f2"}

@@ -1,6 +1,7 @@
 """Evolutions: what is read, what a model is shown, and what becomes of its answer."""
 
 import re
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -251,6 +252,73 @@ async def test_a_memory_that_faded_is_shown_as_stale():
         await talk(lore, said, range(1, 3))
         await lore.memories.evolve("g")
         assert "stale" not in block(server.requests[0], "memories")[0]
+
+
+WEEKLY = "每周五讨论新番"
+
+
+async def weeks_of_talk(lore, ages, text):
+    """Messages of so many days ago."""
+    now = datetime.now(UTC)
+    told = [(f"d{age}", now - timedelta(days=age)) for age in ages]
+    await lore.messages.add(
+        [Message(id=name, room_id="g", sender_id="u1", text=text.format(name), sent_at=at) for name, at in told]
+    )
+
+
+@asynccontextmanager
+async def weekly_habit(*answers):
+    """A group whose import shows a habit until three weeks ago, and nothing of it in the weeks after."""
+    first = create(WEEKLY, "c1", "c2", "c3")
+    async with ModelServer([lines(first)], default=lines(*answers)) as server, opened(server) as lore:
+        await weeks_of_talk(lore, [37, 30, 23], "周五晚上一起看新番吧，{}")
+        assert (await lore.memories.evolve("g", days=60)).stats.created == 1
+        yield lore
+
+
+async def test_what_messages_of_three_weeks_say_nothing_of_may_be_deleted_without_one():
+    async with weekly_habit(delete("m1", "三周没有人提起", [])) as lore:
+        await weeks_of_talk(lore, range(21, -1, -1), "服务器又重启了，{}")
+        result = await lore.memories.evolve("g")
+        assert (result.stats.deleted, result.stats.kept, result.rejected) == (1, 0, ())
+        (change,) = result.changes
+        assert (change.action, change.memory.status) == (Action.DELETE, MemoryStatus.DEPRECATED)
+        assert (change.memory.statement, change.reason, change.memory.doubtful) == (WEEKLY, "三周没有人提起", "")
+        await lore.memories.revert(result.evolution_id)
+        assert await active(lore) == [WEEKLY]
+
+
+async def test_a_memory_that_messages_supported_lately_is_not_deleted_without_one():
+    async with weekly_habit(delete("m1", "没有人提起", [])) as lore:
+        await weeks_of_talk(lore, range(21, 9, -1), "服务器又重启了，{}")
+        result = await lore.memories.evolve("g")
+        assert (result.stats.deleted, result.stats.kept) == (0, 1)
+        assert "It cites no message" in result.rejected[0].reason
+        assert await active(lore) == [WEEKLY]
+
+
+@pytest.mark.parametrize("by_hand", ["strength", "restore", "update"])
+async def test_what_somebody_confirmed_by_hand_is_not_deleted_for_silence(by_hand):
+    async with weekly_habit(delete("m1", "没有人提起", [])) as lore:
+        (made,) = await lore.memories.page("group:g")
+        if by_hand == "strength":
+            await lore.memories.strength(made.memory_id, 0.9)
+        elif by_hand == "update":
+            await lore.memories.update(made.memory_id, tags=["习惯"])
+        else:
+            await lore.memories.delete(made.memory_id)
+            await lore.memories.restore(made.memory_id)
+        await weeks_of_talk(lore, range(21, -1, -1), "服务器又重启了，{}")
+        result = await lore.memories.evolve("g")
+        assert (result.stats.deleted, await active(lore)) == (0, [WEEKLY])
+        assert "It cites no message" in result.rejected[0].reason
+
+
+async def test_a_message_from_the_future_makes_no_silence():
+    async with weekly_habit(delete("m1", "没有人提起", [])) as lore:
+        await weeks_of_talk(lore, [*range(21, 9, -1), -60], "服务器又重启了，{}")
+        result = await lore.memories.evolve("g")
+        assert (result.messages, result.stats.deleted, await active(lore)) == (13, 0, [WEEKLY])
 
 
 # How far it reads.

@@ -1,7 +1,7 @@
 """The input, answer, plan and result of an evolution, and the strength of memories."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Literal, get_args
@@ -167,6 +167,7 @@ def check_days(given: object) -> float:
 
 _DAY = timedelta(days=1)
 _LONG = timedelta(days=14)
+"""Silence that is evidence: what a group does weekly has then been missing twice, and a holiday of a week is over."""
 
 
 def decayed(strength: float, since_support_days: float, half_life_days: float) -> float:
@@ -194,6 +195,22 @@ def is_stale(memory: Memory, now: datetime, floor: float, half_life_days: float)
 def is_quiet(memory: Memory, now: datetime, floor: float, half_life_days: float) -> bool:
     """Return True if silence about the memory is evidence against it: it is stale, or had no support for two weeks."""
     return is_stale(memory, now, floor, half_life_days) or now - memory.supported_at >= _LONG
+
+
+def is_outlasted(memory: Memory, newest: datetime) -> bool:
+    """Return True if the last message that supports the memory was sent two weeks or more before `newest`, the time of
+    the newest message read. This tells of silence where an import is read long after it was written, of which the clock
+    knows nothing. What a caller said without a message is not outlasted."""
+    return bool(memory.evidence) and newest - max(one.last for one in memory.evidence) >= _LONG
+
+
+def made_by_hand(memories: Iterable[Memory], log: Iterable[Change]) -> frozenset[str]:
+    """Return the ids of the memories whose last change somebody made, not an evolution: they restored it, say, or set
+    its strength. `log`: the changes that touched them, ascending."""
+    last = {change.memory.memory_id: change for change in log}
+    return frozenset(
+        one.memory_id for one in memories if one.memory_id not in last or last[one.memory_id].evolution_id is None
+    )
 
 
 def _bounded(value: float) -> float:

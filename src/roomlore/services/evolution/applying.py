@@ -259,17 +259,14 @@ class Applying:
         return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, said, failed, heard)
 
     def _checked(self, read: Read, answered: Answered, text: str) -> Answer:
+        half_life = self._options.rules.half_life_days
+        silent = partial(is_quiet, now=read.at, floor=self._options.strength_floor, half_life_days=half_life)
         return checked_answer(
             text,
             template=answered.template,
             offered=read.offered,
             shown=read.shown,
-            quiet=partial(
-                is_quiet,
-                now=read.at,
-                floor=self._options.strength_floor,
-                half_life_days=self._options.rules.half_life_days,
-            ),
+            quiet=lambda memory: memory.memory_id in read.outlasted or silent(memory),
             repair=self._repair,
         )
 

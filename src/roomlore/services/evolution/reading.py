@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from roomlore.core.audience import RoomPeople, View, Viewer, may_see, rooms_named, shown
 from roomlore.core.evolution.prompt import ShownMessages, chosen, comparison_form, handles_of, show_messages
-from roomlore.core.evolution.requests import ScopeState
+from roomlore.core.evolution.requests import ScopeState, is_outlasted, made_by_hand
 from roomlore.core.evolution.wording import Utterance
 from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.memory.reading import name_of
@@ -23,6 +23,7 @@ NO_ROOM = ""
 _ALL = 2**31 - 1
 _SUPPORTS, _LONGEST_UTTERANCE = 3, 400
 """The last messages that support a memory, and the characters of each, that a repetition is recognised by."""
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NOTHING_NEW = "There are no new messages."
 
 
@@ -197,7 +198,8 @@ class Reading:
             tenant=piece.tenant, room_ids=[position.room_id, *(rooms_named(memories) - {position.room_id})]
         )
         offered = handles_of(memories, shown=[shown.text, *(memory.statement for memory in memories)])
-        last = messages[-1].arrival
+        last, now = messages[-1].arrival, self._clock.now()
+        newest = max((message.at for message in messages if message.at <= now), default=_LONG_AGO)
         return Read(
             room_id=position.room_id,
             was=position.was,
@@ -213,10 +215,11 @@ class Reading:
             offered=offered,
             language=language("\n".join(message.text for message in messages)),
             basis=_basis(position, shown, list(offered.values())),
-            at=self._clock.now(),
+            at=now,
             room=rooms.pop(position.room_id, RoomPeople(position.room_id)),
             others=rooms,
             replaced=replaced,
+            outlasted=await _outlasted(work, piece, memories, newest),
         )
 
     async def _active(self, work: UnitOfWork, piece: Piece, room_id: str) -> tuple[list[Memory], frozenset[str]]:
@@ -290,6 +293,15 @@ async def _first(work: UnitOfWork, piece: Piece, position: _Position) -> list[St
     return await work.messages.page(
         tenant=piece.tenant, room_id=position.room_id, after=position.after, limit=1, sender_id=piece.user_id
     )
+
+
+async def _outlasted(work: UnitOfWork, piece: Piece, memories: Sequence[Memory], newest: datetime) -> frozenset[str]:
+    """Return the ids of the memories that the messages outlast and that nobody confirmed by hand since."""
+    old = [memory for memory in memories if is_outlasted(memory, newest)]
+    if not old:
+        return frozenset()
+    log = await work.memories.changes_of_memories(tenant=piece.tenant, memory_ids=[one.memory_id for one in old])
+    return frozenset(one.memory_id for one in old) - made_by_hand(old, log)
 
 
 async def _count(work: UnitOfWork, piece: Piece, room_id: str, after: int) -> int:
