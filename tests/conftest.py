@@ -197,7 +197,9 @@ class _Copies:
 
     def take(self) -> str:
         if self._free:
-            return self._named(f"ALTER DATABASE {self._free.pop()} RENAME TO {{}}")
+            free = self._free.pop()
+            _run(self._server, _ALL_LEAVE.format(free))  # PgBouncer may have come back after it was emptied
+            return self._named(f"ALTER DATABASE {free} RENAME TO {{}}")
         return self._named(f"CREATE DATABASE {{}} TEMPLATE {self._template}")
 
     def give_back(self, name: str) -> None:
@@ -237,6 +239,7 @@ class _Copies:
         return True
 
 
+_ALL_LEAVE = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{}'"
 _OTHERS_LEAVE = """
     SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""

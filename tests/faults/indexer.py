@@ -1,7 +1,7 @@
 """Adds messages and indexes them in a process of its own: `python indexer.py URL START COUNT [die]`.
 
-Each number is printed once its message is acknowledged. With `die` the process kills itself while it embeds: the
-messages are committed, their vectors are not made yet.
+Each number is printed once its message is acknowledged. With `die` the process kills itself while it embeds, after the
+first was printed: the messages are committed, their vectors are not made yet.
 """
 
 import asyncio
@@ -16,8 +16,13 @@ from roomlore_testkit.embedding import HashEmbedder
 
 
 class Deadly(HashEmbedder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.printed = asyncio.Event()
+
     async def embed(self, texts: Sequence[str], *, kind: str) -> Vectors:
         if any("remark" in text for text in texts):
+            await self.printed.wait()
             os.kill(os.getpid(), signal.SIGKILL)
         return await super().embed(texts, kind=kind)
 
@@ -34,6 +39,8 @@ async def work(url: str, start: int, count: int, *, die: bool) -> None:
             await lore.messages.add(said(number))
             sys.stdout.write(f"{number}\n")
             sys.stdout.flush()
+            if isinstance(embedder, Deadly):
+                embedder.printed.set()
             await asyncio.sleep(0.001)
         await asyncio.sleep(5 if die else 0)
 

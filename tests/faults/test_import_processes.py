@@ -148,14 +148,14 @@ async def test_an_edit_is_there_before_what_follows_is_linked(url, tmp_path):
         assert await entries(lore) == await stored_by_one([first, newer])
 
 
-async def test_a_process_that_is_killed_stops_the_import_and_the_next_one_completes_it(storage_url, tmp_path):
+async def test_a_process_that_is_killed_stops_the_import_and_the_next_one_completes_it(sqlite_url, tmp_path):
     path = export(tmp_path / "a.jsonl", ["x", "y", "z"], 120)
 
     def kill_one(done: int, total: int, read: int) -> None:
         for number in helpers()[:1]:
             os.kill(number, signal.SIGKILL)
 
-    async with opened(storage_url) as lore:
+    async with opened(sqlite_url) as lore:
         with pytest.raises(Unavailable, match="Import again"):
             await lore.imports.run(path, processes=2, progress=kill_one)
         assert helpers() == []
@@ -164,10 +164,10 @@ async def test_a_process_that_is_killed_stops_the_import_and_the_next_one_comple
         assert await entries(lore) == await stored_by_one([path])
 
 
-async def test_an_import_that_is_killed_leaves_no_process_and_goes_on(storage_url, tmp_path):
+async def test_an_import_that_is_killed_leaves_no_process_and_goes_on(sqlite_url, tmp_path):
     path = export(tmp_path / "a.jsonl", ["x", "y", "z"], 150)
     importer = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", IMPORTER, storage_url, str(path), stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", IMPORTER, sqlite_url, str(path), stdout=asyncio.subprocess.PIPE
     )
     assert importer.stdout is not None
     async with asyncio.timeout(600):
@@ -177,7 +177,7 @@ async def test_an_import_that_is_killed_leaves_no_process_and_goes_on(storage_ur
         await importer.wait()
         await asyncio.to_thread(wait_for_end, its)
     assert len(its) == 2
-    async with opened(storage_url) as lore:
+    async with opened(sqlite_url) as lore:
         report = await lore.imports.run(path, processes=2)
         assert (report.resumed, report.conflicts) == (True, ())
         assert report.added < 450
