@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Some images forbid bytecode; then each of the hundreds of processes that the tests start would compile roomlore anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo serve test tests long-tests test-times soak test-lowest test-frameworks frameworks test-model lint style types format docs reference schema bench lock ci system-packages
+.PHONY: setup demo serve test tests long-tests test-times soak test-lowest test-frameworks frameworks test-model lint style types format docs reference bench lock ci system-packages
 
 setup: $(STAMP)
 
@@ -115,10 +115,6 @@ docs: setup
 # What docs/reference says of the code, made from it anew. A test compares the two.
 reference: setup
 	$(BIN)/python -m docsite
-
-# The tables of a new SQLite database, made anew from the migrations. A test compares the two.
-schema: setup
-	$(BIN)/python -c "from roomlore.adapters.sql import upgrade; upgrade.main()"
 
 # Asks a real model, named by ROOMLORE_TEST_MODEL_URL and ROOMLORE_TEST_MODEL_ID. See docs/explanation/a-small-model.md.
 test-model: setup

@@ -7,7 +7,7 @@ import pytest
 from roomlore.core.health import DatabaseLook, Finding, judge_database, judge_disk, judge_skew, say, worst
 
 GIB = 1024**3
-SOUND = DatabaseLook(engine="SQLite", version="0006", head="0006", size_bytes=3 * 1024**2, write_ms=1.5)
+SOUND = DatabaseLook(engine="SQLite", version="0006", first="0003", head="0006", size_bytes=3 * 1024**2, write_ms=1.5)
 
 
 def test_the_worst_counts():
@@ -23,9 +23,10 @@ def test_the_worst_counts():
         ({"write_ms": 900.0}, "warn", "Writing is slow"),
         ({"version": None}, "warn", "It is new"),
         ({"version": "0003"}, "warn", "brings it to schema 0006"),
+        ({"version": "0002"}, "fail", "before the first release"),
         ({"version": "0042"}, "fail", "upgrade roomlore"),
     ],
-    ids=["sound", "slow", "new", "older", "newer"],
+    ids=["sound", "slow", "new", "older", "unreleased", "newer"],
 )
 def test_a_database(changes, verdict, says):
     found = judge_database(replace(SOUND, **changes))

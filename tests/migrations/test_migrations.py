@@ -1,18 +1,22 @@
 """The schema's history, on both engines."""
 
 import asyncio
+import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, inspect, text
+from schemas import engine_of, schema_of
+from sqlalchemy import inspect, text
 
 from roomlore.adapters.sql import connect, migrations, schema, upgrade
+from roomlore.adapters.sql.migrations.first_version import FIRST
 from roomlore.adapters.sql.upgrade import migrate
 from roomlore.core.errors import StorageUnavailable
 
@@ -38,12 +42,8 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("empty_postgres"))
 
 
-def _engine(url: str):
-    return create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-
-
 def _versions(url: str) -> list[str]:
-    engine = _engine(url)
+    engine = engine_of(url)
     with engine.connect() as connection:
         found = [row[0] for row in connection.execute(text("SELECT version_num FROM alembic_version"))]
     engine.dispose()
@@ -61,7 +61,7 @@ def _belongs(dialect: str):
 
 async def test_from_empty_to_head_gives_the_schema(empty_url):
     await (await connect(empty_url)).close()
-    engine = _engine(empty_url)
+    engine = engine_of(empty_url)
     with engine.connect() as connection:
         opts = {"compare_type": True, "include_object": _belongs(engine.dialect.name)}
         context = MigrationContext.configure(connection, opts=opts)
@@ -74,44 +74,67 @@ def test_head_is_known_without_alembic():
     assert scripts.get_heads() == [migrations.HEAD]
 
 
-def test_a_new_sqlite_database_is_what_the_migrations_leave():
-    engine = create_engine("sqlite://")
+_LATER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0023"
+down_revision = "0022"
+
+
+def upgrade() -> None:
+    op.add_column("rooms", sa.Column("mood", sa.Text(), nullable=False, server_default=""))
+"""
+
+
+@pytest.fixture
+def later_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Have one more migration from the call on."""
+
+    def add() -> None:
+        scripts = shutil.copytree(Path(migrations.__file__).parent, tmp_path / "migrations")
+        (scripts / "versions" / "v0023_mood.py").write_text(_LATER)
+        monkeypatch.setattr(upgrade, "_SCRIPTS", scripts)
+        monkeypatch.setattr(migrations, "HEAD", "0023")
+
+    return add
+
+
+def _clear(url: str) -> None:
+    if url.startswith("sqlite"):
+        Path(url.removeprefix("sqlite:///")).unlink()
+        return
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    engine.dispose()
+
+
+def _migrate(url: str) -> None:
+    engine = engine_of(url)
     with engine.begin() as connection:
         migrate(connection)
-        assert upgrade.statements(connection) == upgrade.SCRIPT.read_text(encoding="utf-8"), (
-            "`make schema` writes it anew"
-        )
     engine.dispose()
 
 
-def _rows(make) -> dict[str, list[tuple]]:
-    """Return the rows of each table that has some, in a SQLite database made by these migrations."""
-    engine = create_engine("sqlite://")
-    with engine.begin() as connection:
-        make(connection)
-        names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"))
-        found = {name: connection.execute(text(f'SELECT * FROM "{name}"')).all() for name in names.scalars()}
-    engine.dispose()
-    return {name: [tuple(row) for row in rows] for name, rows in found.items() if rows}
+async def test_new_and_upgraded_databases_have_one_schema(empty_url, later_migration):
+    _migrate(empty_url)
+    by_alembic = schema_of(empty_url)
+    _clear(empty_url)
+    await (await connect(empty_url)).close()
+    assert schema_of(empty_url) == by_alembic
+    later_migration()
+    await (await connect(empty_url)).close()
+    upgraded = schema_of(empty_url)
+    assert "mood" in str(upgraded)
+    _clear(empty_url)
+    await (await connect(empty_url)).close()
+    assert schema_of(empty_url) == upgraded
+    assert _versions(empty_url) == ["0023"]
 
 
-def test_the_migrations_leave_no_rows_but_the_stamp():
-    """So that a new database can be made of statements alone; an index of FTS5 writes its own first rows."""
-    left = _rows(migrate)
-    assert {name for name in left if not name.startswith("message_index_")} == {"alembic_version"}
-    assert left == _rows(upgrade.make)
-
-
-@pytest.mark.parametrize("there", ["TABLE theirs (n INTEGER)", "VIEW theirs AS SELECT 1 AS n"])
-def test_a_database_with_anything_in_it_is_not_new(there):
-    engine = create_engine("sqlite://")
-    with engine.begin() as connection:
-        assert upgrade.is_new(connection)
-        connection.execute(text(f"CREATE {there}"))
-        assert not upgrade.is_new(connection)
-    engine.dispose()
-
-
+@pytest.mark.skipif(migrations.HEAD != FIRST, reason="later migrations need Alembic")
 @pytest.mark.parametrize("file", ["", "/new.db"])
 def test_a_new_sqlite_database_is_made_without_alembic(file, tmp_path):
     url = f"sqlite:///{tmp_path}{file}" if file else "sqlite://"
@@ -122,7 +145,7 @@ def test_a_new_sqlite_database_is_made_without_alembic(file, tmp_path):
 @pytest.mark.parametrize("there", ["TABLE theirs (n INTEGER)", "VIEW theirs AS SELECT 1 AS n"])
 async def test_a_file_with_what_another_program_made_gets_our_tables_beside_it(tmp_path, there):
     url = f"sqlite:///{tmp_path / 'shared.db'}"
-    engine = _engine(url)
+    engine = engine_of(url)
     with engine.begin() as connection:
         connection.execute(text(f"CREATE {there}"))
     await (await connect(url)).close()
@@ -177,12 +200,27 @@ def test_processes_opening_a_fresh_database_at_once(empty_url):
     assert _versions(empty_url) == [migrations.HEAD]
 
 
-async def test_a_newer_database_is_refused(empty_url):
+@pytest.mark.parametrize(
+    ("stamp", "says"), [("9999", "newer roomlore"), ("0001", "commit 526591a"), ("0021", "commit 526591a")]
+)
+async def test_a_database_of_another_version_is_refused(empty_url, stamp, says):
     await (await connect(empty_url)).close()
-    engine = _engine(empty_url)
+    engine = engine_of(empty_url)
     with engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{stamp}'"))
     engine.dispose()
-    with pytest.raises(StorageUnavailable, match="newer roomlore"):
+    with pytest.raises(StorageUnavailable, match=says):
         await connect(empty_url)
-    assert _versions(empty_url) == ["9999"]
+    assert _versions(empty_url) == [stamp]
+
+
+async def test_a_database_is_not_upgraded_while_it_is_copied_into_partitions(empty_postgres, later_migration):
+    await (await connect(empty_postgres)).close()
+    engine = engine_of(empty_postgres)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE partitioning (parts BIGINT)"))
+    engine.dispose()
+    later_migration()
+    with pytest.raises(StorageUnavailable, match="--abandon"):
+        await connect(empty_postgres)
+    assert _versions(empty_postgres) == ["0022"]

@@ -41,6 +41,8 @@ SAYINGS: Final[Mapping[str, str]] = {
     "database.other": "{engine}, schema {version}, {mib:.1f} MiB",
     "database.newer.do": "A newer roomlore wrote it: upgrade roomlore here.",
     "database.older.do": "Back it up; the next command that opens it brings it to schema {head}.",
+    "database.unreleased.do": "A roomlore of before the first release wrote it: open it once with the roomlore of"
+    " commit 526591a, then with this one.",
     "database.written": "{engine}, schema {version}, {mib:.1f} MiB, a write took {ms:.1f} ms",
     "database.slow.do": "Writing is slow: look at the disk and at what else writes there.",
     "integrity.sound": "every page was read and is sound",
@@ -157,12 +159,13 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class DatabaseLook:
     """The state of a database, read without changing its schema. `version`: the newest applied migration, None without
-    tables; `head`: the newest migration of this code; `write_ms`: duration of a committed write, None if none was made;
-    `skew_seconds`: how far its clock is ahead of the local one, None without a clock of its own; `has_keys`: True if an
-    API key exists; `offers`: the vector stores that it has or can be given."""
+    tables; `first`, `head`: the oldest and the newest migration of this code; `write_ms`: duration of a committed
+    write, None if none was made; `skew_seconds`: how far its clock is ahead of the local one, None without a clock of
+    its own; `has_keys`: True if an API key exists; `offers`: the vector stores that it has or can be given."""
 
     engine: str
     version: str | None
+    first: str
     head: str
     size_bytes: int
     write_ms: float | None = None
@@ -183,6 +186,8 @@ def judge_database(look: DatabaseLook) -> Finding:
         return Finding("database", "warn", say("database.new", **known), say("database.new.do"))
     if look.version > look.head:
         return Finding("database", "fail", say("database.other", **known), say("database.newer.do"))
+    if look.version < look.first:
+        return Finding("database", "fail", say("database.other", **known), say("database.unreleased.do"))
     if look.version < look.head:
         return Finding("database", "warn", say("database.other", **known), say("database.older.do", head=look.head))
     written = say("database.written", ms=look.write_ms or 0.0, **known)

@@ -9,6 +9,7 @@ from sqlalchemy import URL, text
 
 from roomlore.adapters.sql.engine import Connection, Statement
 from roomlore.adapters.sql.migrations import HEAD
+from roomlore.adapters.sql.migrations.first_version import FIRST
 from roomlore.adapters.sql.schema import metadata
 from roomlore.adapters.sql.store import SqlStorage, file_of, open_as_it_is, parse
 from roomlore.core.errors import StorageUnavailable
@@ -47,7 +48,8 @@ async def look_at(url: str, *, clock: Clock) -> DatabaseLook:
     path = file_of(parsed)
     if path is not None and not path.exists():
         _check_folder(path)
-        return DatabaseLook(engine="SQLite", version=None, head=HEAD, size_bytes=0, offers=frozenset({"sql"}))
+        offers = frozenset({"sql"})
+        return DatabaseLook(engine="SQLite", version=None, first=FIRST, head=HEAD, size_bytes=0, offers=offers)
     storage = open_as_it_is(parsed, patience_seconds=_PATIENCE_SECONDS)
     try:
         return await _look(storage, parsed, clock)
@@ -100,6 +102,7 @@ async def _look(storage: SqlStorage, url: URL, clock: Clock) -> DatabaseLook:
     return DatabaseLook(
         engine=f"PostgreSQL {url.host or ''}/{url.database or ''}" if on_postgres else "SQLite",
         version=version,
+        first=FIRST,
         head=HEAD,
         size_bytes=size,
         write_ms=write_ms,

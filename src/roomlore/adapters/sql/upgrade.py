@@ -1,73 +1,34 @@
-"""Schema upgrades: Alembic's migrations, and a new SQLite database created at once without loading Alembic.
+"""Schema upgrades: a new database is made at once without loading Alembic, and Alembic brings it further."""
 
-`make schema` runs this module, which writes `sqlite.sql` again by running the migrations; a test compares.
-"""
-
-import re
 from collections.abc import Callable
 from pathlib import Path
 
-from sqlalchemy import Connection, create_engine, inspect, text
+from sqlalchemy import Connection, inspect, text
 
 from roomlore.adapters.sql import migrations
+from roomlore.adapters.sql.migrations.first_version import FIRST, make
 from roomlore.core.errors import StorageUnavailable
-
-SCRIPT = Path(migrations.__file__).parent / "sqlite.sql"
-
-_ANYTHING = "SELECT 1 FROM sqlite_master LIMIT 1"
-_OWN = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT IN ({others}) ORDER BY rowid"
-_STAMP = "SELECT 'INSERT INTO alembic_version (version_num) VALUES (' || quote(version_num) || ')' FROM alembic_version"
-_SHADOWS = ("data", "idx", "config")
-
-
-def is_new(connection: Connection) -> bool:
-    """Return True if it is an empty SQLite database, without any table or view."""
-    if connection.dialect.name != "sqlite":
-        return False
-    return connection.exec_driver_sql(_ANYTHING).first() is None
-
-
-def make(connection: Connection) -> None:
-    """Create every table, in the open transaction."""
-    for statement in SCRIPT.read_text(encoding="utf-8").strip().split("\n\n"):
-        connection.exec_driver_sql(statement)
-
-
-def statements(connection: Connection) -> str:
-    """Return the statements that create a database like this one, with an empty line between them. The only row is
-    Alembic's version. Objects that FTS5 and SQLite create by themselves are left out."""
-    others = ", ".join(f"'{name}'" for name in ("sqlite_sequence", *(f"message_index_{part}" for part in _SHADOWS)))
-    found = connection.exec_driver_sql(_OWN.format(others=others)).scalars()
-    stamp = connection.exec_driver_sql(_STAMP).scalars()
-    return "\n\n".join(f"{_tidy(sql)};" for sql in (*found, *stamp)) + "\n"
-
-
-def _tidy(sql: str) -> str:
-    return re.sub(r"\s*\n\s*", "\n  ", sql).replace("\n  )", "\n)").strip()
-
-
-def main() -> None:
-
-    with create_engine("sqlite://").begin() as connection:
-        migrate(connection)
-        SCRIPT.write_text(statements(connection), encoding="utf-8")
-
 
 LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
 _SCRIPTS = Path(migrations.__file__).parent
+_STAMP = (
+    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
+    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
+    f"INSERT INTO alembic_version (version_num) VALUES ('{FIRST}')",  # noqa: S608
+)
+_BEFORE_THE_FIRST = {f"{number:04}" for number in range(1, int(FIRST))}
 
 
 def upgrade(connection: Connection, made: Callable[[Connection], None] = lambda _: None) -> None:
-    """Run the missing migrations. A database that is up to date costs one short query, and a new SQLite database is
-    created at once; neither loads Alembic. The connection is in autocommit mode. `made`: called in the transaction that
-    made a new database."""
+    """Make a new database, or run the missing migrations. A database that is up to date costs one short query. The
+    connection is in autocommit mode. `made`: called in the transaction that made a new database."""
     if _version(connection) == migrations.HEAD:
         return
     _begin(connection)
     try:
         there = _version(connection)
         if there != migrations.HEAD:
-            _bring_to_head(connection)
+            _bring_to_head(connection, there)
         if there is None:
             made(connection)
         connection.exec_driver_sql("COMMIT")
@@ -93,13 +54,17 @@ def _version(connection: Connection) -> str | None:
     return version
 
 
-def _bring_to_head(connection: Connection) -> None:
-    if is_new(connection):
+def _bring_to_head(connection: Connection, there: str | None) -> None:
+    if there is None:
         make(connection)
-        return
-    if connection.dialect.name == "postgresql" and is_copying(connection):
+        for statement in _STAMP:
+            connection.exec_driver_sql(statement)
+    elif there in _BEFORE_THE_FIRST:
+        raise StorageUnavailable(_TOO_OLD)
+    elif connection.dialect.name == "postgresql" and is_copying(connection):
         raise StorageUnavailable(_COPYING)
-    migrate(connection)
+    if (there or FIRST) != migrations.HEAD:
+        migrate(connection)
 
 
 def is_copying(connection: Connection) -> bool:
@@ -125,11 +90,11 @@ _COPYING = (
     "The tables of this database are being copied into partitions by the roomlore before this one: end that with its "
     "`roomlore partition`, or give it up with `roomlore partition --abandon`. Then upgrade."
 )
+_TOO_OLD = (
+    "This database was written by a development version of roomlore before the first release: open it once with the "
+    "roomlore of commit 526591a, which brings its schema up to date, and then with this one."
+)
 _NEWER = (
     "This database was written by a newer roomlore (its schema is unknown to this one): upgrade roomlore, "
     "or name another database."
 )
-
-
-if __name__ == "__main__":
-    main()

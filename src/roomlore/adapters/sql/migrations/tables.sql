@@ -1,36 +1,43 @@
-CREATE TABLE alembic_version (
-  version_num VARCHAR(32) NOT NULL,
-  CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
-);
-
 CREATE TABLE rooms (
-  room_key INTEGER NOT NULL,
-  tenant TEXT NOT NULL,
-  room_id TEXT NOT NULL,
+  room_key {serial} NOT NULL,
+  tenant {name} NOT NULL,
+  room_id {name} NOT NULL,
   next_arrival BIGINT NOT NULL,
   revision BIGINT NOT NULL,
   messages BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   last_sent_at BIGINT,
-  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL, linked_by TEXT DEFAULT '' NOT NULL, link_walk TEXT DEFAULT '' NOT NULL, link_walked BIGINT DEFAULT '0' NOT NULL, calibration TEXT DEFAULT '' NOT NULL, kind TEXT DEFAULT '' NOT NULL, members_told BOOLEAN DEFAULT 0 NOT NULL, past_kinds TEXT DEFAULT '' NOT NULL, room_name TEXT DEFAULT '' NOT NULL,
+  settings TEXT NOT NULL,
+  words BIGINT DEFAULT '0' NOT NULL,
+  index_version BIGINT DEFAULT '0' NOT NULL,
+  linked_by {name} DEFAULT '' NOT NULL,
+  link_walk {name} DEFAULT '' NOT NULL,
+  link_walked BIGINT DEFAULT '0' NOT NULL,
+  calibration TEXT DEFAULT '' NOT NULL,
+  kind {name} DEFAULT '' NOT NULL,
+  members_told BOOLEAN DEFAULT {false} NOT NULL,
+  past_kinds TEXT DEFAULT '' NOT NULL,
+  room_name TEXT DEFAULT '' NOT NULL,
   CONSTRAINT pk_rooms PRIMARY KEY (room_key),
   CONSTRAINT uq_rooms_tenant_room_id UNIQUE (tenant, room_id)
 );
 
+CREATE INDEX ix_rooms_linked_by ON rooms (linked_by);
+
 CREATE TABLE messages (
-  room_key INTEGER NOT NULL,
+  room_key {key} NOT NULL,
   arrival BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
-  message_id TEXT NOT NULL,
-  sender_id TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  message_id {name} NOT NULL,
+  sender_id {name} NOT NULL,
   sender_name TEXT NOT NULL,
   role TEXT NOT NULL,
   text TEXT NOT NULL,
   sent_at BIGINT NOT NULL,
   sent_at_estimated BOOLEAN NOT NULL,
-  reply_to TEXT,
-  root_id TEXT,
-  turn_id TEXT,
+  reply_to {name},
+  root_id {name},
+  turn_id {name},
   mentions TEXT NOT NULL,
   has_tool_calls BOOLEAN NOT NULL,
   metadata TEXT NOT NULL,
@@ -52,9 +59,9 @@ CREATE INDEX ix_messages_sent_at ON messages (room_key, sent_at, arrival);
 CREATE INDEX ix_messages_turn_id ON messages (room_key, turn_id, arrival) WHERE turn_id IS NOT NULL;
 
 CREATE TABLE message_features (
-  room_key INTEGER NOT NULL,
+  room_key {key} NOT NULL,
   arrival BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
+  tenant {name} NOT NULL,
   message_type TEXT NOT NULL,
   mentions TEXT NOT NULL,
   addressed TEXT NOT NULL,
@@ -65,9 +72,9 @@ CREATE TABLE message_features (
   link_kind TEXT NOT NULL,
   thread BIGINT NOT NULL,
   parent BIGINT,
-  parent_probability DOUBLE NOT NULL,
-  new_probability DOUBLE NOT NULL,
-  thread_candidates BLOB NOT NULL,
+  parent_probability {double} NOT NULL,
+  new_probability {double} NOT NULL,
+  thread_candidates {bytes} NOT NULL,
   CONSTRAINT pk_message_features PRIMARY KEY (room_key, arrival),
   CONSTRAINT fk_message_features_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
 );
@@ -77,57 +84,63 @@ CREATE INDEX ix_message_features_parent ON message_features (room_key, parent);
 CREATE INDEX ix_message_features_thread ON message_features (room_key, thread, arrival);
 
 CREATE TABLE participants (
-  room_key INTEGER NOT NULL,
-  sender_id TEXT NOT NULL,
-  tenant TEXT NOT NULL,
+  room_key {key} NOT NULL,
+  sender_id {name} NOT NULL,
+  tenant {name} NOT NULL,
   name TEXT NOT NULL,
   first_arrival BIGINT NOT NULL,
   last_arrival BIGINT NOT NULL,
-  messages BIGINT NOT NULL, first_spoke_at BIGINT, last_spoke_at BIGINT, answers BOOLEAN DEFAULT 0 NOT NULL,
+  messages BIGINT NOT NULL,
+  first_spoke_at BIGINT,
+  last_spoke_at BIGINT,
+  answers BOOLEAN DEFAULT {false} NOT NULL,
   CONSTRAINT pk_participants PRIMARY KEY (room_key, sender_id),
   CONSTRAINT fk_participants_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
-)
-  WITHOUT ROWID;
+){rowless};
+
+CREATE INDEX ix_participants_sender ON participants (tenant, sender_id);
+
+CREATE INDEX ix_participants_last_spoke_at ON participants (tenant, last_spoke_at);
 
 CREATE TABLE keyword_counts (
-  room_key INTEGER NOT NULL,
-  keyword TEXT NOT NULL,
-  tenant TEXT NOT NULL,
+  room_key {key} NOT NULL,
+  keyword {name} NOT NULL,
+  tenant {name} NOT NULL,
   messages BIGINT NOT NULL,
   CONSTRAINT pk_keyword_counts PRIMARY KEY (room_key, keyword),
   CONSTRAINT fk_keyword_counts_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE TABLE context_usage_records (
-  tenant TEXT NOT NULL,
-  context_id TEXT NOT NULL,
-  room_id TEXT NOT NULL,
-  user_id TEXT NOT NULL,
-  trigger_message_id TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  context_id {name} NOT NULL,
+  room_id {name} NOT NULL,
+  user_id {name} NOT NULL,
+  trigger_message_id {name} NOT NULL,
   strategy TEXT NOT NULL,
   context_message_ids TEXT NOT NULL,
   relevance_scores TEXT NOT NULL,
   tokens BIGINT NOT NULL,
   window_tokens BIGINT NOT NULL,
-  build_ms DOUBLE NOT NULL,
+  build_ms {double} NOT NULL,
   created_at BIGINT NOT NULL,
   degraded TEXT,
   arm TEXT,
   llm_response TEXT,
   user_feedback TEXT,
-  success_indicator DOUBLE, mean_score DOUBLE,
+  success_indicator {double},
+  mean_score {double},
   CONSTRAINT pk_context_usage_records PRIMARY KEY (tenant, context_id)
 );
 
 CREATE INDEX ix_context_usage_records_room ON context_usage_records (tenant, room_id, context_id);
 
 CREATE TABLE api_keys (
-  key_id TEXT NOT NULL,
-  tenant TEXT NOT NULL,
+  key_id {name} NOT NULL,
+  tenant {name} NOT NULL,
   name TEXT NOT NULL,
   scopes TEXT NOT NULL,
-  secret_hash TEXT NOT NULL,
+  secret_hash {name} NOT NULL,
   created_at BIGINT NOT NULL,
   revoked_at BIGINT,
   CONSTRAINT pk_api_keys PRIMARY KEY (key_id),
@@ -135,52 +148,42 @@ CREATE TABLE api_keys (
 );
 
 CREATE TABLE import_positions (
-  tenant TEXT NOT NULL,
-  source TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  source {name} NOT NULL,
   position TEXT NOT NULL,
   saved_at BIGINT NOT NULL,
   CONSTRAINT pk_import_positions PRIMARY KEY (tenant, source)
 );
 
 CREATE TABLE message_words (
-  room_key INTEGER NOT NULL,
+  room_key {key} NOT NULL,
   arrival BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
+  tenant {name} NOT NULL,
   length BIGINT NOT NULL,
   changed BIGINT NOT NULL,
-  words TEXT NOT NULL,
+  words {words} NOT NULL,
   CONSTRAINT pk_message_words PRIMARY KEY (room_key, arrival),
   CONSTRAINT fk_message_words_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE INDEX ix_message_words_changed ON message_words (room_key, changed);
 
-CREATE VIRTUAL TABLE message_index USING fts5 (words, content = '', columnsize = 0, tokenize = "ascii tokenchars '_'");
-
-CREATE VIRTUAL TABLE message_index_terms USING fts5vocab (message_index, instance);
-
-CREATE TRIGGER message_words_added AFTER INSERT ON message_words BEGIN INSERT INTO message_index (rowid, words) SELECT (new.room_key << 38) | (new.arrival << 10) | new.length, printf('%xx', new.room_key) || replace(new.words, ' ', printf(' %xx', new.room_key)) WHERE new.words <> ''; END;
-
-CREATE TRIGGER message_words_changed AFTER UPDATE OF length, words ON message_words BEGIN INSERT INTO message_index (message_index, rowid, words) SELECT 'delete', (old.room_key << 38) | (old.arrival << 10) | old.length, printf('%xx', old.room_key) || replace(old.words, ' ', printf(' %xx', old.room_key)) WHERE old.words <> ''; INSERT INTO message_index (rowid, words) SELECT (new.room_key << 38) | (new.arrival << 10) | new.length, printf('%xx', new.room_key) || replace(new.words, ' ', printf(' %xx', new.room_key)) WHERE new.words <> ''; END;
-
 CREATE TABLE index_outbox (
-  room_key INTEGER NOT NULL,
+  room_key {key} NOT NULL,
   arrival BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
+  tenant {name} NOT NULL,
   version BIGINT NOT NULL,
   queued BIGINT NOT NULL,
   leased_until BIGINT,
   lease BIGINT,
   CONSTRAINT pk_index_outbox PRIMARY KEY (room_key, arrival),
   CONSTRAINT fk_index_outbox_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE INDEX ix_index_outbox_queued ON index_outbox (queued, room_key, arrival);
 
 CREATE TABLE index_states (
-  name TEXT NOT NULL,
+  name {name} NOT NULL,
   model TEXT NOT NULL,
   dimensions BIGINT NOT NULL,
   generation TEXT NOT NULL,
@@ -190,7 +193,7 @@ CREATE TABLE index_states (
 );
 
 CREATE TABLE vector_collections (
-  collection TEXT NOT NULL,
+  collection {name} NOT NULL,
   kind TEXT NOT NULL,
   model TEXT NOT NULL,
   dimensions BIGINT NOT NULL,
@@ -200,32 +203,32 @@ CREATE TABLE vector_collections (
 );
 
 CREATE TABLE vector_scopes (
-  scope_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-  collection TEXT NOT NULL,
+  scope_key {serial} NOT NULL {never_reused},
+  collection {name} NOT NULL,
   epoch BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
-  scope TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  scope {name} NOT NULL,
   stamp BIGINT NOT NULL,
   CONSTRAINT uq_vector_scopes_collection_epoch_tenant_scope UNIQUE (collection, epoch, tenant, scope)
 );
 
 CREATE TABLE vectors (
-  vector_key INTEGER NOT NULL,
-  scope_key INTEGER NOT NULL,
+  vector_key {key} NOT NULL,
+  scope_key {key} NOT NULL,
   number BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
-  vector BLOB,
+  tenant {name} NOT NULL,
+  vector {bytes},
   CONSTRAINT pk_vectors PRIMARY KEY (vector_key),
   CONSTRAINT uq_vectors_scope_key_number UNIQUE (scope_key, number)
 );
 
 CREATE TABLE sessions (
-  room_key INTEGER NOT NULL,
-  tenant TEXT NOT NULL,
-  user_id TEXT NOT NULL,
-  enterprise_id TEXT,
-  patient_id TEXT,
-  agent_key TEXT NOT NULL,
+  room_key {key} NOT NULL,
+  tenant {name} NOT NULL,
+  user_id {name} NOT NULL,
+  enterprise_id {name},
+  patient_id {name},
+  agent_key {name} NOT NULL,
   boundary BIGINT NOT NULL,
   state TEXT NOT NULL,
   checkpoint BIGINT,
@@ -243,93 +246,69 @@ CREATE TABLE sessions (
 CREATE INDEX ix_sessions_due_at ON sessions (due_at) WHERE due_at IS NOT NULL;
 
 CREATE TABLE checkpoints (
-  room_key INTEGER NOT NULL,
+  room_key {key} NOT NULL,
   number BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
-  checkpoint_id TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  checkpoint_id {name} NOT NULL,
   kind TEXT NOT NULL,
   summary TEXT NOT NULL,
   covers_arrival BIGINT NOT NULL,
-  covers_through TEXT,
+  covers_through {name},
   turns BIGINT NOT NULL,
   tokens BIGINT NOT NULL,
   recent_turns BIGINT NOT NULL,
   language TEXT NOT NULL,
-  made_by TEXT NOT NULL,
+  made_by {name} NOT NULL,
   created_at BIGINT NOT NULL,
   CONSTRAINT pk_checkpoints PRIMARY KEY (room_key, number),
   CONSTRAINT fk_checkpoints_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key),
   CONSTRAINT uq_checkpoints_room_key_checkpoint_id UNIQUE (room_key, checkpoint_id)
 );
 
-CREATE VIEW ai_message AS
-  SELECT q.message_id AS message_id, r.room_id AS conversation_id, q.text AS query, a.text AS answer,
-  strftime('%Y-%m-%d %H:%M:%S', (q.sent_at - ((q.sent_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((q.sent_at % 1000000) + 1000000) % 1000000) AS create_time, q.sender_id AS create_by, strftime('%Y-%m-%d %H:%M:%S', (coalesce(a.edited_at, a.sent_at, q.edited_at) - ((coalesce(a.edited_at, a.sent_at, q.edited_at) % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((coalesce(a.edited_at, a.sent_at, q.edited_at) % 1000000) + 1000000) % 1000000) AS update_time,
-  coalesce(a.sender_id, CASE WHEN q.edited_at IS NOT NULL THEN q.sender_id END) AS update_by, q.tenant AS tenant
-  FROM messages q
-  JOIN rooms r ON r.room_key = q.room_key
-  LEFT JOIN messages a ON a.room_key = q.room_key AND a.arrival = (
-  SELECT s.arrival FROM messages s
-  WHERE s.room_key = q.room_key AND s.turn_id = q.turn_id AND s.role = 'assistant' AND s.deleted_at IS NULL
-  ORDER BY s.has_tool_calls, s.arrival DESC LIMIT 1)
-  WHERE q.role = 'user' AND q.deleted_at IS NULL AND NOT EXISTS (
-  SELECT 1 FROM messages s
-  WHERE s.room_key = q.room_key AND s.turn_id = q.turn_id AND s.role = 'user' AND s.deleted_at IS NULL
-  AND s.arrival < q.arrival)
-  UNION ALL
-  SELECT a.message_id, r.room_id, NULL, a.text, strftime('%Y-%m-%d %H:%M:%S', (a.sent_at - ((a.sent_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((a.sent_at % 1000000) + 1000000) % 1000000), a.sender_id, strftime('%Y-%m-%d %H:%M:%S', (a.edited_at - ((a.edited_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((a.edited_at % 1000000) + 1000000) % 1000000),
-  CASE WHEN a.edited_at IS NOT NULL THEN a.sender_id END, a.tenant
-  FROM messages a
-  JOIN rooms r ON r.room_key = a.room_key
-  WHERE a.role = 'assistant' AND a.deleted_at IS NULL AND NOT EXISTS (
-  SELECT 1 FROM messages s
-  WHERE s.room_key = a.room_key AND s.turn_id = a.turn_id AND s.deleted_at IS NULL
-  AND (s.role = 'user' OR (s.role = 'assistant' AND (
-  s.has_tool_calls < a.has_tool_calls OR (s.has_tool_calls = a.has_tool_calls AND s.arrival > a.arrival)))))
-  UNION ALL
-  SELECT c.checkpoint_id, r.room_id, '[MEMORY_CHECKPOINT]',
-  CASE c.language WHEN 'zh' THEN '历史摘要: ' ELSE 'Summary: ' END || c.summary, strftime('%Y-%m-%d %H:%M:%S', (c.created_at - ((c.created_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((c.created_at % 1000000) + 1000000) % 1000000), c.made_by, NULL, NULL,
-  c.tenant
-  FROM checkpoints c
-  JOIN rooms r ON r.room_key = c.room_key
-  WHERE c.kind = 'summary';
-
 CREATE TABLE memory_scopes (
-  scope_key INTEGER NOT NULL,
-  tenant TEXT NOT NULL,
-  scope TEXT NOT NULL,
+  scope_key {serial} NOT NULL,
+  tenant {name} NOT NULL,
+  scope {name} NOT NULL,
   changes BIGINT NOT NULL,
   active BIGINT NOT NULL,
-  created_at BIGINT NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL,
+  created_at BIGINT NOT NULL,
+  index_version BIGINT DEFAULT '0' NOT NULL,
   CONSTRAINT pk_memory_scopes PRIMARY KEY (scope_key),
   CONSTRAINT uq_memory_scopes_tenant_scope UNIQUE (tenant, scope)
 );
 
 CREATE TABLE memories (
-  memory_key INTEGER NOT NULL,
-  scope_key INTEGER NOT NULL,
-  tenant TEXT NOT NULL,
-  memory_id TEXT NOT NULL,
-  lineage_id TEXT NOT NULL,
+  memory_key {serial} NOT NULL,
+  scope_key {key} NOT NULL,
+  tenant {name} NOT NULL,
+  memory_id {name} NOT NULL,
+  lineage_id {name} NOT NULL,
   version BIGINT NOT NULL,
   head BOOLEAN NOT NULL,
-  merged_into TEXT,
-  status TEXT NOT NULL,
-  kind TEXT NOT NULL,
+  merged_into {name},
+  status {name} NOT NULL,
+  kind {name} NOT NULL,
   statement TEXT NOT NULL,
   tags TEXT NOT NULL,
   category TEXT NOT NULL,
-  strength DOUBLE NOT NULL,
-  confidence DOUBLE,
+  strength {double} NOT NULL,
+  confidence {double},
   parents TEXT NOT NULL,
   sources TEXT NOT NULL,
   change_summary TEXT NOT NULL,
-  evolution_id TEXT,
+  evolution_id {name},
   made_by TEXT NOT NULL,
   fallback BOOLEAN NOT NULL,
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
-  supported_at BIGINT NOT NULL, evidence TEXT DEFAULT '[]' NOT NULL, shared_with TEXT DEFAULT '[]' NOT NULL, doubtful TEXT DEFAULT '' NOT NULL, owner TEXT DEFAULT '' NOT NULL, said_by TEXT DEFAULT '[]' NOT NULL, valid_from BIGINT, valid_until BIGINT,
+  supported_at BIGINT NOT NULL,
+  evidence TEXT DEFAULT '[]' NOT NULL,
+  shared_with TEXT DEFAULT '[]' NOT NULL,
+  doubtful TEXT DEFAULT '' NOT NULL,
+  owner TEXT DEFAULT '' NOT NULL,
+  said_by TEXT DEFAULT '[]' NOT NULL,
+  valid_from BIGINT,
+  valid_until BIGINT,
   CONSTRAINT pk_memories PRIMARY KEY (memory_key),
   CONSTRAINT fk_memories_memory_scopes FOREIGN KEY(scope_key) REFERENCES memory_scopes (scope_key),
   CONSTRAINT uq_memories_tenant_memory_id UNIQUE (tenant, memory_id),
@@ -337,31 +316,32 @@ CREATE TABLE memories (
   CONSTRAINT ck_memories_active_is_head CHECK (head OR status = 'deprecated')
 );
 
-CREATE UNIQUE INDEX uq_memories_head ON memories (tenant, lineage_id) WHERE head = 1;
+CREATE UNIQUE INDEX uq_memories_head ON memories (tenant, lineage_id) WHERE head{is_true};
 
-CREATE INDEX ix_memories_fallback ON memories (tenant, memory_id) WHERE fallback = 1 AND status = 'active';
+CREATE INDEX ix_memories_fallback ON memories (tenant, memory_id) WHERE fallback{is_true} AND status = 'active';
+
+CREATE INDEX ix_memories_scope ON memories (scope_key, head, kind, status, updated_at, memory_id, valid_until);
 
 CREATE TABLE memory_sources (
-  tenant TEXT NOT NULL,
-  room_id TEXT NOT NULL,
-  message_id TEXT NOT NULL,
-  memory_key INTEGER NOT NULL,
+  tenant {name} NOT NULL,
+  room_id {name} NOT NULL,
+  message_id {name} NOT NULL,
+  memory_key {key} NOT NULL,
   CONSTRAINT pk_memory_sources PRIMARY KEY (tenant, room_id, message_id, memory_key)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE TABLE memory_changes (
-  scope_key INTEGER NOT NULL,
+  scope_key {key} NOT NULL,
   number BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
+  tenant {name} NOT NULL,
   action TEXT NOT NULL,
-  memory_id TEXT NOT NULL,
+  memory_id {name} NOT NULL,
   memory TEXT NOT NULL,
   closes TEXT NOT NULL,
   old_statement TEXT,
   reason TEXT NOT NULL,
-  evolution_id TEXT,
-  undoes TEXT,
+  evolution_id {name},
+  undoes {name},
   actor TEXT NOT NULL,
   at BIGINT NOT NULL,
   CONSTRAINT pk_memory_changes PRIMARY KEY (scope_key, number),
@@ -372,13 +352,15 @@ CREATE INDEX ix_memory_changes_at ON memory_changes (scope_key, at);
 
 CREATE INDEX ix_memory_changes_evolution ON memory_changes (tenant, evolution_id) WHERE evolution_id IS NOT NULL;
 
+CREATE INDEX ix_memory_changes_memory ON memory_changes (tenant, memory_id);
+
 CREATE TABLE evolutions (
-  tenant TEXT NOT NULL,
-  evolution_id TEXT NOT NULL,
-  scope TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  evolution_id {name} NOT NULL,
+  scope {name} NOT NULL,
   kind TEXT NOT NULL,
   status TEXT NOT NULL,
-  room_id TEXT NOT NULL,
+  room_id {name} NOT NULL,
   first_arrival BIGINT NOT NULL,
   last_arrival BIGINT NOT NULL,
   messages BIGINT NOT NULL,
@@ -399,107 +381,72 @@ CREATE TABLE evolutions (
 CREATE INDEX ix_evolutions_scope ON evolutions (tenant, scope, evolution_id);
 
 CREATE TABLE watermarks (
-  tenant TEXT NOT NULL,
-  room_id TEXT NOT NULL,
-  name TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  room_id {name} NOT NULL,
+  name {name} NOT NULL,
   arrival BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
   CONSTRAINT pk_watermarks PRIMARY KEY (tenant, room_id, name)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE TABLE rooms_due (
-  work TEXT NOT NULL,
-  tenant TEXT NOT NULL,
-  room_id TEXT NOT NULL,
+  work {name} NOT NULL,
+  tenant {name} NOT NULL,
+  room_id {name} NOT NULL,
   noted BIGINT NOT NULL,
   noted_at BIGINT NOT NULL,
   leased_until BIGINT,
   CONSTRAINT pk_rooms_due PRIMARY KEY (work, tenant, room_id)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE INDEX ix_rooms_due_noted_at ON rooms_due (work, noted_at);
 
 CREATE TABLE leases (
-  tenant TEXT NOT NULL,
-  name TEXT NOT NULL,
-  holder TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  name {name} NOT NULL,
+  holder {name} NOT NULL,
   until BIGINT NOT NULL,
   CONSTRAINT pk_leases PRIMARY KEY (tenant, name)
-)
-  WITHOUT ROWID;
-
-CREATE INDEX ix_participants_sender ON participants (tenant, sender_id);
-
-CREATE INDEX ix_memory_changes_memory ON memory_changes (tenant, memory_id);
+){rowless};
 
 CREATE TABLE memory_outbox (
-  scope_key INTEGER NOT NULL,
-  memory_key INTEGER NOT NULL,
-  tenant TEXT NOT NULL,
+  scope_key {key} NOT NULL,
+  memory_key {key} NOT NULL,
+  tenant {name} NOT NULL,
   version BIGINT NOT NULL,
   queued BIGINT NOT NULL,
   leased_until BIGINT,
   lease BIGINT,
   CONSTRAINT pk_memory_outbox PRIMARY KEY (scope_key, memory_key)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE INDEX ix_memory_outbox_queued ON memory_outbox (queued, scope_key, memory_key);
 
-CREATE INDEX ix_rooms_linked_by ON rooms (linked_by);
-
 CREATE TABLE signing_keys (
-  name TEXT NOT NULL,
+  name {name} NOT NULL,
   secret TEXT NOT NULL,
   CONSTRAINT pk_signing_keys PRIMARY KEY (name)
 );
 
 CREATE TABLE room_members (
-  room_key INTEGER NOT NULL,
-  person_id TEXT NOT NULL,
+  room_key {key} NOT NULL,
+  person_id {name} NOT NULL,
   number BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
+  tenant {name} NOT NULL,
   told_at BIGINT NOT NULL,
   joined_at BIGINT,
   left_at BIGINT,
   CONSTRAINT pk_room_members PRIMARY KEY (room_key, person_id, number),
   CONSTRAINT fk_room_members_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE INDEX ix_room_members_person ON room_members (tenant, person_id);
 
-CREATE VIEW memory_change_log AS
-  SELECT c.number AS number, c.memory_id AS memory_id, m.lineage_id AS lineage_id, s.scope AS scope,
-  CASE WHEN substr(s.scope, 1, 6) = 'group:' THEN substr(s.scope, 7) END AS group_id, c.action AS action,
-  c.old_statement AS old_statement,
-  CASE WHEN json_extract(replace(c.memory, char(26), '\u001a'), '$.status') = 'active' THEN m.statement END AS new_statement,
-  CASE WHEN c.reason <> '' THEN c.reason ELSE m.change_summary END AS change_summary, m.version AS version,
-  m.kind AS kind, CAST(json_extract(replace(c.memory, char(26), '\u001a'), '$.strength') AS DOUBLE PRECISION) AS strength, m.doubtful AS doubtful, replace(m.tags, char(26), '\u001a') AS tags,
-  replace(m.sources, char(26), '\u001a') AS sources, replace(c.closes, char(26), '\u001a') AS closes, c.evolution_id AS evolution_id, c.undoes AS undoes, c.actor AS actor,
-  strftime('%Y-%m-%d %H:%M:%S', (c.at - ((c.at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((c.at % 1000000) + 1000000) % 1000000) AS created_at, c.tenant AS tenant
-  FROM memory_changes c
-  JOIN memory_scopes s ON s.scope_key = c.scope_key
-  LEFT JOIN memories m ON m.tenant = c.tenant AND m.memory_id = c.memory_id;
-
-CREATE VIEW context_usage_record AS
-  SELECT u.context_id AS context_id, u.room_id AS group_id, u.user_id AS user_id,
-  u.trigger_message_id AS trigger_message_id, u.strategy AS strategy, u.arm AS arm,
-  replace(u.context_message_ids, char(26), '\u001a') AS context_message_ids, replace(u.relevance_scores, char(26), '\u001a') AS relevance_scores, u.mean_score AS mean_score, u.tokens AS tokens,
-  u.window_tokens AS window_tokens, u.build_ms AS build_ms, u.degraded AS degraded,
-  u.llm_response AS llm_response, u.user_feedback AS user_feedback, u.success_indicator AS success_indicator,
-  strftime('%Y-%m-%d %H:%M:%S', (u.created_at - ((u.created_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((u.created_at % 1000000) + 1000000) % 1000000) AS created_at, u.tenant AS tenant
-  FROM context_usage_records u;
-
-CREATE INDEX ix_memories_scope ON memories (scope_key, head, kind, status, updated_at, memory_id, valid_until);
-
 CREATE TABLE link_corrections (
-  room_key INTEGER NOT NULL,
+  room_key {key} NOT NULL,
   arrival BIGINT NOT NULL,
   number BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
+  tenant {name} NOT NULL,
   kind TEXT NOT NULL,
   answers BIGINT,
   standing BOOLEAN NOT NULL,
@@ -509,46 +456,43 @@ CREATE TABLE link_corrections (
   errors TEXT NOT NULL,
   CONSTRAINT pk_link_corrections PRIMARY KEY (room_key, arrival, number),
   CONSTRAINT fk_link_corrections_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE UNIQUE INDEX ix_link_corrections_number ON link_corrections (room_key, number);
 
 CREATE TABLE thread_titles (
-  room_key INTEGER NOT NULL,
+  room_key {key} NOT NULL,
   thread BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
+  tenant {name} NOT NULL,
   title TEXT NOT NULL,
   messages BIGINT NOT NULL,
   made_by TEXT NOT NULL,
   at BIGINT NOT NULL,
   CONSTRAINT pk_thread_titles PRIMARY KEY (room_key, thread),
   CONSTRAINT fk_thread_titles_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE INDEX ix_thread_titles_stale ON thread_titles (room_key) WHERE messages = 0;
 
 CREATE TABLE tenant_limits (
-  tenant TEXT NOT NULL,
+  tenant {name} NOT NULL,
   limits TEXT NOT NULL,
   changed_at BIGINT NOT NULL,
   CONSTRAINT pk_tenant_limits PRIMARY KEY (tenant)
 );
 
 CREATE TABLE tenant_counts (
-  tenant TEXT NOT NULL,
-  name TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  name {name} NOT NULL,
   period BIGINT NOT NULL,
   amount BIGINT NOT NULL,
   CONSTRAINT pk_tenant_counts PRIMARY KEY (tenant, name)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE TABLE archives (
-  tenant TEXT NOT NULL,
-  archive_id TEXT NOT NULL,
-  room_id TEXT NOT NULL,
+  tenant {name} NOT NULL,
+  archive_id {name} NOT NULL,
+  room_id {name} NOT NULL,
   phase TEXT NOT NULL,
   file TEXT NOT NULL,
   first_arrival BIGINT NOT NULL,
@@ -558,15 +502,14 @@ CREATE TABLE archives (
   checksum TEXT NOT NULL,
   archived_at BIGINT NOT NULL,
   CONSTRAINT pk_archives PRIMARY KEY (tenant, archive_id)
-)
-  WITHOUT ROWID;
+){rowless};
 
 CREATE INDEX ix_archives_room ON archives (tenant, room_id, first_arrival);
 
 CREATE TABLE memory_snapshots (
-  scope_key INTEGER NOT NULL,
+  scope_key {key} NOT NULL,
   number BIGINT NOT NULL,
-  tenant TEXT NOT NULL,
+  tenant {name} NOT NULL,
   at BIGINT NOT NULL,
   reached_from BIGINT NOT NULL,
   in_force TEXT NOT NULL,
@@ -576,6 +519,57 @@ CREATE TABLE memory_snapshots (
 
 CREATE INDEX ix_memory_snapshots_reached_from ON memory_snapshots (scope_key, reached_from, number);
 
-CREATE INDEX ix_participants_last_spoke_at ON participants (tenant, last_spoke_at);
+CREATE VIEW ai_message AS
+SELECT q.message_id AS message_id, r.room_id AS conversation_id, q.text AS query, a.text AS answer,
+       {time:q.sent_at} AS create_time, q.sender_id AS create_by,
+       {time:coalesce(a.edited_at, a.sent_at, q.edited_at)} AS update_time,
+       coalesce(a.sender_id, CASE WHEN q.edited_at IS NOT NULL THEN q.sender_id END) AS update_by, q.tenant AS tenant
+FROM messages q
+JOIN rooms r ON r.room_key = q.room_key
+LEFT JOIN messages a ON a.room_key = q.room_key AND a.arrival = (
+    SELECT s.arrival FROM messages s
+    WHERE s.room_key = q.room_key AND s.turn_id = q.turn_id AND s.role = 'assistant' AND s.deleted_at IS NULL
+    ORDER BY s.has_tool_calls, s.arrival DESC LIMIT 1)
+WHERE q.role = 'user' AND q.deleted_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM messages s
+    WHERE s.room_key = q.room_key AND s.turn_id = q.turn_id AND s.role = 'user' AND s.deleted_at IS NULL
+      AND s.arrival < q.arrival)
+UNION ALL
+SELECT a.message_id, r.room_id, NULL, a.text, {time:a.sent_at}, a.sender_id, {time:a.edited_at},
+       CASE WHEN a.edited_at IS NOT NULL THEN a.sender_id END, a.tenant
+FROM messages a
+JOIN rooms r ON r.room_key = a.room_key
+WHERE a.role = 'assistant' AND a.deleted_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM messages s
+    WHERE s.room_key = a.room_key AND s.turn_id = a.turn_id AND s.deleted_at IS NULL
+      AND (s.role = 'user' OR (s.role = 'assistant' AND (
+          s.has_tool_calls < a.has_tool_calls OR (s.has_tool_calls = a.has_tool_calls AND s.arrival > a.arrival)))))
+UNION ALL
+SELECT c.checkpoint_id, r.room_id, '[MEMORY_CHECKPOINT]',
+       CASE c.language WHEN 'zh' THEN '历史摘要: ' ELSE 'Summary: ' END || c.summary, {time:c.created_at}, c.made_by,
+       NULL, NULL, c.tenant
+FROM checkpoints c
+JOIN rooms r ON r.room_key = c.room_key
+WHERE c.kind = 'summary';
 
-INSERT INTO alembic_version (version_num) VALUES ('0022');
+CREATE VIEW memory_change_log AS
+SELECT c.number AS number, c.memory_id AS memory_id, m.lineage_id AS lineage_id, s.scope AS scope,
+       CASE WHEN substr(s.scope, 1, 6) = 'group:' THEN substr(s.scope, 7) END AS group_id, c.action AS action,
+       c.old_statement AS old_statement,
+       CASE WHEN {logged:status} = 'active' THEN m.statement END AS new_statement,
+       CASE WHEN c.reason <> '' THEN c.reason ELSE m.change_summary END AS change_summary, m.version AS version,
+       m.kind AS kind, CAST({logged:strength} AS DOUBLE PRECISION) AS strength, m.doubtful AS doubtful,
+       {json:m.tags} AS tags, {json:m.sources} AS sources, {json:c.closes} AS closes, c.evolution_id AS evolution_id,
+       c.undoes AS undoes, c.actor AS actor, {time:c.at} AS created_at, c.tenant AS tenant
+FROM memory_changes c
+JOIN memory_scopes s ON s.scope_key = c.scope_key
+LEFT JOIN memories m ON m.tenant = c.tenant AND m.memory_id = c.memory_id;
+
+CREATE VIEW context_usage_record AS
+SELECT u.context_id AS context_id, u.room_id AS group_id, u.user_id AS user_id,
+       u.trigger_message_id AS trigger_message_id, u.strategy AS strategy, u.arm AS arm,
+       {json:u.context_message_ids} AS context_message_ids, {json:u.relevance_scores} AS relevance_scores,
+       u.mean_score AS mean_score, u.tokens AS tokens, u.window_tokens AS window_tokens, u.build_ms AS build_ms,
+       u.degraded AS degraded, u.llm_response AS llm_response, u.user_feedback AS user_feedback,
+       u.success_indicator AS success_indicator, {time:u.created_at} AS created_at, u.tenant AS tenant
+FROM context_usage_records u;

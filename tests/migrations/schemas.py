@@ -1,0 +1,33 @@
+"""The whole schema of a database, to be compared with that of another one."""
+
+import re
+
+from sqlalchemy import Engine, create_engine
+
+_LOOK = {
+    "sqlite": "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name",
+    "postgresql": """
+SELECT table_name || '.' || column_name,
+       concat_ws(' ', ordinal_position, data_type, collation_name, is_nullable, column_default)
+FROM information_schema.columns WHERE table_schema = 'public'
+UNION ALL SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE connamespace = 'public'::regnamespace AND contype <> 'n'
+UNION ALL SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
+UNION ALL SELECT viewname, definition FROM pg_views WHERE schemaname = 'public'
+UNION ALL SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+ORDER BY 1, 2
+""",
+}
+
+
+def engine_of(url: str) -> Engine:
+    return create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+
+
+def schema_of(url: str) -> list[tuple[str, str]]:
+    """Return what there is with its definition, white space apart."""
+    engine = engine_of(url)
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql(_LOOK[engine.dialect.name]).all()
+    engine.dispose()
+    return [(name, re.sub(r" ?([(),]) ?", r"\1", " ".join(told.split()))) for name, told in found]

@@ -1,0 +1,141 @@
+"""A database that build 526591a wrote is opened, read and written. `record_built.py` made it."""
+
+import gzip
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from record_built import KEY, TALK
+from schemas import schema_of
+
+import roomlore
+from roomlore import Message, NotFound
+from roomlore.adapters.sql import connect
+from roomlore_testkit.embedding import HashEmbedder
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def sqlite_built(tmp_path: Path) -> str:
+    (tmp_path / "built.db").write_bytes(gzip.decompress((HERE / "built_526591a.db.gz").read_bytes()))
+    return f"sqlite:///{tmp_path / 'built.db'}"
+
+
+@pytest.fixture
+def postgres_built(empty_postgres: str) -> str:
+    with psycopg.connect(empty_postgres) as connection:
+        connection.execute((HERE / "built_526591a.postgresql.sql").read_bytes())
+    return empty_postgres
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(f"{request.param}_built"))
+
+
+@pytest.fixture
+async def lore(url: str) -> AsyncIterator[roomlore.Lore]:
+    settings = roomlore.Settings(vectors="sql")
+    async with roomlore.open(url, settings=settings, embedder=HashEmbedder(), background=False) as opened:
+        yield opened
+
+
+async def test_it_has_the_schema_of_a_new_one(url, request):
+    await (await connect(url)).close()
+    new = str(request.getfixturevalue("sqlite_url" if url.startswith("sqlite") else "postgres_url"))
+    assert schema_of(url) == schema_of(new)
+
+
+async def test_it_is_sound(lore):
+    report = await lore.privacy.verify()
+    assert (report.faults, report.notes) == ((), ())
+    assert report.checked == {
+        "scopes": 2,
+        "memories": 6,
+        "changes": 8,
+        "sources": 5,
+        "rooms": 3,
+        "messages": 20,
+        "evolutions": 1,
+        "vectors": 22,
+    }
+
+
+async def test_messages_are_there(lore):
+    held = {one.id: one.text for one in await lore.messages.page("tea")}
+    sent = {one.id: one.text for one in TALK if one.room_id == "tea"}
+    del sent["m6"]
+    assert held == sent | {"m7": "Noon it is, at the dumpling bar 🥟"}
+    with pytest.raises(NotFound):
+        await lore.messages.get("tea", "m6")
+    assert (await lore.messages.get("tea", "m3")).message.metadata == {"client": "手机", "hard": "a\x00b"}
+    (corrected,) = await lore.links.corrections("tea")
+    assert (corrected.message_id, corrected.answers, corrected.by) == ("m7", "m3", "ann")
+    (other,) = await lore.for_tenant("acme").messages.page("tea")
+    assert other.text == "another tenant 别的租户"
+
+
+async def test_rooms_people_and_records_are_there(lore):
+    room = await lore.rooms.get("board")
+    assert (room.name, room.kind) == ("Board 董事会", "private")
+    assert (await lore.rooms.settings("tea"))["max_context_messages"] == (12, "room")
+    people = (await lore.rooms.people("tea")).people
+    assert set(people) == {"ann", "bo", "cy", "eve"}
+    assert [stay.left_at for stay in people["eve"].stays] == [TALK[4].sent_at]
+    assert (await lore.keys.authenticate(f"rl_{KEY}")).name == "console"
+    assert (await lore.quotas.own())["messages_a_day"] == 1000
+    (record,) = await lore.usage.page()
+    assert (record.llm_response, record.user_feedback, record.success_indicator) == (
+        "The deploy works",
+        "helpful 有用",
+        1.0,
+    )
+
+
+async def test_memories_and_their_log_are_there(lore):
+    kept = {one.statement for one in await lore.memories.page("user:ann")}
+    assert kept == {"Ann drinks green tea", "喜欢在周一早上部署"}
+    (meets,) = await lore.memories.page("group:tea")
+    versions = [one.statement for one in await lore.memories.history(meets.memory_id)]
+    assert versions == ["The team meets on Fridays", "团队每周四开会"]
+    changes = await lore.memories.changes("group:tea")
+    assert [change.action for change in changes] == ["create", "update", "create", "delete", "create", "revert"]
+    (evolution,) = await lore.memories.evolutions("group:tea")
+    assert changes[-1].undoes == evolution.evolution_id
+    assert (await lore.memories.as_of("group:tea", changes[0].at))[0].statement == "The team meets on Fridays"
+    assert (await lore.memories.search("tea", "团队每周四开会")).hits[0].memory == meets
+
+
+async def test_the_session_is_there(lore):
+    context = await lore.sessions.query_context("chat", recent_turns=2)
+    assert context.history == (
+        "历史摘要: 问了两个问题 Two questions\n\n用户: Question 3? 问题\n助手: Answer 3 回答\n"
+        "用户: Question 4? 问题\n助手: Answer 4 回答"
+    )
+    assert context.session.global_state.extra == {"language": "zh"}
+
+
+async def test_contexts_and_searches_find_what_was_said(lore):
+    context = await lore.context.build("tea", "m5")
+    assert {"m1", "m4"} <= {one.message.id for one in context.messages}
+    for question, answer in (("再部署", "m4"), ("dumpling", "m7"), ("日志 内存不足", "m2"), ("café", "m5")):
+        found = await lore.messages.search("tea", question)
+        assert (found.mode, found.hits[0].message.id) == ("hybrid", answer)
+
+
+async def test_it_goes_on(lore):
+    said = Message(id="m11", room_id="tea", sender_id="bo", text="部署又失败了 again 😱", reply_to="m5")
+    await lore.messages.add(said)
+    assert (await lore.messages.get("tea", "m11")).link.kind == "platform"
+    (meets,) = await lore.memories.page("group:tea")
+    await lore.memories.update(meets.memory_id, statement="The team meets on Tuesdays 每周二")
+    await lore.sessions.write_turn("chat", "ann", "guide", "Question 5? 问题", "Answer 5 回答", turn_id="t5")
+    await lore.sessions.checkpoint("chat", "Four questions", covers_through="t4-answer")
+    async for _ in lore.index.drain():
+        pass
+    assert (await lore.messages.search("tea", "又失败了")).hits[0].message.id == "m11"
+    assert [one.number for one in await lore.sessions.checkpoints("chat")] == [2, 1]
+    assert [one.statement for one in await lore.memories.page("group:tea")] == ["The team meets on Tuesdays 每周二"]
+    assert (await lore.privacy.verify()).faults == ()
