@@ -1,10 +1,13 @@
 """Access over HTTP: without keys this machine alone; with keys each within its tenant and scopes, on every path."""
 
+from itertools import product
 from typing import Any
 
+import httpx
 import pytest
 from fastapi.routing import APIRoute
 
+from case_table import all_cases
 from roomlore.surfaces.http.guard import is_loopback
 
 FEEDBACK = {"score": 1.0}
@@ -79,6 +82,7 @@ ROUTES = [
     ("GET", "/index", None, "admin"),
     ("GET", "/metrics", None, "admin"),
 ]
+SHOWING = [(method, path, body, scope) for method, path, body, scope in ROUTES if scope != "admin"]
 TAKES_IN = {
     ("POST", "/messages"),
     ("POST", "/chat/sse"),
@@ -107,12 +111,10 @@ def shown_to_its_room(method: str, path: str, body: Any, scope: str) -> str:
     return f"{path}{'&' if '?' in path else '?'}viewer={whom}"
 
 
-@pytest.fixture
-async def context(lore, make_message):
-    """A room of the tenant `ours` with a context built in it; gives the context's id."""
+async def fill(ours, make_message):
+    """Fill a tenant with a room, a memory and a context built in the room; return the context's id."""
     from roomlore.core.records import from_record
 
-    ours = lore.for_tenant("ours")
     await ours.messages.add([from_record(make_message(n)).message for n in (1, 2)])
     built = await ours.context.build("tea", "m2")
     await ours.context.usage(built.context_id)
@@ -121,14 +123,23 @@ async def context(lore, make_message):
 
 
 @pytest.fixture
+async def context(lore, make_message):
+    """The id of a context of the tenant `ours`."""
+    return await fill(lore.for_tenant("ours"), make_message)
+
+
+async def key_for_each_scope(ours):
+    return {scope: (await ours.keys.create(scope, scopes=(scope,)))[1] for scope in ("read", "write", "admin")}
+
+
+async def key_of_others(theirs):
+    return (await theirs.keys.create("theirs", scopes=("read", "write")))[1]
+
+
+@pytest.fixture
 async def secrets(lore):
-    """A secret per name: ours with each scope alone, and theirs with all."""
-    made = {
-        scope: (await lore.for_tenant("ours").keys.create(scope, scopes=(scope,)))[1]
-        for scope in ("read", "write", "admin")
-    }
-    made["theirs"] = (await lore.for_tenant("theirs").keys.create("theirs", scopes=("read", "write")))[1]
-    return made
+    """A secret of `ours` for each scope alone."""
+    return await key_for_each_scope(lore.for_tenant("ours"))
 
 
 def everything(app):
@@ -150,51 +161,73 @@ def test_the_table_has_every_route(app):
     assert there == known
 
 
-@pytest.mark.parametrize(("method", "path", "body", "scope"), ROUTES)
-async def test_every_path_needs_a_key_once_there_is_one(connect, secrets, context, method, path, body, scope):
-    path = path.format(context=context)
-    for key in (None, "rl_wrong", secrets["read"][:-1]):
-        async with connect(key=key) as client:
-            answer = await client.request(method, path, json=body)
-            assert answer.status_code == 401, path
-            assert answer.headers["www-authenticate"].startswith("Bearer")
-            assert answer.json()["type"] == "urn:roomlore:key-needed"
+async def test_every_path_needs_a_key_once_there_is_one(connect, secrets, context):
+    with all_cases() as case:
+        for key in (None, "rl_wrong", secrets["read"][:-1]):
+            async with connect(key=key) as client:
+                for method, path, body, _ in ROUTES:
+                    with case(key, method, path):
+                        answer = await client.request(method, path.format(context=context), json=body)
+                        assert answer.status_code == 401
+                        assert answer.headers["www-authenticate"].startswith("Bearer")
+                        assert answer.json()["type"] == "urn:roomlore:key-needed"
 
 
-@pytest.mark.parametrize(("method", "path", "body", "scope"), ROUTES)
-async def test_every_path_needs_its_scope(connect, secrets, context, method, path, body, scope):
-    asked = shown_to_its_room(method, path, body, scope)
-    for name in ("read", "write", "admin"):
-        async with connect(key=secrets[name]) as client:
-            answer = await client.request(method, asked.format(context=context), json=body)
-            if name in (scope, "admin"):
-                assert answer.status_code in (200, 204, 404), (name, answer.text)
-            else:
-                assert answer.status_code == 403, name
-                assert f"lacks the scope {scope}" in answer.json()["detail"]
+async def test_every_path_needs_its_scope(connect, lore, make_message):
+    """What a path changes, it changes in a tenant of its own."""
+
+    async def filled(tenant: str) -> tuple[str, dict[str, str]]:
+        ours = lore.for_tenant(tenant)
+        return await fill(ours, make_message), await key_for_each_scope(ours)
+
+    read = await filled("read")
+    with all_cases() as case:
+        for number, (method, path, body, scope) in enumerate(ROUTES):
+            context, secrets = read if method == "GET" else await filled(f"changed {number}")
+            asked = shown_to_its_room(method, path, body, scope)
+            for name in ("read", "write", "admin"):
+                async with connect(key=secrets[name]) as client:
+                    with case(name, method, path):
+                        answer = await client.request(method, asked.format(context=context), json=body)
+                        if name in (scope, "admin"):
+                            assert answer.status_code in (200, 204, 404), answer.text
+                        else:
+                            assert answer.status_code == 403
+                            assert f"lacks the scope {scope}" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize(("method", "path", "body", "scope"), [route for route in ROUTES if route[3] != "admin"])
-async def test_a_key_that_is_no_administrators_names_its_viewer(connect, secrets, context, method, path, body, scope):
+async def test_a_key_that_is_no_administrators_names_its_viewer(connect, secrets, context):
     """Or the path only takes something in, and shows nothing of what was known before."""
-    async with connect(key=secrets[scope]) as client:
-        answer = await client.request(method, path.format(context=context), json=body)
-        wrong = await client.request(method, path.format(context=context), json=body, params={"viewer": "tea"})
-    if (method, path) in TAKES_IN:
-        assert answer.status_code in (200, 204, 404)
-    else:
-        assert answer.status_code == 403
-        assert "say to whom the answer is shown" in answer.json()["detail"]
-        assert "lacks the scope admin" in answer.json()["detail"]
-        assert wrong.status_code == 422
+    with all_cases() as case:
+        for method, path, body, scope in SHOWING:
+            async with connect(key=secrets[scope]) as client:
+                with case(method, path):
+                    answer = await client.request(method, path.format(context=context), json=body)
+                    if (method, path) in TAKES_IN:
+                        assert answer.status_code in (200, 204, 404)
+                        continue
+                    assert answer.status_code == 403
+                    assert "say to whom the answer is shown" in answer.json()["detail"]
+                    assert "lacks the scope admin" in answer.json()["detail"]
+                    whom = {"viewer": "tea"}
+                    wrong = await client.request(method, path.format(context=context), json=body, params=whom)
+                    assert wrong.status_code == 422
 
 
-@pytest.mark.parametrize(("method", "path", "body", "scope"), [route for route in ROUTES if route[3] != "admin"])
-async def test_no_path_shows_another_tenant(connect, secrets, context, lore, method, path, body, scope):
+async def test_no_path_shows_another_tenant(connect, context, lore):
+    """Each path is asked for by a tenant of its own: what one stored there, another would show."""
     before = await _snapshot(lore)
-    asked = shown_to_its_room(method, path, body, scope).format(context=context)
-    async with connect(key=secrets["theirs"]) as client:
-        answer = await client.request(method, asked, json=body)
+    with all_cases() as case:
+        for number, (method, path, body, scope) in enumerate(SHOWING):
+            asked = shown_to_its_room(method, path, body, scope).format(context=context)
+            key = await key_of_others(lore.for_tenant(f"theirs{number}"))
+            async with connect(key=key) as client:
+                with case(method, path):
+                    nothing_is_shown(method, path, body, await client.request(method, asked, json=body))
+                    assert before == await _snapshot(lore)
+
+
+def nothing_is_shown(method: str, path: str, body: Any, answer: httpx.Response) -> None:
     if (method, path) == ("POST", "/messages"):
         assert answer.json() == {"added": ["mine"], "duplicates": [], "conflicts": [], "new_rooms": {"tea": []}}
     elif path.startswith("/facts?"):
@@ -213,7 +246,6 @@ async def test_no_path_shows_another_tenant(connect, secrets, context, lore, met
     else:
         assert answer.status_code == 404
         assert "word" not in answer.text
-    assert before == await _snapshot(lore)
 
 
 async def _snapshot(lore):
@@ -221,10 +253,10 @@ async def _snapshot(lore):
     return await ours.messages.page("tea"), await ours.rooms.get("tea"), await ours.memories.changes("user:ann")
 
 
-@pytest.mark.parametrize("path", OTHERS)
-async def test_nothing_else_is_open(connect, secrets, path):
+async def test_nothing_else_is_open(connect, secrets):
     async with connect() as client:
-        assert (await client.get(path)).status_code == 401
+        found = {path: (await client.get(path)).status_code for path in OTHERS}
+    assert found == dict.fromkeys(OTHERS, 401)
 
 
 async def test_health_is_open(connect, secrets):
@@ -233,11 +265,11 @@ async def test_health_is_open(connect, secrets):
         assert (await client.get("/health/ready")).status_code == 200
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", "Basic cmw6cmw=", "rl_key", "bearer"])
-async def test_a_malformed_header_is_refused_even_without_keys(connect, header):
+async def test_a_malformed_header_is_refused_even_without_keys(connect):
+    headers = ["", "Bearer", "Bearer  ", "Basic cmw6cmw=", "rl_key", "bearer"]
     async with connect() as client:
-        answer = await client.get("/rooms", headers={"Authorization": header})
-        assert answer.status_code == 401
+        found = {one: (await client.get("/rooms", headers={"Authorization": one})).status_code for one in headers}
+    assert found == dict.fromkeys(headers, 401)
 
 
 async def test_a_revoked_key_opens_nothing(connect, lore):
@@ -262,84 +294,89 @@ async def test_a_key_works_from_anywhere_under_any_name(connect, secrets):
         assert (await client.get("/rooms", headers={"Origin": "https://other.example"})).status_code == 200
 
 
-@pytest.mark.parametrize("client", ["203.0.113.9", "10.0.0.2", "::ffff:10.0.0.2", "2001:db8::1"])
-async def test_without_keys_nobody_else_may_ask(connect, client):
-    async with connect(client=client) as http:
-        answer = await http.get("/rooms")
-        assert answer.status_code == 403
-        assert "only this machine" in answer.json()["detail"]
+async def test_without_keys_nobody_else_may_ask(connect):
+    with all_cases() as case:
+        for client in ("203.0.113.9", "10.0.0.2", "::ffff:10.0.0.2", "2001:db8::1"):
+            async with connect(client=client) as http:
+                with case(client):
+                    answer = await http.get("/rooms")
+                    assert answer.status_code == 403
+                    assert "only this machine" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    "base", ["http://localhost:1", "http://127.0.0.1", "http://127.3.2.1:80", "http://[::1]:9", "http://LOCALHOST"]
-)
-async def test_names_of_this_machine_are_fine(connect, base):
-    async with connect(base=base) as http:
-        assert (await http.get("/rooms")).status_code == 200
+async def test_names_of_this_machine_are_fine(connect):
+    names = ["http://localhost:1", "http://127.0.0.1", "http://127.3.2.1:80", "http://[::1]:9", "http://LOCALHOST"]
+    found = {}
+    for base in names:
+        async with connect(base=base) as http:
+            found[base] = (await http.get("/rooms")).status_code
+    assert found == dict.fromkeys(names, 200)
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "0.0.0.0", "192.168.0.9:80",
-        "[::1].evil.test", "[::1]evil", "[::1", "[::1]:", "localhost:1@evil", "localhost:80:evil", "localhost:x",
-        "user@localhost", "localhost/evil", "localhost.", "[localhost]", "[::1%evil]", "localhost, evil.test",
-    ],
-)  # fmt: skip
-async def test_without_keys_the_host_header_must_mean_this_machine(connect, host):
+OTHER_HOSTS = [
+    "evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "0.0.0.0", "192.168.0.9:80",
+    "[::1].evil.test", "[::1]evil", "[::1", "[::1]:", "localhost:1@evil", "localhost:80:evil", "localhost:x",
+    "user@localhost", "localhost/evil", "localhost.", "[localhost]", "[::1%evil]", "localhost, evil.test",
+]  # fmt: skip
+
+
+async def test_without_keys_the_host_header_must_mean_this_machine(connect):
     async with connect() as http:
-        answer = await http.get("/rooms", headers={"Host": host})
-        assert answer.status_code == 403
-        assert "Host header" in answer.json()["detail"]
+        with all_cases() as case:
+            for host in OTHER_HOSTS:
+                with case(host):
+                    answer = await http.get("/rooms", headers={"Host": host})
+                    assert answer.status_code == 403
+                    assert "Host header" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    ("origin", "status"),
-    [
-        ("http://localhost:8765", 200), ("http://LOCALHOST:8765", 200), ("https://evil.example", 403), ("null", 403),
-        ("http://localhost:3000", 403), ("http://localhost", 403), ("http://127.0.0.1:8765", 403), ("", 403),
-        ("http://localhost:8765@evil.example", 403), ("http://[::1].evil.test:8765", 403),
-    ],
-)  # fmt: skip
-async def test_without_keys_only_a_page_of_this_very_address_may_ask(connect, lore, origin, status):
+ORIGINS = {
+    "http://localhost:8765": 200, "http://LOCALHOST:8765": 200, "https://evil.example": 403, "null": 403,
+    "http://localhost:3000": 403, "http://localhost": 403, "http://127.0.0.1:8765": 403, "": 403,
+    "http://localhost:8765@evil.example": 403, "http://[::1].evil.test:8765": 403,
+}  # fmt: skip
+
+
+async def test_without_keys_only_a_page_of_this_very_address_may_ask(connect, lore):
     await lore.sessions.create_session("conv")
     async with connect(base="http://localhost:8765") as http:
-        assert (await http.get("/rooms", headers={"Origin": origin})).status_code == status
-        assert (await http.post("/sessions/conv/reset", headers={"Origin": origin})).status_code == status
+        with all_cases() as case:
+            for origin, status in ORIGINS.items():
+                with case(origin):
+                    assert (await http.get("/rooms", headers={"Origin": origin})).status_code == status
+                    assert (await http.post("/sessions/conv/reset", headers={"Origin": origin})).status_code == status
 
 
-@pytest.mark.parametrize(
-    ("site", "status"), [("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)]
-)
-async def test_without_keys_a_page_of_another_site_that_hides_its_origin_is_refused(connect, lore, site, status):
+async def test_without_keys_a_page_of_another_site_that_hides_its_origin_is_refused(connect, lore):
     await lore.sessions.create_session("conv")
     async with connect() as http:
-        assert (await http.get("/rooms", headers={"Sec-Fetch-Site": site})).status_code == status
-        assert (await http.post("/sessions/conv/reset", headers={"Sec-Fetch-Site": site})).status_code == status
+        with all_cases() as case:
+            for site, status in (("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)):
+                with case(site):
+                    headers = {"Sec-Fetch-Site": site}
+                    assert (await http.get("/rooms", headers=headers)).status_code == status
+                    assert (await http.post("/sessions/conv/reset", headers=headers)).status_code == status
 
 
-@pytest.mark.parametrize("site", ["same-site", "cross-site"])
-@pytest.mark.parametrize(
-    ("mode", "destination", "status"),
-    [
-        ("navigate", "document", 200), ("navigate", "iframe", 403), ("navigate", "object", 403),
-        ("no-cors", "image", 403), ("no-cors", "script", 403), ("no-cors", "empty", 403), ("cors", "document", 403),
-    ],
-)  # fmt: skip
-async def test_without_keys_another_site_may_link_here_and_embed_nothing(
-    connect, lore, site, mode, destination, status
-):
+FETCHED_AS = [
+    ("navigate", "document", 200), ("navigate", "iframe", 403), ("navigate", "object", 403),
+    ("no-cors", "image", 403), ("no-cors", "script", 403), ("no-cors", "empty", 403), ("cors", "document", 403),
+]  # fmt: skip
+
+
+async def test_without_keys_another_site_may_link_here_and_embed_nothing(connect, lore):
     await lore.sessions.create_session("conv")
-    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
     async with connect() as http:
-        assert (await http.get("/console", headers=headers)).status_code == status
-        assert (await http.get("/rooms", headers=headers)).status_code == status
-        assert (await http.post("/sessions/conv/reset", headers=headers)).status_code == 403
+        with all_cases() as case:
+            for site, (mode, destination, status) in product(("same-site", "cross-site"), FETCHED_AS):
+                with case(site, mode, destination):
+                    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
+                    assert (await http.get("/console", headers=headers)).status_code == status
+                    assert (await http.get("/rooms", headers=headers)).status_code == status
+                    assert (await http.post("/sessions/conv/reset", headers=headers)).status_code == 403
 
 
 async def test_a_further_host_may_be_allowed():
-    import httpx
-
     import roomlore
     from roomlore.surfaces.http import create_app
 
