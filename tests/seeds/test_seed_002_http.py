@@ -1,5 +1,6 @@
 """Seed 002, the routes below /memory with their bodies, the payload of a memory, the log, and the functions."""
 
+import asyncio
 import inspect
 import time
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from rig import command, held_clock, served
 import roomlore
 from roomlore import MemoryStatus
 from roomlore_testkit.embedding import HashEmbedder
-from roomlore_testkit.model_server import ModelServer
+from roomlore_testkit.model_server import Asked, ModelServer
 from roomlore_testkit.qdrant_stand_in import QdrantStandIn
 
 BETTER = "每周五晚上讨论新番动漫，偏好科幻题材"
@@ -90,6 +91,25 @@ async def test_evolve_takes_days_in_the_query_and_no_body():
         assert (await http.post("/memory/evolve/other")).json()["messages"] == 1
 
 
+async def test_an_evolution_that_takes_long_is_a_202_with_the_address_of_its_result():
+    gate = asyncio.Event()
+
+    async def slowly(_: Asked) -> str:
+        await gate.wait()
+        return jsonl(create(NEW, "c4", "c5"))
+
+    async with ModelServer(slowly) as server, evolving(server) as lore, served(lore) as http:
+        await talk(lore, TALK)
+        begun = await http.post(f"/memory/evolve/{GROUP}?wait=0")
+        body = begun.json()
+        job = (await http.get(begun.headers["Location"])).json()
+        assert (begun.status_code, job["job_id"]) == (202, body["job_id"])
+        gate.set()
+        assert (await lore.jobs.wait(body["job_id"])).status == "done"
+        done = (await http.get(f"/memory/evolution/{body['evolution_id']}")).json()
+        assert done["stats"] == {"kept": 0, "updated": 0, "created": 1, "deleted": 0}
+
+
 @pytest.mark.parametrize("days", ["0", "-1", "many"])
 async def test_evolve_refuses_days_that_are_no_number_above_zero(days):
     async with evolving() as lore, served(lore) as http:
@@ -117,6 +137,7 @@ async def test_list_shows_every_field_of_a_memory(evolved):
     head = next(one for one in body["memories"] if one["statement"] == BETTER)
     assert head.keys() >= PAYLOAD | OPTIONAL
     assert (head["version"], head["status"], head["change_summary"]) == (2, "active", WHY)
+    assert (head["scope"], "group_id" in head) == (f"group:{GROUP}", False)
     assert at(head["created_at"]) <= at(head["updated_at"])
     assert 0 < head["strength"] <= 1
     made = next(one for one in body["memories"] if one["statement"] == NEW)
