@@ -16,7 +16,72 @@ class Difference:
     test: str
 
 
-SEED_000: list[Difference] = []
+SEED_000: list[Difference] = [
+    Difference(
+        "000",
+        "3.3.3",
+        "When no provider answers, the cut text is saved like any other summary.",
+        "It is flagged as a fallback and says that no model made it.",
+        "SPEC 4: stored flagged as a fallback.",
+        "test_a_cut_text_is_flagged_as_a_fallback",
+    ),
+    Difference(
+        "000",
+        "3.3.3",
+        "A cut text stays as it is.",
+        "It is summarised again, as a new version, when a provider is back.",
+        "SPEC 4: summarised again when a provider is back.",
+        "test_a_cut_text_is_summarised_again_when_a_provider_is_back",
+    ),
+    Difference(
+        "000",
+        "3.3.2",
+        "The last five messages are summarised.",
+        "Everything said in the conversations of the agent since the last extraction is.",
+        "SPEC 4: no message of a person to the agent is left unread.",
+        "test_everything_since_the_last_extraction_is_read",
+    ),
+    Difference(
+        "000",
+        "3.3.2",
+        "Replies are counted in the process and across rooms.",
+        "The count comes from the stored messages, for each agent in each room.",
+        "SPEC 4: a restart neither loses nor repeats an extraction.",
+        "test_the_count_of_replies_survives_a_restart",
+    ),
+    Difference(
+        "000",
+        "3.1",
+        "The model has two providers.",
+        "Five more follow, which are asked only with a token of their own.",
+        "SPEC 4: the providers of an entry are tried in order, each that has a key.",
+        "test_further_providers_ship_after_the_two_and_are_asked_only_with_a_token",
+    ),
+    Difference(
+        "000",
+        "3.3.3",
+        "A hundred code points are kept.",
+        "A hundred characters as people count them are; none is cut.",
+        "SPEC 0: characters are counted as graphemes, and truncation never cuts inside one.",
+        "test_a_hundred_characters_are_counted_as_people_see_them",
+    ),
+    Difference(
+        "000",
+        "7",
+        "The time-out of 15 s and the frequency of 5 are hard-coded.",
+        "They are the defaults of settings.",
+        "SPEC 11: one settings object.",
+        "test_what_the_document_hard_codes_is_a_setting",
+    ),
+    Difference(
+        "000",
+        "3.3.1",
+        "The model reads names and texts; the prompt is Chinese.",
+        "Each line also has its time, and there is a prompt in Chinese and one in English.",
+        "SPEC 4: each line shown to the model has its time; SPEC 0: Chinese and English are equals.",
+        "test_each_line_has_its_time_and_an_english_talk_an_english_prompt",
+    ),
+]
 
 SEED_001: list[Difference] = []
 
