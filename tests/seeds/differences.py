@@ -83,7 +83,56 @@ SEED_000: list[Difference] = [
     ),
 ]
 
-SEED_001: list[Difference] = []
+SEED_001: list[Difference] = [
+    Difference(
+        "001",
+        "中间件动态注入",
+        "before_model returns the messages with the block among them.",
+        "before_model chooses the facts; the block is added to the call of the model and is in no state.",
+        "SPEC 5: one message that is replaced rather than repeated; decision 0015 says why it is in no state.",
+        "test_the_block_is_in_no_state",
+    ),
+    Difference(
+        "001",
+        "中间件动态注入",
+        "The block is the first message.",
+        "It comes after the system prompt, or just before the last question where that is asked for.",
+        "SPEC 5: placement system or trailing.",
+        "test_the_block_comes_after_the_system_prompt",
+    ),
+    Difference(
+        "001",
+        "中间件动态注入",
+        "Facts are chosen anew for each call of the model.",
+        "They are chosen once for each message of the user, so that the calls of a turn have one prefix.",
+        "SPEC 5: the block stays byte-identical while relevance has not clearly changed.",
+        "test_the_block_is_the_same_for_all_calls_of_a_turn",
+    ),
+    Difference(
+        "001",
+        "1",
+        "The score takes the cosine as it is.",
+        "It takes the similarity scaled to what fits the block; similarity_scale literal takes the cosine.",
+        "SPEC 5: score = 0.6 x similarity + 0.4 x confidence, similarity by settings.",
+        "test_similarity_counts_scaled_to_what_fits_the_block_unless_set_literal",
+    ),
+    Difference(
+        "001",
+        "依赖变更",
+        "tiktoken and scikit-learn are needed.",
+        "Neither is; the encodings ship, and the words are weighed here.",
+        "SPEC 5: nothing is downloaded at run time.",
+        "test_neither_tiktoken_nor_scikit_learn_is_needed",
+    ),
+    Difference(
+        "001",
+        "配置选项",
+        "The file is config.yaml.",
+        "It is roomlore.yaml, unless another one is named; the section and the keys are those of the document.",
+        "SPEC 11: roomlore.yaml, section memory as in the seed.",
+        "test_the_file_is_roomlore_yaml_unless_another_is_named",
+    ),
+]
 
 SEED_002: list[Difference] = [
     Difference(

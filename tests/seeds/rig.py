@@ -1,8 +1,9 @@
 """The only place, beside conftest.py, where the tests of the design documents touch parts of roomlore that may move."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
+from typing import Any
 
 import httpx
 import pytest
@@ -36,3 +37,10 @@ def held_clock(at: datetime) -> Iterator[FrozenClock]:
 def command(*words: str) -> Result:
     """What `roomlore WORDS` answers."""
     return CliRunner().invoke(app, list(words))
+
+
+def memory_middleware(lore: roomlore.Lore | roomlore.SyncLore, scopes: Sequence[str], **options: Any) -> Any:
+    """The middleware for agents of LangChain, which takes a second to import."""
+    from roomlore.surfaces.langchain import MemoryMiddleware
+
+    return MemoryMiddleware(lore, scopes, **options)
