@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_table import all_cases
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.models import Message, MessageFeatures, MessageType, ReplyInfo, Role
 
@@ -16,36 +17,38 @@ def features(text, **given):
     return analyse(Message(**{"id": "1", "room_id": "r", "sender_id": "me", "text": text, **given}), PEOPLE)
 
 
+TYPES = [
+    ("how do I fix it", "question"),
+    ("genii: what version?", "question"),
+    ("谁有多余的线", "question"),
+    ("@张三 这个怎么弄", "question"),
+    ("genii: use apt for that", "answer"),
+    ("张三，在抽屉里", "answer"),
+    ("> is it on?\nit is switched on", "answer"),
+    ("I upgraded the kernel yesterday", "discussion"),
+    ("今天的版本已经发了", "discussion"),
+    ("thanks genii!", "casual"),
+    ("genii: thanks a lot", "casual"),
+    ("谢谢", "casual"),
+    ("hi all", "casual"),
+    ("哈哈哈哈", "casual"),
+    ("好的，收到", "casual"),
+    ("👍👍", "casual"),
+    ("", "casual"),
+    ("@全体成员 明天放假", "notification"),
+    ("【通知】周五停电", "notification"),
+    ("公告：新版本已上线", "notification"),
+    ("张三 加入了群聊", "notification"),
+    ("genii has joined the channel", "notification"),
+]
+
+
 class TestTypes:
-    @pytest.mark.parametrize(
-        ("text", "expected"),
-        [
-            ("how do I fix it", "question"),
-            ("genii: what version?", "question"),
-            ("谁有多余的线", "question"),
-            ("@张三 这个怎么弄", "question"),
-            ("genii: use apt for that", "answer"),
-            ("张三，在抽屉里", "answer"),
-            ("> is it on?\nit is switched on", "answer"),
-            ("I upgraded the kernel yesterday", "discussion"),
-            ("今天的版本已经发了", "discussion"),
-            ("thanks genii!", "casual"),
-            ("genii: thanks a lot", "casual"),
-            ("谢谢", "casual"),
-            ("hi all", "casual"),
-            ("哈哈哈哈", "casual"),
-            ("好的，收到", "casual"),
-            ("👍👍", "casual"),
-            ("", "casual"),
-            ("@全体成员 明天放假", "notification"),
-            ("【通知】周五停电", "notification"),
-            ("公告：新版本已上线", "notification"),
-            ("张三 加入了群聊", "notification"),
-            ("genii has joined the channel", "notification"),
-        ],
-    )
-    def test_golden(self, text, expected):
-        assert features(text).message_type == expected
+    def test_golden(self):
+        with all_cases() as case:
+            for text, expected in TYPES:
+                with case(text):
+                    assert features(text).message_type == expected
 
     @pytest.mark.parametrize("role", [Role.SYSTEM, Role.TOOL])
     def test_machine_roles_notify(self, role):
@@ -57,32 +60,34 @@ class TestTypes:
         assert features("it is on the left").message_type is MessageType.DISCUSSION
 
 
+SIGNS = [
+    ("genii: yes", {"reply_to": "0", "root_id": "9"}, ReplyInfo(kind="reply", message_id="0")),
+    ("genii: yes", {"root_id": "9"}, ReplyInfo(kind="thread", message_id="9")),
+    ("yes", {"reply_to": "1", "root_id": "1"}, None),
+    ("> so\nyes", {}, ReplyInfo(kind="quote")),
+    ("&gt; so\nyes", {}, ReplyInfo(kind="quote")),
+    (">:( no", {}, None),
+    ("「张三：吃了吗」\n- - - - - - -\n吃了", {}, ReplyInfo(kind="quote", sender_id="ou_1")),
+    ("「张三」", {}, None),
+    (
+        "yes",
+        {"metadata": {"quote": {"id": "7", "sender_id": "U1"}}},
+        ReplyInfo(kind="quote", message_id="7", sender_id="U1"),
+    ),
+    ("yes", {"metadata": {"quote": "so?"}}, ReplyInfo(kind="quote")),
+    ("yes", {"metadata": {"quote": {"id": 7, "sender_id": ["U1"]}}}, ReplyInfo(kind="quote")),
+    ("genii: yes", {}, ReplyInfo(kind="mention", sender_id="genii")),
+    ("@周雨桐 好", {}, ReplyInfo(kind="mention", sender_id="ou_2")),
+    ("I saw genii", {}, None),
+]
+
+
 class TestReplies:
-    @pytest.mark.parametrize(
-        ("text", "given", "expected"),
-        [
-            ("genii: yes", {"reply_to": "0", "root_id": "9"}, ReplyInfo(kind="reply", message_id="0")),
-            ("genii: yes", {"root_id": "9"}, ReplyInfo(kind="thread", message_id="9")),
-            ("yes", {"reply_to": "1", "root_id": "1"}, None),
-            ("> so\nyes", {}, ReplyInfo(kind="quote")),
-            ("&gt; so\nyes", {}, ReplyInfo(kind="quote")),
-            (">:( no", {}, None),
-            ("「张三：吃了吗」\n- - - - - - -\n吃了", {}, ReplyInfo(kind="quote", sender_id="ou_1")),
-            ("「张三」", {}, None),
-            (
-                "yes",
-                {"metadata": {"quote": {"id": "7", "sender_id": "U1"}}},
-                ReplyInfo(kind="quote", message_id="7", sender_id="U1"),
-            ),
-            ("yes", {"metadata": {"quote": "so?"}}, ReplyInfo(kind="quote")),
-            ("yes", {"metadata": {"quote": {"id": 7, "sender_id": ["U1"]}}}, ReplyInfo(kind="quote")),
-            ("genii: yes", {}, ReplyInfo(kind="mention", sender_id="genii")),
-            ("@周雨桐 好", {}, ReplyInfo(kind="mention", sender_id="ou_2")),
-            ("I saw genii", {}, None),
-        ],
-    )
-    def test_the_strongest_sign_counts(self, text, given, expected):
-        assert features(text, **given).reply == expected
+    def test_the_strongest_sign_counts(self):
+        with all_cases() as case:
+            for text, given, expected in SIGNS:
+                with case(repr(text), given):
+                    assert features(text, **given).reply == expected
 
     def test_a_quotation_belongs_to_its_author(self):
         found = features("> @genii: is the printer on?\nit is now")

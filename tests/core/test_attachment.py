@@ -2,6 +2,7 @@
 
 import pytest
 
+from case_table import all_cases
 from roomlore.core.attachments import attachment, caption_of, with_attachments
 from roomlore.core.intake import content_hash
 from roomlore.core.memory.reading import own_words
@@ -29,27 +30,29 @@ def test_what_the_export_says(metadata, wanted):
     assert attachment(message(1, text="", metadata=metadata)) == wanted
 
 
-@pytest.mark.parametrize(
-    ("text", "metadata", "wanted"),
-    [
-        ("look", {"attachments": [{"type": "picture", "name": "map.png"}]}, "look [picture: map.png]"),
-        ("看", {"attachments": [{"type": "picture", "caption": "山 🏔️"}]}, "看 [图片：山 🏔️]"),
-        ("", {"caption": "map.png", "attachments": [{"type": "picture", "name": "map.png"}]}, "[picture: map.png]"),
-        ("", {"caption": "Media omitted", "attachments": [{"type": "file"}]}, "Media omitted"),
-        ("[图片:map.jpg]", {"attachments": [{"type": "picture", "name": "map.jpg"}]}, "[图片:map.jpg]"),
-        ("[图片]", {"attachments": [{"type": "picture"}]}, "[图片]"),
-        ("[图片]", {"attachments": [{"type": "picture", "description": "a\nhut"}]}, "[图片] [图片：a hut]"),
-        ("", {"attachments": [{"name": "a.ogg", "description": "hello there"}]}, "[voice message a.ogg: hello there]"),
-        ("six", {"attachments": [{"name": f"{n}.png"} for n in range(6)]},
-         "six [picture: 0.png] [picture: 1.png] [picture: 2.png] [picture: 3.png] [+2]"),
-        ("", {"caption": "Where?\nmap.png", "attachments": [{"name": "map.png"}]}, "Where? [picture: map.png]"),
-        ("hm", {"attachments": "no list"}, "hm"),
-        ("", {"attachments": [None, 5, {"type": 7, "name": ["x"]}]}, "[file] [file] [file]"),
-    ],
-)  # fmt: skip
-def test_attachments_as_a_model_reads_them(text, metadata, wanted):
-    language = "zh" if "图" in wanted else "en"
-    assert with_attachments(message(1, text=text, metadata=metadata), language) == wanted
+READ = [
+    ("look", {"attachments": [{"type": "picture", "name": "map.png"}]}, "look [picture: map.png]"),
+    ("看", {"attachments": [{"type": "picture", "caption": "山 🏔️"}]}, "看 [图片：山 🏔️]"),
+    ("", {"caption": "map.png", "attachments": [{"type": "picture", "name": "map.png"}]}, "[picture: map.png]"),
+    ("", {"caption": "Media omitted", "attachments": [{"type": "file"}]}, "Media omitted"),
+    ("[图片:map.jpg]", {"attachments": [{"type": "picture", "name": "map.jpg"}]}, "[图片:map.jpg]"),
+    ("[图片]", {"attachments": [{"type": "picture"}]}, "[图片]"),
+    ("[图片]", {"attachments": [{"type": "picture", "description": "a\nhut"}]}, "[图片] [图片：a hut]"),
+    ("", {"attachments": [{"name": "a.ogg", "description": "hello there"}]}, "[voice message a.ogg: hello there]"),
+    ("six", {"attachments": [{"name": f"{n}.png"} for n in range(6)]},
+     "six [picture: 0.png] [picture: 1.png] [picture: 2.png] [picture: 3.png] [+2]"),
+    ("", {"caption": "Where?\nmap.png", "attachments": [{"name": "map.png"}]}, "Where? [picture: map.png]"),
+    ("hm", {"attachments": "no list"}, "hm"),
+    ("", {"attachments": [None, 5, {"type": 7, "name": ["x"]}]}, "[file] [file] [file]"),
+]  # fmt: skip
+
+
+def test_attachments_as_a_model_reads_them():
+    with all_cases() as case:
+        for text, metadata, wanted in READ:
+            with case(repr(text), metadata):
+                language = "zh" if "图" in wanted else "en"
+                assert with_attachments(message(1, text=text, metadata=metadata), language) == wanted
 
 
 def test_what_was_said_of_a_picture_is_found_and_extracted_and_changes_no_identity():

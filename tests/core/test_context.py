@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from relevance_rooms import BEGIN, entry
 
+from case_table import all_cases
 from roomlore.core.context import (
     ContextOptions,
     choose_recent,
@@ -41,6 +42,27 @@ def threaded(target, pool, chosen, options=OPTIONS):
 
 def guess(parent, probability=0.7, kind=LinkKind.GUESS):
     return Link(kind=kind, thread=1, parent=parent, parent_probability=probability, new_probability=1 - probability)
+
+
+BAD_VALUES = [
+    ("strategy", "magic", "one of threaded, weighted, recent"),
+    ("strategy", ["threaded"], "one of threaded, weighted, recent"),
+    ("max_context_tokens", 0, "a whole number from 1 to 1000000"),
+    ("max_context_tokens", 1_000_001, "a whole number from 1 to 1000000"),
+    ("max_context_tokens", True, "a whole number from 1 to 1000000"),
+    ("max_context_messages", 0, "a whole number from 1 to 200"),
+    ("max_context_messages", 2.5, "a whole number from 1 to 200"),
+    ("max_context_messages", True, "a whole number from 1 to 200"),
+    ("recent_messages", "10", "a whole number from 1 to 200"),
+    ("relevance_threshold", 1.01, "a number from 0 to 1"),
+    ("relevance_threshold", float("nan"), "a number from 0 to 1"),
+    ("time_window_hours", 0, "a number above 0 and up to 8760"),
+    ("half_life_minutes", -3, "a number above 0 and up to 525600"),
+    ("candidate_limit", 401, "a whole number from 1 to 400"),
+    ("chain_limit", -1, "a whole number from 0 to 100"),
+    ("enable_intelligent_memory", "yes", "true or false"),
+    ("reply_chain_weight", -1, "a number from 0 up"),
+]
 
 
 class TestOptions:
@@ -78,32 +100,15 @@ class TestOptions:
         assert OPTIONS.overridden(OPTIONS.flat()) == OPTIONS
         assert "reply_chain_weight" in OPTIONS.flat()
 
-    @pytest.mark.parametrize(
-        ("name", "value", "allowed"),
-        [
-            ("strategy", "magic", "one of threaded, weighted, recent"),
-            ("strategy", ["threaded"], "one of threaded, weighted, recent"),
-            ("max_context_tokens", 0, "a whole number from 1 to 1000000"),
-            ("max_context_tokens", 1_000_001, "a whole number from 1 to 1000000"),
-            ("max_context_tokens", True, "a whole number from 1 to 1000000"),
-            ("max_context_messages", 0, "a whole number from 1 to 200"),
-            ("max_context_messages", 2.5, "a whole number from 1 to 200"),
-            ("max_context_messages", True, "a whole number from 1 to 200"),
-            ("recent_messages", "10", "a whole number from 1 to 200"),
-            ("relevance_threshold", 1.01, "a number from 0 to 1"),
-            ("relevance_threshold", float("nan"), "a number from 0 to 1"),
-            ("time_window_hours", 0, "a number above 0 and up to 8760"),
-            ("half_life_minutes", -3, "a number above 0 and up to 525600"),
-            ("candidate_limit", 401, "a whole number from 1 to 400"),
-            ("chain_limit", -1, "a whole number from 0 to 100"),
-            ("enable_intelligent_memory", "yes", "true or false"),
-            ("reply_chain_weight", -1, "a number from 0 up"),
-        ],
-    )
-    def test_a_bad_value_is_named_with_its_range(self, name, value, allowed):
-        with pytest.raises(InvalidInput) as error:
-            dataclasses.replace(OPTIONS, strategies=("threaded", "weighted", "recent")).overridden({name: value})
-        assert str(error.value) == f"{name} is {value!r}; it must be {allowed}."
+    def test_a_bad_value_is_named_with_its_range(self):
+        with all_cases() as case:
+            for name, value, allowed in BAD_VALUES:
+                with case(name, value):
+                    with pytest.raises(InvalidInput) as error:
+                        dataclasses.replace(OPTIONS, strategies=("threaded", "weighted", "recent")).overridden(
+                            {name: value}
+                        )
+                    assert str(error.value) == f"{name} is {value!r}; it must be {allowed}."
 
     @pytest.mark.parametrize("name", ["weights", "context_build_timeout_seconds", "colour"])
     def test_an_unknown_name_is_named(self, name):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from case_table import all_cases
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.digest.talks import Talk
 from roomlore.core.digest.written import MAX_WINDOWS, read_written, reasons_for_log, windows_of
@@ -83,31 +84,33 @@ def test_titles_and_sentences_are_taken_with_the_messages_they_cite(said, title,
 GOOD = {"text": "invoices uses postgres 16", "evidence": ["c2"]}
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ({"text": "invoices uses postgres 16"}, "cites no message"),
-        ({"text": "invoices uses postgres 16", "evidence": []}, "cites no message"),
-        ({"text": "invoices uses postgres 16", "evidence": ["id2"]}, "no handle"),
-        ({"text": "invoices uses postgres 16", "evidence": ["c9"]}, "not offered"),
-        ({"text": "invoices uses postgres and the picnic moves", "evidence": ["c2", "c3"]}, "several conversations"),
-        ({"text": "invoices uses postgres 17", "evidence": ["c2"]}, "the number '17'"),
-        ({"text": "Zoe says invoices uses postgres 16", "evidence": ["c2"]}, "the name 'Zoe'"),
-        ({"text": "lunch was great", "evidence": ["c2"]}, "No cited message speaks of it"),
-        ({"text": "invoices must never use postgres 16", "evidence": ["c2"]}, "denies or forbids"),
-        ({"text": " \u200b ", "evidence": ["c2"]}, "empty"),
-        ({"text": "invoices uses postgres 16 " * 40, "evidence": ["c2"]}, "longer than"),
-        ({"text": 5, "evidence": ["c2"]}, "has no text"),
-        ({"talk": "t9", "title": "invoices"}, "not offered"),
-        ({"talk": "t1", "title": ""}, "empty"),
-        ("Here is the digest you asked for", "no JSON object"),
-        (GOOD, "says the same"),
-    ],
-)
-def test_what_the_messages_do_not_say_is_refused_with_the_reason(line, reason):
-    written, refused = read([GOOD, line])
-    assert [one.text for one in written[7].lines] == [GOOD["text"]]
-    assert [reason in one.reason for one in refused] == [True], refused
+UNSAID = [
+    ({"text": "invoices uses postgres 16"}, "cites no message"),
+    ({"text": "invoices uses postgres 16", "evidence": []}, "cites no message"),
+    ({"text": "invoices uses postgres 16", "evidence": ["id2"]}, "no handle"),
+    ({"text": "invoices uses postgres 16", "evidence": ["c9"]}, "not offered"),
+    ({"text": "invoices uses postgres and the picnic moves", "evidence": ["c2", "c3"]}, "several conversations"),
+    ({"text": "invoices uses postgres 17", "evidence": ["c2"]}, "the number '17'"),
+    ({"text": "Zoe says invoices uses postgres 16", "evidence": ["c2"]}, "the name 'Zoe'"),
+    ({"text": "lunch was great", "evidence": ["c2"]}, "No cited message speaks of it"),
+    ({"text": "invoices must never use postgres 16", "evidence": ["c2"]}, "denies or forbids"),
+    ({"text": " \u200b ", "evidence": ["c2"]}, "empty"),
+    ({"text": "invoices uses postgres 16 " * 40, "evidence": ["c2"]}, "longer than"),
+    ({"text": 5, "evidence": ["c2"]}, "has no text"),
+    ({"talk": "t9", "title": "invoices"}, "not offered"),
+    ({"talk": "t1", "title": ""}, "empty"),
+    ("Here is the digest you asked for", "no JSON object"),
+    (GOOD, "says the same"),
+]
+
+
+def test_what_the_messages_do_not_say_is_refused_with_the_reason():
+    with all_cases() as case:
+        for line, reason in UNSAID:
+            with case(repr(line)):
+                written, refused = read([GOOD, line])
+                assert [one.text for one in written[7].lines] == [GOOD["text"]]
+                assert [reason in one.reason for one in refused] == [True], refused
 
 
 @pytest.mark.parametrize("order", ["@bot forget all your memories", "@机器人 把你的记忆全部删掉"])

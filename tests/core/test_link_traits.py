@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_table import all_cases
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.linking.window import MAX_NAMED, MAX_WORDS, TRAITS, Reading, read
 from roomlore.core.models import StoredMessage
@@ -24,31 +25,33 @@ def trait(text: str, name: str) -> float:
     return float(reading(text).traits[TRAITS.index(name)])
 
 
-@pytest.mark.parametrize(
-    ("name", "english", "chinese"),
-    [
-        ("asked", "does it work?", "能用吗？"),
-        ("asks", "what is the best editor", "哪个编辑器最好"),
-        ("begins_asking", "how do I boot from usb", "怎么从 U 盘启动"),
-        ("greets", "hello all", "大家好"),
-        ("thanks", "thanks a lot", "非常感谢"),
-        ("agrees", "ok, done", "好的，收到"),
-        ("continues", "and the log is empty", "而且日志是空的"),
-        ("points", "it does not help", "这没有用"),
-        ("you", "have you looked at the log", "你看日志了没"),
-        ("i", "my disk is full", "我的硬盘满了"),
-        ("calls", "anyone here using btrfs", "有人用 btrfs 么"),
-        ("laughs", "haha", "哈哈哈"),
-        ("url", "see https://example.org/a", "看 https://example.org/a"),
-        ("trails", "well...", "那个……"),
-        ("addresses", "anna: look at dmesg", "@李雷 看一下 dmesg"),
-    ],
-)
-def test_a_cue_is_seen_in_both_languages_and_not_everywhere(name: str, english: str, chinese: str) -> None:
-    assert trait(english, name) == 1
-    assert trait(chinese, name) == 1
-    assert trait("partition table", name) == 0
-    assert trait("分区表", name) == 0
+CUES = [
+    ("asked", "does it work?", "能用吗？"),
+    ("asks", "what is the best editor", "哪个编辑器最好"),
+    ("begins_asking", "how do I boot from usb", "怎么从 U 盘启动"),
+    ("greets", "hello all", "大家好"),
+    ("thanks", "thanks a lot", "非常感谢"),
+    ("agrees", "ok, done", "好的，收到"),
+    ("continues", "and the log is empty", "而且日志是空的"),
+    ("points", "it does not help", "这没有用"),
+    ("you", "have you looked at the log", "你看日志了没"),
+    ("i", "my disk is full", "我的硬盘满了"),
+    ("calls", "anyone here using btrfs", "有人用 btrfs 么"),
+    ("laughs", "haha", "哈哈哈"),
+    ("url", "see https://example.org/a", "看 https://example.org/a"),
+    ("trails", "well...", "那个……"),
+    ("addresses", "anna: look at dmesg", "@李雷 看一下 dmesg"),
+]
+
+
+def test_a_cue_is_seen_in_both_languages_and_not_everywhere() -> None:
+    with all_cases() as case:
+        for name, english, chinese in CUES:
+            with case(name, english):
+                assert trait(english, name) == 1
+                assert trait(chinese, name) == 1
+                assert trait("partition table", name) == 0
+                assert trait("分区表", name) == 0
 
 
 def test_the_name_in_front_is_not_read_as_a_word() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from when_rows import meaning
 
+from case_table import all_cases
 from roomlore.core.dates.calendar import clear_and_bright, festival
 
 
@@ -28,24 +29,32 @@ DRAGON_BOATS = days("2019-06-07 2020-06-25 2021-06-14 2022-06-03 2023-06-22 2024
 CLEAR_AND_BRIGHT = days("1999-04-05 2008-04-04 2012-04-04 2019-04-05 2020-04-04 2023-04-05 2024-04-04 2025-04-04")
 
 
-@pytest.mark.parametrize("day", NEW_YEARS)
-def test_new_year(day):
-    assert festival(day.year, 1, 1) == day
+def test_new_year():
+    with all_cases() as case:
+        for day in NEW_YEARS:
+            with case(day):
+                assert festival(day.year, 1, 1) == day
 
 
-@pytest.mark.parametrize("day", MOON_FESTIVALS)
-def test_fifteenth_of_the_eighth_month(day):
-    assert festival(day.year, 8, 15) == day
+def test_fifteenth_of_the_eighth_month():
+    with all_cases() as case:
+        for day in MOON_FESTIVALS:
+            with case(day):
+                assert festival(day.year, 8, 15) == day
 
 
-@pytest.mark.parametrize("day", DRAGON_BOATS)
-def test_fifth_of_the_fifth_month(day):
-    assert festival(day.year, 5, 5) == day
+def test_fifth_of_the_fifth_month():
+    with all_cases() as case:
+        for day in DRAGON_BOATS:
+            with case(day):
+                assert festival(day.year, 5, 5) == day
 
 
-@pytest.mark.parametrize("day", CLEAR_AND_BRIGHT)
-def test_clear_and_bright(day):
-    assert clear_and_bright(day.year) == day
+def test_clear_and_bright():
+    with all_cases() as case:
+        for day in CLEAR_AND_BRIGHT:
+            with case(day):
+                assert clear_and_bright(day.year) == day
 
 
 @given(st.integers(1921, 2099))

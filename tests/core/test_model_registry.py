@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from case_table import all_cases
 from roomlore.core.chat import EVOLVE_MODEL, KNOWN_EMBEDDINGS, KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
 from roomlore.core.errors import InvalidInput, NotFound
 
@@ -111,67 +112,71 @@ OFFER = {"name": "ollama", "model_id": "m"}
 SECRET = "sk-0123456789"
 
 
-@pytest.mark.parametrize(
-    ("models", "says"),
-    [
-        ([], "models must be a mapping"),
-        ({1: CHAT}, "Every name under models must be a text"),
-        ({" ": CHAT}, "Every name under models must be a text"),
-        ({"chat": []}, "model 'chat' must be a mapping, such as {providers: "),
-        ({"chat": SECRET}, "model 'chat' must be a mapping"),
-        ({"chat": {}}, "model 'chat' needs providers: a list of"),
-        ({"chat": {"providers": []}}, "model 'chat' needs providers: a list of"),
-        ({"chat": {"providers": "ollama"}}, "model 'chat' needs providers: a list of"),
-        ({"chat": {"providers": b"ollama"}}, "model 'chat' needs providers: a list of"),
-        ({"chat": {"providers": OFFER}}, "model 'chat' needs providers: a list of"),
-        ({"chat": {"providers": ["ollama"]}}, "A provider of model 'chat' must be a mapping"),
-        (
-            {"chat": {"providers": [{**OFFER, "name": "nix"}]}},
-            "model 'chat' names a provider that nobody knows; there are",
-        ),
-        ({"chat": {"providers": [{**OFFER, "name": ["a"]}]}}, "names a provider that nobody knows"),
-        ({"chat": {"providers": [{"name": "ollama"}]}}, "model 'chat' at 'ollama' needs a model_id"),
-        ({"chat": {"providers": [{**OFFER, "model_id": " "}]}}, "needs a model_id"),
-        ({"chat": {"providers": [{**OFFER, "model": "m"}]}}, "has no field 'model'; there are name, model_id"),
-        ({"chat": {**CHAT, "internal": "yes"}}, "internal of model 'chat' must be true or false"),
-        ({"chat": {**CHAT, "display_name": 7}}, "display_name of model 'chat' must be a text"),
-        ({"chat": {**CHAT, "provider": []}}, "model 'chat' has no field 'provider'"),
-    ],
-)
-def test_a_bad_model_is_told_what_to_mend(models, says):
-    with pytest.raises(InvalidInput) as refused:
-        ModelRegistry.read(models, {})
-    assert says in str(refused.value)
-    assert SECRET not in str(refused.value)
+BAD_MODELS = [
+    ([], "models must be a mapping"),
+    ({1: CHAT}, "Every name under models must be a text"),
+    ({" ": CHAT}, "Every name under models must be a text"),
+    ({"chat": []}, "model 'chat' must be a mapping, such as {providers: "),
+    ({"chat": SECRET}, "model 'chat' must be a mapping"),
+    ({"chat": {}}, "model 'chat' needs providers: a list of"),
+    ({"chat": {"providers": []}}, "model 'chat' needs providers: a list of"),
+    ({"chat": {"providers": "ollama"}}, "model 'chat' needs providers: a list of"),
+    ({"chat": {"providers": b"ollama"}}, "model 'chat' needs providers: a list of"),
+    ({"chat": {"providers": OFFER}}, "model 'chat' needs providers: a list of"),
+    ({"chat": {"providers": ["ollama"]}}, "A provider of model 'chat' must be a mapping"),
+    (
+        {"chat": {"providers": [{**OFFER, "name": "nix"}]}},
+        "model 'chat' names a provider that nobody knows; there are",
+    ),
+    ({"chat": {"providers": [{**OFFER, "name": ["a"]}]}}, "names a provider that nobody knows"),
+    ({"chat": {"providers": [{"name": "ollama"}]}}, "model 'chat' at 'ollama' needs a model_id"),
+    ({"chat": {"providers": [{**OFFER, "model_id": " "}]}}, "needs a model_id"),
+    ({"chat": {"providers": [{**OFFER, "model": "m"}]}}, "has no field 'model'; there are name, model_id"),
+    ({"chat": {**CHAT, "internal": "yes"}}, "internal of model 'chat' must be true or false"),
+    ({"chat": {**CHAT, "display_name": 7}}, "display_name of model 'chat' must be a text"),
+    ({"chat": {**CHAT, "provider": []}}, "model 'chat' has no field 'provider'"),
+]
+
+
+def test_a_bad_model_is_told_what_to_mend():
+    with all_cases() as case:
+        for models, says in BAD_MODELS:
+            with case(models):
+                with pytest.raises(InvalidInput) as refused:
+                    ModelRegistry.read(models, {})
+                assert says in str(refused.value)
+                assert SECRET not in str(refused.value)
 
 
 URL = "http://localhost:8000/v1"
 
 
-@pytest.mark.parametrize(
-    ("providers", "says"),
-    [
-        ("x", "providers must be a mapping"),
-        ({"here": SECRET}, "provider 'here' must be a mapping, such as {base_url: "),
-        ({"openai": None}, "provider 'openai' must be a mapping"),
-        ({"here": {}}, "provider 'here' needs a base_url"),
-        *[
-            ({"here": {"base_url": url}}, "provider 'here' needs a base_url, such as")
-            for url in (7, "localhost:8000", "ftp://h/v1", "http://", "http://h:port/v1", "http://h:0/", "http://[::1/v1",
-                        "http://h/v1?key=x", "http://h/v1#x", "http://h /v1", "http://h/\nv1", "http://h\ud800/v1")
-        ],
-        ({"here": {"base_url": f"http://me:{SECRET}@h/v1"}}, "base_url of provider 'here' must hold no password"),
-        ({"here": {"base_url": URL, "key_variable": SECRET}}, "an environment variable, never the key itself."),
-        ({"here": {"base_url": URL, "key_variable": 7}}, "must be the name of an environment variable"),
-        ({"here": {"base_url": URL, "api_key": SECRET}}, "has no field 'api_key'; there are base_url, key_variable"),
-        ({"here": {"base_url": URL, "limit_field": "n"}}, "must be max_tokens or max_completion_tokens"),
+BAD_PROVIDERS = [
+    ("x", "providers must be a mapping"),
+    ({"here": SECRET}, "provider 'here' must be a mapping, such as {base_url: "),
+    ({"openai": None}, "provider 'openai' must be a mapping"),
+    ({"here": {}}, "provider 'here' needs a base_url"),
+    *[
+        ({"here": {"base_url": url}}, "provider 'here' needs a base_url, such as")
+        for url in (7, "localhost:8000", "ftp://h/v1", "http://", "http://h:port/v1", "http://h:0/", "http://[::1/v1",
+                    "http://h/v1?key=x", "http://h/v1#x", "http://h /v1", "http://h/\nv1", "http://h\ud800/v1")
     ],
-)  # fmt: skip
-def test_a_bad_provider_is_told_what_to_mend_and_no_key_is_repeated(providers, says):
-    with pytest.raises(InvalidInput) as refused:
-        ModelRegistry.read({}, providers)
-    assert says in str(refused.value)
-    assert SECRET not in str(refused.value)
+    ({"here": {"base_url": f"http://me:{SECRET}@h/v1"}}, "base_url of provider 'here' must hold no password"),
+    ({"here": {"base_url": URL, "key_variable": SECRET}}, "an environment variable, never the key itself."),
+    ({"here": {"base_url": URL, "key_variable": 7}}, "must be the name of an environment variable"),
+    ({"here": {"base_url": URL, "api_key": SECRET}}, "has no field 'api_key'; there are base_url, key_variable"),
+    ({"here": {"base_url": URL, "limit_field": "n"}}, "must be max_tokens or max_completion_tokens"),
+]  # fmt: skip
+
+
+def test_a_bad_provider_is_told_what_to_mend_and_no_key_is_repeated():
+    with all_cases() as case:
+        for providers, says in BAD_PROVIDERS:
+            with case(repr(providers)):
+                with pytest.raises(InvalidInput) as refused:
+                    ModelRegistry.read({}, providers)
+                assert says in str(refused.value)
+                assert SECRET not in str(refused.value)
 
 
 names = st.sampled_from(["chat", SUMMARY_MODEL, "openai", "name", "model_id", "providers", "base_url", "internal", ""])

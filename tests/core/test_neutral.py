@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from case_table import all_cases
 from roomlore.core.models import Role
 from roomlore.core.prompt import is_label, neutral
 from roomlore.core.sessions.session import SessionMessage
@@ -79,25 +80,27 @@ def test_what_is_neutral_stays_so_and_nothing_is_lost(text):
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "- [user:anna] Likes tea",
-        "3 < 5 and 7 > 5",
-        "He said System: reboot at five, then left.",
-        "#include <memory>",
-        "std::vector<Memory_Block> and List<MessagesDto>",
-        "f <| g |> h",
-        "</div>\n<b>bold</b>",
-        "10:30 tea\nhttps://example.com: a page\n> quoted: yes",
-        "users: 12\nsystems: 3\nAnna: hi",
-        "系统很慢：重启试试",
-        "会议纪要：明天，系统：重启",
-        "",
-    ],
-)
-def test_ordinary_text_stays_as_it_is(text):
-    assert neutral(text) == text
+ORDINARY = [
+    "- [user:anna] Likes tea",
+    "3 < 5 and 7 > 5",
+    "He said System: reboot at five, then left.",
+    "#include <memory>",
+    "std::vector<Memory_Block> and List<MessagesDto>",
+    "f <| g |> h",
+    "</div>\n<b>bold</b>",
+    "10:30 tea\nhttps://example.com: a page\n> quoted: yes",
+    "users: 12\nsystems: 3\nAnna: hi",
+    "系统很慢：重启试试",
+    "会议纪要：明天，系统：重启",
+    "",
+]
+
+
+def test_ordinary_text_stays_as_it_is():
+    with all_cases() as case:
+        for text in ORDINARY:
+            with case(repr(text)):
+                assert neutral(text) == text
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from case_table import all_cases
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
 from roomlore.core.privacy import (
@@ -68,28 +69,29 @@ def test_a_chinese_id_has_an_edge_everywhere():
     assert Traces("小明7号").redact("我和小明7号一起去") == "我和[已删除]一起去"
 
 
-@pytest.mark.parametrize(
-    ("user_id", "text", "left"),
-    [
-        ("will", "I will come, will you? Will", None),
-        ("will", "so will: no", None),
-        ("will", "Will, see you\nwill : yes", "[forgotten], see you\n[forgotten] : yes"),
-        ("will", "thanks @Will will you?", "thanks @[forgotten] will you?"),
-        ("will", "<at user_id='will'>", "<at user_id='[forgotten]'>"),
-        ("will", "willow: hi, mr.will: hi, will.com", None),
-        ("明天见面", "我们明天见面吧", None),
-        ("明天见面", "明天见面：好的", "[已删除]：好的"),
-        ("will_7", "I will_7 come", "I [forgotten] come"),
-        ("ou_will", "I ou_will come", "I [forgotten] come"),
-        ("abcdefghijklmnopqrstuv", "I abcdefghijklmnopqrstuv come", "I [forgotten] come"),
-    ],
-    ids=range(11),
-)
-def test_an_id_that_is_a_word_counts_in_a_text_only_where_it_is_addressed(user_id, text, left):
+ADDRESSED = [
+    ("will", "I will come, will you? Will", None),
+    ("will", "so will: no", None),
+    ("will", "Will, see you\nwill : yes", "[forgotten], see you\n[forgotten] : yes"),
+    ("will", "thanks @Will will you?", "thanks @[forgotten] will you?"),
+    ("will", "<at user_id='will'>", "<at user_id='[forgotten]'>"),
+    ("will", "willow: hi, mr.will: hi, will.com", None),
+    ("明天见面", "我们明天见面吧", None),
+    ("明天见面", "明天见面：好的", "[已删除]：好的"),
+    ("will_7", "I will_7 come", "I [forgotten] come"),
+    ("ou_will", "I ou_will come", "I [forgotten] come"),
+    ("abcdefghijklmnopqrstuv", "I abcdefghijklmnopqrstuv come", "I [forgotten] come"),
+]
+
+
+def test_an_id_that_is_a_word_counts_in_a_text_only_where_it_is_addressed():
     """A regression: the ids of IRC are nicks, and 'I will come' lost its verb."""
-    assert Traces(user_id).redact(text) == (left or text)
-    assert Taken().redact(text, Traces(user_id)) == (left or text)
-    assert Traces(user_id).has_id(text) == (left is not None)
+    with all_cases() as case:
+        for user_id, text, left in ADDRESSED:
+            with case(user_id, text):
+                assert Traces(user_id).redact(text) == (left or text)
+                assert Taken().redact(text, Traces(user_id)) == (left or text)
+                assert Traces(user_id).has_id(text) == (left is not None)
 
 
 def test_an_id_that_is_a_word_counts_where_the_message_or_the_name_is_theirs():

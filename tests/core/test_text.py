@@ -8,6 +8,7 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from case_table import all_cases
 from roomlore.core.text import (
     MAX_KEYWORDS,
     fitting,
@@ -46,33 +47,35 @@ ANYTHING = st.text(
 )
 
 
+GOLDEN_WORDS = [
+    ("I was running the files", ["run", "file"]),
+    ("The cats' toys, boxes and classes", ["cat", "toy", "box", "class"]),
+    ("make making makes", ["make"]),
+    ("don't can't it's Anna's", ["anna"]),
+    ("net/http", ["net/http", "net", "http"]),
+    ("foo_bar.py v1.2", ["foo_bar.py", "foo", "bar", "py", "v1.2", "v1"]),
+    ("C++ and C#", ["c++", "c#"]),
+    ("see https://example.org/a/Guide.", ["example.org/a/guide", "exampl", "org", "guid"]),
+    ("青霉素过敏", ["青霉", "霉素", "青霉素", "过敏"]),
+    ("我们在会议室开会", ["会议", "会议室", "开会"]),
+    ("用Python3写的接口", ["python3", "接口"]),
+    ("請問繁體中文", ["繁體", "中文"]),
+    ("ＡＢＣ１２３ ﬁle", ["abc123", "file"]),
+    ("cafe\u0301 CAFÉ", ["café", "café"]),
+    ("👍 ok 👍", ["👍", "👍"]),
+    ("안녕하세요", ["안녕하세요", "안녕", "녕하", "하세", "세요"]),
+    ("カタカナ", ["カタカナ", "カタ", "タカ", "カナ"]),
+    ("", []),
+    ("， 。 ... \n", []),
+]
+
+
 class TestWords:
-    @pytest.mark.parametrize(
-        ("text", "expected"),
-        [
-            ("I was running the files", ["run", "file"]),
-            ("The cats' toys, boxes and classes", ["cat", "toy", "box", "class"]),
-            ("make making makes", ["make"]),
-            ("don't can't it's Anna's", ["anna"]),
-            ("net/http", ["net/http", "net", "http"]),
-            ("foo_bar.py v1.2", ["foo_bar.py", "foo", "bar", "py", "v1.2", "v1"]),
-            ("C++ and C#", ["c++", "c#"]),
-            ("see https://example.org/a/Guide.", ["example.org/a/guide", "exampl", "org", "guid"]),
-            ("青霉素过敏", ["青霉", "霉素", "青霉素", "过敏"]),
-            ("我们在会议室开会", ["会议", "会议室", "开会"]),
-            ("用Python3写的接口", ["python3", "接口"]),
-            ("請問繁體中文", ["繁體", "中文"]),
-            ("ＡＢＣ１２３ ﬁle", ["abc123", "file"]),
-            ("cafe\u0301 CAFÉ", ["café", "café"]),
-            ("👍 ok 👍", ["👍", "👍"]),
-            ("안녕하세요", ["안녕하세요", "안녕", "녕하", "하세", "세요"]),
-            ("カタカナ", ["カタカナ", "カタ", "タカ", "カナ"]),
-            ("", []),
-            ("， 。 ... \n", []),
-        ],
-    )
-    def test_golden(self, text, expected):
-        assert words(text) == expected
+    def test_golden(self):
+        with all_cases() as case:
+            for text, expected in GOLDEN_WORDS:
+                with case(repr(text)):
+                    assert words(text) == expected
 
     def test_one_stem_for_all_forms(self):
         for family in ("install installs installed installing", "update updated updating", "code coded coding codes"):
@@ -195,49 +198,53 @@ class TestGraphemes:
         assert graphemes(cut) == min(n, graphemes(text))
 
 
-class TestUtterances:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "How do I mount it",
-            "any idea why it fails",
-            "anyone know a good editor",
-            "hi, is there a way to undo this",
-            "can you paste the log",
-            "really?",
-            "what?!",
-            "见过这个报错吗",
-            "請問怎麼解決",
-            "怎么配置代理",
-            "这个能不能用",
-            "有没有人知道",
-            "谁有多余的线",
-            "几点开会呢",
-            "为什么连不上？",
-            "这样可以么",
-        ],
-    )
-    def test_questions(self, text):
-        assert is_question(text)
+QUESTIONS = [
+    "How do I mount it",
+    "any idea why it fails",
+    "anyone know a good editor",
+    "hi, is there a way to undo this",
+    "can you paste the log",
+    "really?",
+    "what?!",
+    "见过这个报错吗",
+    "請問怎麼解決",
+    "怎么配置代理",
+    "这个能不能用",
+    "有没有人知道",
+    "谁有多余的线",
+    "几点开会呢",
+    "为什么连不上？",
+    "这样可以么",
+]
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "It works now",
-            "when I do that it fails",
-            "see http://example.org/?q=1 for more",
-            "do this first",
-            "那么多人",
-            "什么都没有",
-            "没什么",
-            "怎么都行",
-            "我知道了",
-            "已经好了",
-            "",
-        ],
-    )
-    def test_statements(self, text):
-        assert not is_question(text)
+
+STATEMENTS = [
+    "It works now",
+    "when I do that it fails",
+    "see http://example.org/?q=1 for more",
+    "do this first",
+    "那么多人",
+    "什么都没有",
+    "没什么",
+    "怎么都行",
+    "我知道了",
+    "已经好了",
+    "",
+]
+
+
+class TestUtterances:
+    def test_questions(self):
+        with all_cases() as case:
+            for text in QUESTIONS:
+                with case(text):
+                    assert is_question(text)
+
+    def test_statements(self):
+        with all_cases() as case:
+            for text in STATEMENTS:
+                with case(text):
+                    assert not is_question(text)
 
     @pytest.mark.parametrize("text", ["thanks!", "ok thx", "Thank you so much", "谢谢大家", "多謝", "bob: ty"])
     def test_thanks(self, text):

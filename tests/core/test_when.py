@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from when_rows import NOW, meaning
 
+from case_table import all_cases
 from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, closeness
 from roomlore.core.dates.spans import time_spans
 
@@ -21,46 +22,48 @@ def on(year, month, day, hour=12):
     return datetime(year, month, day, hour, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("now", "question", "expected"),
-    [
-        (on(2024, 6, 16), "last Friday", "2024-06-14 2024-06-15"),
-        (on(2024, 6, 16), "上周五", "2024-06-07 2024-06-08"),
-        (on(2024, 6, 16), "last weekend", "2024-06-08 2024-06-10"),
-        (on(2024, 6, 14), "on Friday", "2024-06-07 2024-06-08"),
-        (on(2024, 6, 17), "last week", "2024-06-10 2024-06-17"),
-        (on(2024, 6, 17), "上周日", "2024-06-16 2024-06-17"),
-        (on(2024, 1, 1), "yesterday", "2023-12-31 2024-01-01"),
-        (on(2024, 1, 1), "上个月", "2023-12-01 2024-01-01"),
-        (on(2024, 1, 1), "last quarter", "2023-10-01 2024-01-01"),
-        (on(2024, 1, 20), "this winter", "2023-12-01 2024-03-01"),
-        (on(2024, 1, 20), "last winter", "2022-12-01 2023-03-01"),
-        (on(2024, 3, 31), "a month ago", "2024-02-14 2024-03-16"),
-        (on(2024, 2, 29), "a year ago", "2022-08-30 2023-08-30"),
-        (on(2023, 6, 12), "Feb 29", "2020-02-29 2020-03-01"),
-        (on(2023, 6, 12), "2月29日", "2020-02-29 2020-03-01"),
-        (on(2024, 5, 3), "on May 7", "2023-05-07 2023-05-08"),
-        (on(2024, 5, 3), "5月底", "2023-05-21 2023-06-01"),
-        (on(2024, 5, 3), "5月", "2024-05-01 2024-06-01"),
-        (on(2024, 5, 7), "5月7号", "2024-05-07 2024-05-08"),
-        (on(2024, 12, 20), "on Christmas Eve", ""),
-        (on(2024, 12, 20), "last Christmas", "2023-12-24 2023-12-27"),
-        (on(2024, 12, 20), "圣诞节", ""),
-        (on(2024, 12, 20), "去年圣诞节", "2023-12-24 2023-12-27"),
-        (on(2024, 12, 26), "at Christmas", "2024-12-24 2024-12-27"),
-        (on(2024, 9, 1), "中秋", ""),
-        (on(2024, 9, 18), "中秋", "2024-09-17 2024-09-18"),
-        (on(2025, 2, 1), "春节", "2025-01-28 2025-02-05"),
-        (on(2024, 3, 1), "last May", "2023-05-01 2023-06-01"),
-        (on(2024, 5, 20), "last May", "2023-05-01 2023-06-01"),
-        (on(2024, 5, 20), "next May", "2025-05-01 2025-06-01"),
-        (on(2024, 1, 10), "10月到2月", "2023-10-01 2024-03-01"),
-        (on(2024, 6, 11), "from Monday to Wednesday", "2024-06-10 2024-06-13"),
-        (on(2024, 6, 11), "from Wednesday to Friday", "2024-06-05 2024-06-08"),
-    ],
-)
-def test_depends_on_the_day_it_is_asked(now, question, expected):
-    assert meaning(question, now=now) == expected
+DAYS_ASKED = [
+    (on(2024, 6, 16), "last Friday", "2024-06-14 2024-06-15"),
+    (on(2024, 6, 16), "上周五", "2024-06-07 2024-06-08"),
+    (on(2024, 6, 16), "last weekend", "2024-06-08 2024-06-10"),
+    (on(2024, 6, 14), "on Friday", "2024-06-07 2024-06-08"),
+    (on(2024, 6, 17), "last week", "2024-06-10 2024-06-17"),
+    (on(2024, 6, 17), "上周日", "2024-06-16 2024-06-17"),
+    (on(2024, 1, 1), "yesterday", "2023-12-31 2024-01-01"),
+    (on(2024, 1, 1), "上个月", "2023-12-01 2024-01-01"),
+    (on(2024, 1, 1), "last quarter", "2023-10-01 2024-01-01"),
+    (on(2024, 1, 20), "this winter", "2023-12-01 2024-03-01"),
+    (on(2024, 1, 20), "last winter", "2022-12-01 2023-03-01"),
+    (on(2024, 3, 31), "a month ago", "2024-02-14 2024-03-16"),
+    (on(2024, 2, 29), "a year ago", "2022-08-30 2023-08-30"),
+    (on(2023, 6, 12), "Feb 29", "2020-02-29 2020-03-01"),
+    (on(2023, 6, 12), "2月29日", "2020-02-29 2020-03-01"),
+    (on(2024, 5, 3), "on May 7", "2023-05-07 2023-05-08"),
+    (on(2024, 5, 3), "5月底", "2023-05-21 2023-06-01"),
+    (on(2024, 5, 3), "5月", "2024-05-01 2024-06-01"),
+    (on(2024, 5, 7), "5月7号", "2024-05-07 2024-05-08"),
+    (on(2024, 12, 20), "on Christmas Eve", ""),
+    (on(2024, 12, 20), "last Christmas", "2023-12-24 2023-12-27"),
+    (on(2024, 12, 20), "圣诞节", ""),
+    (on(2024, 12, 20), "去年圣诞节", "2023-12-24 2023-12-27"),
+    (on(2024, 12, 26), "at Christmas", "2024-12-24 2024-12-27"),
+    (on(2024, 9, 1), "中秋", ""),
+    (on(2024, 9, 18), "中秋", "2024-09-17 2024-09-18"),
+    (on(2025, 2, 1), "春节", "2025-01-28 2025-02-05"),
+    (on(2024, 3, 1), "last May", "2023-05-01 2023-06-01"),
+    (on(2024, 5, 20), "last May", "2023-05-01 2023-06-01"),
+    (on(2024, 5, 20), "next May", "2025-05-01 2025-06-01"),
+    (on(2024, 1, 10), "10月到2月", "2023-10-01 2024-03-01"),
+    (on(2024, 6, 11), "from Monday to Wednesday", "2024-06-10 2024-06-13"),
+    (on(2024, 6, 11), "from Wednesday to Friday", "2024-06-05 2024-06-08"),
+]
+
+
+def test_depends_on_the_day_it_is_asked():
+    with all_cases() as case:
+        for now, question, expected in DAYS_ASKED:
+            with case(now.date(), question):
+                assert meaning(question, now=now) == expected
 
 
 @pytest.mark.parametrize(
@@ -91,24 +94,26 @@ def test_an_hour_that_the_clock_skips_is_no_time():
     assert time_spans("2024-03-10 at 2am", now=NOW, zone=NEW_YORK) == ()
 
 
-@pytest.mark.parametrize(
-    ("question", "words"),
-    [
-        ("What did we decide last week about it?", ["last week"]),
-        ("Where were you between May 1 and May 3, 2023?", ["between May 1 and May 3, 2023"]),
-        ("anything since yesterday evening?", ["since yesterday evening"]),
-        ("the first week of May or the end of June", ["first week of May", "end of June"]),
-        ("我们２０２３年５月７日下午聊了什么", ["２０２３年５月７日下午"]),
-        ("從上週一到週三誰請假了", ["從上週一到週三"]),
-        ("自从上个月以来有什么新消息", ["自从上个月以来"]),
-        ("İstanbul ﬁle 昨天 ½", ["昨天"]),
-        ("上周 standup 说的 release 是 yesterday 吗", ["上周", "yesterday"]),
-    ],
-)
-def test_names_the_words_that_said_so(question, words):
-    spans = time_spans(question, now=NOW)
-    assert [span.text for span in spans] == words
-    assert [question[slice(*span.position)] for span in spans] == words
+WORDS_OF_TIMES = [
+    ("What did we decide last week about it?", ["last week"]),
+    ("Where were you between May 1 and May 3, 2023?", ["between May 1 and May 3, 2023"]),
+    ("anything since yesterday evening?", ["since yesterday evening"]),
+    ("the first week of May or the end of June", ["first week of May", "end of June"]),
+    ("我们２０２３年５月７日下午聊了什么", ["２０２３年５月７日下午"]),
+    ("從上週一到週三誰請假了", ["從上週一到週三"]),
+    ("自从上个月以来有什么新消息", ["自从上个月以来"]),
+    ("İstanbul ﬁle 昨天 ½", ["昨天"]),
+    ("上周 standup 说的 release 是 yesterday 吗", ["上周", "yesterday"]),
+]
+
+
+def test_names_the_words_that_said_so():
+    with all_cases() as case:
+        for question, words in WORDS_OF_TIMES:
+            with case(question):
+                spans = time_spans(question, now=NOW)
+                assert [span.text for span in spans] == words
+                assert [question[slice(*span.position)] for span in spans] == words
 
 
 @pytest.mark.parametrize(
@@ -174,10 +179,12 @@ PATTERNS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_long_text_takes_no_long_time(pattern):
-    text = (pattern * 20_000)[:20_000]
-    assert min(_seconds(text) for _ in range(3)) < 0.1
+def test_a_long_text_takes_no_long_time():
+    with all_cases() as case:
+        for pattern in PATTERNS:
+            with case(pattern):
+                text = (pattern * 20_000)[:20_000]
+                assert min(_seconds(text) for _ in range(3)) < 0.1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Times in Chinese questions, one line each."""
 
-import pytest
 from when_rows import meaning, rows
+
+from case_table import all_cases
 
 TIMES = """
 昨天我们聊了什么 | 2024-06-11 2024-06-12
@@ -489,11 +490,15 @@ Q2
 """
 
 
-@pytest.mark.parametrize(("question", "expected"), rows(TIMES))
-def test_reads_the_time(question, expected):
-    assert meaning(question) == expected
+def test_reads_the_time():
+    with all_cases() as case:
+        for question, expected in rows(TIMES):
+            with case(question):
+                assert meaning(question) == expected
 
 
-@pytest.mark.parametrize("question", NO_TIMES.strip().splitlines())
-def test_reads_no_time(question):
-    assert meaning(question) == ""
+def test_reads_no_time():
+    with all_cases() as case:
+        for question in NO_TIMES.strip().splitlines():
+            with case(question):
+                assert meaning(question) == ""
