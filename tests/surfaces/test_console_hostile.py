@@ -7,8 +7,8 @@ from collections import Counter
 from html.parser import HTMLParser
 from urllib.parse import quote
 
-import httpx
 import pytest
+from console_rig import asking
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -19,7 +19,6 @@ from roomlore.core.memory.memory import Source
 from roomlore.surfaces.console import live, rooms
 from roomlore.surfaces.console.frame import visible
 from roomlore.surfaces.console.threads import LANES, Cell, lanes
-from roomlore.surfaces.http import create_app
 
 COUNT = 2 * len(TEXTS)
 OF_A_KIND = 6
@@ -69,23 +68,28 @@ class Read(HTMLParser):
 @pytest.fixture
 async def lore():
     async with roomlore.open("sqlite://", settings=Settings(durable_work="process"), background=False) as opened:
-        said = list(hostile(COUNT))
-        await opened.messages.add(said)
-        for number, text in enumerate(TEXTS):
-            if text.strip():
-                known = f's{number}"><script>window.taken=1</script>'
-                source = Source(ROOM, said[number].id)
-                await opened.memories.add(f"group:{ROOM}", f"{text[:1_500]}{number}", sources=[source], memory_id=known)
-        await opened.memories.update('s0"><script>window.taken=1</script>', statement=TEXTS[1], reason=TEXTS[2])
-        await opened.sessions.write_turn(ROOM + "s", NAMES[0], NAMES[6], TEXTS[0], TEXTS[2])
         yield opened
 
 
 @pytest.fixture
 async def http(lore):
-    transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as asking:
-        yield asking
+    async with asking(lore) as client:
+        yield client
+
+
+@pytest.fixture
+async def hostile_http(lore, http):
+    """A client of a service where the hostile room is."""
+    said = list(hostile(COUNT))
+    await lore.messages.add(said)
+    for number, text in enumerate(TEXTS):
+        if text.strip():
+            known = f's{number}"><script>window.taken=1</script>'
+            source = Source(ROOM, said[number].id)
+            await lore.memories.add(f"group:{ROOM}", f"{text[:1_500]}{number}", sources=[source], memory_id=known)
+    await lore.memories.update('s0"><script>window.taken=1</script>', statement=TEXTS[1], reason=TEXTS[2])
+    await lore.sessions.write_turn(ROOM + "s", NAMES[0], NAMES[6], TEXTS[0], TEXTS[2])
+    return http
 
 
 def check(path: str, shown: str) -> Read:
@@ -102,7 +106,7 @@ def check(path: str, shown: str) -> Read:
     return read
 
 
-async def test_every_page_a_hostile_room_leads_to_is_made_of_what_is_known(http, monkeypatch):
+async def test_every_page_a_hostile_room_leads_to_is_made_of_what_is_known(hostile_http, monkeypatch):
     monkeypatch.setattr(live, "STREAM_SECONDS", 0.01)
     waiting, seen, kinds = ["/console", "/console/sessions", "/console/jobs", "/console/health"], set(), Counter()
     scopes = quote(f"group:{ROOM.split()[0]}", safe="")
@@ -117,7 +121,7 @@ async def test_every_page_a_hostile_room_leads_to_is_made_of_what_is_known(http,
             continue
         seen.add(path)
         kinds[kind] += 1
-        answer = await http.get(path)
+        answer = await hostile_http.get(path)
         assert answer.status_code in (200, 303, 404, 422), (path, answer.text[:300])
         if answer.status_code == 303:
             waiting.append(answer.headers["location"])
@@ -134,8 +138,8 @@ async def test_every_page_a_hostile_room_leads_to_is_made_of_what_is_known(http,
     assert kinds["/console/memory/change"] >= 2
 
 
-async def test_what_was_said_is_there_as_text(http):
-    shown = (await http.get("/console/room", params={"id": ROOM, "limit": 500})).text
+async def test_what_was_said_is_there_as_text(hostile_http):
+    shown = (await hostile_http.get("/console/room", params={"id": ROOM, "limit": 500})).text
     told = " ".join("".join(Read(shown).text).split())
     for text in ("<script>window.taken = 1</script>", "{{ 7 * 7 }}", "'); DROP TABLE messages; --", "⟨U+202E⟩gpj.exe"):
         assert text in told
@@ -169,13 +173,12 @@ async def test_a_large_page_is_sent_in_parts_and_cuts_texts(http, lore):
         assert (await http.get(f"/console/room?id=long&limit={limit}")).status_code == 422
 
 
-async def test_a_room_that_is_larger_than_memory_can_be_looked_at(http, lore):
-    """Of each text no more is held than is shown, whatever there is of it."""
-    huge = "茶" * 100_000
-    for start in range(0, 300, 50):
-        await lore.messages.add(
-            [Message(id=f"h{n}", room_id="huge", sender_id="ann", text=huge) for n in range(start, start + 50)]
-        )
+async def test_a_room_that_is_larger_than_memory_can_be_looked_at(http, lore, monkeypatch):
+    """Of each text no more is held than is shown, whatever there is of it: two bytes for each character, if it were."""
+    for parts in ("_USUAL_MESSAGES", "_MESSAGES_AT_ONCE"):
+        monkeypatch.setattr(rooms, parts, 10)
+    huge, count = "茶" + " " * 99_999, 60  # words take long to store
+    await lore.messages.add([Message(id=f"h{n}", room_id="huge", sender_id="ann", text=huge) for n in range(count)])
     await page_of_all(http, "huge")
     tracemalloc.start()
     try:
@@ -183,22 +186,22 @@ async def test_a_room_that_is_larger_than_memory_can_be_looked_at(http, lore):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert shown.count("<article") == 300
-    assert peak < 300 * len(huge)
+    assert shown.count("<article") == count
+    assert peak < count * len(huge)
 
 
 async def page_of_all(http, room_id: str) -> str:
     return (await http.get("/console/room", params={"id": room_id, "limit": 10_000})).text
 
 
-async def test_a_page_grows_no_further_than_a_browser_can_bear(http, lore, monkeypatch):
+async def test_a_page_grows_no_further_than_a_browser_can_bear(hostile_http, monkeypatch):
     monkeypatch.setattr(rooms, "_PAGE_CHARS", 100_000)
-    shown = (await http.get("/console/room", params={"id": ROOM, "limit": 500})).text
+    shown = (await hostile_http.get("/console/room", params={"id": ROOM, "limit": 500})).text
     numbers = [int(n) for n in re.findall(r'<li id="m(\d+)"', shown)]
     assert 0 < len(numbers) < COUNT
     assert numbers == list(range(COUNT - len(numbers) + 1, COUNT + 1))
     monkeypatch.setattr(rooms, "_PAGE_CHARS", 1)
-    shown = (await http.get("/console/room", params={"id": ROOM})).text
+    shown = (await hostile_http.get("/console/room", params={"id": ROOM})).text
     assert re.findall(r'<li id="m(\d+)"', shown) == [str(COUNT)]
     assert 'rel="prev"' in shown
 

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 import roomlore
+from case_table import all_cases
 from roomlore.surfaces.http import create_app
 
 STARTED = {"conversation_id": "tea", "user_id": "ann"}
@@ -155,20 +156,25 @@ async def test_state_is_patched_by_merging(http, kind):
     assert (await http.get("/sessions/tea")).json() == value
 
 
-@pytest.mark.parametrize("word", ["conversation_id", "room_id", "group_id", "chat_id"])
-async def test_a_conversation_has_four_names(http, word):
-    made = await http.post("/sessions", json={word: "tea"})
-    assert made.json()["meta"]["conversation_id"] == "tea"
+async def test_a_conversation_has_four_names(http):
+    with all_cases() as case:
+        for word in ("conversation_id", "room_id", "group_id", "chat_id"):
+            with case(word):
+                made = await http.post("/sessions", json={word: f"talk by {word}"})
+                assert made.json()["meta"]["conversation_id"] == f"talk by {word}"
 
 
-@pytest.mark.parametrize("name", ["a/b", "a b", "100%", "a%2Fb", "诊室", "?x=1#y", "x\0y", "context", "+"])
-async def test_any_id_can_be_asked_for(http, name):
-    coded = quote(name, safe="")
-    body = b'{"user_query": "hello \\u0000 \\ud83d"}'
-    await http.post(f"/sessions/{coded}/turns", content=body, headers={"Content-Type": "application/json"})
-    assert (await context(http, coded))["messages"] == [{"role": "user", "content": "hello \0 \ud83d"}]
-    assert (await http.get(f"/sessions/{coded}")).json()["meta"]["conversation_id"] == name
-    assert [one["conversation_id"] for one in (await http.get("/sessions")).json()["sessions"]] == [name]
+async def test_any_id_can_be_asked_for(http):
+    body, made = b'{"user_query": "hello \\u0000 \\ud83d"}', set()
+    with all_cases() as case:
+        for name in ("a/b", "a b", "100%", "a%2Fb", "诊室", "?x=1#y", "x\0y", "context", "+"):
+            with case(repr(name)):
+                coded, made = quote(name, safe=""), {*made, name}
+                await http.post(f"/sessions/{coded}/turns", content=body, headers={"Content-Type": "application/json"})
+                assert (await context(http, coded))["messages"] == [{"role": "user", "content": "hello \0 \ud83d"}]
+                assert (await http.get(f"/sessions/{coded}")).json()["meta"]["conversation_id"] == name
+                listed = (await http.get("/sessions")).json()["sessions"]
+                assert sorted(one["conversation_id"] for one in listed) == sorted(made)
 
 
 async def test_a_turn_may_be_repeated_and_not_changed(http):
@@ -355,14 +361,16 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body", "status", "says"), BAD)
-async def test_bad_input_is_a_problem_that_says_what_to_do(http, method, path, body, status, says):
+async def test_bad_input_is_a_problem_that_says_what_to_do(http):
     await http.post("/sessions", json=STARTED)
-    answer = await http.request(method, path, **body)
-    problem = answer.json()
-    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
-    assert says in problem["detail"]
-    assert (await http.get("/sessions/tea")).json()["flow_context"]["turn_count"] == 0
+    with all_cases() as case:
+        for method, path, body, status, says in BAD:
+            with case(method, path, body):
+                answer = await http.request(method, path, **body)
+                problem = answer.json()
+                assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+                assert says in problem["detail"]
+                assert (await http.get("/sessions/tea")).json()["flow_context"]["turn_count"] == 0
 
 
 OURS = [
@@ -393,13 +401,15 @@ async def stranger(lore, connect):
         yield client
 
 
-@pytest.mark.parametrize(("method", "path", "body"), OURS)
-async def test_no_path_shows_or_changes_another_tenants_session(ours, stranger, method, path, body):
+async def test_no_path_shows_or_changes_another_tenants_session(ours, stranger):
     before = (await ours.get_session("tea"), await ours.checkpoints("tea"))
-    answer = await stranger.request(method, path, json=body)
-    assert answer.status_code == 404
-    assert "secret" not in answer.text
-    assert (await ours.get_session("tea"), await ours.checkpoints("tea")) == before
+    with all_cases() as case:
+        for method, path, body in OURS:
+            with case(method, path, body):
+                answer = await stranger.request(method, path, json=body)
+                assert answer.status_code == 404
+                assert "secret" not in answer.text
+                assert (await ours.get_session("tea"), await ours.checkpoints("tea")) == before
 
 
 async def test_the_same_id_is_another_tenants_own_conversation(ours, stranger):
