@@ -12,6 +12,7 @@ import counted_messengers
 import pytest
 from counted_apart import Counted
 
+from case_table import all_cases
 from roomlore.core.models import Message, Role
 from roomlore.importers import FORMATS, Item, Parsed
 
@@ -131,12 +132,14 @@ def _in_order(words: Sequence[str], text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", COUNT)
-def test_the_importer_reads_what_the_second_reader_counts(name):
-    path = catalogue.SAMPLES / name
-    counted = COUNT[name](path)
-    assert counted
-    assert differences(counted, imported(path), own=name in counted_messengers.COUNT) == []
+def test_the_importer_reads_what_the_second_reader_counts():
+    with all_cases() as case:
+        for name in COUNT:
+            with case(name):
+                path = catalogue.SAMPLES / name
+                counted = COUNT[name](path)
+                assert counted
+                assert differences(counted, imported(path), own=name in counted_messengers.COUNT) == []
 
 
 @pytest.mark.parametrize("name", sorted(catalogue.FOLDERS & set(counted_messengers.COUNT)))
@@ -261,17 +264,21 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "whole", "broken", "told"), BROKEN, ids=lambda value: None)
-def test_a_broken_copy_is_told_from_its_sample(name, whole, broken, told, tmp_path):
+def test_a_broken_copy_is_told_from_its_sample(tmp_path):
     """Each field is compared: a reader that gets one of them wrong is found out."""
-    sample = name.split("/", 1)[0]
-    if sample == name:
-        shutil.copy(catalogue.SAMPLES / name, tmp_path / name)
-    else:
-        shutil.copytree(catalogue.SAMPLES / sample, tmp_path / sample)
-    text = (tmp_path / name).read_bytes().decode("utf-8")
-    assert whole in text
-    (tmp_path / name).write_bytes(text.replace(whole, broken).encode("utf-8"))
-    own = sample in counted_messengers.COUNT
-    found = differences(COUNT[sample](catalogue.SAMPLES / sample), imported(tmp_path / sample), own=own)
-    assert any(told in one for one in found), found
+    with all_cases() as case:
+        for place, (name, whole, broken, told) in enumerate(BROKEN):
+            with case(name, told):
+                folder = tmp_path / str(place)
+                folder.mkdir()
+                sample = name.split("/", 1)[0]
+                if sample == name:
+                    shutil.copy(catalogue.SAMPLES / name, folder / name)
+                else:
+                    shutil.copytree(catalogue.SAMPLES / sample, folder / sample)
+                text = (folder / name).read_bytes().decode("utf-8")
+                assert whole in text
+                (folder / name).write_bytes(text.replace(whole, broken).encode("utf-8"))
+                own = sample in counted_messengers.COUNT
+                found = differences(COUNT[sample](catalogue.SAMPLES / sample), imported(folder / sample), own=own)
+                assert any(told in one for one in found), found

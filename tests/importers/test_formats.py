@@ -3,11 +3,13 @@
 import json
 import shutil
 import zipfile
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import catalogue
 import pytest
 
+from case_table import all_cases
 from roomlore.core.errors import InvalidInput
 from roomlore.core.mentions import find_mentions
 from roomlore.core.models import Message, Role, StoredMessage
@@ -110,23 +112,25 @@ def test_an_undated_log_has_no_times_until_told_the_day(tmp_path):
     assert days == [28, 29]
 
 
-@pytest.mark.parametrize(
-    ("line", "sender", "text", "role"),
-    [
-        ("[21:14:05] <~root> hi", "root", "hi", Role.USER),
-        ("[2024-05-01 21:14:05] <a b> hi", "a b", "hi", Role.USER),
-        ("[21:14:05] *** Joins: eve (e@x)", "eve", "Joins: eve (e@x)", Role.SYSTEM),
-        ("Nov 15 21:14:05 <eve>\thello", "eve", "hello", Role.USER),
-        ("Nov 15 21:14:05 *\teve has quit (bye)", "eve", "eve has quit (bye)", Role.SYSTEM),
-        ("2024-05-01T21:14:05+0200 <eve> ok", "eve", "ok", Role.USER),
-        ("[09:14 PM] <eve> ok", "eve", "ok", Role.USER),
-        ("[21:14] <eve> ", "eve", "", Role.USER),
-        ("[21:14] <-eve-> a > b", "-eve-", "a > b", Role.USER),
-    ],
-)
-def test_irc_lines(tmp_path, line, sender, text, role):
-    (message,) = catalogue.messages(write(tmp_path, "x.log", line + "\n"), format="irc")
-    assert (message.sender_id, message.text, message.role) == (sender, text, role)
+IRC_LINES = [
+    ("[21:14:05] <~root> hi", "root", "hi", Role.USER),
+    ("[2024-05-01 21:14:05] <a b> hi", "a b", "hi", Role.USER),
+    ("[21:14:05] *** Joins: eve (e@x)", "eve", "Joins: eve (e@x)", Role.SYSTEM),
+    ("Nov 15 21:14:05 <eve>\thello", "eve", "hello", Role.USER),
+    ("Nov 15 21:14:05 *\teve has quit (bye)", "eve", "eve has quit (bye)", Role.SYSTEM),
+    ("2024-05-01T21:14:05+0200 <eve> ok", "eve", "ok", Role.USER),
+    ("[09:14 PM] <eve> ok", "eve", "ok", Role.USER),
+    ("[21:14] <eve> ", "eve", "", Role.USER),
+    ("[21:14] <-eve-> a > b", "-eve-", "a > b", Role.USER),
+]
+
+
+def test_irc_lines(tmp_path):
+    with all_cases() as case:
+        for line, sender, text, role in IRC_LINES:
+            with case(line):
+                (message,) = catalogue.messages(write(tmp_path, "x.log", line + "\n"), format="irc")
+                assert (message.sender_id, message.text, message.role) == (sender, text, role)
 
 
 @pytest.mark.parametrize("line", ["[25:14] <a> x", "[21:61] <a> x", "just words", "[21:14]", "[21:14] <> x"])
@@ -254,10 +258,12 @@ def test_an_empty_file_is_called_so(tmp_path, content):
         detect(write(tmp_path, "a.txt", content))
 
 
-@pytest.mark.parametrize("form", sorted(set(catalogue.FORMAT_OF.values()) - {"slack"}))
-@pytest.mark.parametrize("content", ["", "\n", "{}", "[]", "null", "\x00", "]", '"'])
-def test_next_to_nothing_gives_no_message(tmp_path, form, content):
-    assert catalogue.messages(write(tmp_path, "a.txt", content), format=form) == []
+def test_next_to_nothing_gives_no_message(tmp_path):
+    with all_cases() as case:
+        for content in ("", "\n", "{}", "[]", "null", "\x00", "]", '"'):
+            for form in sorted(set(catalogue.FORMAT_OF.values()) - {"slack"}):
+                with case(form, repr(content)):
+                    assert catalogue.messages(write(tmp_path, "a.txt", content), format=form) == []
 
 
 @pytest.mark.parametrize(
@@ -353,18 +359,22 @@ def test_a_mention_between_direction_marks_is_one(tmp_path):
     assert find_mentions("@\u2068Lena Lund\u2069 come", {"lena lund": "u1"}).people == ("u1",)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "Se eliminó este mensaje", "Mensagem apagada", "Você apagou esta mensagem", "Ce message a été supprimé",
-        "Questo messaggio è stato eliminato.", "Dit bericht is verwijderd", "Данное сообщение удалено.",
-        "Bu mesaj silindi", "このメッセージは削除されました", "삭제된 메시지입니다.", "تم حذف هذه الرسالة",
-        "यह मैसेज हटा दिया गया है।", "Du hast diese Nachricht gelöscht.", "此訊息已被刪除", "Pesan ini telah dihapus",
-    ],
-)  # fmt: skip
-def test_a_deleted_message_says_nothing_in_any_language(tmp_path, said):
-    (message,) = catalogue.messages(write(tmp_path, "c.txt", f"31.12.23, 21:41 - Ann: {said}\n"), format="whatsapp")
-    assert (message.text, message.metadata) == ("", {"deleted": True})
+DELETED = [
+    "Se eliminó este mensaje", "Mensagem apagada", "Você apagou esta mensagem", "Ce message a été supprimé",
+    "Questo messaggio è stato eliminato.", "Dit bericht is verwijderd", "Данное сообщение удалено.",
+    "Bu mesaj silindi", "このメッセージは削除されました", "삭제된 메시지입니다.", "تم حذف هذه الرسالة",
+    "यह मैसेज हटा दिया गया है।", "Du hast diese Nachricht gelöscht.", "此訊息已被刪除", "Pesan ini telah dihapus",
+]  # fmt: skip
+
+
+def test_a_deleted_message_says_nothing_in_any_language(tmp_path):
+    with all_cases() as case:
+        for said in DELETED:
+            with case(said):
+                (message,) = catalogue.messages(
+                    write(tmp_path, "c.txt", f"31.12.23, 21:41 - Ann: {said}\n"), format="whatsapp"
+                )
+                assert (message.text, message.metadata) == ("", {"deleted": True})
 
 
 def test_local_times_take_the_zone_of_the_settings_where_the_format_has_none(tmp_path):
@@ -778,18 +788,19 @@ READ_ALIKE = ({"openai", "chatgpt"}, {"openai", "jsonl"})
 """A line may have a role and content, and be a message of both."""
 
 
-@pytest.mark.parametrize("name", sorted(catalogue.FORMAT_OF))
 @pytest.mark.parametrize("form", sorted(set(FORMATS) - {"jsonl"}))
-def test_a_file_read_as_another_format_gives_nothing_worth_storing(name, form):
+def test_a_file_read_as_another_format_gives_nothing_worth_storing(form):
     """Even if a format is named by mistake: no message with a text, a person and a time comes of it."""
-    if form == catalogue.FORMAT_OF[name] or {form, catalogue.FORMAT_OF[name]} in READ_ALIKE:
-        return
-    try:
-        found = catalogue.messages(catalogue.SAMPLES / name, format=form)
-    except InvalidInput:
-        return
-    whole = [one for one in found if one.text and one.sent_at and one.sender_id not in ("unknown", "system")]
-    assert not whole
+    with all_cases() as case:
+        for name, its in catalogue.FORMAT_OF.items():
+            if form == its or {form, its} in READ_ALIKE:
+                continue
+            with case(name), suppress(InvalidInput):
+                found = catalogue.messages(catalogue.SAMPLES / name, format=form)
+                whole = [
+                    one for one in found if one.text and one.sent_at and one.sender_id not in ("unknown", "system")
+                ]
+                assert not whole
 
 
 def test_a_long_cell_and_a_row_that_is_none_of_the_table(tmp_path):

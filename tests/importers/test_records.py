@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from case_table import all_cases
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import (
@@ -95,34 +96,36 @@ def test_a_room_has_four_names(name):
     assert from_record({"id": "m", "sender_id": "s", name: "r"}).message.room_id == "r"
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"id": None}, "id is None: wanted is a non-empty string"),
-        ({"id": 7}, "id is 7"),
-        ({"sender_id": ""}, "sender_id is ''"),
-        ({"text": 5}, "text is 5: wanted is a string"),
-        ({"role": "king"}, "one of user, assistant, system, tool"),
-        ({"role": ["user"]}, "role is a list"),
-        ({"mentions": "ann"}, "a list of sender ids"),
-        ({"mentions": [1]}, "a list of sender ids"),
-        ({"has_tool_calls": 1}, "true or false"),
-        ({"sent_at": {}}, "ISO 8601"),
-        ({"sent_at": True}, "ISO 8601"),
-        ({"edited_at": []}, "edited_at is a list"),
-        ({"reply_to": 5}, "reply_to is 5"),
-        ({"metadata": []}, "a JSON object"),
-        ({"metadata": {"a": float("nan")}}, "finite numbers"),
-        ({"metadata": {"a": [float("inf")]}}, "finite numbers"),
-        ({"reply_too": "x"}, "unknown field 'reply_too'"),
-        ({"group_id": "other"}, "name different rooms"),
-        ({"text": 10**400}, "text is 1000"),
-    ],
-)
-def test_what_is_wrong_is_named(change, words):
-    with pytest.raises(InvalidInput, match=words) as caught:
-        from_record(PLAIN | change)
-    assert len(str(caught.value)) < 400
+WRONG = [
+    ({"id": None}, "id is None: wanted is a non-empty string"),
+    ({"id": 7}, "id is 7"),
+    ({"sender_id": ""}, "sender_id is ''"),
+    ({"text": 5}, "text is 5: wanted is a string"),
+    ({"role": "king"}, "one of user, assistant, system, tool"),
+    ({"role": ["user"]}, "role is a list"),
+    ({"mentions": "ann"}, "a list of sender ids"),
+    ({"mentions": [1]}, "a list of sender ids"),
+    ({"has_tool_calls": 1}, "true or false"),
+    ({"sent_at": {}}, "ISO 8601"),
+    ({"sent_at": True}, "ISO 8601"),
+    ({"edited_at": []}, "edited_at is a list"),
+    ({"reply_to": 5}, "reply_to is 5"),
+    ({"metadata": []}, "a JSON object"),
+    ({"metadata": {"a": float("nan")}}, "finite numbers"),
+    ({"metadata": {"a": [float("inf")]}}, "finite numbers"),
+    ({"reply_too": "x"}, "unknown field 'reply_too'"),
+    ({"group_id": "other"}, "name different rooms"),
+    ({"text": 10**400}, "text is 1000"),
+]
+
+
+def test_what_is_wrong_is_named():
+    with all_cases() as case:
+        for change, words in WRONG:
+            with case(change):
+                with pytest.raises(InvalidInput, match=words) as caught:
+                    from_record(PLAIN | change)
+                assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize("field", ["id", "room_id", "sender_id"])
@@ -171,50 +174,54 @@ def test_every_number_of_the_allowed_ones_is_a_time(number):
     assert parse_time(number) is not None
 
 
-@pytest.mark.parametrize(
-    ("value", "wanted"),
-    [
-        (-62_135_596_800, datetime(1, 1, 1, tzinfo=UTC)),
-        ("2024-05-01T08:00:00Z", datetime(2024, 5, 1, 8, tzinfo=UTC)),
-        ("2024-05-01T10:00:00+02:00", datetime(2024, 5, 1, 8, tzinfo=UTC)),
-        ("2024-05-01 08:00", datetime(2024, 5, 1, 8, tzinfo=UTC)),
-        ("2024/05/01 08:00:00 UTC", datetime(2024, 5, 1, 8, tzinfo=UTC)),
-        ("20240501", datetime(2024, 5, 1, tzinfo=UTC)),
-        (1714550400, datetime(2024, 5, 1, 8, tzinfo=UTC)),
-        ("1714550400", datetime(2024, 5, 1, 8, tzinfo=UTC)),
-        (1714550400123, datetime(2024, 5, 1, 8, 0, 0, 123000, tzinfo=UTC)),
-        (1714550400123456, datetime(2024, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)),
-        (1714550400123456789, datetime(2024, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)),
-        ("1714550400.000100", datetime(2024, 5, 1, 8, 0, 0, 100, tzinfo=UTC)),
-        ("123456.7", datetime(1970, 1, 2, 10, 17, 36, 700000, tzinfo=UTC)),
-        ("-1234567", datetime(1969, 12, 17, 17, 3, 53, tzinfo=UTC)),
-        (0, datetime(1970, 1, 1, tzinfo=UTC)),
-        (-1, datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)),
-    ],
-)
-def test_times_are_read_in_many_forms(value, wanted):
-    assert parse_time(value) == wanted
+TIMES = [
+    (-62_135_596_800, datetime(1, 1, 1, tzinfo=UTC)),
+    ("2024-05-01T08:00:00Z", datetime(2024, 5, 1, 8, tzinfo=UTC)),
+    ("2024-05-01T10:00:00+02:00", datetime(2024, 5, 1, 8, tzinfo=UTC)),
+    ("2024-05-01 08:00", datetime(2024, 5, 1, 8, tzinfo=UTC)),
+    ("2024/05/01 08:00:00 UTC", datetime(2024, 5, 1, 8, tzinfo=UTC)),
+    ("20240501", datetime(2024, 5, 1, tzinfo=UTC)),
+    (1714550400, datetime(2024, 5, 1, 8, tzinfo=UTC)),
+    ("1714550400", datetime(2024, 5, 1, 8, tzinfo=UTC)),
+    (1714550400123, datetime(2024, 5, 1, 8, 0, 0, 123000, tzinfo=UTC)),
+    (1714550400123456, datetime(2024, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)),
+    (1714550400123456789, datetime(2024, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)),
+    ("1714550400.000100", datetime(2024, 5, 1, 8, 0, 0, 100, tzinfo=UTC)),
+    ("123456.7", datetime(1970, 1, 2, 10, 17, 36, 700000, tzinfo=UTC)),
+    ("-1234567", datetime(1969, 12, 17, 17, 3, 53, tzinfo=UTC)),
+    (0, datetime(1970, 1, 1, tzinfo=UTC)),
+    (-1, datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)),
+]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "soon",
-        "2024-13-01",
-        "0001-01-01T00:00:00+14:00",
-        float("nan"),
-        float("inf"),
-        10**30,
-        "9" * 5000,
-        True,
-        None,
-        [],
-        {},
-    ],
-)
-def test_unreadable_times_are_none(value):
-    assert parse_time(value) is None
+def test_times_are_read_in_many_forms():
+    with all_cases() as case:
+        for value, wanted in TIMES:
+            with case(value):
+                assert parse_time(value) == wanted
+
+
+NO_TIMES = [
+    "",
+    "soon",
+    "2024-13-01",
+    "0001-01-01T00:00:00+14:00",
+    float("nan"),
+    float("inf"),
+    10**30,
+    "9" * 5000,
+    True,
+    None,
+    [],
+    {},
+]
+
+
+def test_unreadable_times_are_none():
+    with all_cases() as case:
+        for value in NO_TIMES:
+            with case(repr(value)):
+                assert parse_time(value) is None
 
 
 def test_an_unreadable_time_is_no_error():

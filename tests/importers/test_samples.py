@@ -7,6 +7,7 @@ import catalogue
 import pytest
 
 import roomlore
+from case_table import all_cases
 from roomlore import InvalidInput
 from roomlore.core.models import Role
 from roomlore.importers import FORMATS, Parsed, detect, lark_message, onebot_message, onebot_recall, open_import
@@ -14,55 +15,70 @@ from roomlore.importers import FORMATS, Parsed, detect, lark_message, onebot_mes
 NAMES = sorted(catalogue.FORMAT_OF)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_sample_reads_as_expected(name):
-    found = [catalogue.described(item) for item in catalogue.items(catalogue.SAMPLES / name)]
-    assert found == catalogue.expected(name)
+def test_sample_reads_as_expected():
+    with all_cases() as case:
+        for name in NAMES:
+            with case(name):
+                found = [catalogue.described(item) for item in catalogue.items(catalogue.SAMPLES / name)]
+                assert found == catalogue.expected(name)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_format_is_found_by_looking(name):
-    assert detect(catalogue.SAMPLES / name) == catalogue.FORMAT_OF[name]
+def test_format_is_found_by_looking():
+    with all_cases() as case:
+        for name in NAMES:
+            with case(name):
+                assert detect(catalogue.SAMPLES / name) == catalogue.FORMAT_OF[name]
 
 
 def test_every_format_has_a_sample():
     assert set(catalogue.FORMAT_OF.values()) == set(FORMATS)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_reading_goes_on_from_every_position(name):
-    path = catalogue.SAMPLES / name
-    straight = catalogue.items(path)
-    for count, item in enumerate(straight, 1):
-        position = json.loads(json.dumps(item.position))
-        assert catalogue.items(path, resume_from=position) == straight[count:]
+def test_reading_goes_on_from_every_position():
+    with all_cases() as case:
+        for name in NAMES:
+            with case(name):
+                path = catalogue.SAMPLES / name
+                straight = catalogue.items(path)
+                for count, item in enumerate(straight, 1):
+                    position = json.loads(json.dumps(item.position))
+                    assert catalogue.items(path, resume_from=position) == straight[count:]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_ids_are_unique_in_a_room_even_when_all_share_one(name):
-    for options in ({}, {"room_id": "all"}):
-        keys = [(message.room_id, message.id) for message in catalogue.messages(catalogue.SAMPLES / name, **options)]
-        assert len(keys) == len(set(keys))
-        assert all(options.get("room_id", room) == room for room, _ in keys)
+def test_ids_are_unique_in_a_room_even_when_all_share_one():
+    with all_cases() as case:
+        for name in NAMES:
+            with case(name):
+                for options in ({}, {"room_id": "all"}):
+                    keys = [
+                        (message.room_id, message.id)
+                        for message in catalogue.messages(catalogue.SAMPLES / name, **options)
+                    ]
+                    assert len(keys) == len(set(keys))
+                    assert all(options.get("room_id", room) == room for room, _ in keys)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_replies_still_find_their_target_in_a_given_room(name):
-    def targets(**options):
+def test_replies_still_find_their_target_in_a_given_room():
+    def targets(name, **options):
         found = catalogue.messages(catalogue.SAMPLES / name, **options)
         places = {(message.room_id, message.id): place for place, message in enumerate(found)}
         return [(places.get((one.room_id, one.reply_to)), places.get((one.room_id, one.root_id))) for one in found]
 
-    assert targets(room_id="all") == targets()
+    with all_cases() as case:
+        for name in NAMES:
+            with case(name):
+                assert targets(name, room_id="all") == targets(name)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_progress_ends_at_the_total(name):
-    with open_import(catalogue.SAMPLES / name) as reading:
-        seen = [reading.source.bytes_read for _ in reading]
-    assert seen == sorted(seen)
-    assert reading.source.bytes_read == reading.source.total_bytes > 0
-    assert reading.parsed + reading.bad == len(seen)
+def test_progress_ends_at_the_total():
+    with all_cases() as case:
+        for name in NAMES:
+            with case(name):
+                with open_import(catalogue.SAMPLES / name) as reading:
+                    seen = [reading.source.bytes_read for _ in reading]
+                assert seen == sorted(seen)
+                assert reading.source.bytes_read == reading.source.total_bytes > 0
+                assert reading.parsed + reading.bad == len(seen)
 
 
 def test_items_of_every_sample_have_times_in_utc():
