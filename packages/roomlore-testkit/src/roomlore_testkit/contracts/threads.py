@@ -424,11 +424,11 @@ class CorrectionsContract:
                     at=START,
                 )
 
-    @pytest.mark.parametrize("by", HARD_TEXTS)
-    async def test_any_name_comes_back(self, storage: Storage, by: str) -> None:
+    async def test_any_name_comes_back(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
-        await _add(storage, 1, by=by)
-        assert [one.by for one in await _page(storage)] == [by]
+        for by in HARD_TEXTS:
+            await _add(storage, 1, by=by)
+        assert [one.by for one in await _page(storage, limit=99)] == HARD_TEXTS[::-1]
 
     async def test_a_room_is_removed_with_them(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])

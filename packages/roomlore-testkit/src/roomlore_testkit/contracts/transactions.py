@@ -297,12 +297,12 @@ class TenantsContract:
             answers = await _all_reads(work, TENANT)
         assert [name for name, answer in answers.items() if not answer] == []
 
-    @pytest.mark.parametrize("other", ["", "other", "ACME", "acme ", "%", "acme' OR '1'='1"])
-    async def test_no_read_answers_another_tenant(self, storage: Storage, other: str) -> None:
+    async def test_no_read_answers_another_tenant(self, storage: Storage) -> None:
         await _stored(storage)
-        async with storage.reading() as work:
-            answers = await _all_reads(work, other)
-        assert [name for name, answer in answers.items() if answer] == []
+        for other in ("", "other", "ACME", "acme ", "%", "acme' OR '1'='1"):
+            async with storage.reading() as work:
+                answers = await _all_reads(work, other)
+            assert [name for name, answer in answers.items() if answer] == [], other
 
     async def test_no_read_mixes_two_tenants_with_the_same_ids(self, storage: Storage) -> None:
         await _stored(storage)

@@ -10,7 +10,7 @@ from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
 from roomlore.ports.language import Embedder
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
-from roomlore_testkit.contracts.texts import HARD_TEXTS
+from roomlore_testkit.contracts.texts import HARD_TEXTS, named
 
 DIMENSIONS = 16
 MODEL = EmbeddingModel(name="model", dimensions=DIMENSIONS)
@@ -140,12 +140,12 @@ class VectorsContract:
         for answer, query in zip(found, queries, strict=True):
             check_exact(answer, dict(enumerate(stored, 1)), query, 12)
 
-    @pytest.mark.parametrize(("limit", "expected"), [(0, []), (1, [5]), (2, [5, 1]), (99, [5, 1, 2, 3, 4])])
-    async def test_limits(self, vectors: VectorIndex, limit: int, expected: list[int]) -> None:
+    async def test_limits(self, vectors: VectorIndex) -> None:
         x = along(0)[0]
         falling = [0.9 * x + (0.1 + 0.1 * place) * along(place + 1)[0] for place in range(4)]
         await fill(vectors, np.stack([*falling, x]))
-        assert await numbers_of(vectors, along(0), limit=limit) == expected
+        for limit, expected in ((0, []), (1, [5]), (2, [5, 1]), (99, [5, 1, 2, 3, 4])):
+            assert await numbers_of(vectors, along(0), limit=limit) == expected, limit
 
     async def test_of_equals_the_smaller_number_comes_first(self, vectors: VectorIndex) -> None:
         same, query = random_vectors(1, seed=3), random_vectors(1, seed=4)
@@ -226,14 +226,15 @@ class VectorsContract:
             assert found.numbers.tolist() == [1, 2]
             np.testing.assert_allclose(found.similarities, [1, 0.5], atol=TOLERANCE)
 
-    @pytest.mark.parametrize("name", ["部署 👩‍👩‍👧", "a\x00b", "\x1a0", "\ud800", "'; --", "%s :a ? {}", "x" * 200])
-    async def test_any_text_names_a_tenant_or_a_scope(self, vectors: VectorIndex, name: str) -> None:
-        await fill(vectors, along(0, 1), tenant=name, scope=name)
-        await fill(vectors, along(2))
-        assert await numbers_of(vectors, along(1), tenant=name, scope=name) == [2, 1]
-        await remove(vectors, 2, tenant=name, scope=name)
-        assert await count(vectors, tenant=name, scope=name) == 1
-        assert await count(vectors) == 1
+    async def test_any_text_names_a_tenant_or_a_scope(self, vectors: VectorIndex) -> None:
+        for name in _NAMES:
+            with named(name):
+                await fill(vectors, along(0, 1), tenant=name, scope=name)
+                await fill(vectors, along(2))
+                assert await numbers_of(vectors, along(1), tenant=name, scope=name) == [2, 1]
+                await remove(vectors, 2, tenant=name, scope=name)
+                assert await count(vectors, tenant=name, scope=name) == 1
+                assert await count(vectors) == 1
 
     async def test_another_generation_is_refused_and_changes_nothing(self, vectors: VectorIndex) -> None:
         await fill(vectors, along(0))
@@ -318,6 +319,7 @@ class VectorsContract:
         check_exact(found, dict(enumerate(stored, 1)), stored[0], 120)
 
 
+_NAMES = ["部署 👩‍👩‍👧", "a\x00b", "\x1a0", "\ud800", "'; --", "%s :a ? {}", "x" * 200]
 TEXTS = [*HARD_TEXTS, "", " ", "\n\n", "🏕️", "<s></s><mask>", "部" * 3000, "tent " * 3000, "a\u0301" * 500]
 MIXED = [f"{'the tent 帐篷 ' * (number % 7)}number {number}" for number in range(150)]
 
@@ -341,10 +343,11 @@ class EmbedderContract:
     async def test_no_texts_make_no_vectors(self, embedder: Embedder) -> None:
         _assert_sound(await embedder.embed([], kind="query"), embedder, 0)
 
-    @pytest.mark.parametrize("text", TEXTS, ids=lambda text: ascii(text[:12]))
-    async def test_every_text_has_a_vector_of_length_one(self, embedder: Embedder, text: str) -> None:
-        _assert_sound(await embedder.embed([text], kind="passage"), embedder, 1)
-        _assert_sound(await embedder.embed([text, text], kind="query"), embedder, 2)
+    async def test_every_text_has_a_vector_of_length_one(self, embedder: Embedder) -> None:
+        for text in TEXTS:
+            with named(text[:12]):
+                _assert_sound(await embedder.embed([text], kind="passage"), embedder, 1)
+                _assert_sound(await embedder.embed([text, text], kind="query"), embedder, 2)
 
     async def test_rows_stand_in_the_order_of_the_texts_and_depend_on_no_other(self, embedder: Embedder) -> None:
         together = await embedder.embed(MIXED, kind="passage")

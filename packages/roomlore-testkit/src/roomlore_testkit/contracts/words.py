@@ -16,7 +16,7 @@ from roomlore.core.search.hits import ROLES, EmbeddingModel, IndexState, Posting
 from roomlore.core.search.query import indexed_words
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry, features, link
-from roomlore_testkit.contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace
+from roomlore_testkit.contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, named, relink, replace
 
 
 class Fact(NamedTuple):
@@ -210,6 +210,26 @@ def spoken() -> list[Entry]:
     ]
 
 
+_ODD_WORDS = [
+    "",
+    "'",
+    '"',
+    "\\",
+    "''",
+    ":*&|!()",
+    "AND",
+    "NEAR",
+    "a b",
+    "%x",
+    "\x00",
+    "\ud800",
+    "x" * 200,
+    "1x",
+    "_",
+    "*",
+]
+
+
 class LexicalContract:
     async def test_an_unknown_room_has_no_postings(self, storage: Storage) -> None:
         assert await look_up(storage, ["deploy"]) is None
@@ -231,17 +251,12 @@ class LexicalContract:
             assert postings.words == tuple(words)
             assert len(postings.ends) == len(words)
 
-    @pytest.mark.parametrize(
-        "word",
-        ["", "'", '"', "\\", "''", ":*&|!()", "AND", "NEAR", "a b", "%x", "\x00", "\ud800", "x" * 200, "1x", "_", "*"],
-        ids=ascii,
-    )
-    async def test_a_word_that_no_message_has_finds_nothing(self, storage: Storage, word: str) -> None:
+    async def test_a_word_that_no_message_has_finds_nothing(self, storage: Storage) -> None:
         await fill(storage, spoken())
-        assert await found(storage, ["deploy", word, "script"]) == {
-            **expected([one.message for one in spoken()], ["deploy", "script"]),
-            word: [],
-        }
+        there = expected([one.message for one in spoken()], ["deploy", "script"])
+        for word in _ODD_WORDS:
+            with named(word):
+                assert await found(storage, ["deploy", word, "script"]) == {**there, word: []}
 
     async def test_any_split_into_batches_indexes_the_same(self, storage: Storage) -> None:
         entries = [entry(n, text=f"all {n % 5} {'again ' * (n % 7)}", sender_id=f"u{n % 3}") for n in range(1, 90)]
