@@ -1,6 +1,7 @@
 """Every check of `verify` on every backend: sound where all is well, and told where a row was damaged by hand."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 from verifying import damage, unguarded, verify
 
+from case_table import all_cases
 from roomlore.adapters.sql import SqlStorage
+from roomlore.adapters.sql.store import SqlUnitOfWork
 from roomlore.core.memory.log import STEP, active, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Source
 from roomlore.core.search.hits import EmbeddingModel, IndexState
@@ -197,17 +200,42 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("name", DAMAGE)
-async def test_damage_is_named(filled, name):
-    sql, check, told = DAMAGE[name]
-    await damage(filled, sql)
-    report = await verify(filled)
-    assert not report.sound
-    mine = [fault for fault in report.faults if fault.check == check]
-    assert mine, report.faults
-    assert any(told in fault.found for fault in mine)
-    assert all(fault.mend for fault in mine)
-    assert report.counts[check] == len(mine)
+class _Restored(Exception):
+    pass
+
+
+class _Within:
+    """The storage as one unit of work sees it, with what it has changed."""
+
+    def __init__(self, storage: SqlStorage, work: SqlUnitOfWork) -> None:
+        self._storage = storage
+        self._work = work
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[SqlUnitOfWork]:
+        yield self._work
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+
+async def test_damage_is_named(filled):
+    """Each damage is taken back by rolling back the unit of work that did it."""
+    with all_cases() as case:
+        for name, (sql, check, told) in DAMAGE.items():
+            with case(name), suppress(_Restored):
+                async with filled.writing() as work:
+                    for statement in sql.split("; "):
+                        await work.connection.run(statement)
+                    report = await verify(_Within(filled, work))
+                    assert not report.sound
+                    mine = [fault for fault in report.faults if fault.check == check]
+                    assert mine, report.faults
+                    assert any(told in fault.found for fault in mine)
+                    assert all(fault.mend for fault in mine)
+                    assert report.counts[check] == len(mine)
+                    raise _Restored
+    assert (await verify(filled)).sound
 
 
 STRAY_WORDS = (
