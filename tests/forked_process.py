@@ -26,18 +26,24 @@ _FORKS.set_forkserver_preload([_WARM, "bench.crash_warm"])
 
 
 class ForkedProcess:
-    """A process whose standard input and output are pipes. Its standard error is that of the test."""
+    """A process whose standard input and output are pipes."""
 
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
 
     @classmethod
     async def start(
-        cls, program: Path | str, *arguments: str, environment: Mapping[str, str] = os.environ, folder: str = "."
+        cls,
+        program: Path | str,
+        *arguments: str,
+        environment: Mapping[str, str] = os.environ,
+        folder: str = ".",
+        error: int = 2,
     ) -> Self:
-        """Run the file or the module `program` as `__main__`, with these arguments."""
+        """Run the file or the module `program` as `__main__`, with these arguments. `error`: the number of the file to
+        which its standard error goes; without one, it is that of the test."""
         self = cls()
-        made = asyncio.to_thread(_started, [str(program), *arguments], environment, folder, 2)
+        made = asyncio.to_thread(_started, [str(program), *arguments], environment, folder, error)
         self._process, ours_in, ours_out = await made
         loop = asyncio.get_running_loop()
         self.stdout = asyncio.StreamReader(limit=1 << 20)
@@ -45,6 +51,10 @@ class ForkedProcess:
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, _file(ours_in, "wb"))
         self.stdin = asyncio.StreamWriter(transport, protocol, None, loop)
         return self
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def returncode(self) -> int | None:

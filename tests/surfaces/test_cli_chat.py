@@ -4,14 +4,15 @@ import json
 import os
 import pty
 import select
-import sys
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import roomlore
+from forked_process import ForkedProgram
 from roomlore.surfaces.cli.app import app
 from roomlore_testkit.model_server import Fails, Says, serve_models
 
@@ -109,11 +110,16 @@ class Terminal:
     """The program on a terminal of its own."""
 
     def __init__(self, *arguments: str) -> None:
-        self.pid, self._end = pty.fork()
-        if not self.pid:  # the child
-            command = [sys.executable, "-m", "roomlore", "--db", "chat.db", "chat", *arguments]
-            os.execve(sys.executable, command, {**os.environ, "TERM": "xterm", "COLUMNS": "200"})
+        self._end, theirs = pty.openpty()
+        program = Path(__file__).with_name("session_leader.py")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TERM", "xterm")
+            patch.setenv("COLUMNS", "200")
+            self._process = ForkedProgram(program, os.ttyname(theirs), "--db", "chat.db", "chat", *arguments)
         self.told = ""
+        while not self.told:
+            assert self._hear(SECONDS)
+        os.close(theirs)  # from now on it ends with the program
 
     def type(self, text: str) -> None:
         os.write(self._end, text.encode())
@@ -130,13 +136,14 @@ class Terminal:
     def status(self, *, after: str = "") -> int:
         """The exit status, once these keys were pressed, often enough to be noticed."""
         ends = time.monotonic() + SECONDS
-        while (found := os.waitpid(self.pid, os.WNOHANG))[0] == 0:
+        while (status := self._process.wait(0)) is None:
             assert time.monotonic() < ends, self.told
             with suppress(OSError):
                 self.type(after)
             self._hear(0.5)
         os.close(self._end)
-        return os.waitstatus_to_exitcode(found[1])
+        self._process.close()
+        return status
 
     def _hear(self, seconds: float) -> bool:
         """Takes what is shown; False where nothing will be any more."""
@@ -148,7 +155,6 @@ class Terminal:
         return True
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty:DeprecationWarning")
 def test_a_talk_goes_on_until_somebody_has_enough(monkeypatch):
     def answer(asked):
         if asked.model == "summary":
@@ -199,7 +205,6 @@ def test_a_talk_goes_on_until_somebody_has_enough(monkeypatch):
     assert texts[4:] == ["please fail", "thanks", "<thanks>"]
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty:DeprecationWarning")
 def test_ctrl_c_on_the_one_question_ends_the_program_and_keeps_what_was_said(monkeypatch):
     with models(monkeypatch, [Says(pieces=["word "] * 2000, between=0.02)]) as model:
         talk = Terminal("talk", "for", "ever")

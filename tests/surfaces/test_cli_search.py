@@ -1,11 +1,9 @@
 """`roomlore search` and `roomlore reindex`: what they print, what they refuse, and what stops and goes on."""
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -14,6 +12,7 @@ import embedding_server
 import pytest
 from typer.testing import CliRunner
 
+from forked_process import ForkedProgram
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.samples import DEMO_ROOM
 from roomlore.surfaces.cli import rooms, show
@@ -290,21 +289,20 @@ def test_a_server_that_refuses_costs_no_message(embeddings, run):
 
 
 def stopped(*arguments: str, server: embedding_server.EmbeddingServer) -> subprocess.CompletedProcess[str]:
-    """The real program, stopped with Ctrl-C while the server holds its answer back."""
-    command = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db", *arguments]
+    """The program, stopped with Ctrl-C while the server holds its answer back."""
     server.hold.clear()
     server.waiting.clear()
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
-    ) as process:
+    with Path("told.txt").open("w+b") as told:
+        process = ForkedProgram("roomlore", "--db", "chat.db", *arguments, error=told.fileno())
         try:
             assert server.waiting.wait(120)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=500)
+            out, status = process.stdout.read().decode(), process.wait(500)
         finally:
-            process.kill()
+            process.close()
             server.hold.set()
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+        told.seek(0)
+        return subprocess.CompletedProcess(arguments, status, out, told.read().decode())
 
 
 def test_ctrl_c_says_how_to_go_on(embeddings, chat):

@@ -25,6 +25,7 @@ from mcp_rig import (
 )
 
 import roomlore
+from case_table import all_cases
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.surfaces.http import create_mcp_app
 from roomlore.surfaces.mcp import TOOLS
@@ -64,10 +65,10 @@ async def client(lore):
 
 @asynccontextmanager
 async def reaching(way: str, mode: str):
-    """A client of the filled database; what is asked for without a scope is Anna's."""
+    """A client of the filled database; what is asked for without a scope is Anna's. One process is started anew."""
     fill()
     if way == "stdio":
-        async with on_standard_streams("--scope", ANNA, mode=mode) as client:
+        async with on_standard_streams("--scope", ANNA, mode=mode, forked=mode == "legacy") as client:
             yield client
         return
     async with (
@@ -228,9 +229,11 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments", "said"), REFUSED, ids=range(len(REFUSED)))
-async def test_errors_say_what_to_do(client, tool, arguments, said):
-    assert said in await refusal(client, tool, **arguments)
+async def test_errors_say_what_to_do(client):
+    with all_cases() as case:
+        for tool, arguments, said in REFUSED:
+            with case(tool, arguments):
+                assert said in await refusal(client, tool, **arguments)
 
 
 async def test_an_unknown_tool_is_an_error_of_the_protocol(client):

@@ -3,17 +3,17 @@
 import asyncio
 import re
 import signal
-import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-import pytest
 from mcp import Client
-from mcp_rig import ANNA, DATABASE, TEAM, ask, command, messages, on_a_port, over_http, refusal
+from mcp_rig import ANNA, DATABASE, TEAM, ask, messages, on_a_port, over_http, refusal
 
 import roomlore
+from case_table import all_cases
+from forked_process import ForkedProgram
 from roomlore import Message, Source
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app, create_mcp_app, serve
@@ -135,26 +135,28 @@ async def test_two_tenants_at_once_stay_apart(lore):
     ]
 
 
-@pytest.mark.parametrize(
-    ("asked", "status", "said"),
-    [
-        ({"headers": {"Host": "evil.example"}}, 403, "The Host header names another machine"),
-        ({"headers": {"Origin": "http://evil.example"}}, 403, "A web page of another site"),
-        ({"method": "GET"}, 405, "does not take this method"),
-        ({"method": "DELETE"}, 405, "does not take this method"),
-        ({"params": {"viewer": "anna"}}, 422, "A viewer is room:<id> or user:<id>"),
-        ({"params": {"scope": "anna"}}, 422, "A scope is group:<id>"),
-        ({"params": {"tenant": "acme"}}, 422, "There is no parameter 'tenant'; /mcp takes scope"),
-    ],
-    ids=["host", "origin", "get", "delete", "viewer", "scope", "parameter"],
-)
-async def test_what_is_refused_is_a_problem(connect, asked, status, said):
+REFUSED = {
+    "host": ({"headers": {"Host": "evil.example"}}, 403, "The Host header names another machine"),
+    "origin": ({"headers": {"Origin": "http://evil.example"}}, 403, "A web page of another site"),
+    "get": ({"method": "GET"}, 405, "does not take this method"),
+    "delete": ({"method": "DELETE"}, 405, "does not take this method"),
+    "viewer": ({"params": {"viewer": "anna"}}, 422, "A viewer is room:<id> or user:<id>"),
+    "scope": ({"params": {"scope": "anna"}}, 422, "A scope is group:<id>"),
+    "parameter": ({"params": {"tenant": "acme"}}, 422, "There is no parameter 'tenant'; /mcp takes scope"),
+}
+
+
+async def test_what_is_refused_is_a_problem(connect):
     async with connect() as http:
-        request = {"method": "POST", "json": PING, **asked}
-        answer = await http.request(url="/mcp", **{**request, "headers": {**ACCEPT, **request.get("headers", {})}})
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert said in answer.json()["detail"]
+        with all_cases() as case:
+            for name, (asked, status, said) in REFUSED.items():
+                with case(name):
+                    request = {"method": "POST", "json": PING, **asked}
+                    headers = {**ACCEPT, **request.get("headers", {})}
+                    answer = await http.request(url="/mcp", **{**request, "headers": headers})
+                    assert answer.status_code == status
+                    assert answer.headers["content-type"] == "application/problem+json"
+                    assert said in answer.json()["detail"]
 
 
 async def test_a_large_body_and_what_is_no_json_are_refused(connect):
@@ -207,14 +209,12 @@ async def test_without_the_extra_serve_says_what_to_install(lore, monkeypatch):
 def speaking(*arguments: str):
     """`roomlore mcp --http` as a process of its own, and its address."""
     with Path("mcp.log").open("wb") as log:
-        process = subprocess.Popen(
-            command("--http", "--port", "0", *arguments), stdout=subprocess.PIPE, stderr=log, text=True
-        )
+        words = ("--db", DATABASE, "mcp", "--http", "--port", "0", *arguments)
+        process = ForkedProgram("roomlore", *words, error=log.fileno())
         try:
-            yield process, re.search(r"(http://\S+)/mcp", process.stdout.readline()).group(1)
+            yield process, re.search(r"(http://\S+)/mcp", process.stdout.readline().decode()).group(1)
         finally:
-            process.kill()
-            process.communicate()
+            process.close()
 
 
 async def test_roomlore_mcp_serves_a_port_of_its_own():
@@ -227,5 +227,5 @@ async def test_roomlore_mcp_serves_a_port_of_its_own():
         async with httpx.AsyncClient(base_url=url) as http:
             assert (await http.get("/health/ready")).status_code == 200
             assert (await http.get("/rooms", headers={"Authorization": f"Bearer {key}"})).status_code == 404
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, 60) == 0
