@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from asking_models import ASKED, DONE, KEY, PROMPT, STREAMED, ask, both, event, fragment, offer, streamed
 
+from case_table import all_cases
 from roomlore.adapters.chat.client import data
 from roomlore.core.chat import ChatAnswer, ChatRequest, ToolCall, Usage
 from roomlore.core.errors import InvalidInput
@@ -120,17 +121,19 @@ async def test_a_tool_call_without_an_id_gets_one_and_arguments_may_be_json(clie
     assert (await ask(client, server, STREAMED)).tool_calls == (ToolCall("call_0", "f", '{"a": 1}'),)
 
 
+REASONS = [
+    ("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("max_tokens", "length"),
+    ("tool_calls", "tool_calls"), ("function_call", "tool_calls"), ("eos", None), ({}, None), (7, None),
+]  # fmt: skip
+
+
 @both
-@pytest.mark.parametrize(
-    ("said", "understood"),
-    [
-        ("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("max_tokens", "length"),
-        ("tool_calls", "tool_calls"), ("function_call", "tool_calls"), ("eos", None), ({}, None), (7, None),
-    ],
-)  # fmt: skip
-async def test_why_it_stopped(client, server, how, said, understood):
-    server.default = Says(finish_reason=said)
-    assert (await ask(client, server, how)).finish_reason == understood
+async def test_why_it_stopped(client, server, how):
+    with all_cases() as case:
+        for said, understood in REASONS:
+            with case(said):
+                server.default = Says(finish_reason=said)
+                assert (await ask(client, server, how)).finish_reason == understood
 
 
 @both
@@ -140,25 +143,26 @@ async def test_an_answer_may_be_empty_where_it_says_why(client, server, how, rea
     assert (await ask(client, server, how)).finish_reason == reason
 
 
+USAGES = [
+    ({"prompt_tokens": 2, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1}}, Usage(2, 1)),
+    ({"input_tokens": 2, "output_tokens": 1}, Usage(2, 1)),
+    ({"prompt_tokens": 2.0}, Usage(2, 0)),
+    (None, Usage()),
+    ([], Usage()),
+    ("many", Usage()),
+    ({"prompt_tokens": -1, "completion_tokens": "3"}, Usage()),
+    ({"prompt_tokens": True, "completion_tokens": 10**30}, Usage()),
+    ({"prompt_tokens": float("nan"), "completion_tokens": float("inf")}, Usage()),
+]
+
+
 @both
-@pytest.mark.parametrize(
-    ("usage", "understood"),
-    [
-        ({"prompt_tokens": 2, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1}}, Usage(2, 1)),
-        ({"input_tokens": 2, "output_tokens": 1}, Usage(2, 1)),
-        ({"prompt_tokens": 2.0}, Usage(2, 0)),
-        (None, Usage()),
-        ([], Usage()),
-        ("many", Usage()),
-        ({"prompt_tokens": -1, "completion_tokens": "3"}, Usage()),
-        ({"prompt_tokens": True, "completion_tokens": 10**30}, Usage()),
-        ({"prompt_tokens": float("nan"), "completion_tokens": float("inf")}, Usage()),
-    ],
-    ids=str,
-)
-async def test_usage_is_read_leniently(client, server, how, usage, understood):
-    server.default = Says(usage=usage)
-    assert (await ask(client, server, how)).usage == understood
+async def test_usage_is_read_leniently(client, server, how):
+    with all_cases() as case:
+        for usage, understood in USAGES:
+            with case(usage):
+                server.default = Says(usage=usage)
+                assert (await ask(client, server, how)).usage == understood
 
 
 @both

@@ -29,6 +29,7 @@ from asking_models import (
     streamed,
 )
 
+from case_table import all_cases
 from roomlore.adapters.chat import can_chat, open_chat
 from roomlore.core.chat import ChatPiece, ChatRequest
 from roomlore.core.errors import InvalidInput, ModelUnavailable
@@ -53,18 +54,22 @@ RUBBISH = [
 
 
 @both
-@pytest.mark.parametrize("body", RUBBISH, ids=lambda body: ascii(body[:40]))
-async def test_rubbish_is_broken(client, server, how, body):
-    server.default = Sends(body=body)
-    error = await refused(client, server, how)
-    assert error.cause == "broken"
-    assert str(error).startswith("The provider near ")
+async def test_rubbish_is_broken(client, server, how):
+    with all_cases() as case:
+        for body in RUBBISH:
+            with case(body[:40]):
+                server.default = Sends(body=body)
+                error = await refused(client, server, how)
+                assert error.cause == "broken"
+                assert str(error).startswith("The provider near ")
 
 
-@pytest.mark.parametrize("body", RUBBISH[1:], ids=lambda body: ascii(body[:40]))
-async def test_rubbish_in_a_stream_is_broken(client, server, body):
-    server.default = streamed(b"data: " + body + b"\n\n", DONE)
-    assert (await refused(client, server, STREAMED)).cause == "broken"
+async def test_rubbish_in_a_stream_is_broken(client, server):
+    with all_cases() as case:
+        for body in RUBBISH[1:]:
+            with case(body[:40]):
+                server.default = streamed(b"data: " + body + b"\n\n", DONE)
+                assert (await refused(client, server, STREAMED)).cause == "broken"
 
 
 async def test_a_page_in_the_place_of_a_stream(client, server):
@@ -129,23 +134,26 @@ async def test_arguments_without_end_are_broken(client, server):
     assert (await refused(client, server, STREAMED)).cause == "broken"
 
 
+STATUSES = [
+    (400, "refused", "model_id"), (401, "refused", "NEAR_KEY"), (402, "refused", "credit"),
+    (403, "refused", "NEAR_KEY"), (404, "refused", "base_url"), (408, "timeout", "later"),
+    (413, "refused", "too long"), (422, "refused", "model_id"), (429, "limited", "limit"),
+    (500, "broken", "later"), (502, "broken", "later"), (503, "broken", "later"), (504, "timeout", "later"),
+]  # fmt: skip
+
+
 @both
-@pytest.mark.parametrize(
-    ("status", "cause", "advice"),
-    [
-        (400, "refused", "model_id"), (401, "refused", "NEAR_KEY"), (402, "refused", "credit"),
-        (403, "refused", "NEAR_KEY"), (404, "refused", "base_url"), (408, "timeout", "later"),
-        (413, "refused", "too long"), (422, "refused", "model_id"), (429, "limited", "limit"),
-        (500, "broken", "later"), (502, "broken", "later"), (503, "broken", "later"), (504, "timeout", "later"),
-    ],
-)  # fmt: skip
-async def test_a_status_has_a_cause_and_advice(client, server, how, status, cause, advice):
-    server.default = Fails(status=status)
-    error = await refused(client, server, how)
-    assert error.cause == cause
-    assert f"answers with HTTP {status}: " in str(error)
-    assert advice in str(error)
-    assert len(server.requests) == 1
+async def test_a_status_has_a_cause_and_advice(client, server, how):
+    with all_cases() as case:
+        for status, cause, advice in STATUSES:
+            with case(status):
+                asked = len(server.requests)
+                server.default = Fails(status=status)
+                error = await refused(client, server, how)
+                assert error.cause == cause
+                assert f"answers with HTTP {status}: " in str(error)
+                assert advice in str(error)
+                assert len(server.requests) == asked + 1
 
 
 @both
@@ -154,27 +162,29 @@ async def test_a_status_told_in_a_body_has_a_cause_too(client, server, how):
     assert (await refused(client, server, how)).cause == "limited"
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "7"}, 7),
-        ({"retry-after": "1.5"}, 1.5),
-        ({"retry-after": "0"}, 0),
-        ({"retry-after": "-3"}, 0),
-        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
-        ({"retry-after": format_datetime(START + timedelta(seconds=30), usegmt=True)}, 30),
-        ({"retry-after": format_datetime(START - timedelta(days=1), usegmt=True)}, 0),
-        ({"retry-after": "Wed, 99 Foo 2024"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, None),
-        ({}, None),
-    ],
-)
-@pytest.mark.parametrize("status", [429, 503])
-async def test_how_long_it_asks_to_be_left_alone(client, server, status, headers, seconds):
-    server.default = Fails(status=status, headers=headers)
-    assert (await refused(client, server)).wait_seconds == seconds
+WAITS = [
+    ({"retry-after": "7"}, 7),
+    ({"retry-after": "1.5"}, 1.5),
+    ({"retry-after": "0"}, 0),
+    ({"retry-after": "-3"}, 0),
+    ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+    ({"retry-after": format_datetime(START + timedelta(seconds=30), usegmt=True)}, 30),
+    ({"retry-after": format_datetime(START - timedelta(days=1), usegmt=True)}, 0),
+    ({"retry-after": "Wed, 99 Foo 2024"}, None),
+    ({"retry-after": "soon"}, None),
+    ({"retry-after": "nan"}, None),
+    ({"retry-after": "inf"}, None),
+    ({}, None),
+]
+
+
+async def test_how_long_it_asks_to_be_left_alone(client, server):
+    with all_cases() as case:
+        for status in (429, 503):
+            for headers, seconds in WAITS:
+                with case(status, headers):
+                    server.default = Fails(status=status, headers=headers)
+                    assert (await refused(client, server)).wait_seconds == seconds
 
 
 @both

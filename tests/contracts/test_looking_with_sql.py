@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from case_table import all_cases
 from roomlore.adapters.sql import connect
 from roomlore.core.memory.memory import Action, MemoryStatus, Source
 from roomlore.core.models import Role
@@ -216,18 +217,24 @@ async def test_every_change_of_a_memory_is_a_row(opened):
     assert told[0][4] == first.strength
 
 
-@pytest.mark.parametrize("hard", ["\x00", "\x00\x00\\", "\\u0000", "\\\x00", "\x1a", "\ud800", '"', "\n"])
-async def test_the_json_of_the_views_is_json_whatever_an_id_holds(opened, hard):
+async def test_the_json_of_the_views_is_json_whatever_an_id_holds(opened):
     storage, sql = opened
-    own = f"m{hard}1"
-    record = usage_record("c1", context_message_ids=("m0", own), relevance_scores={"m0": 0.25, own: 0.75})
-    async with storage.writing() as work:
-        await work.usage.record(tenant=TENANT, records=[record])
-    (ids, scores), *_ = sql("SELECT context_message_ids, relevance_scores FROM context_usage_record")
-    assert (_read(ids)[0], len(_read(ids))) == ("m0", 2)
-    assert _read(scores)[_read(ids)[1]] == 0.75
-    if hard in ('"', "\n", "\\u0000"):
-        assert _read(ids)[1] == own
+    with all_cases() as case:
+        for place, hard in enumerate(("\x00", "\x00\x00\\", "\\u0000", "\\\x00", "\x1a", "\ud800", '"', "\n")):
+            with case(repr(hard)):
+                own = f"m{hard}1"
+                scores = {"m0": 0.25, own: 0.75}
+                record = usage_record(f"c{place}", context_message_ids=("m0", own), relevance_scores=scores)
+                async with storage.writing() as work:
+                    await work.usage.record(tenant=TENANT, records=[record])
+                ((ids, shown),) = sql(
+                    "SELECT context_message_ids, relevance_scores FROM context_usage_record "
+                    f"WHERE context_id = 'c{place}'"
+                )
+                assert (_read(ids)[0], len(_read(ids))) == ("m0", 2)
+                assert _read(shown)[_read(ids)[1]] == 0.75
+                if hard in ('"', "\n", "\\u0000"):
+                    assert _read(ids)[1] == own
 
 
 async def test_every_context_is_a_row(opened):
