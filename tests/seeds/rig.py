@@ -1,12 +1,16 @@
 """The only place, beside conftest.py, where the tests of the design documents touch parts of roomlore that may move."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 import roomlore
@@ -44,3 +48,22 @@ def memory_middleware(lore: roomlore.Lore | roomlore.SyncLore, scopes: Sequence[
     from roomlore.surfaces.langchain import MemoryMiddleware
 
     return MemoryMiddleware(lore, scopes, **options)
+
+
+def strategy(choose: Callable[..., Awaitable[Any]]) -> Any:
+    """A way to choose a context, as `roomlore.open(strategies={name: ...})` takes it."""
+    from roomlore.services.contexts import Strategy
+
+    return Strategy(choose)
+
+
+def alert_rules() -> dict[str, str]:
+    """The expressions of the alerts that ship, by name."""
+    rules = yaml.safe_load((files("roomlore.surfaces.http") / "alerts.yaml").read_text(encoding="utf-8"))
+    return {rule["alert"]: rule["expr"] for group in rules["groups"] for rule in group["rules"]}
+
+
+def dashboard() -> list[dict[str, Any]]:
+    """The panels of the dashboard that ships."""
+    path = Path(__file__).parents[2] / "deploy" / "grafana" / "roomlore.json"
+    return list(json.loads(path.read_text(encoding="utf-8"))["panels"])
