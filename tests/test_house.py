@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from functools import cached_property
+from functools import cache, cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
 from statistics import median
@@ -19,6 +19,7 @@ from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 
 import roomlore
+from case_table import all_cases
 from roomlore.core.memory.writing import Edit, MemoryChanges, MemoryFields, NewMemory
 from roomlore.core.recall.recollection import OverriddenRecall, RecallArguments, RecallOverrides, RecallRequest
 from roomlore.services.replies.request import ReplyArguments, ReplyRequest
@@ -74,11 +75,16 @@ def test_a_server_starts_without_what_it_loads_when_it_is_asked():
     assert {"mcp", "openai", "httpx2", "jinja2", "typer.rich_utils"} & set(loaded) == set()
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def test_functions_stay_small():
     lengths = sorted(
         (node.end_lineno or node.lineno) - node.lineno + 1
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
     assert median(lengths) <= 10
@@ -91,7 +97,7 @@ def test_no_module_has_a_vague_name():
 
 def imported_when_loaded(path: Path, modules: set[str]) -> set[str]:
     """Return the modules of roomlore that are loaded when this one is."""
-    found = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)]
+    found = [node for node in parsed(path).body if isinstance(node, ast.ImportFrom)]
     names = {f"{node.module}.{one.name}": node.module for node in found for one in node.names}
     return {name if name in modules else module for name, module in names.items()} & modules
 
@@ -142,31 +148,33 @@ def test_the_wheel_has_the_types():
     assert {"roomlore/py.typed", "roomlore/sync.pyi", "roomlore/sync.py"} <= packed
 
 
-@pytest.mark.parametrize("builder", [WheelBuilder, SdistBuilder])
-def test_a_package_is_the_same_byte_for_byte_wherever_it_is_built(builder, tmp_path):
+def test_a_package_is_the_same_byte_for_byte_wherever_it_is_built(tmp_path):
     """Two copies have other paths and times of change, as two clones have."""
-    files, built = list(SdistBuilder(str(ROOT)).recurse_included_files()), []
+    files = list(SdistBuilder(str(ROOT)).recurse_included_files())
+    built = {WheelBuilder: [], SdistBuilder: []}
     for copy in ("one", "other"):
         for file in files:
             into = tmp_path / copy / file.distribution_path
             into.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file.path, into)
-        package = next(builder(str(tmp_path / copy)).build(directory=str(tmp_path / f"{copy} built")))
-        built.append(Path(package).read_bytes())
-    assert built[0] == built[1]
+        for builder, packages in built.items():
+            package = next(builder(str(tmp_path / copy)).build(directory=str(tmp_path / f"{copy} built")))
+            packages.append(Path(package).read_bytes())
+    assert [builder for builder, (one, other) in built.items() if one != other] == []
 
 
-@pytest.mark.parametrize("name", SERVICES)
-async def test_the_sync_client_has_the_same_signatures(name):
+async def test_the_sync_client_has_the_same_signatures():
     async with roomlore.open("sqlite://") as lore:
-        service = getattr(lore, name)
-        verbs = {verb: method for verb, method in inspect.getmembers(service, inspect.ismethod) if verb[0] != "_"}
-    with roomlore.open_sync("sqlite://") as sync:
-        mirrored = vars(getattr(sync, name))
-        assert set(mirrored) == set(verbs)
-        for verb, method in verbs.items():
-            assert inspect.signature(mirrored[verb]) == inspect.signature(method)
-            assert not inspect.iscoroutinefunction(mirrored[verb])
+        services = {name: inspect.getmembers(getattr(lore, name), inspect.ismethod) for name in SERVICES}
+    with roomlore.open_sync("sqlite://") as sync, all_cases() as case:
+        for name, methods in services.items():
+            mirrored, verbs = vars(getattr(sync, name)), {verb: one for verb, one in methods if verb[0] != "_"}
+            with case(name):
+                assert set(mirrored) == set(verbs)
+            for verb, method in verbs.items():
+                with case(name, verb):
+                    assert inspect.signature(mirrored[verb]) == inspect.signature(method)
+                    assert not inspect.iscoroutinefunction(mirrored[verb])
 
 
 def test_the_sync_client_has_every_verb_of_the_async_one():

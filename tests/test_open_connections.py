@@ -1,10 +1,9 @@
 """What a test leaves open is told of with its maker, wherever it is collected."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 HERE = Path(__file__).parent
 CONFTEST = """
@@ -47,10 +46,10 @@ MAKES = {
 }
 
 
-@pytest.mark.parametrize("kind", MAKES)
-def test_what_is_collected_later_names_who_made_it(tmp_path, kind):
+def test_what_is_collected_later_names_who_made_it(tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST)
-    (tmp_path / "test_leak.py").write_text(LEAK.format(kind=kind, make=MAKES[kind]))
+    for kind, make in MAKES.items():
+        (tmp_path / f"test_{kind}.py").write_text(LEAK.format(kind=kind, make=make))
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "--rootdir", str(tmp_path), "-c", "/dev/null"]
     done = subprocess.run(
         [*command, "--disable-plugin-autoload", "-p", "no:cacheprovider", str(tmp_path)],
@@ -59,6 +58,7 @@ def test_what_is_collected_later_names_who_made_it(tmp_path, kind):
         text=True,
         check=False,
     )
-    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
-    assert "Left open, made by test_leak.py::test_who_leaves_it (call), on the thread MainThread" in done.stdout
-    assert f"in {kind}\n" in done.stdout
+    assert f"{len(MAKES)} failed, {2 * len(MAKES)} passed" in done.stdout, done.stdout + done.stderr
+    told = re.findall(r"Left open, made by (\S+) \(call\), on the thread MainThread", done.stdout)
+    assert set(told) == {f"test_{kind}.py::test_who_leaves_it" for kind in MAKES}
+    assert [kind for kind in MAKES if f"in {kind}\n" not in done.stdout] == []

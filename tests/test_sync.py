@@ -128,23 +128,25 @@ async def test_what_cannot_be_opened_leaves_nothing_open():
     assert "roomlore" not in {thread.name for thread in threading.enumerate()}
 
 
-@pytest.mark.parametrize(
-    ("opened", "block"),
-    [
-        ("roomlore.connect_sync('sqlite://')", "with roomlore.open_sync(...)"),
-        ("asyncio.run(roomlore.connect('sqlite://'))", "async with roomlore.open(...)"),
-    ],
-)
+NEVER_CLOSED = """import asyncio
+import roomlore
+
+one = roomlore.connect_sync('sqlite://')
+other = asyncio.run(roomlore.connect('sqlite://'))
+"""
+
+
 @pytest.mark.parametrize("asked", [True, False])
-def test_a_client_that_nobody_closed_warns_of_the_line_that_opened_it(opened, block, asked, tmp_path):
+def test_a_client_that_nobody_closed_warns_of_the_line_that_opened_it(asked, tmp_path):
     program = tmp_path / "bot.py"
-    program.write_text(f"import asyncio\nimport roomlore\n\nkept = {opened}\n", encoding="utf-8")
+    program.write_text(NEVER_CLOSED, encoding="utf-8")
     options = ["-W", "always::ResourceWarning"] if asked else []
     ended = subprocess.run([sys.executable, *options, program], capture_output=True, text=True, timeout=500)
     assert ended.returncode == 0
-    said = f"roomlore was not closed: call `close()`, or open it in `{block}`."
-    assert f"{said} Opened at {program}:4." in ended.stderr
-    assert (f"{program}:4: ResourceWarning: {said}" in ended.stderr) == asked
+    for line, block in ((4, "with roomlore.open_sync(...)"), (5, "async with roomlore.open(...)")):
+        said = f"roomlore was not closed: call `close()`, or open it in `{block}`."
+        assert f"{said} Opened at {program}:{line}." in ended.stderr
+        assert (f"{program}:{line}: ResourceWarning: {said}" in ended.stderr) == asked
 
 
 RIGHT = """

@@ -52,6 +52,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("delete_memory", {"memory_id": "hidden-0"}),
     ("delete_memory", {"memory_id": "hidden-0", "expected": "nuts"}),
 ]
+TOOLS_BY_NAME = {tool.name: tool for tool in TOOLS}
 VARYING = re.compile(
     r'"(memory_id|created_at|updated_at|parent_id|updated)":"[^"]*"|"created":\d+|\b[0-9a-f-]{32,36}\b|\d{4}-\d\d-\d\dT[^"]*'
 )
@@ -72,18 +73,20 @@ async def tell(lore: Lore, secrets: int) -> None:
 
 
 async def called(viewer: str, secrets: int) -> list[str]:
-    """Return the answer or the error of each call of a tool, in a store of its own."""
-    tools, told = {tool.name: tool for tool in TOOLS}, []
-    for name, given in CALLS:
+    """Return the answer or the error of each call of a tool: those that write, each in a store of its own."""
+    reading = [call for call in CALLS if not TOOLS_BY_NAME[call[0]].writes]
+    told: dict[str, str] = {}
+    for calls in (reading, *([call] for call in CALLS if call not in reading)):
         async with heard_in(PEOPLE, direct="dm") as lore:
             await tell(lore, secrets)
-            tool, visitor = tools[name], Visitor(lore=lore, viewer=viewer)
-            try:
-                answer = await tool.run(visitor, tool.takes.model_validate(given))
-                told.append(json.dumps(answer.to_json(), separators=(",", ":")))
-            except RoomloreError as error:
-                told.append(str(error))
-    return [VARYING.sub("", one) for one in told]
+            for name, given in calls:
+                tool, visitor = TOOLS_BY_NAME[name], Visitor(lore=lore, viewer=viewer)
+                try:
+                    answer = await tool.run(visitor, tool.takes.model_validate(given))
+                    told[str((name, given))] = json.dumps(answer.to_json(), separators=(",", ":"))
+                except RoomloreError as error:
+                    told[str((name, given))] = str(error)
+    return [VARYING.sub("", told[str(call)]) for call in CALLS]
 
 
 @pytest.mark.parametrize("viewer", ["room:team", "user:eve"])
