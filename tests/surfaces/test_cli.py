@@ -15,6 +15,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import roomlore
+from case_table import all_cases
+from forked_process import run_forked
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.app import app
@@ -275,17 +277,17 @@ SAYINGS = {
 
 
 @pytest.mark.parametrize("language", SAYINGS)
-@pytest.mark.parametrize("strategy", ["threaded", "weighted", "recent"])
-def test_a_message_takes_a_line_of_80_columns(run, monkeypatch, language, strategy):
+def test_a_message_takes_a_line_of_80_columns(run, monkeypatch, language):
     monkeypatch.setattr(show, "PLAIN_WIDTH", 80)
     rows = [said(f"m{n}", "长", f"person-{n % 2}", n, SAYINGS[language] * 8, sender_name="王" * 9) for n in range(6)]
     Path("long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     run("import", "long.jsonl")
-    head, place, *shown, spent = run("context", "长", "m5", "--strategy", strategy).stdout.splitlines()[1:]
-    shown = [line for line in (head, place, *shown) if re.match(r"(\d\d-\d\d )?\d\d:\d\d ", line)]
-    assert len(shown) >= 2
-    assert max(map(cell_len, [*shown, spent])) <= 80
-    assert all("…" in line and "王" in line for line in shown)
+    for strategy in ("threaded", "weighted", "recent"):
+        head, place, *shown, spent = run("context", "长", "m5", "--strategy", strategy).stdout.splitlines()[1:]
+        shown = [line for line in (head, place, *shown) if re.match(r"(\d\d-\d\d )?\d\d:\d\d ", line)]
+        assert len(shown) >= 2, strategy
+        assert max(map(cell_len, [*shown, spent])) <= 80, strategy
+        assert all("…" in line and "王" in line for line in shown), strategy
     for command in (("threads", "长"), ("threads", "长", "--thread", "m0")):
         printed = run(*command).stdout.splitlines()
         assert max(map(cell_len, printed)) <= 80
@@ -576,38 +578,38 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else None
-)
-def test_bad_input_is_one_sentence_and_a_status(chat, arguments, code, says):
-    result = chat(*arguments, code=code)
-    assert says in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-    if code == 1:
-        assert result.stderr.startswith("roomlore: ")
-
-
-def program(*arguments: str, stdin: int = subprocess.DEVNULL, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db", *arguments]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHONIO")} | environment
-    return subprocess.run(command, stdin=stdin, capture_output=True, env=clean, timeout=500, check=False)
+def test_bad_input_is_one_sentence_and_a_status(chat):
+    with all_cases() as case:
+        for arguments, code, says in BAD:
+            with case(*arguments):
+                result = chat(*arguments, code=code)
+                assert says in result.stderr
+                assert "Traceback" not in result.stderr
+                assert result.stdout == ""
+                if code == 1:
+                    assert result.stderr.startswith("roomlore: ")
 
 
 def test_the_real_program_where_the_terminal_knows_only_ascii(chat):
-    shown = program("context", "tea", "m2", PYTHONIOENCODING="ascii")
+    """One process, which is started anew, and one that is forked: its streams are made as such a process makes them."""
+    command = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db"]
+    ascii_alone = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    words = [*command, "context", "tea", "m2"]
+    shown = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, env=ascii_alone, timeout=500)
     assert shown.returncode == 0, shown.stderr
     assert b"Green or black?" in shown.stdout
     assert b"\x1b" not in shown.stdout
-    exported = program("export", "--room", "tea", PYTHONIOENCODING="ascii")
+    ascii_streams = "for stream in (sys.stdout, sys.stderr): stream.reconfigure(encoding='ascii', errors='strict')"
+    Path("ascii.py").write_text(f"import sys\n{ascii_streams}\nfrom roomlore.surfaces.cli import main\nmain()\n")
+    exported = run_forked(Path("ascii.py").absolute(), "--db", "chat.db", "export", "--room", "tea")
     assert [json.loads(line)["text"] for line in exported.stdout.splitlines()] == ["Green or black?", "绿茶!"]
 
 
 def test_the_real_program_fails_in_a_sentence(chat):
-    failed = program("context", "nowhere")
+    failed = run_forked("roomlore", "--db", "chat.db", "context", "nowhere")
     assert failed.returncode == 1
-    assert failed.stderr.count(b"\n") == 1
-    assert failed.stderr.startswith(b"roomlore: ")
+    assert failed.stderr.count("\n") == 1
+    assert failed.stderr.startswith("roomlore: ")
 
 
 def test_a_closed_pipe_is_no_error(chat):
