@@ -160,6 +160,18 @@ async def test_where_nothing_can_be_recorded_contexts_go_on(tmp_path, caplog):
     assert logging.ERROR not in {one.levelno for one in caplog.records}
 
 
+async def test_a_context_does_not_wait_for_its_record(tmp_path):
+    path = tmp_path / "chat.db"
+    async with group(*TALK, url=f"sqlite:///{path}") as lore:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        context = await asyncio.wait_for(lore.context.build(GROUP, "m7"), 2)
+        assert other.execute("SELECT count(*) FROM context_usage_records").fetchone() == (0,)
+        other.execute("COMMIT")
+        other.close()
+        assert (await lore.context.usage(context.context_id)).trigger_message_id == "m7"
+
+
 async def test_recording_can_be_turned_off(monkeypatch):
     monkeypatch.setenv("MEMORY_ENABLE_ASYNC_DATA_COLLECTION", "false")
     async with roomlore.open("sqlite://") as lore:
@@ -204,6 +216,30 @@ async def test_a_part_of_the_groups_may_be_switched_over():
     assert seen == {"plain": {"recent"}, "smart": {"threaded"}}
 
 
+async def test_weights_are_tuned_on_what_mattered_and_tested_on_the_rest():
+    """Here only who speaks tells, and the weights come to say so."""
+    monologues = [said(number, ("ann", "bob")[number % 2], f"第{number}句", minute=number) for number in range(1, 61)]
+    labels = [
+        {"room_id": GROUP, "message_id": f"m{number}", "relevant": [f"m{number - 2}", f"m{number - 4}"]}
+        for number in range(10, 61)
+    ]
+    async with group(*monologues, strategy="weighted") as lore:
+        report = await lore.tuning.run(labels, apply=True)
+        own = await lore.rooms.settings(GROUP)
+    assert (report.targets, report.improved, report.after.f1 > report.before.f1) == (51, True, True)
+    weight, source = own["user_continuity_weight"]
+    assert (weight, source) == (pytest.approx(report.weights.user_continuity, abs=0.001), "room")
+    assert weight > 0.15
+
+
+async def test_feedback_is_what_weights_are_tuned_on_where_nothing_else_is_given():
+    async with group(*LONG_TALK, strategy="weighted", relevance_threshold=0.1) as lore:
+        for number in range(5, 17):
+            context = await lore.context.build(GROUP, f"m{number}")
+            await lore.context.feedback(context.context_id, score=float(number % 2))
+        assert (await lore.tuning.run()).targets == 12
+
+
 # 1.1 上下文断裂
 
 
@@ -211,6 +247,22 @@ async def test_a_part_of_the_groups_may_be_switched_over():
 async def test_a_room_of_a_few_messages_is_shown_whole():
     async with group(*TALK) as lore:
         assert ids(await lore.context.build(GROUP, "m7")) == [f"m{number}" for number in range(1, 7)]
+
+
+@pytest.mark.xfail(strict=True, reason="a context is not yet filled up to a least number of messages")
+async def test_who_asks_about_nothing_that_was_said_gets_the_newest_messages():
+    others = [said(number, f"u{number % 5}", f"第{number}件别的事情", minute=3 * number) for number in range(1, 31)]
+    async with group(*others, said(31, "zhao", "怎么样了？", minute=100)) as lore:
+        assert len((await lore.context.build(GROUP, "m31")).messages) >= 8
+
+
+@pytest.mark.xfail(strict=True, reason="max_tokens bounds the texts, not yet the prompt with its names and times")
+async def test_a_prompt_keeps_to_max_tokens():
+    async with group(*TALK) as lore:
+        prompt = (await lore.context.build(GROUP, "m7", max_tokens=40, strategy="recent")).to_prompt()
+        await lore.messages.add(said(1, "ann", prompt, room_id="prompts"))
+        (stored,) = await lore.messages.page("prompts")
+    assert 0 < stored.tokens <= 40
 
 
 @pytest.mark.xfail(strict=True, reason="what was said before a pause of days is not yet taken up again")
