@@ -3,8 +3,9 @@
 import re
 from importlib.resources import files
 
-import pytest
 import yaml
+
+from case_table import all_cases
 
 RULES = yaml.safe_load((files("roomlore.surfaces.http") / "alerts.yaml").read_text())["groups"][0]["rules"]
 THRESHOLDS = {
@@ -27,19 +28,21 @@ def test_there_is_a_rule_for_each_threshold():
     assert {rule["alert"] for rule in RULES} == set(THRESHOLDS)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-async def test_a_rule_asks_for_what_is_measured(http, make_message, lore, rule):
+async def test_a_rule_asks_for_what_is_measured(http, make_message, lore):
     await http.post("/messages", json={"messages": [make_message(1), make_message(2)]})
     await http.post("/context", json={"room_id": "tea"})
     lore.prometheus()
     text = (await http.get("/metrics")).text
-    asked = re.findall(r"roomlore_\w+(?:\{[^}]*\})?", rule["expr"])
-    assert asked
-    for series in asked:
-        name, _, matcher = series.partition("{")
-        assert re.search(rf"^(# TYPE )?{name}\b", text, re.MULTILINE), name
-        if matcher.startswith("le="):
-            assert f"{name}{{{matcher}" in text
-    assert THRESHOLDS[rule["alert"]] in rule["expr"]
-    assert rule["annotations"]["summary"].endswith(".")
-    assert rule["labels"]["severity"] in ("warning", "critical")
+    with all_cases() as case:
+        for rule in RULES:
+            with case(rule["alert"]):
+                asked = re.findall(r"roomlore_\w+(?:\{[^}]*\})?", rule["expr"])
+                assert asked
+                for series in asked:
+                    name, _, matcher = series.partition("{")
+                    assert re.search(rf"^(# TYPE )?{name}\b", text, re.MULTILINE), name
+                    if matcher.startswith("le="):
+                        assert f"{name}{{{matcher}" in text
+                assert THRESHOLDS[rule["alert"]] in rule["expr"]
+                assert rule["annotations"]["summary"].endswith(".")
+                assert rule["labels"]["severity"] in ("warning", "critical")

@@ -3,9 +3,9 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from typer.testing import CliRunner
 
+from case_table import all_cases
 from roomlore.surfaces.cli.app import app
 
 ANNA = "user:anna"
@@ -105,27 +105,29 @@ def test_importing(tmp_path):
     assert {one["confidence"] for one in asked("list", ANNA)} == {0.0}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("add", "anna", "x"), "user:<id>"),
-        (("add", ANNA, " "), "empty"),
-        (("list", "allotment"), "not 'allotment'; write 'group:allotment' or 'user:allotment'."),
-        (("list", "room:tea"), "not 'room:tea'; write 'group:tea'."),
-        (("list", "usr:anna"), "A scope is group:<id>, user:<id> or agent:<id>, not 'usr:anna'."),
-        (("add", ANNA, "x", "--confidence", "1.5"), "from 0 to 1"),
-        (("add", ANNA, "x", "--confidence", "nan"), "from 0 to 1"),
-        (("update", "nowhere", "--text", "x"), "There is no memory"),
-        (("delete", "nowhere", "--yes"), "There is no memory"),
-        (("delete", "nowhere"), "There is no memory"),
-        (("import", "nowhere.json"), "cannot be read"),
-        (("update", "f1"), "Say what to change"),
-        (("update", "f1", "--confidence", "1", "--no-confidence"), "not both"),
-    ],
-)
-def test_what_goes_wrong_is_said_in_a_sentence(arguments, said):
+WRONG = [
+    (("add", "anna", "x"), "user:<id>"),
+    (("add", ANNA, " "), "empty"),
+    (("list", "allotment"), "not 'allotment'; write 'group:allotment' or 'user:allotment'."),
+    (("list", "room:tea"), "not 'room:tea'; write 'group:tea'."),
+    (("list", "usr:anna"), "A scope is group:<id>, user:<id> or agent:<id>, not 'usr:anna'."),
+    (("add", ANNA, "x", "--confidence", "1.5"), "from 0 to 1"),
+    (("add", ANNA, "x", "--confidence", "nan"), "from 0 to 1"),
+    (("update", "nowhere", "--text", "x"), "There is no memory"),
+    (("delete", "nowhere", "--yes"), "There is no memory"),
+    (("delete", "nowhere"), "There is no memory"),
+    (("import", "nowhere.json"), "cannot be read"),
+    (("update", "f1"), "Say what to change"),
+    (("update", "f1", "--confidence", "1", "--no-confidence"), "not both"),
+]
+
+
+def test_what_goes_wrong_is_said_in_a_sentence():
     run("facts", "add", ANNA, "Likes tea")
-    assert said in run("facts", *arguments, code=1).stderr
+    with all_cases() as case:
+        for arguments, said in WRONG:
+            with case(arguments):
+                assert said in run("facts", *arguments, code=1).stderr
 
 
 def test_another_tenant_sees_nothing():

@@ -12,6 +12,7 @@ import embedding_server
 import pytest
 from typer.testing import CliRunner
 
+from case_table import all_cases
 from forked_process import ForkedProgram
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.samples import DEMO_ROOM
@@ -194,12 +195,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "says"), BAD, ids=lambda value: str(value)[:40])
-def test_bad_input_is_one_sentence_and_a_status(chat, arguments, code, says):
-    result = chat(*arguments, code=code)
-    assert says in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+def test_bad_input_is_one_sentence_and_a_status(chat):
+    with all_cases() as case:
+        for arguments, code, says in BAD:
+            with case(arguments):
+                result = chat(*arguments, code=code)
+                assert says in result.stderr
+                assert "Traceback" not in result.stderr
+                assert result.stdout == ""
 
 
 def test_tenants_do_not_find_each_others_messages(chat):

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from console_rig import page
 
+from case_table import all_cases
 from roomlore import Message
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source
@@ -27,12 +28,14 @@ both = pytest.mark.parametrize("language", ["en", "zh"])
 
 
 @both
-@pytest.mark.parametrize("path", ["", "/people", "/memories", "/jobs", "/sessions", "/usage", "/search?q=tea"])
-async def test_a_page_without_anything_says_so_and_what_to_do(http, path, language):
-    shown = await page(http, f"/console{path}", language=language)
-    told = re.search(r'<div class="empty">(.*?)</div>', shown, re.DOTALL)
-    assert told is not None, path
-    assert len(re.findall("<p>", told[1])) >= 2, "what is missing, and what to do"
+async def test_a_page_without_anything_says_so_and_what_to_do(http, language):
+    with all_cases() as case:
+        for path in ("", "/people", "/memories", "/jobs", "/sessions", "/usage", "/search?q=tea"):
+            with case(path):
+                shown = await page(http, f"/console{path}", language=language)
+                told = re.search(r'<div class="empty">(.*?)</div>', shown, re.DOTALL)
+                assert told is not None, path
+                assert len(re.findall("<p>", told[1])) >= 2, "what is missing, and what to do"
 
 
 @both
@@ -244,17 +247,19 @@ async def test_rooms_are_read_before_the_first_visit(app, http, lore):
     assert "tea" in await page(http, "/console")
 
 
-@pytest.mark.parametrize(
-    ("path", "leads_to"),
-    [
-        ("/room", ""), ("/thread", ""), ("/digest", ""), ("/visible", ""), ("/person", "/people"),
-        ("/session", "/sessions"), ("/memory", "/memories"), ("/memory/one", "/memories"),
-        ("/memory/compare", "/memories"), ("/memory?id=", "/memories"), ("/memory?step=5", "/memories"),
-    ],
-)  # fmt: skip
-async def test_an_address_without_an_id_leads_to_the_list_to_choose_from(http, path, leads_to):
-    answer = await http.get(f"/console{path}")
-    assert (answer.status_code, answer.headers["location"]) == (303, f"/console{leads_to}")
+WITHOUT_AN_ID = [
+    ("/room", ""), ("/thread", ""), ("/digest", ""), ("/visible", ""), ("/person", "/people"),
+    ("/session", "/sessions"), ("/memory", "/memories"), ("/memory/one", "/memories"),
+    ("/memory/compare", "/memories"), ("/memory?id=", "/memories"), ("/memory?step=5", "/memories"),
+]  # fmt: skip
+
+
+async def test_an_address_without_an_id_leads_to_the_list_to_choose_from(http):
+    with all_cases() as case:
+        for path, leads_to in WITHOUT_AN_ID:
+            with case(path):
+                answer = await http.get(f"/console{path}")
+                assert (answer.status_code, answer.headers["location"]) == (303, f"/console{leads_to}")
 
 
 @both
@@ -278,27 +283,29 @@ async def test_what_a_memory_is_about_is_said_in_the_language_of_the_page(http, 
             assert label in chinese
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "english", "chinese"),
-    [
-        ("/room?id=none", 404, "There is no room &#39;none&#39;", "没有房间 &#39;none&#39;"),
-        ("/room?id=群里", 404, "There is no room &#39;群里&#39;", "没有房间 &#39;群里&#39;"),
-        ("/room?id=tea&limit=99999", 422, "it must be a whole number from 1 to", "必须是 1 到 10000 之间的整数"),
-        ("/person?id=nobody", 404, "Nobody with the id", "这里没有 id 为 &#39;nobody&#39; 的人"),
-        ("/memory?id=tea&at=x", 422, "give a day or a time", "请给出日期或时间"),
-        ("/memory/one?id=none", 404, "There is no memory", "没有记忆 &#39;none&#39;"),
-        ("/context?room=tea&message=m9", 404, "has no message", "里没有消息 &#39;m9&#39;"),
-        ("/jobs?status=odd", 422, "it is one of", "只能取"),
-    ],
-)
-async def test_why_a_page_cannot_be_shown_is_said_in_its_language(http, lore, path, status, english, chinese):
+NOT_SHOWN = [
+    ("/room?id=none", 404, "There is no room &#39;none&#39;", "没有房间 &#39;none&#39;"),
+    ("/room?id=群里", 404, "There is no room &#39;群里&#39;", "没有房间 &#39;群里&#39;"),
+    ("/room?id=tea&limit=99999", 422, "it must be a whole number from 1 to", "必须是 1 到 10000 之间的整数"),
+    ("/person?id=nobody", 404, "Nobody with the id", "这里没有 id 为 &#39;nobody&#39; 的人"),
+    ("/memory?id=tea&at=x", 422, "give a day or a time", "请给出日期或时间"),
+    ("/memory/one?id=none", 404, "There is no memory", "没有记忆 &#39;none&#39;"),
+    ("/context?room=tea&message=m9", 404, "has no message", "里没有消息 &#39;m9&#39;"),
+    ("/jobs?status=odd", 422, "it is one of", "只能取"),
+]
+
+
+async def test_why_a_page_cannot_be_shown_is_said_in_its_language(http, lore):
     await lore.messages.add([Message(id="m1", room_id="tea", sender_id="ann", text="hello 你好")])
     await lore.memories.add("group:tea", "they drink tea 喝茶")
-    for language, said in (("en", english), ("zh", chinese)):
-        shown = await page(http, f"/console{path}", status, language)
-        alert = re.search(r'role="alert">(.*?)</p>', shown, re.DOTALL)[1]
-        assert said in alert
-        assert 'lang="en"' not in alert
+    with all_cases() as case:
+        for path, status, english, chinese in NOT_SHOWN:
+            with case(path):
+                for language, said in (("en", english), ("zh", chinese)):
+                    shown = await page(http, f"/console{path}", status, language)
+                    alert = re.search(r'role="alert">(.*?)</p>', shown, re.DOTALL)[1]
+                    assert said in alert
+                    assert 'lang="en"' not in alert
 
 
 def test_what_is_not_translated_is_marked_as_english():

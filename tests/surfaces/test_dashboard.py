@@ -5,8 +5,7 @@ import re
 from itertools import combinations
 from pathlib import Path
 
-import pytest
-
+from case_table import all_cases
 from roomlore.adapters.telemetry import METRICS, SUMMARIES, PrometheusTelemetry
 from roomlore_testkit import FrozenClock
 
@@ -36,28 +35,34 @@ def labels_of(name: str) -> set[str]:
     return set(metric.labels) | ({"le"} if name.endswith("_bucket") else set()) if metric else set()
 
 
-@pytest.mark.parametrize(("title", "expression"), expressions(), ids=lambda value: value[:40])
-def test_a_panel_asks_for_what_is_measured(title, expression):
+def test_a_panel_asks_for_what_is_measured():
     exposed = set(re.findall(r"^# TYPE (\w+)", PrometheusTelemetry(FrozenClock()).render().decode(), re.MULTILINE))
-    asked = selectors(expression)
-    assert asked
-    for name, picked in asked:
-        assert family(name) in exposed, name
-        assert picked - OF_PROMETHEUS <= labels_of(name)
-        assert picked >= OF_PROMETHEUS, "every series is picked by job and instance"
-    grouped = {label.strip() for group in re.findall(r"by \(([^)]*)\)", expression) for label in group.split(",")}
-    assert grouped <= set.intersection(*(labels_of(name) for name, _ in asked)), title
+    with all_cases() as case:
+        for title, expression in expressions():
+            with case(title, expression):
+                asked = selectors(expression)
+                assert asked
+                for name, picked in asked:
+                    assert family(name) in exposed, name
+                    assert picked - OF_PROMETHEUS <= labels_of(name)
+                    assert picked >= OF_PROMETHEUS, "every series is picked by job and instance"
+                grouped = {
+                    label.strip() for group in re.findall(r"by \(([^)]*)\)", expression) for label in group.split(",")
+                }
+                assert grouped <= set.intersection(*(labels_of(name) for name, _ in asked)), title
 
 
-@pytest.mark.parametrize(("title", "expression"), expressions(), ids=lambda value: value[:40])
-def test_a_panel_treats_a_series_as_what_it_is(title, expression):
-    for name, _ in selectors(expression):
-        kind = METRICS[family(name)].kind if family(name) in METRICS else "gauge"
-        counted = re.search(rf"rate\({name}\{{", expression)
-        assert bool(counted) == (kind in ("counter", "histogram")), title
-        assert (kind == "histogram") == bool(PART.search(name)), title
-    assert expression.count("(") == expression.count(")")
-    assert ("histogram_quantile" in expression) == ("_bucket{" in expression)
+def test_a_panel_treats_a_series_as_what_it_is():
+    with all_cases() as case:
+        for title, expression in expressions():
+            with case(title, expression):
+                for name, _ in selectors(expression):
+                    kind = METRICS[family(name)].kind if family(name) in METRICS else "gauge"
+                    counted = re.search(rf"rate\({name}\{{", expression)
+                    assert bool(counted) == (kind in ("counter", "histogram")), title
+                    assert (kind == "histogram") == bool(PART.search(name)), title
+                assert expression.count("(") == expression.count(")")
+                assert ("histogram_quantile" in expression) == ("_bucket{" in expression)
 
 
 def test_every_measurement_has_a_panel():
@@ -66,18 +71,20 @@ def test_every_measurement_has_a_panel():
     assert shown - set(METRICS) <= {f"roomlore_{name}" for name in SUMMARIES}
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
-def test_a_panel_says_what_it_shows(panel):
-    assert panel["title"]
-    assert panel["description"].endswith(".")
-    for target in panel["targets"]:
-        assert target["legendFormat"]
-        assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= set(
-            re.findall(r"\w+", " ".join(re.findall(r"by \(([^)]*)\)", target["expr"])))
-        )
-        quantiled = re.search(r"histogram_quantile\([\d.]+, .*?(roomlore_\w+)_bucket", target["expr"])
-        if quantiled and quantiled.group(1).rpartition("_")[2] in UNITS:
-            assert panel["fieldConfig"]["defaults"]["unit"] == UNITS[quantiled.group(1).rpartition("_")[2]]
+def test_a_panel_says_what_it_shows():
+    with all_cases() as case:
+        for panel in PANELS:
+            with case(panel["title"]):
+                assert panel["title"]
+                assert panel["description"].endswith(".")
+                for target in panel["targets"]:
+                    assert target["legendFormat"]
+                    assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= set(
+                        re.findall(r"\w+", " ".join(re.findall(r"by \(([^)]*)\)", target["expr"])))
+                    )
+                    quantiled = re.search(r"histogram_quantile\([\d.]+, .*?(roomlore_\w+)_bucket", target["expr"])
+                    if quantiled and quantiled.group(1).rpartition("_")[2] in UNITS:
+                        assert panel["fieldConfig"]["defaults"]["unit"] == UNITS[quantiled.group(1).rpartition("_")[2]]
 
 
 def test_panels_have_ids_and_places_of_their_own():

@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from audience_rig import heard_in, remember
+from case_table import all_cases
 from roomlore import Message, Source
 from roomlore.surfaces.http import create_app
 from roomlore_testkit import START
@@ -97,52 +98,56 @@ async def test_an_added_fact_is_not_answered_with_a_hidden_one(lore, http):
     assert hidden not in answer.text
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("GET", "/facts/{id}", None),
-        ("GET", "/facts/{id}/history", None),
-        ("GET", "/memory/history/{id}", None),
-        ("PATCH", "/facts/{id}", {"statement": "x"}),
-        ("PATCH", "/facts/{id}", {"statement": "x", "expected": "nothing"}),
-        ("DELETE", "/facts/{id}", None),
-        ("DELETE", "/facts/{id}?expected=nothing", None),
-        ("DELETE", "/memory/{id}", None),
-        ("PUT", "/memory/{id}/restore", None),
-        ("PUT", "/memory/{id}/strength", {"strength": 0.5}),
-        ("GET", "/messages/dm/dm-ann", None),
-        ("PATCH", "/messages/dm/dm-ann", {"text": "x"}),
-        ("DELETE", "/messages/dm/dm-ann", None),
-        ("GET", "/messages?room_id=dm", None),
-        ("GET", "/messages/search?room_id=dm&q=job", None),
-        ("POST", "/context", {"room_id": "dm", "message_id": "dm-ann"}),
-        ("GET", "/rooms/dm", None),
-        ("GET", "/rooms/dm/threads", None),
-        ("GET", "/rooms/dm/threads/dm-ann", None),
-        ("GET", "/rooms/dm/settings", None),
-        ("PATCH", "/rooms/dm/settings", {"strategy": "recent"}),
-        ("GET", "/sessions/dm", None),
-        ("GET", "/sessions/dm/checkpoints", None),
-        ("POST", "/sessions/dm/context", {}),
-        ("POST", "/sessions/dm/checkpoint", {"summary": "x"}),
-        ("POST", "/sessions/dm/reset", None),
-        ("PATCH", "/sessions/dm/state", {"mine": 1}),
-    ],
-)
-async def test_what_is_hidden_is_answered_like_what_is_not_there(lore, http, method, path, body):
+ABOUT_WHAT_IS_HIDDEN = [
+    ("GET", "/facts/{id}", None),
+    ("GET", "/facts/{id}/history", None),
+    ("GET", "/memory/history/{id}", None),
+    ("PATCH", "/facts/{id}", {"statement": "x"}),
+    ("PATCH", "/facts/{id}", {"statement": "x", "expected": "nothing"}),
+    ("DELETE", "/facts/{id}", None),
+    ("DELETE", "/facts/{id}?expected=nothing", None),
+    ("DELETE", "/memory/{id}", None),
+    ("PUT", "/memory/{id}/restore", None),
+    ("PUT", "/memory/{id}/strength", {"strength": 0.5}),
+    ("GET", "/messages/dm/dm-ann", None),
+    ("PATCH", "/messages/dm/dm-ann", {"text": "x"}),
+    ("DELETE", "/messages/dm/dm-ann", None),
+    ("GET", "/messages?room_id=dm", None),
+    ("GET", "/messages/search?room_id=dm&q=job", None),
+    ("POST", "/context", {"room_id": "dm", "message_id": "dm-ann"}),
+    ("GET", "/rooms/dm", None),
+    ("GET", "/rooms/dm/threads", None),
+    ("GET", "/rooms/dm/threads/dm-ann", None),
+    ("GET", "/rooms/dm/settings", None),
+    ("PATCH", "/rooms/dm/settings", {"strategy": "recent"}),
+    ("GET", "/sessions/dm", None),
+    ("GET", "/sessions/dm/checkpoints", None),
+    ("POST", "/sessions/dm/context", {}),
+    ("POST", "/sessions/dm/checkpoint", {"summary": "x"}),
+    ("POST", "/sessions/dm/reset", None),
+    ("PATCH", "/sessions/dm/state", {"mine": 1}),
+]
+
+
+async def test_what_is_hidden_is_answered_like_what_is_not_there(lore, http):
     hidden = await remember(lore, SECRET, "dm")
     await lore.sessions.create_session("dm")
-    there = await http.request(method, path.format(id=hidden), params=TEAM | query(path), json=body)
-    gone = path.replace("dm-ann", "x-ann").replace("/dm", "/xx").replace("room_id=dm", "room_id=xx")
-    other = {**body, "room_id": "xx"} if body and "room_id" in body else body
-    absent = await http.request(method, gone.format(id="f" * len(hidden)), params=TEAM | query(gone), json=other)
-    assert there.status_code == absent.status_code == 404
-    masked = [
-        shape(one)[1].replace(hidden, "ID").replace("f" * len(hidden), "ID").replace("'xx'", "'dm'")
-        for one in (there, absent)
-    ]
-    assert masked[0].replace("dm-ann", "x-ann") == masked[1].replace("dm-ann", "x-ann")
-    assert SECRET not in there.text
+    with all_cases() as case:
+        for method, path, body in ABOUT_WHAT_IS_HIDDEN:
+            with case(method, path, body):
+                there = await http.request(method, path.format(id=hidden), params=TEAM | query(path), json=body)
+                gone = path.replace("dm-ann", "x-ann").replace("/dm", "/xx").replace("room_id=dm", "room_id=xx")
+                other = {**body, "room_id": "xx"} if body and "room_id" in body else body
+                absent = await http.request(
+                    method, gone.format(id="f" * len(hidden)), params=TEAM | query(gone), json=other
+                )
+                assert there.status_code == absent.status_code == 404
+                masked = [
+                    shape(one)[1].replace(hidden, "ID").replace("f" * len(hidden), "ID").replace("'xx'", "'dm'")
+                    for one in (there, absent)
+                ]
+                assert masked[0].replace("dm-ann", "x-ann") == masked[1].replace("dm-ann", "x-ann")
+                assert SECRET not in there.text
 
 
 def query(path: str) -> dict[str, str]:
@@ -150,20 +155,22 @@ def query(path: str) -> dict[str, str]:
     return dict(httpx.URL(f"http://x{path}").params)
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/jobs"), ("GET", "/rooms"), ("GET", "/sessions"), ("GET", "/index"), ("GET", "/metrics"),
-        ("GET", "/memory/changes/user:ann"), ("GET", "/memory/as-of/user:ann?at=2126-01-01"),
-        ("GET", "/memory/diff/user:ann?from=2026-01-01"), ("GET", "/privacy/verify"),
-        ("GET", "/privacy/verify?group_id=user:ann"), ("POST", "/memory/evolve/user:ann"),
-    ],
-)  # fmt: skip
-async def test_what_counts_over_all_rooms_is_for_administrators(lore, http, method, path):
+OVER_ALL_ROOMS = [
+    ("GET", "/jobs"), ("GET", "/rooms"), ("GET", "/sessions"), ("GET", "/index"), ("GET", "/metrics"),
+    ("GET", "/memory/changes/user:ann"), ("GET", "/memory/as-of/user:ann?at=2126-01-01"),
+    ("GET", "/memory/diff/user:ann?from=2026-01-01"), ("GET", "/privacy/verify"),
+    ("GET", "/privacy/verify?group_id=user:ann"), ("POST", "/memory/evolve/user:ann"),
+]  # fmt: skip
+
+
+async def test_what_counts_over_all_rooms_is_for_administrators(lore, http):
     await remember(lore, SECRET, "dm")
-    answer = await http.request(method, path)
-    assert answer.status_code == 403
-    assert "lacks the scope admin" in answer.text
+    with all_cases() as case:
+        for method, path in OVER_ALL_ROOMS:
+            with case(method, path):
+                answer = await http.request(method, path)
+                assert answer.status_code == 403
+                assert "lacks the scope admin" in answer.text
 
 
 @pytest.mark.parametrize(

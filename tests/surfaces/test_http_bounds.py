@@ -5,6 +5,7 @@ import gc
 import json
 import time
 from collections import Counter
+from itertools import product
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roomlore
+from case_table import all_cases
 from roomlore.core.errors import InvalidInput
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app
@@ -90,36 +92,37 @@ async def test_a_path_that_writes_no_messages_takes_a_small_body(client, make_me
     assert called.status_code == 413
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "says"),
-    [
-        ("/context", b"[" + b"0," * 20_001, "more than 20000 values"),
-        ("/mcp", b"[" + b"0," * 20_001, "more than 20000 values"),
-        ("/messages", b"[" + b"[]," * 400_001, "more than 400000 values (setting max_json_values)"),
-        ("/messages", b'""' * 800_002, "more than 400000 values"),
-    ],
-)
-async def test_values_are_counted(client, path, body, says):
-    answer = await client.post(path, content=body, headers=ACCEPT)
-    assert answer.status_code == 413
-    assert says in answer.json()["detail"]
+TOO_MANY_VALUES = [
+    ("/context", b"[" + b"0," * 20_001, "more than 20000 values"),
+    ("/mcp", b"[" + b"0," * 20_001, "more than 20000 values"),
+    ("/messages", b"[" + b"[]," * 400_001, "more than 400000 values (setting max_json_values)"),
+    ("/messages", b'""' * 800_002, "more than 400000 values"),
+]
 
 
-@pytest.mark.parametrize("path", ["/context", "/messages", "/mcp"])
-@pytest.mark.parametrize("unit", [b"[", b'{"a":', b"[[],", b'{"[": '])
-async def test_depth_is_known_before_the_body_is_whole(client, path, unit):
-    sent = 0
+async def test_values_are_counted(client):
+    with all_cases() as case:
+        for path, body, says in TOO_MANY_VALUES:
+            with case(path, says):
+                answer = await client.post(path, content=body, headers=ACCEPT)
+                assert answer.status_code == 413
+                assert says in answer.json()["detail"]
 
-    async def endless():
-        nonlocal sent
+
+async def test_depth_is_known_before_the_body_is_whole(client):
+    async def endless(unit: bytes, sent: list[bytes]):
         while True:
-            sent += 1
+            sent.append(unit)
             yield unit
 
-    answer = await client.post(path, content=endless(), headers=ACCEPT)
-    assert answer.status_code == 422
-    assert "deeper than 32 levels (setting max_json_depth)" in answer.json()["detail"]
-    assert sent <= 40
+    with all_cases() as case:
+        for path, unit in product(["/context", "/messages", "/mcp"], [b"[", b'{"a":', b"[[],", b'{"[": ']):
+            with case(path, unit):
+                sent = []
+                answer = await client.post(path, content=endless(unit, sent), headers=ACCEPT)
+                assert answer.status_code == 422
+                assert "deeper than 32 levels (setting max_json_depth)" in answer.json()["detail"]
+                assert len(sent) <= 40
 
 
 @pytest.mark.parametrize("path", ["/context", "/messages"])

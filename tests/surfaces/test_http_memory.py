@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 import roomlore
+from case_table import all_cases
 from evolution_rig import CHINESE, both, create, delete, keep, lines, opened, remember, talk, update
 from roomlore import MemoryKind, Message
 from roomlore.surfaces.http import create_app
@@ -168,10 +169,12 @@ async def test_without_a_model_rules_do():
         assert (told["mode"], told["model"]) == ("offline", "")
 
 
-@pytest.mark.parametrize("query", ["days=0", "days=-1", "days=nan", "days=9999", "mode=gpt", "wait=31", "wait=-1"])
-async def test_what_no_evolution_can_be_asked_for(http, query):
-    answer = await http.post(f"/memory/evolve/g?{query}")
-    assert (answer.status_code, answer.json()["type"]) == (422, "urn:roomlore:invalid-input"), answer.text
+async def test_what_no_evolution_can_be_asked_for(http):
+    with all_cases() as case:
+        for query in ("days=0", "days=-1", "days=nan", "days=9999", "mode=gpt", "wait=31", "wait=-1"):
+            with case(query):
+                answer = await http.post(f"/memory/evolve/g?{query}")
+                assert (answer.status_code, answer.json()["type"]) == (422, "urn:roomlore:invalid-input"), answer.text
 
 
 async def test_what_an_agent_remembers_does_not_evolve(http):
@@ -330,10 +333,12 @@ async def test_points_in_time_are_read_as_on_the_command_line(monkeypatch, asked
             assert (await http.get("/memory/as-of/g", params={"at": wrong})).status_code == 422
 
 
-@pytest.mark.parametrize("path", ["as-of/g", "as-of/g?at=someday", "diff/g", "diff/g?from=x", "diff/g?from=1&to=x"])
-async def test_a_time_is_needed_and_must_be_one(http, path):
-    answer = await http.get(f"/memory/{path}")
-    assert (answer.status_code, "2024-05-01" in answer.json()["detail"]) == (422, True)
+async def test_a_time_is_needed_and_must_be_one(http):
+    with all_cases() as case:
+        for path in ("as-of/g", "as-of/g?at=someday", "diff/g", "diff/g?from=x", "diff/g?from=1&to=x"):
+            with case(path):
+                answer = await http.get(f"/memory/{path}")
+                assert (answer.status_code, "2024-05-01" in answer.json()["detail"]) == (422, True)
 
 
 @both
@@ -405,14 +410,14 @@ async def test_deleting_restoring_and_strength(http, lore):
     assert (set_["memory"]["strength"], set_["memory"]["strength_now"]) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"strength": 2}, {"strength": -0.1}, {"strength": "1"}, {"strength": True}, {"strong": 1}, []], ids=str
-)
-async def test_what_no_strength_can_be(http, lore, body):
+async def test_what_no_strength_can_be(http, lore):
     await lore.memories.add("group:g", "茶", memory_id="f1")
-    answer = await http.put("/memory/f1/strength", json=body)
-    assert (answer.status_code, answer.json()["type"]) == (422, "urn:roomlore:invalid-input")
-    assert (await lore.memories.get("f1")).strength == 1.0
+    with all_cases() as case:
+        for body in ({}, {"strength": 2}, {"strength": -0.1}, {"strength": "1"}, {"strength": True}, {"strong": 1}, []):
+            with case(body):
+                answer = await http.put("/memory/f1/strength", json=body)
+                assert (answer.status_code, answer.json()["type"]) == (422, "urn:roomlore:invalid-input")
+                assert (await lore.memories.get("f1")).strength == 1.0
 
 
 # Who may do what.

@@ -1,8 +1,8 @@
 """A parameter that a path does not read is refused, and so is a time that cannot be read."""
 
-import pytest
 from fastapi.routing import APIRoute
 
+from case_table import all_cases
 from roomlore.surfaces.http.routers import StrictRoute
 
 LENIENT = ("/v1/", "/v2/", "/v3/", "/api/v1/", "/health/", "/metrics", "/index")
@@ -16,26 +16,28 @@ def test_every_path_of_roomlores_own_is_strict(app):
     assert {path for path, strict in seen if strict and path.startswith(LENIENT)} == set()
 
 
-@pytest.mark.parametrize(
-    ("path", "says"),
-    [
-        ("/messages?room_id=tea&viewr=room:tea", "There is no parameter 'viewr' here; did you mean viewer?"),
-        ("/messages/search?room_id=tea&q=x&Viewer=room:tea", "did you mean viewer?"),
-        ("/messages/search?room_id=tea&q=x&lmit=3", "did you mean limit?"),
-        ("/messages?room=tea", "did you mean room_id?"),
-        ("/rooms/tea?zzzz=1", "There is no parameter 'zzzz' here; there are room_id, viewer."),
-        ("/rooms?viewer=user:ann", "There is no parameter 'viewer' here"),
-        ("/models?a=1", "There is no parameter 'a' here; leave it out."),
-        ("/messages?room_id=tea&" + "x" * 900 + "=1", "There is no parameter 'xxx"),
-        ("/messages?room_id=tea&%E6%9F%A5%E7%9C%8B=1", "There is no parameter '查看' here"),
-    ],
-)
-async def test_an_unknown_parameter_is_refused_and_the_nearest_is_named(http, make_message, path, says):
+UNKNOWN = [
+    ("/messages?room_id=tea&viewr=room:tea", "There is no parameter 'viewr' here; did you mean viewer?"),
+    ("/messages/search?room_id=tea&q=x&Viewer=room:tea", "did you mean viewer?"),
+    ("/messages/search?room_id=tea&q=x&lmit=3", "did you mean limit?"),
+    ("/messages?room=tea", "did you mean room_id?"),
+    ("/rooms/tea?zzzz=1", "There is no parameter 'zzzz' here; there are room_id, viewer."),
+    ("/rooms?viewer=user:ann", "There is no parameter 'viewer' here"),
+    ("/models?a=1", "There is no parameter 'a' here; leave it out."),
+    ("/messages?room_id=tea&" + "x" * 900 + "=1", "There is no parameter 'xxx"),
+    ("/messages?room_id=tea&%E6%9F%A5%E7%9C%8B=1", "There is no parameter '查看' here"),
+]
+
+
+async def test_an_unknown_parameter_is_refused_and_the_nearest_is_named(http, make_message):
     await http.post("/messages", json=make_message())
-    answer = await http.get(path)
-    assert (answer.status_code, answer.json()["type"]) == (422, "urn:roomlore:invalid-input")
-    assert says in answer.json()["detail"]
-    assert len(answer.json()["detail"]) < 300
+    with all_cases() as case:
+        for path, says in UNKNOWN:
+            with case(path):
+                answer = await http.get(path)
+                assert (answer.status_code, answer.json()["type"]) == (422, "urn:roomlore:invalid-input")
+                assert says in answer.json()["detail"]
+                assert len(answer.json()["detail"]) < 300
 
 
 async def test_other_names_of_a_room_and_a_room_in_the_query_are_known(http, make_message):
@@ -49,16 +51,18 @@ async def test_protocols_of_others_and_monitors_may_send_what_they_like(http):
         assert (await http.get(path)).status_code == 200, path
 
 
-@pytest.mark.parametrize("time", ["yesterday", "昨天", "2024-13-01", "", "12:30", 1e300, "2024-05-01T25:00:00Z"])
-async def test_a_time_that_cannot_be_read_is_refused(http, make_message, time):
-    for body, place in (
-        (make_message(sent_at=time), "sent_at"),
-        ({"messages": [make_message(1), make_message(2, timestamp=time)]}, "messages[1]: sent_at"),
-    ):
-        answer = await http.post("/messages", json=body)
-        assert answer.status_code == 422, answer.text
-        assert answer.json()["detail"].startswith(f"{place} is ")
-    assert (await http.get("/messages?room_id=tea")).status_code == 404
+async def test_a_time_that_cannot_be_read_is_refused(http, make_message):
+    with all_cases() as case:
+        for time in ("yesterday", "昨天", "2024-13-01", "", "12:30", 1e300, "2024-05-01T25:00:00Z"):
+            with case(time):
+                for body, place in (
+                    (make_message(sent_at=time), "sent_at"),
+                    ({"messages": [make_message(1), make_message(2, timestamp=time)]}, "messages[1]: sent_at"),
+                ):
+                    answer = await http.post("/messages", json=body)
+                    assert answer.status_code == 422, answer.text
+                    assert answer.json()["detail"].startswith(f"{place} is ")
+                assert (await http.get("/messages?room_id=tea")).status_code == 404
 
 
 async def test_a_message_to_reply_to_needs_a_readable_time_too(http):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import roomlore
+from case_table import all_cases
 from evolution_rig import block, create, delete, lines, update
 from golden.mem0_calls import INFERRED, VERBS, play, signatures
 from golden.mem0_configs import CONFIGS
@@ -231,24 +232,26 @@ def test_parts_of_text_are_one_text(memory):
     assert said(memory.add({"role": "user", "content": parts}, **ANNA, infer=False)) == ["Two\nlines"]
 
 
-@pytest.mark.parametrize(
-    ("given", "named", "told"),
-    [
-        ([{"content": "who says it"}], {}, "role"),
-        ([{"role": "user", "content": [{"type": "image_url"}]}], {}, "describe pictures"),
-        ("  ", {}, "empty"),
-        (7, {}, "give a text"),
-        ("x", {"metadata": "topic"}, "mapping"),
-        ("x", {"expiration_date": "soon"}, "2027-01-31"),
-        ("x", {"prompt": "Only food."}, "prompts.md"),
-        ("x", {"user_id": " "}, "user_id"),
-        ("x", {"user_id": "*"}, "user_id"),
-    ],
-)
-def test_what_cannot_be_added_says_why_and_leaves_nothing(memory, given, named, told):
-    with pytest.raises(roomlore.InvalidInput, match=told):
-        memory.add(given, **{**ANNA, "infer": False, **named})
-    assert memory.get_all(filters=ANNA) == {"results": []}
+NOT_TO_BE_ADDED = [
+    ([{"content": "who says it"}], {}, "role"),
+    ([{"role": "user", "content": [{"type": "image_url"}]}], {}, "describe pictures"),
+    ("  ", {}, "empty"),
+    (7, {}, "give a text"),
+    ("x", {"metadata": "topic"}, "mapping"),
+    ("x", {"expiration_date": "soon"}, "2027-01-31"),
+    ("x", {"prompt": "Only food."}, "prompts.md"),
+    ("x", {"user_id": " "}, "user_id"),
+    ("x", {"user_id": "*"}, "user_id"),
+]
+
+
+def test_what_cannot_be_added_says_why_and_leaves_nothing(memory):
+    with all_cases() as case:
+        for given, named, told in NOT_TO_BE_ADDED:
+            with case(given, named):
+                with pytest.raises(roomlore.InvalidInput, match=told):
+                    memory.add(given, **{**ANNA, "infer": False, **named})
+                assert memory.get_all(filters=ANNA) == {"results": []}
 
 
 def test_owners_in_metadata_are_left_out(memory, caplog):
@@ -326,51 +329,54 @@ def test_what_no_model_could_read_is_read_by_the_next_call(url):
 # Reading
 
 
-@pytest.mark.parametrize(
-    ("rest", "found"),
-    [
-        ({"n": 2}, ["二"]),
-        ({"n": {"gt": 1, "lte": 3}}, ["three", "二"]),
-        ({"n": {"lt": "x"}}, []),
-        ({"n": {"ne": 2}}, ["none", "one", "three"]),
-        ({"n": {"in": [1, 3]}}, ["one", "three"]),
-        ({"n": {"nin": [1, 3]}}, ["none", "二"]),
-        ({"n": "*"}, ["one", "three", "二"]),
-        ({"tags": "茶"}, ["one"]),
-        ({"tags": {"contains": "茶"}}, ["one"]),
-        ({"topic": {"contains": "ome"}}, ["three"]),
-        ({"topic": {"icontains": "HOME"}}, ["three"]),
-        ({"OR": [{"n": 1}, {"topic": "home"}]}, ["one", "three"]),
-        ({"AND": [{"n": {"gte": 2}}, {"NOT": [{"topic": "home"}]}]}, ["二"]),
-        ({"memory": {"contains": "二"}}, ["二"]),
-        ({"role": "user", "n": 1}, ["one"]),
-    ],
-)  # fmt: skip
-def test_filters_on_metadata(memory, rest, found):
+FILTERS = [
+    ({"n": 2}, ["二"]),
+    ({"n": {"gt": 1, "lte": 3}}, ["three", "二"]),
+    ({"n": {"lt": "x"}}, []),
+    ({"n": {"ne": 2}}, ["none", "one", "three"]),
+    ({"n": {"in": [1, 3]}}, ["one", "three"]),
+    ({"n": {"nin": [1, 3]}}, ["none", "二"]),
+    ({"n": "*"}, ["one", "three", "二"]),
+    ({"tags": "茶"}, ["one"]),
+    ({"tags": {"contains": "茶"}}, ["one"]),
+    ({"topic": {"contains": "ome"}}, ["three"]),
+    ({"topic": {"icontains": "HOME"}}, ["three"]),
+    ({"OR": [{"n": 1}, {"topic": "home"}]}, ["one", "three"]),
+    ({"AND": [{"n": {"gte": 2}}, {"NOT": [{"topic": "home"}]}]}, ["二"]),
+    ({"memory": {"contains": "二"}}, ["二"]),
+    ({"role": "user", "n": 1}, ["one"]),
+]  # fmt: skip
+
+
+def test_filters_on_metadata(memory):
     kept = {"one": {"n": 1, "tags": ["茶", "tea"]}, "二": {"n": 2}, "three": {"n": 3, "topic": "home"}, "none": {}}
     for text, metadata in kept.items():
         memory.add(text, **ANNA, metadata=metadata, infer=False)
-    assert said(memory.get_all(filters={**ANNA, **rest})) == found
-    assert said(memory.search("one 二 three none", filters={**ANNA, **rest}, threshold=0)) == found
+    with all_cases() as case:
+        for rest, found in FILTERS:
+            with case(rest):
+                assert said(memory.get_all(filters={**ANNA, **rest})) == found
+                assert said(memory.search("one 二 three none", filters={**ANNA, **rest}, threshold=0)) == found
 
 
-@pytest.mark.parametrize(
-    ("verb", "given", "named", "told"),
-    [
-        ("get_all", (), {"filters": ["user_id"]}, "mapping"),
-        ("get_all", (), {"filters": {**ANNA, "n": {"like": 1}}}, "there are eq"),
-        ("get_all", (), {"filters": {**ANNA, "n": {"in": 1}}}, "a list"),
-        ("get_all", (), {"filters": {**ANNA, "OR": []}}, "list of filters"),
-        ("get_all", (), {"filters": ANNA, "limit": 5}, "top_k"),
-        ("get_all", (), {"filters": ANNA, "top_k": -1}, "top_k"),
-        ("search", ("x",), ANNA, "filters={'user_id'"),
-        ("search", ("x",), {"filters": ANNA, "reference_date": "today"}, "reference_date"),
-        ("delete_all", (), {}, "reset"),
-    ],
-)
-def test_what_cannot_be_asked_says_what_to_do(memory, verb, given, named, told):
-    with pytest.raises(roomlore.InvalidInput, match=told):
-        getattr(memory, verb)(*given, **named)
+NOT_TO_BE_ASKED = [
+    ("get_all", (), {"filters": ["user_id"]}, "mapping"),
+    ("get_all", (), {"filters": {**ANNA, "n": {"like": 1}}}, "there are eq"),
+    ("get_all", (), {"filters": {**ANNA, "n": {"in": 1}}}, "a list"),
+    ("get_all", (), {"filters": {**ANNA, "OR": []}}, "list of filters"),
+    ("get_all", (), {"filters": ANNA, "limit": 5}, "top_k"),
+    ("get_all", (), {"filters": ANNA, "top_k": -1}, "top_k"),
+    ("search", ("x",), ANNA, "filters={'user_id'"),
+    ("search", ("x",), {"filters": ANNA, "reference_date": "today"}, "reference_date"),
+    ("delete_all", (), {}, "reset"),
+]
+
+
+def test_what_cannot_be_asked_says_what_to_do(memory):
+    with all_cases() as case:
+        for verb, given, named, told in NOT_TO_BE_ASKED:
+            with case(verb, named), pytest.raises(roomlore.InvalidInput, match=told):
+                getattr(memory, verb)(*given, **named)
 
 
 def test_the_last_changed_come_first_and_no_more_than_asked_for(memory):

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from itertools import product
 
 import httpx
 import openai
@@ -9,6 +10,7 @@ import pytest
 from test_http_chat import CALL, WEATHER, configured, said, serving
 
 import roomlore
+from case_table import all_cases
 from roomlore_testkit.model_server import Break, Fails, Says, serve_models
 
 
@@ -256,30 +258,32 @@ async def test_a_key_is_needed_and_its_scope():
     assert "write" in forbidden.value.message
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"messages": []}, "messages"),
-        ({"messages": [bot("Hi")]}, "role user"),
-        ({"messages": [user("?"), bot("Well")]}, "assistant's"),
-        ({"messages": [{"role": "tool", "content": "x"}, user("?")]}, "tool_call_id"),
-        ({"messages": [{"role": "owner", "content": "x"}]}, "owner"),
-        ({"messages": [user([{"type": "image_url", "image_url": {"url": "x"}}])]}, "image_url"),
-        ({"messages": [user("?")], "n": 2}, "n must"),
-        ({"messages": [user("?")], "logprobs": True}, "logprobs"),
-        ({"messages": [user("?")], "functions": [{"name": "f"}]}, "tools"),
-        ({"messages": [user("?")], "temperature": 3}, "temperature"),
-        ({"messages": [user("?")], "metadata": {"room_id": "a", "chat_id": "b"}}, "different rooms"),
-    ],
-)
-async def test_a_request_that_cannot_be_answered_is_refused_and_nothing_is_stored(given, told):
+CANNOT_BE_ANSWERED = [
+    ({"messages": []}, "messages"),
+    ({"messages": [bot("Hi")]}, "role user"),
+    ({"messages": [user("?"), bot("Well")]}, "assistant's"),
+    ({"messages": [{"role": "tool", "content": "x"}, user("?")]}, "tool_call_id"),
+    ({"messages": [{"role": "owner", "content": "x"}]}, "owner"),
+    ({"messages": [user([{"type": "image_url", "image_url": {"url": "x"}}])]}, "image_url"),
+    ({"messages": [user("?")], "n": 2}, "n must"),
+    ({"messages": [user("?")], "logprobs": True}, "logprobs"),
+    ({"messages": [user("?")], "functions": [{"name": "f"}]}, "tools"),
+    ({"messages": [user("?")], "temperature": 3}, "temperature"),
+    ({"messages": [user("?")], "metadata": {"room_id": "a", "chat_id": "b"}}, "different rooms"),
+]
+
+
+async def test_a_request_that_cannot_be_answered_is_refused_and_nothing_is_stored():
     async with chatting(["Hm."]) as (model, lore, client):
-        with pytest.raises(openai.BadRequestError) as caught:
-            await client.chat.completions.create(**{"model": "chat", "user": "ann"} | given)
-        assert told in caught.value.message
-        assert caught.value.type == "invalid_request_error"
-        assert await lore.rooms.page() == []
-    assert not model.requests
+        with all_cases() as case:
+            for given, told in CANNOT_BE_ANSWERED:
+                with case(given):
+                    with pytest.raises(openai.BadRequestError) as caught:
+                        await client.chat.completions.create(**{"model": "chat", "user": "ann"} | given)
+                    assert told in caught.value.message
+                    assert caught.value.type == "invalid_request_error"
+                    assert await lore.rooms.page() == []
+                    assert not model.requests
 
 
 async def test_an_unknown_model_is_named_with_those_there_are():
@@ -336,18 +340,16 @@ async def test_two_at_once_of_one_speaker_are_both_answered_or_told_to_wait():
     assert sorted(stored) == texts
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"model": "nix"}, {"max_tokens": 1_000_000}, {"tools": [WEATHER, WEATHER]}],
-    ids=lambda wrong: next(iter(wrong)),
-)
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_request_that_cannot_be_answered_leaves_no_room_behind(wrong, stream):
+async def test_a_request_that_cannot_be_answered_leaves_no_room_behind():
+    wrongs = [{"model": "nix"}, {"max_tokens": 1_000_000}, {"tools": [WEATHER, WEATHER]}]
     async with chatting() as (model, lore, client):
-        with pytest.raises(openai.APIStatusError):
-            await ask(client, user("one"), bot("two"), user("three"), text=False, stream=stream, **wrong)
-        assert await lore.rooms.page() == []
-        assert not model.requests
+        with all_cases() as case:
+            for wrong, stream in product(wrongs, (False, True)):
+                with case(wrong, stream):
+                    with pytest.raises(openai.APIStatusError):
+                        await ask(client, user("one"), bot("two"), user("three"), text=False, stream=stream, **wrong)
+                    assert await lore.rooms.page() == []
+                    assert not model.requests
 
 
 async def test_without_any_model_no_room_is_left_behind():
