@@ -7,15 +7,15 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    for name in [name for name in os.environ if name.upper().startswith(("MEMORY_", "ROOMLORE_"))]:
-        monkeypatch.delenv(name)
+    """No setting and no token of whoever runs the tests."""
+    for name in list(os.environ):
+        if name.upper().startswith(("MEMORY_", "ROOMLORE_")) or name.upper().endswith("_API_KEY"):
+            monkeypatch.delenv(name)
     monkeypatch.chdir(str(tmp_path))
 
 
 @pytest.fixture
 def two_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens for the two providers of the summary model, and for no other."""
-    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
-        monkeypatch.delenv(name)
+    """Tokens for the two providers of the summary model."""
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-openrouter")
     monkeypatch.setenv("SILICONFLOW_API_KEY", "sk-siliconflow")

@@ -43,6 +43,11 @@ def command(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
 
 
+def setting(name: str) -> str:
+    """The value of a setting as `roomlore settings` shows it."""
+    return next(str(one["value"]) for one in json.loads(command("settings", "--json").stdout) if one["name"] == name)
+
+
 def memory_middleware(lore: roomlore.Lore | roomlore.SyncLore, scopes: Sequence[str], **options: Any) -> Any:
     """The middleware for agents of LangChain, which takes a second to import."""
     from roomlore.surfaces.langchain import MemoryMiddleware

@@ -1,11 +1,11 @@
 """Seed 000: the models, the chain of providers, the table of errors, the constraints, the configuration."""
 
 import asyncio
-import json
 import logging
 import sqlite3
 import time
-from datetime import UTC, datetime
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from agent_room import (
@@ -24,11 +24,10 @@ from agent_room import (
     until,
     warned,
 )
-from rig import command, held_clock
+from rig import command, setting
 
 import roomlore
-from roomlore import Message, Role, Settings
-from roomlore_testkit import START
+from roomlore import Message, Settings
 from roomlore_testkit.model_server import Drops, Fails, Hangs, ModelServer, Says, Sends
 
 pytestmark = pytest.mark.usefixtures("two_keys")
@@ -80,7 +79,7 @@ async def test_the_prompt_asks_for(wish):
         await talk(lore, 1)
         await until(lore, 1)
     prompt = server.requests[0].prompt
-    assert wish in prompt.replace("<conversation>\n", "").split("[")[0] + prompt.rsplit("</conversation>", 1)[1]
+    assert wish in prompt.split("<conversation>\n[")[0] + prompt.rsplit("</conversation>", 1)[1]
 
 
 async def test_the_prompt_contains_the_conversation_as_names_and_texts():
@@ -100,6 +99,7 @@ async def test_nothing_is_extracted_before_the_fifth_reply():
         await talk(lore, 5)
         await until(lore, 1)
         assert results(lore) == {"kept": 1}
+    assert read(server.requests[0])[-1] == "小助手: 第5次答：七点，老地方。"
 
 
 async def test_agents_are_counted_apart():
@@ -217,13 +217,18 @@ async def test_error_row_nothing_worth_keeping(caplog):
     assert warned(caplog) == []
 
 
+def refuse_memories(path: Path) -> None:
+    """As a disk does that is full."""
+    refuse = "BEFORE INSERT ON memories BEGIN SELECT RAISE(ABORT, 'no space'); END"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"CREATE TRIGGER full_disk {refuse}")
+
+
 async def test_error_row_memory_cannot_be_saved(caplog, tmp_path):
     url = f"sqlite:///{tmp_path / 'chat.db'}"
     async with ModelServer(default=SUMMARY) as server, summarised(server, url=url) as lore:
         await talk(lore, 1, 2, 3, 4)
-        with sqlite3.connect(tmp_path / "chat.db") as database:
-            refuse = "BEFORE INSERT ON memories BEGIN SELECT RAISE(ABORT, 'no space'); END"
-            database.execute(f"CREATE TRIGGER full_disk {refuse}")
+        await asyncio.to_thread(refuse_memories, tmp_path / "chat.db")
         await talk(lore, 5)
         async with asyncio.timeout(30):
             while not warned(caplog):  # noqa: ASYNC110 - a log tells nobody
@@ -265,10 +270,6 @@ async def test_a_reply_is_in_the_room_at_once_while_a_summary_is_being_made():
 # 8
 
 
-def setting(name: str) -> str:
-    return next(one["value"] for one in json.loads(command("settings", "--json").stdout) if one["name"] == name)
-
-
 @pytest.mark.parametrize(("name", "value"), [("summary_timeout_seconds", "15"), ("extract_every", "5")])
 def test_the_configured_default_is(name, value):
     assert setting(name) == value
@@ -280,79 +281,3 @@ async def test_the_prompt_is_named_and_its_hash_is_with_what_it_made():
         (made,) = await lore.memories.evolutions(f"agent:{AGENT}")
     assert (made.evolution_id, made.prompt_name) == (memory.evolution_id, "memory_summary")
     assert len(made.prompt_hash) >= 8
-
-
-# Differences
-
-
-async def test_a_cut_text_is_flagged_as_a_fallback():
-    async with ModelServer(default=Fails()) as server, summarised(server) as lore:
-        (memory,) = await five_turns(lore)
-    assert (memory.fallback, memory.made_by) == (True, "fallback")
-
-
-async def test_a_cut_text_is_summarised_again_when_a_provider_is_back(tmp_path):
-    url = f"sqlite:///{tmp_path / 'chat.db'}"
-    with held_clock(START) as clock:
-        async with ModelServer(default=Fails()) as server, summarised(server, url=url) as lore:
-            await five_turns(lore)
-        clock.advance(3600)
-        async with ModelServer(default=SUMMARY) as server, summarised(server, url=url) as lore:
-            async with asyncio.timeout(30):
-                while (await memories(lore))[0].fallback:  # noqa: ASYNC110 - nobody tells
-                    await asyncio.sleep(0.01)
-            (memory,) = await memories(lore)
-    assert (memory.statement, memory.version) == (SUMMARY, 2)
-
-
-async def test_everything_since_the_last_extraction_is_read():
-    async with ModelServer(default=SUMMARY) as server, summarised(server) as lore:
-        await five_turns(lore)
-        await talk(lore, *range(6, 11))
-        await until(lore, 2)
-    first, second = [read(asked) for asked in server.requests]
-    assert [len(first), len(second)] == [10, 10]
-    assert (first[0], second[0]) == ("小林: 第1次问：周五几点？", "小林: 第6次问：周五几点？")
-
-
-async def test_the_count_of_replies_survives_a_restart(tmp_path):
-    url = f"sqlite:///{tmp_path / 'chat.db'}"
-    async with ModelServer(default=SUMMARY) as server:
-        async with summarised(server, url=url) as lore:
-            await talk(lore, 1, 2, 3)
-        async with summarised(server, url=url) as lore:
-            await talk(lore, 4, 5)
-            await until(lore, 1)
-            assert len(await memories(lore)) == 1
-        assert len(read(server.requests[0])) == 10
-
-
-async def test_further_providers_ship_after_the_two_and_are_asked_only_with_a_token():
-    async with roomlore.open("sqlite://", settings=Settings()) as lore:
-        entry = {one.model_id: one for one in await lore.models.list_available_models(internal=True)}[MODEL]
-    usable = {one.name: one.usable for one in entry.providers}
-    assert [name for name, can in usable.items() if can] == ["openrouter", "siliconflow"]
-    assert len(usable) > 2
-
-
-async def test_a_hundred_characters_are_counted_as_people_see_them():
-    async with ModelServer(default="👩‍👩‍👧‍👦" * 120) as server, summarised(server) as lore:
-        (memory,) = await five_turns(lore)
-    assert memory.statement == "👩‍👩‍👧‍👦" * 100
-
-
-def test_what_the_document_hard_codes_is_a_setting(monkeypatch):
-    monkeypatch.setenv("MEMORY_SUMMARY_TIMEOUT_SECONDS", "7.5")
-    monkeypatch.setenv("MEMORY_EXTRACT_EVERY", "3")
-    assert [setting(name) for name in ("summary_timeout_seconds", "extract_every")] == ["7.5", "3"]
-
-
-async def test_each_line_has_its_time_and_an_english_talk_an_english_prompt():
-    sent = {"sent_at": datetime(2026, 5, 8, 9, 30, tzinfo=UTC), "room_id": "room-1"}
-    async with ModelServer(default="Ann dines on Friday.") as server, summarised(server, extract_every=1) as lore:
-        await lore.messages.add(Message(id="q", sender_id="u1", sender_name="Ann", text="Dinner on Friday?", **sent))
-        await lore.messages.add(Message(id="a", sender_id=AGENT, role=Role.ASSISTANT, text="At seven.", **sent))
-        await until(lore, 1)
-    prompt = server.requests[0].prompt
-    assert "[Fri 2026-05-08 09:30] Ann: Dinner on Friday?\n" in prompt
-    assert "NO_MEMORY" in prompt

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ BROKEN, SLOW = {"broken": strategy(broken)}, {"slow": strategy(slow)}
 
 def hide_tables(path: Path, like: str = "%") -> None:
     """What a damaged database is like: tables are not where they were."""
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE ? AND name NOT LIKE 'sqlite_%'"
         found = [name for (name,) in database.execute(f"{named} AND sql NOT LIKE '%VIRTUAL%'", [like])]
         database.execute("PRAGMA legacy_alter_table = ON")
@@ -163,8 +164,8 @@ async def test_where_nothing_can_be_recorded_contexts_go_on(tmp_path, caplog):
 async def test_a_context_does_not_wait_for_its_record(tmp_path):
     path = tmp_path / "chat.db"
     async with group(*TALK, url=f"sqlite:///{path}") as lore:
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        await asyncio.to_thread(other.execute, "BEGIN IMMEDIATE")
         context = await asyncio.wait_for(lore.context.build(GROUP, "m7"), 2)
         assert other.execute("SELECT count(*) FROM context_usage_records").fetchone() == (0,)
         other.execute("COMMIT")

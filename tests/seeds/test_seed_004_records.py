@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 from group_chat import GROUP, TALK, group, ids
@@ -29,7 +30,7 @@ async def used(tmp_path):
         path = f"/context/{context['context_id']}"
         assert (await http.post(f"{path}/response", json={"text": "看贴纸"})).status_code == 204
         assert (await http.post(f"{path}/feedback", json={"text": "有用", "score": 0.9})).status_code == 204
-        with sqlite3.connect(tmp_path / "chat.db") as database:
+        with closing(sqlite3.connect(tmp_path / "chat.db")) as database:
             database.row_factory = sqlite3.Row
             yield context, (await http.get(path)).json(), database
 
