@@ -25,7 +25,7 @@ from roomlore.surfaces.http.routers import Router
 WITHOUT_A_PLAN = {"/rooms/{room_id:id}/headings", "/memory/{memory_id:id}/share"}
 """Their queries have a parameter without a default."""
 COUNTS = ("/metrics", "/health/ready")
-"""Paths whose answers count and measure what was asked before."""
+"""Paths whose answers count and measure what was asked before: they take no parameter, and long to write."""
 TIME = re.compile(r"\d\d:\d\d:\d\d\.\d+")
 SAME_ID = {"X-Request-Id": "one"}
 
@@ -72,7 +72,7 @@ async def test_each_route_answers_as_fastapi_does(lore, app, make_message):
 
 def requests_of(route):
     names = sorted({one.alias for part in parts_of(route.dependant) for one in part.query_params}) or ["zzz"]
-    for number, value in enumerate(VALUES):
+    for number, value in enumerate(VALUES[:2] if route.path in COUNTS else VALUES):
         path = route.path_format
         for name in route.param_convertors:
             path = path.replace(f"{{{name}}}", quote(["tea", "-", "m1", value or "x"][number % 4], safe=""))
