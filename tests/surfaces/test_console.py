@@ -12,6 +12,7 @@ import httpx
 import pytest
 from jinja2 import Environment
 
+from case_table import all_cases
 from roomlore import Message
 from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import clipped, preferred, tongue, visible
@@ -287,18 +288,20 @@ async def test_any_id_of_a_room_leads_to_its_page(http, lore, room):
     assert "hello there" in await page(http, context)
 
 
-@pytest.mark.parametrize(
-    ("address", "status"),
-    [
-        ("/console/room?id=none", 404), ("/console/context", 422), ("/console/room?id=tea&before=x", 422),
-        ("/console/room?id=tea&before=99999999999999999999", 422), ("/console/nothing", 404),
-        ("/console/thread?id=tea&message=none", 404), ("/console/context?room=tea&message=none", 404),
-        ("/console/context?room=tea&message=m1&strategy=best", 422), ("/console/static/frame.html", 404),
-    ],
-)  # fmt: skip
-async def test_what_cannot_be_shown_says_so(http, lore, address, status):
+NOT_SHOWN = [
+    ("/console/room?id=none", 404), ("/console/context", 422), ("/console/room?id=tea&before=x", 422),
+    ("/console/room?id=tea&before=99999999999999999999", 422), ("/console/nothing", 404),
+    ("/console/thread?id=tea&message=none", 404), ("/console/context?room=tea&message=none", 404),
+    ("/console/context?room=tea&message=m1&strategy=best", 422), ("/console/static/frame.html", 404),
+]  # fmt: skip
+
+
+async def test_what_cannot_be_shown_says_so(http, lore):
     await lore.messages.add(said(["hello"]))
-    await page(http, address, status)
+    with all_cases() as case:
+        for address, status in NOT_SHOWN:
+            with case(address):
+                await page(http, address, status)
 
 
 # Contexts.
@@ -368,15 +371,17 @@ async def test_a_hostile_room_renders_inert_and_quickly(http, lore):
     assert re.search(r"<(script|img)", (await page(http, context)).partition('<main id="main"')[2]) is None
 
 
-@pytest.mark.parametrize("path", ["/console", "/console/sign-in", "/console/none", "/console/room?id=none"])
-async def test_every_page_forbids_what_it_does_not_need(http, path):
-    headers = (await http.get(path)).headers
-    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
-    assert policy["default-src"] == "'none'"
-    assert policy["frame-ancestors"] == "'none'"
-    assert {value for name, value in policy.items() if name.endswith("-src")} == {"'none'", "'self'"}
-    assert headers["cache-control"] == "no-store"
-    assert headers["x-content-type-options"] == "nosniff"
+async def test_every_page_forbids_what_it_does_not_need(http):
+    with all_cases() as case:
+        for path in ("/console", "/console/sign-in", "/console/none", "/console/room?id=none"):
+            with case(path):
+                headers = (await http.get(path)).headers
+                policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+                assert policy["default-src"] == "'none'"
+                assert policy["frame-ancestors"] == "'none'"
+                assert {value for name, value in policy.items() if name.endswith("-src")} == {"'none'", "'self'"}
+                assert headers["cache-control"] == "no-store"
+                assert headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("name", ["console.css", "console.js", "htmx.min.js", "icon.svg"])
@@ -410,13 +415,13 @@ async def test_language_and_colours_are_kept_without_a_script(http, theme, langu
     assert says(language, "rooms.empty") in shown
 
 
-@pytest.mark.parametrize(
-    "target", ["https://evil.example", "//evil.example", "/console\\..", "/consoles", "", "/rooms"]
-)
-async def test_nobody_is_sent_elsewhere(http, target):
+async def test_nobody_is_sent_elsewhere(http):
     token = token_of(await page(http, "/console"))
-    answer = await http.post("/console/look", params={"next": target}, data={"token": token})
-    assert answer.headers["location"] == "/console"
+    with all_cases() as case:
+        for target in ("https://evil.example", "//evil.example", "/console\\..", "/consoles", "", "/rooms"):
+            with case(target):
+                answer = await http.post("/console/look", params={"next": target}, data={"token": token})
+                assert answer.headers["location"] == "/console"
 
 
 # Forms.

@@ -6,6 +6,7 @@ import re
 import pytest
 from console_rig import LANGUAGES, asking, page
 
+from case_table import all_cases
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, talk
 from roomlore.surfaces.console.frame import told, tongue
 from roomlore_testkit.model_server import ModelServer
@@ -96,10 +97,12 @@ async def test_older_entries_than_the_form_lists_can_be_named(http, lore):
     assert counts(shown, "en") == [123, 0, 0, 7]
 
 
-@pytest.mark.parametrize("wrong", ["from=5", "from=x", "to=-1", "to=999999999999999999999", "from_at=soon", "from=５"])
-async def test_points_that_do_not_exist_are_refused(http, lore, wrong):
+async def test_points_that_do_not_exist_are_refused(http, lore):
     await lived(lore, ENGLISH, "en")
-    assert 'role="alert"' in await page(http, f"{COMPARE}&{wrong}", 422)
+    with all_cases() as case:
+        for wrong in ("from=5", "from=x", "to=-1", "to=999999999999999999999", "from_at=soon", "from=５"):
+            with case(wrong):
+                assert 'role="alert"' in await page(http, f"{COMPARE}&{wrong}", 422)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -10,6 +10,7 @@ import pytest
 from console_rig import LANGUAGES, asking, page
 
 import roomlore
+from case_table import all_cases
 from roomlore import Message, Settings
 from roomlore.surfaces.console.frame import tongue
 from session_rig import ScriptedSummarizer, summarise_all
@@ -223,18 +224,20 @@ async def test_room_and_session_lead_to_each_other(http, lore):
     assert "/console/room?id=conv" in await page(http, there)
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("session?id=none", 404), ("session/change", 422), ("session?id=conv&window=x", 422),
-        ("session?id=conv&before=x", 422), ("session?id=conv&window=999999999", 422),
-        ("session/change?what=burn&id=conv", 422),
-        ("session/change?what=reset&id=none", 404), ("session/summarising?id=conv&job=none", 404),
-    ],
-)  # fmt: skip
-async def test_what_is_not_there_is_said(http, lore, path, status):
+NOT_THERE = [
+    ("session?id=none", 404), ("session/change", 422), ("session?id=conv&window=x", 422),
+    ("session?id=conv&before=x", 422), ("session?id=conv&window=999999999", 422),
+    ("session/change?what=burn&id=conv", 422),
+    ("session/change?what=reset&id=none", 404), ("session/summarising?id=conv&job=none", 404),
+]  # fmt: skip
+
+
+async def test_what_is_not_there_is_said(http, lore):
     await talk(lore, 1)
-    await page(http, f"/console/{path}", status)
+    with all_cases() as case:
+        for path, status in NOT_THERE:
+            with case(path):
+                await page(http, f"/console/{path}", status)
 
 
 # Changing.

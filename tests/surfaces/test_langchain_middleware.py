@@ -18,6 +18,7 @@ from langgraph.types import Command
 from scripted_chat import ScriptedChat, human, wants
 
 import roomlore
+from case_table import all_cases
 from roomlore.settings import Settings
 from roomlore.surfaces.langchain import MemoryMiddleware
 from roomlore_testkit.embedding import HashEmbedder
@@ -492,24 +493,25 @@ def test_the_configuration_of_old_works(tmp_path, yaml, told):
     assert len(blocks(model.sent[0])) == bool(told)
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"scopes": ["ann"]}, "scope"),
-        ({"scopes": None}, "scopes is a list"),
-        ({"placement": "middle"}, "system, trailing"),
-        ({"max_tokens": -1}, "max_tokens"),
-        ({"max_context_turns": 1.5}, "max_context_turns"),
-        ({"similarity_weight": 2}, "similarity_weight"),
-        ({"similarity": "magic"}, "tfidf"),
-        ({"kinds": ["magic"]}, "Kinds"),
-        ({"timeout_seconds": 0}, "timeout_seconds"),
-        ({"lore": "sqlite://"}, r"roomlore\.open_sync or roomlore\.open "),
-    ],
-)
-def test_arguments_that_cannot_be_used_are_refused_at_once(sync, given, told):
-    with pytest.raises(roomlore.InvalidInput, match=told):
-        MemoryMiddleware(**{"lore": sync, "scopes": ["user:ann"], **given})
+CANNOT_BE_USED = [
+    ({"scopes": ["ann"]}, "scope"),
+    ({"scopes": None}, "scopes is a list"),
+    ({"placement": "middle"}, "system, trailing"),
+    ({"max_tokens": -1}, "max_tokens"),
+    ({"max_context_turns": 1.5}, "max_context_turns"),
+    ({"similarity_weight": 2}, "similarity_weight"),
+    ({"similarity": "magic"}, "tfidf"),
+    ({"kinds": ["magic"]}, "Kinds"),
+    ({"timeout_seconds": 0}, "timeout_seconds"),
+    ({"lore": "sqlite://"}, r"roomlore\.open_sync or roomlore\.open "),
+]
+
+
+def test_arguments_that_cannot_be_used_are_refused_at_once(sync):
+    with all_cases() as case:
+        for given, told in CANNOT_BE_USED:
+            with case(given), pytest.raises(roomlore.InvalidInput, match=told):
+                MemoryMiddleware(**{"lore": sync, "scopes": ["user:ann"], **given})
 
 
 def test_a_tool_of_the_same_name_is_no_block(sync):
