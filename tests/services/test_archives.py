@@ -4,8 +4,6 @@ import asyncio
 import gzip
 import json
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -14,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import roomlore
+from forked_process import run_forked
 from meddling import Meddled
 from roomlore import Message, Source
 from roomlore.core.errors import StorageDamaged
@@ -232,8 +231,10 @@ async def test_a_kill_at_any_instant_loses_nothing(url, tmp_path, place):
         before = await filled(lore)
         if place == "erased":
             await lore.archives.run(days=30)
-    command = [sys.executable, "-c", _KILLED, url, str(tmp_path / "archives"), place]
-    assert (await asyncio.to_thread(subprocess.run, command)).returncode == -signal.SIGKILL
+    program = tmp_path / "killed.py"
+    program.write_text(_KILLED, encoding="utf-8")
+    killed = await asyncio.to_thread(run_forked, program, url, str(tmp_path / "archives"), place)
+    assert killed.returncode == -signal.SIGKILL
     async with roomlore.open(url, settings=settings, background=False) as lore:
         assert await lore.messages.page("team", limit=1000) == before, "nothing was erased, or all is back"
         await _free(lore)

@@ -76,11 +76,12 @@ def counted(lore, result: str) -> bool:
 
 
 async def fallbacks(server, lore, said, count: int = 1) -> None:
-    """So many memories of as many rooms, made while the only provider was down."""
+    """So many memories of as many rooms, made one after another while the only provider was down: of calls that fail
+    at once, one that begins when the others have failed keeps the provider paused for as long as it may last."""
     await server.stop()
     for n in range(count):
         await replies(lore, said, 5, room=f"r{n}")
-    await extracted(lore)
+        await extracted(lore)
     assert await flagged(lore) == count
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from case_table import all_cases
 from extraction_rig import (
     CHINESE,
     ENGLISH,
@@ -63,29 +64,36 @@ BESIDE = ("inside a message", "quoted", "two blocks", "a quoted checkpoint", "a 
 """Texts in which the sender says something too."""
 
 
-@both
-@pytest.mark.parametrize("where", WHERE)
-async def test_what_roomlore_injected_is_never_extracted_again(said, where):
-    """A memory is made, comes back into the room, and five more replies follow."""
-    async with ModelServer(default=f"{said.summary} {MARK}") as server, opened(server) as lore:
-        await replies(lore, said, 5)
-        await extracted(lore)
-        (memory,) = await memories(lore)
-        assert MARK in memory.statement
-        for n in range(6, 11):
-            back = injected(said, where, memory.statement)
-            given = {name: getattr(back, name) for name in ("text", "role", "sender_id", "sender_name", "metadata")}
-            await lore.messages.add([ask(100 + n, **given), reply(n, said.replies.format(n))])
-        await extracted(lore)
-        (second,) = [asked.prompt for asked in server.requests[1:]]
-        assert MARK not in second
-        assert said.replies.format(10) in second
-        if where in BESIDE:
-            assert ("own words" if where == "two blocks" else said.asks.format(9)) in second
-        own = [source.message_id for memory in await memories(lore) for source in memory.sources]
-        assert ("q110-bot" in own) == (
-            where in ("inside a message", "quoted", "two blocks", "a quoted checkpoint", "a card")
-        )
+@pytest.mark.parametrize(("said", "forms"), [(ENGLISH, WHERE), (CHINESE, BESIDE)], ids=["en", "zh"])
+async def test_what_roomlore_injected_is_never_extracted_again(said, forms):
+    """A memory is made, comes back into its room, and five more replies follow: in one room for each form. Words in
+    Chinese differ where the sender's own are read beside it."""
+    with all_cases() as case:
+        async with ModelServer(default=f"{said.summary} {MARK}") as server, opened(server) as lore:
+            for where in forms:
+                with case(where):
+                    await comes_back(server, lore, said, where)
+
+
+async def comes_back(server, lore, said, where) -> None:
+    room, asked_before = f"r-{where}", len(server.requests)
+    here, agent = {"room": room, "agent": f"bot {where}"}, f"bot {where}"
+    await replies(lore, said, 5, **here)
+    await extracted(lore)
+    (memory,) = await memories(lore, agent)
+    assert MARK in memory.statement
+    for n in range(6, 11):
+        back = injected(said, where, memory.statement)
+        given = {name: getattr(back, name) for name in ("text", "role", "sender_id", "sender_name", "metadata")}
+        await lore.messages.add([ask(100 + n, **given, **here), reply(n, said.replies.format(n), **here)])
+    await extracted(lore)
+    _, second = [asked.prompt for asked in server.requests[asked_before:]]
+    assert MARK not in second
+    assert said.replies.format(10) in second
+    if where in BESIDE:
+        assert ("own words" if where == "two blocks" else said.asks.format(9)) in second
+    own = [source.message_id for memory in await memories(lore, agent) for source in memory.sources]
+    assert (f"q110-{agent}" in own) == (where in BESIDE)
 
 
 @both

@@ -184,6 +184,12 @@ async def test_a_call_that_is_cancelled_keeps_what_was_said_and_ends_the_request
         assert server.requests[0].answered_at is None
 
 
+@pytest.fixture
+def closes_soon(monkeypatch) -> None:
+    """What cannot be stored is not waited for at the end."""
+    monkeypatch.setattr("roomlore.services.replies.request._CLOSE_SECONDS", 0.2)
+
+
 class _Slow:
     """Stores messages a while after it is asked to, or not at all."""
 
@@ -244,6 +250,7 @@ async def test_two_that_store_the_same_message_at_once_agree(sqlite_url):
         assert len(await lore.messages.page("r")) == 3
 
 
+@pytest.mark.usefixtures("closes_soon")
 async def test_a_reply_says_that_its_text_is_stored_later():
     async with replying(["Green."]) as (lore, _):
         seen, error = await until_broken(storing(lore, _Slow(lore.messages, fails=True)).stream(asks()))
@@ -252,6 +259,7 @@ async def test_a_reply_says_that_its_text_is_stored_later():
         assert text_of(seen) == "Green."
 
 
+@pytest.mark.usefixtures("closes_soon")
 async def test_a_reply_that_waits_for_the_database_is_given_again_and_no_model_is_asked():
     async with replying(["Green.", "Black."]) as (lore, server):
         full = storing(lore, _Slow(lore.messages, fails=True))
@@ -388,6 +396,7 @@ class _Down:
         raise StorageUnavailable("The database is down.")
 
 
+@pytest.mark.usefixtures("closes_soon")
 async def test_two_agents_that_are_asked_at_once_without_the_database_both_reply():
     async with replying(["Green.", "Black."]) as (lore, _):
         down = storing(lore, _Down())
