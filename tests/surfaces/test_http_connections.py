@@ -95,10 +95,10 @@ HALVES = {
 
 
 @contextmanager
-def serving_chat(**timing: float):
-    """Yields (model, URL) of a server whose model answers "one two three"."""
+def serving_chat(pieces: tuple[str, ...] = ("one ", "two ", "three"), **timing: float):
+    """Yields (model, URL) of a server whose model answers with these pieces."""
     models = {"chat": {"providers": [{"name": "here", "model_id": "chat"}]}}
-    with serve_models(lambda _: Says(pieces=["one ", "two ", "three"], **timing)) as server:
+    with serve_models(lambda _: Says(pieces=[*pieces], **timing)) as server:
         told = {"memory": {"models": models, "providers": {"here": {"base_url": server.url}}}}
         Path("slow.yaml").write_text(json.dumps(told), encoding="utf-8")
         with serving(before=("--config", "slow.yaml")) as (_, url):
@@ -183,7 +183,7 @@ def test_a_body_that_comes_slowly_but_steadily_is_taken(quick_url):
 
 
 def test_a_reply_that_takes_its_time_is_not_cut():
-    with serving_chat(after=2.5, between=1.5) as (_, url):
+    with serving_chat(("one two three",), after=2.5, between=1.5) as (_, url):
         message = {"id": "m1", "room_id": "tea", "sender_id": "ann", "text": "?"}
         answer = httpx.post(f"{url}/chat/sse", json={"message": message}, timeout=60)
     assert "event: done" in answer.text
