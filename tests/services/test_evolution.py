@@ -446,8 +446,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("around", MALFORMED)
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(("around", "operation"), list(zip(MALFORMED, OPERATIONS, strict=True)))
 async def test_what_a_malformed_answer_says_is_done(around, operation):
     for said in (CHINESE, ENGLISH):
         answer = MALFORMED[around].replace("{}", OPERATIONS[operation].format(said.new[0]))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 import roomlore
+from case_table import all_cases
 from recall_facts import count, fact
 from roomlore import Message
 from roomlore.adapters.tokens import EncodingTokens
@@ -149,10 +150,11 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("given", "told"), BAD)
-async def test_what_cannot_be_used_is_told(ann, given, told):
-    with pytest.raises(InvalidInput, match=told):
-        await ann.recall.build(**{"scopes": ["user:ann"], "messages": asked("tea"), **given})
+async def test_what_cannot_be_used_is_told(ann):
+    with all_cases() as case:
+        for given, told in BAD:
+            with case(given), pytest.raises(InvalidInput, match=told):
+                await ann.recall.build(**{"scopes": ["user:ann"], "messages": asked("tea"), **given})
 
 
 async def test_a_conversation_keeps_its_block_and_says_how_often_it_changed(lore):

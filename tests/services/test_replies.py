@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 import roomlore
+from case_table import all_cases
 from reply_rig import asks, chat, counted, gathered, kinds, last, recalling, replying, system, text_of
 from roomlore import Conflict, InvalidInput, NotFound, ReplyStarted, Role, Tool, ToolResult
 from roomlore.core.memory.reading import own_words
@@ -317,39 +318,40 @@ async def test_nothing_is_told_where_the_prompt_is_empty():
         assert [m["role"] for m in server.requests[0].body["messages"]] == ["user"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"agent_id": ""}, "agent_id"),
-        ({"agent_name": None}, "agent_name"),
-        ({"agent_name": "名" * 513}, "agent_name has 513"),
-        ({"model_id": 3}, "model_id"),
-        ({"system_prompt": 3}, "system_prompt"),
-        ({"temperature": 2.5}, "temperature"),
-        ({"temperature": True}, "temperature"),
-        ({"max_tokens": 0}, "max_tokens"),
-        ({"max_tokens": 20_000}, "max_tokens"),
-        ({"model_context_window": 0}, "model_context_window"),
-        ({"max_tool_iterations": -1}, "max_tool_iterations"),
-        ({"max_tool_iterations": 101}, "max_tool_iterations"),
-        ({"tools": ["look"]}, "tools"),
-        ({"tools": [Tool("look"), Tool("look")]}, "name of its own"),
-        ({"tools": [Tool("look", parameters={"x": object()})]}, "JSON schema"),
-        ({"call_tool": "look"}, "call_tool"),
-        ({"options": [1]}, "options"),
-        ({"options": {"top_p": 1, "max_tokens": 9}}, "may not name max_tokens"),
-        ({"options": {"n": 2}}, "may not name n"),
-        ({"options": {"messages": []}}, "may not name messages"),
-        ({"tools": [Tool("x" * 201)]}, "at most 200"),
-        ({"tool_results": [1]}, "tool_results"),
-        ({"tool_results": [ToolResult("c", "1"), ToolResult("c", "2")]}, "two results"),
-        ({"tool_results": [ToolResult("c", "1")]}, "No tool was asked for"),
-    ],
-)
-async def test_bad_arguments_are_named(arguments, words):
+BAD_ARGUMENTS = [
+    ({"agent_id": ""}, "agent_id"),
+    ({"agent_name": None}, "agent_name"),
+    ({"agent_name": "名" * 513}, "agent_name has 513"),
+    ({"model_id": 3}, "model_id"),
+    ({"system_prompt": 3}, "system_prompt"),
+    ({"temperature": 2.5}, "temperature"),
+    ({"temperature": True}, "temperature"),
+    ({"max_tokens": 0}, "max_tokens"),
+    ({"max_tokens": 20_000}, "max_tokens"),
+    ({"model_context_window": 0}, "model_context_window"),
+    ({"max_tool_iterations": -1}, "max_tool_iterations"),
+    ({"max_tool_iterations": 101}, "max_tool_iterations"),
+    ({"tools": ["look"]}, "tools"),
+    ({"tools": [Tool("look"), Tool("look")]}, "name of its own"),
+    ({"tools": [Tool("look", parameters={"x": object()})]}, "JSON schema"),
+    ({"call_tool": "look"}, "call_tool"),
+    ({"options": [1]}, "options"),
+    ({"options": {"top_p": 1, "max_tokens": 9}}, "may not name max_tokens"),
+    ({"options": {"n": 2}}, "may not name n"),
+    ({"options": {"messages": []}}, "may not name messages"),
+    ({"tools": [Tool("x" * 201)]}, "at most 200"),
+    ({"tool_results": [1]}, "tool_results"),
+    ({"tool_results": [ToolResult("c", "1"), ToolResult("c", "2")]}, "two results"),
+    ({"tool_results": [ToolResult("c", "1")]}, "No tool was asked for"),
+]
+
+
+async def test_bad_arguments_are_named():
     async with replying() as (lore, server):
-        with pytest.raises(InvalidInput, match=words):
-            await lore.replies.reply(asks(), **arguments)
+        with all_cases() as case:
+            for arguments, words in BAD_ARGUMENTS:
+                with case(arguments), pytest.raises(InvalidInput, match=words):
+                    await lore.replies.reply(asks(), **arguments)
         assert server.requests == []
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import roomlore
+from case_table import all_cases
 from roomlore import InvalidInput, Lore, Member, Message, NotFound
 from roomlore.services.messages import search
 from roomlore_testkit.embedding import HashEmbedder
@@ -56,41 +57,47 @@ async def found(lore: Lore, viewer: str | None, query: str = "deploy", **asked: 
     return {hit.message.id for hit in answer.hits}
 
 
-@pytest.mark.parametrize(
-    ("viewer", "expected"),
-    [
-        ("room:square", {"square-1"}),
-        ("room:dm", {"square-1", "dm-2", "team-3", "team-11"}),
-        ("room:team", {"square-1", "team-3", "team-11"}),
-        ("room:unknown", {"square-1"}),
-        ("user:ann", {"square-1", "dm-2", "team-3", "team-11"}),
-        ("user:bo", {"square-1", "team-11"}),
-        ("user:eve", {"square-1", "board-4"}),
-        ("user:nobody", {"square-1"}),
-        (None, {"square-1", "dm-2", "team-3", "team-11", "board-4"}),
-    ],
-)
-async def test_what_a_viewer_finds(lore: Lore, viewer: str | None, expected: set[str]) -> None:
-    assert await found(lore, viewer) == expected
+SEEN = [
+    ("room:square", {"square-1"}),
+    ("room:dm", {"square-1", "dm-2", "team-3", "team-11"}),
+    ("room:team", {"square-1", "team-3", "team-11"}),
+    ("room:unknown", {"square-1"}),
+    ("user:ann", {"square-1", "dm-2", "team-3", "team-11"}),
+    ("user:bo", {"square-1", "team-11"}),
+    ("user:eve", {"square-1", "board-4"}),
+    ("user:nobody", {"square-1"}),
+    (None, {"square-1", "dm-2", "team-3", "team-11", "board-4"}),
+]
 
 
-@pytest.mark.parametrize(
-    ("viewer", "hint"),
-    [
-        ("room:team", None),
-        ("user:bo", None),
-        ("room:squar", "The viewer is unknown: there is no room 'squar'. Did you mean 'square'?"),
-        ("room:boardd", "The viewer is unknown: there is no room 'boardd'."),
-        ("user:eva", "The viewer is unknown. Nobody who wrote here has the id 'eva'; did you mean 'eve'?"),
-        ("user:ana", "The viewer is unknown. Nobody who wrote here has the id 'ana'."),
-    ],
-)
-async def test_a_viewer_that_nobody_knows_is_said_to_be_unknown(lore: Lore, viewer: str, hint: str | None) -> None:
+async def test_what_a_viewer_finds(lore: Lore) -> None:
+    with all_cases() as case:
+        for viewer, expected in SEEN:
+            with case(viewer):
+                assert await found(lore, viewer) == expected
+
+
+HINTS = [
+    ("room:team", None),
+    ("user:bo", None),
+    ("room:squar", "The viewer is unknown: there is no room 'squar'. Did you mean 'square'?"),
+    ("room:boardd", "The viewer is unknown: there is no room 'boardd'."),
+    ("user:eva", "The viewer is unknown. Nobody who wrote here has the id 'eva'; did you mean 'eve'?"),
+    ("user:ana", "The viewer is unknown. Nobody who wrote here has the id 'ana'."),
+]
+
+
+async def test_a_viewer_that_nobody_knows_is_said_to_be_unknown(lore: Lore) -> None:
     """What it may mean is named of what everybody may see."""
-    for room in (None, "square"):
-        assert (await lore.messages.search(room, "deploy", viewer=viewer)).hint == hint
-    senders = (await lore.messages.search("square", "deploy", viewer=viewer, sender_ids=["eva"])).hint
-    assert senders == " ".join(filter(None, (hint, "Nobody who wrote here has the id 'eva'; did you mean 'eve'?")))
+    with all_cases() as case:
+        for viewer, hint in HINTS:
+            with case(viewer):
+                for room in (None, "square"):
+                    assert (await lore.messages.search(room, "deploy", viewer=viewer)).hint == hint
+                senders = (await lore.messages.search("square", "deploy", viewer=viewer, sender_ids=["eva"])).hint
+                assert senders == " ".join(
+                    filter(None, (hint, "Nobody who wrote here has the id 'eva'; did you mean 'eve'?"))
+                )
 
 
 async def test_a_hidden_room_is_told_of_in_the_words_for_one_that_is_not_there(lore: Lore) -> None:

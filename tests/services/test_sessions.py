@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 import roomlore
+from case_table import all_cases
 from engines import ENGINES
 from roomlore import BudgetTooSmall, Conflict, InvalidInput, Message, NotFound, Role, Settings, StorageUnavailable
 from roomlore.adapters.tokens import EncodingTokens
@@ -315,11 +316,12 @@ async def test_nobody_knows_a_conversation_that_is_not_there(anywhere, verb):
         await getattr(anywhere.sessions, verb)("no-such")
 
 
-@pytest.mark.parametrize("name", [None, 5, "", b"x", ["a"]])
-@pytest.mark.parametrize("verb", ["create_session", "get_session", "query_context", "reset", "checkpoints", "messages"])
-async def test_a_conversation_id_is_a_text(lore, verb, name):
-    with pytest.raises((InvalidInput, NotFound)):
-        await getattr(lore.sessions, verb)(name)
+async def test_a_conversation_id_is_a_text(lore):
+    with all_cases() as case:
+        for verb in ("create_session", "get_session", "query_context", "reset", "checkpoints", "messages"):
+            for name in (None, 5, "", b"x", ["a"]):
+                with case(verb, repr(name)), pytest.raises((InvalidInput, NotFound)):
+                    await getattr(lore.sessions, verb)(name)
 
 
 # Sessions and what is kept with them
