@@ -667,7 +667,15 @@ async def many(lore, messages: int, *, begin: int = 0, text: str = "line", answe
     )
 
 
-@pytest.mark.parametrize("messages", [3, 700, 2_001])
+@pytest.fixture
+def small_pages(monkeypatch) -> None:
+    """A session is long with a fifth of the messages, and read in pages of a fifth."""
+    for name, size in (("_PAGE", 200), ("_LONG", 400), ("_END_PAGE", 100)):
+        monkeypatch.setattr(f"roomlore.services.sessions.reading.{name}", size)
+
+
+@pytest.mark.usefixtures("small_pages")
+@pytest.mark.parametrize("messages", [3, 140, 401])
 @pytest.mark.parametrize("answers", [False, True])
 async def test_a_window_is_what_the_context_shows(lore, messages, answers):
     async def shown() -> list[tuple]:
@@ -682,7 +690,7 @@ async def test_a_window_is_what_the_context_shows(lore, messages, answers):
     covers = messages - 3 + messages % 2  # a question whose answer is not covered, if there are answers
     await lore.sessions.checkpoint(ROOM, "they counted", covers_through=f"n{covers}")
     await shown()
-    await many(lore, 2_001, begin=messages, answers=answers)
+    await many(lore, 401, begin=messages, answers=answers)
     assert [told[1:] for told in await shown()] == [("they counted", size < 100_000) for size in (60, 1_000, 100_000)]
 
 
