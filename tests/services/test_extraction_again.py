@@ -36,9 +36,10 @@ def kept_by(request, sqlite_url) -> dict:
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch) -> None:
-    """A provider that failed is left alone for a moment only, however often it failed."""
+    """A provider that failed is left alone for a moment only, however often it failed; work begins at once."""
     monkeypatch.setattr("roomlore.core.chat.FIRST_PAUSE_SECONDS", 0.2)
     monkeypatch.setattr("roomlore.core.chat.LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr("roomlore.wiring.work._TOGETHER_SECONDS", 0)
 
 
 async def flagged(lore) -> int:

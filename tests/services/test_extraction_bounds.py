@@ -10,6 +10,12 @@ from roomlore.core.memory.memory import Action
 from roomlore_testkit.model_server import Asked, ModelServer
 
 
+@pytest.fixture(autouse=True)
+def _begins_at_once(monkeypatch) -> None:
+    """A memory of each of sixty replies need not wait for the replies that may follow."""
+    monkeypatch.setattr("roomlore.wiring.work._TOGETHER_SECONDS", 0)
+
+
 def scripted(said: Tongue):
     def answer(asked: Asked) -> str:
         if "<memories>" in asked.prompt:
