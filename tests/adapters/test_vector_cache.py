@@ -22,7 +22,7 @@ def _apply(scope: Scope, gone: list[int], put: dict[int, float]) -> None:
     scope.apply(np.array(gone, np.int64), np.array(list(put), np.int64), vectors)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(_NUMBERS, _NUMBERS), max_size=20), st.integers(0, 40))
 def test_a_view_shows_the_last_of_what_was_written_and_never_changes(writes, few_dead):
     with pytest.MonkeyPatch.context() as patch:
@@ -79,7 +79,7 @@ def test_scopes_of_an_earlier_epoch_are_dropped():
     assert cache.nbytes == 2 * OVERHEAD
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.integers(1, 40), st.integers(0, 45), st.integers(1, 3), st.sets(st.integers(0, 45)) | st.none(), st.data())
 def test_the_nearest_are_those_of_brute_force(count, limit, asked, only, data):
     """Few kinds of vectors, so that many are equal: of those the smaller numbers are right."""
