@@ -67,6 +67,13 @@ def test_calls_that_fail_together_count_as_far_as_it_takes_to_open():
     assert failed(50).open_until == FIRST_PAUSE_SECONDS
 
 
+def test_a_call_that_was_allowed_before_the_pause_blocks_no_probe_after_it():
+    opened = failed(FAILURES)
+    late = opened.tried(0, seconds=60).failed(1)
+    assert late.open_until == opened.open_until
+    assert late.allows(late.open_until)
+
+
 @pytest.mark.parametrize(("asked", "pause"), [(None, 0), (0, 0), (1.5, 1.5), (20, 20), (86_400, LONGEST_PAUSE_SECONDS)])
 def test_it_is_left_alone_as_long_as_it_asks_within_reason(asked, pause):
     assert Breaker().failed(100.0, wait_seconds=asked).open_until == 100.0 + pause

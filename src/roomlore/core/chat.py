@@ -229,7 +229,7 @@ class Breaker:
         """Return the state after a failed call. `wait_seconds`: the pause that the provider asks for. Concurrent calls
         that fail together count only until the breaker opens."""
         if self.is_open and now < self.open_until:
-            return self
+            return self.abandoned()  # it was allowed before the pause, and no probe runs during one
         failures = self.failures + 1
         pause = max(wait_seconds or 0.0, _pause(failures))
         return Breaker(failures=failures, cause=cause, open_until=now + min(pause, LONGEST_PAUSE_SECONDS))
