@@ -70,7 +70,7 @@ test-times: setup
 	$(PYTEST) --quiet
 	$(BIN)/python tests/timing.py
 
-# Before a release, an hour or two: many more kills, services on PostgreSQL too, and the loads that `make test` runs in
+# Before a release, an hour or two: many more kills, services on PostgreSQL too, and the loads that `make ci` runs in
 # small.
 soak: setup system-packages
 	ROOMLORE_KILLS=20 $(BIN)/pytest --override-ini timeout=3600 tests/faults

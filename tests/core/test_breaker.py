@@ -69,9 +69,9 @@ def test_calls_that_fail_together_count_as_far_as_it_takes_to_open():
 
 def test_a_call_that_was_allowed_before_the_pause_blocks_no_probe_after_it():
     opened = failed(FAILURES)
-    late = opened.tried(0, seconds=60).failed(1)
-    assert late.open_until == opened.open_until
-    assert late.allows(late.open_until)
+    begun = opened.tried(0, seconds=60)
+    for state in (begun, begun.failed(1), begun.failed(1).tried(1, seconds=60)):
+        assert state.allows(opened.open_until)
 
 
 @pytest.mark.parametrize(("asked", "pause"), [(None, 0), (0, 0), (1.5, 1.5), (20, 20), (86_400, LONGEST_PAUSE_SECONDS)])

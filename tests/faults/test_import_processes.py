@@ -222,6 +222,7 @@ async def test_a_database_in_memory_has_one_process(tmp_path):
 
 
 @pytest.mark.parametrize("processes", [0, -1, 65, True, "2"])
-async def test_a_number_of_processes_that_makes_no_sense_is_refused(lore, tmp_path, processes):
-    with pytest.raises(InvalidInput, match="processes"):
-        await lore.imports.run(export(tmp_path / "a.jsonl", ["x"], 1), processes=processes)
+async def test_a_number_of_processes_that_makes_no_sense_is_refused(tmp_path, processes):
+    async with opened("sqlite://") as lore:
+        with pytest.raises(InvalidInput, match="processes"):
+            await lore.imports.run(export(tmp_path / "a.jsonl", ["x"], 1), processes=processes)

@@ -1,7 +1,7 @@
 """Non-interference: two stores that differ in what the team cannot see give the team the same answers, byte for byte.
 
 Both get what the team sees. One of them alone also gets what is said, edited, forgotten, remembered, shared and evolved
-in other rooms. The model is a function of its prompt, so that a prompt that differs gives another answer. `make test`
+in other rooms. The model is a function of its prompt, so that a prompt that differs gives another answer. `make ci`
 takes 1,000 steps, others in each run. Answers take most of the time, so they are compared after each 25th step and at
 the end of a run. `make soak` takes 10,000 steps and compares after each tenth.
 """

@@ -22,7 +22,6 @@ from extraction_rig import (
     until,
 )
 from roomlore import Settings
-from roomlore.core.chat import FAILURES
 from roomlore.core.memory.extraction import attempt_at
 from roomlore.core.memory.memory import Action, Change, MemoryStatus
 from roomlore.services.extraction import EXTRACTION_RETRY
@@ -78,14 +77,10 @@ def counted(lore, result: str) -> bool:
 
 
 async def fallbacks(server, lore, said, count: int = 1) -> None:
-    """So many memories of as many rooms, made while the only provider was down. The calls that open its breaker fail
-    one after another: of calls that fail at once, one that begins when the others have failed keeps the provider
-    paused for as long as it may last."""
+    """So many memories of as many rooms, made while the only provider was down."""
     await server.stop()
     for n in range(count):
         await replies(lore, said, 5, room=f"r{n}")
-        if n < FAILURES:
-            await extracted(lore)
     await extracted(lore)
     assert await flagged(lore) == count
 

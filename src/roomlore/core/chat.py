@@ -214,8 +214,8 @@ class Breaker:
         return now >= self.open_until and (not self.is_open or self.answering or now >= self.trying_until)
 
     def tried(self, now: float, *, seconds: float) -> "Breaker":
-        """Return the state after a call begins that may last this many seconds."""
-        return replace(self, trying_until=now + seconds) if self.is_open else self
+        """Return the state after a call begins that may last this many seconds. Only one after the pause is a probe."""
+        return replace(self, trying_until=now + seconds) if self.is_open and now >= self.open_until else self
 
     def begun(self, now: float) -> "Breaker":
         """Return the state when an answer begins. If it is that of a probe, others may call at once, since the answer
@@ -229,7 +229,7 @@ class Breaker:
         """Return the state after a failed call. `wait_seconds`: the pause that the provider asks for. Concurrent calls
         that fail together count only until the breaker opens."""
         if self.is_open and now < self.open_until:
-            return self.abandoned()  # it was allowed before the pause, and no probe runs during one
+            return self
         failures = self.failures + 1
         pause = max(wait_seconds or 0.0, _pause(failures))
         return Breaker(failures=failures, cause=cause, open_until=now + min(pause, LONGEST_PAUSE_SECONDS))
