@@ -213,6 +213,7 @@ class SyncSessionService:
         summary: str,
         recent_turns: int | None = None,
         covers_through: str | None = None,
+        context: SessionContext | str | None = None,
         expected_checkpoint: str | None = None,
     ) -> Checkpoint: ...
     def summarise(self, conversation_id: str) -> Checkpoint | None: ...

@@ -130,7 +130,9 @@ def test_evolutions_come_back(evolution):
 
 @given(any_value(Checkpoint))
 def test_checkpoints_come_back(checkpoint):
-    assert shapes.CHECKPOINT.read(_row(shapes.CHECKPOINT, checkpoint), checkpoint.conversation_id) == checkpoint
+    values = shapes.checkpoint_values(checkpoint)
+    row = tuple(values[column.name] for column in shapes.CHECKPOINT.columns)
+    assert shapes.CHECKPOINT.read(row, checkpoint.conversation_id) == checkpoint
 
 
 @given(MEMORIES, TEXTS, TIMES, st.sampled_from(Action))

@@ -92,7 +92,7 @@ class Held:
     saw: int
     standing: str
     boundary: int
-    restarts: int
+    texts: list[tuple[int, str]]
     at: float
 
 
@@ -103,6 +103,7 @@ class Truth:
     said: list[Said] = field(default_factory=list)
     boundary: int = 0
     checkpoint: Checkpoint | None = None
+    marks: int = 0
     turns_before: int = 0
     state: dict[str, str] = field(default_factory=dict)
 
@@ -140,6 +141,23 @@ class Truth:
         new = self.there(self.covered)[:8]
         return language("\n".join(self.said[place - 1].shown for place in new)) if new else None
 
+    def texts(self, saw: int) -> list[tuple[int, str]]:
+        """What no summary covers up to this arrival."""
+        return [(place, self.said[place - 1].shown) for place in self.there(self.covered) if place <= saw]
+
+    def told(self, threshold: float, window: int) -> int:
+        """The arrival up to which nothing is told again: covered turns are, while coverage is assumed."""
+        first, room = self.covered + 1, int(threshold * window / 2)
+        if self.checkpoint and self.checkpoint.coverage_assumed:
+            for turn in reversed(self.turns()):
+                part = [place for place in turn if place <= self.covered]
+                said = [self.said[place - 1] for place in part]
+                room -= sum(count([one.line(self.tongue()) + "\n" for one in said if one.shown]))
+                if room < 0:
+                    break
+                first = min([first, *part])
+        return first - 1
+
     def text(self, arrivals: list[int]) -> str:
         tongue, summary = self.tongue(), self.checkpoint.summary if self.checkpoint else ""
         head = [HEADS[tongue] + summary, ""] if summary else []
@@ -165,11 +183,10 @@ class SessionMachine(RuleBasedStateMachine):
         self.cache = InMemorySessionCache(self.clock)
         self.truth = Truth()
         self.held: list[Held] = []
-        self.asked: list[Held] = []
+        self.first: Held | None = None
         self.touched: set[str] = set()
         self.seeds: list[Held] = []
         self.numbers = itertools.count()
-        self.restarts = 0
         self.remembered: dict[tuple[str, str], tuple[str, float]] = {}
         self.stack = AsyncExitStack()
         self.do(self.open())
@@ -307,15 +324,21 @@ class SessionMachine(RuleBasedStateMachine):
             new = self.truth.there(self.truth.covered)
             saw = new[-1] if new else self.truth.covered
             assert context.covers_through == self.id_at(saw)
-            assert context.full_history == self.truth.text(new)
-            held = self.hold(context, saw)
-            if context.should_checkpoint_summary:
-                self.asked.append(held)
-            self.held = [*self.held[-3:], held]
+            told = self.truth.told(threshold or 0.75, window)
+            assert context.full_history == self.truth.text(self.truth.there(told))
+            self.held = [*self.held[-3:], self.hold(context)]
 
-    def hold(self, context: SessionContext, saw: int) -> Held:
-        now = self.clock.monotonic()
-        return Held(context, saw, self.truth.in_force, self.truth.boundary, self.restarts, now)
+    def hold(self, context: SessionContext) -> Held:
+        """A context that `query_context` returned. The first that asks for a checkpoint is the one an untold summary is
+        taken for; ten minutes later another is, if messages of it changed."""
+        truth, now = self.truth, self.clock.monotonic()
+        new = truth.there(truth.covered)
+        saw = new[-1] if new else truth.covered
+        held = Held(context, saw, truth.in_force, truth.boundary, truth.texts(saw), now)
+        stale = self.first and now - self.first.at >= 600 and self.first.texts != truth.texts(self.first.saw)
+        if context.should_checkpoint_summary and (self.first is None or stale):
+            self.first = held
+        return held
 
     def id_at(self, arrival: int) -> str | None:
         new = self.truth.there(self.truth.covered)
@@ -324,28 +347,34 @@ class SessionMachine(RuleBasedStateMachine):
         return self.truth.checkpoint.covers_through if self.truth.checkpoint else None
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), says=st.sampled_from(["covers", "expected", "both"]), recent=recents)
+    @rule(data=st.data(), says=st.sampled_from(["covers", "context", "token", "expected", "all"]), recent=recents)
     def checkpoint(self, data, says, recent) -> None:
-        """A summary of any context that is still held, in force only where nobody was faster."""
+        """A summary of any context that is still held, in force only where nobody was faster and nothing changed."""
         held = data.draw(st.sampled_from(self.held))
-        covers = held.context.covers_through if says != "expected" else None
-        expected = held.context.checkpoint_id if says != "covers" else None
-        if covers is None and not expected:
-            return  # nobody could tell it from the summaries that the seed's flow waits for
+        covers = held.context.covers_through if says in ("covers", "expected", "all") else None
+        context = {"context": held.context, "all": held.context, "token": held.context.checkpoint_token}.get(says)
+        expected = held.context.checkpoint_id if says in ("expected", "all") else None
+        if covers is None and context is None:
+            return
         summary = self.new("summary ")
-        call = self.here.sessions.checkpoint(ROOM, summary, recent, covers, expected)
-        overtaken = held.boundary != self.truth.boundary or (expected is not None and expected != self.truth.in_force)
+        call = self.here.sessions.checkpoint(ROOM, summary, recent, covers, context, expected)
+        bound = context is not None or expected is not None
+        overtaken = held.boundary != self.truth.boundary or (bound and held.standing != self.truth.in_force)
+        changed = context is not None and held.texts != self.truth.texts(held.saw)
         try:
             made = self.do(call)
         except (Conflict, NotFound):
             gone = covers is not None and self.gone(covers)
             behind = covers is not None and held.saw < self.truth.covered
-            assert overtaken or gone or behind
+            assert overtaken or gone or behind or changed
             return
-        if covers is not None:
-            assert made.covers_arrival == held.saw
-        if expected is not None:
-            assert held.standing == self.truth.in_force
+        except roomlore.InvalidInput:
+            assert held.context.truncated
+            assert covers is None
+            return
+        assert not overtaken
+        assert not changed
+        assert (made.covers_arrival, made.coverage_assumed) == (held.saw, False)
         self._in_force(made, summary)
 
     def gone(self, message_id: str) -> bool:
@@ -361,36 +390,37 @@ class SessionMachine(RuleBasedStateMachine):
         assert made.turns == truth.turns_before
         before = truth.checkpoint.language if truth.checkpoint else None
         assert made.language == (before or truth.tongue_of_new() or language(summary))
-        truth.checkpoint = made
+        truth.checkpoint, truth.marks, self.first = made, truth.marks + 1, None
 
     @rule(query=queries, recent=recents, said=st.lists(texts, max_size=3))
     def ask_as_the_seed_does(self, query, recent, said) -> None:
         """A history is handed out, and turns are written and asked for while somebody summarises it."""
         context = self.do(self.here.sessions.query_context(ROOM, query, 0.0001, recent))
-        new = self.truth.there(self.truth.covered)
+        held = self.hold(context)
         if context.should_checkpoint_summary:
-            self.seeds.append(self.hold(context, new[-1] if new else self.truth.covered))
-            self.asked.append(self.seeds[-1])
+            self.seeds.append(held)
         for text in said:
             self._write(None, "", text, text, other=False)
-            self.do(self.here.sessions.query_context(ROOM, text))
+            self.hold(self.do(self.here.sessions.query_context(ROOM, text)))
 
     @precondition(lambda self: self.seeds)
     @rule(recent=recents)
     def summarise_as_the_seed_does(self, recent) -> None:
-        """The summary comes at last, without a word about what it covers. It never covers what it did not see."""
-        held, *self.seeds = self.seeds
-        if held.restarts != self.restarts or self.clock.monotonic() - held.at > 100:
-            return
-        summary = self.new("seed ")
+        """The summary comes at last, without a word about what it covers: it is taken for one of the first context that
+        asked, whichever process returned that."""
+        _, *self.seeds = self.seeds
+        summary, first = self.new("seed "), self.first
         try:
             made = self.do(self.here.sessions.checkpoint(ROOM, summary, recent))
         except Conflict:
-            now = (self.truth.in_force, self.truth.boundary)
-            assert any((one.standing, one.boundary) != now for one in self.asked), "nobody was overtaken"
+            assert self.truth.marks if first is None else first.texts != self.truth.texts(first.saw)
             return
-        assert held.boundary == self.truth.boundary
-        assert not [place for place in self.truth.there(held.saw) if place <= made.covers_arrival]
+        except roomlore.InvalidInput:
+            assert first.context.truncated if first else not self.truth.marks
+            return
+        assert first is not None
+        assert first.texts == self.truth.texts(first.saw)
+        assert (made.covers_arrival, made.coverage_assumed) == (first.saw, True)
         self._in_force(made, summary)
 
     @rule(data=st.data())
@@ -405,7 +435,7 @@ class SessionMachine(RuleBasedStateMachine):
         async def both():
             sides = [self.here, self.there]
             calls = [
-                side.sessions.checkpoint(ROOM, name, None, covers, expected)
+                side.sessions.checkpoint(ROOM, name, None, covers, None, expected)
                 for side, name in zip(sides, names, strict=True)
             ]
             return await asyncio.gather(*calls, return_exceptions=True)
@@ -451,6 +481,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.do(self.side(other).sessions.reset(ROOM))
         self.truth.boundary = len(self.truth.said)
         self.truth.checkpoint, self.truth.turns_before = None, 0
+        self.truth.marks, self.first = self.truth.marks + 1, None
 
     @rule(name=st.sampled_from("abc"), value=st.sampled_from(["1", "二", None]), other=st.booleans())
     def patch_state(self, name, value, other) -> None:
@@ -487,7 +518,6 @@ class SessionMachine(RuleBasedStateMachine):
             self.cache._kept = dict(self.remembered) if kept.down else dict(kept._kept)
             await self.open()
 
-        self.restarts += 1
         self.do(again())
 
     # What must hold
@@ -507,14 +537,17 @@ class SessionMachine(RuleBasedStateMachine):
 
     def answer(self, rig: Rig, query: str, window: int, recent: int | None) -> SessionContext | None:
         try:
-            return self.do(rig.sessions.query_context(ROOM, query, 0.5, recent, window))
+            context = self.do(rig.sessions.query_context(ROOM, query, 0.5, recent, window))
         except BudgetTooSmall:
             return None
+        self.hold(context)
+        return context
 
     def check(self, context: SessionContext, query: str, window: int, recent: int) -> None:
         truth = self.truth
         turns = truth.turns()
-        open_at = next((n for n, turn in enumerate(turns) if turn[-1] > truth.covered), len(turns))
+        told = truth.told(0.5, window)
+        open_at = next((n for n, turn in enumerate(turns) if turn[-1] > told), len(turns))
         wanted = turns[min(open_at, max(0, len(turns) - recent)) :]
         parts = [[place for place in turn if place <= truth.covered] for turn in wanted]
         parts += [[place for place in turn if place > truth.covered] for turn in wanted]
@@ -538,6 +571,7 @@ class SessionMachine(RuleBasedStateMachine):
         assert context.should_checkpoint_summary == (context.token_ratio >= 0.5 or context.truncated)
         assert context.mode == ("SUMMARY_N" if truth.checkpoint else "FULL_HISTORY")
         assert context.checkpoint_id == truth.in_force
+        assert context.coverage_assumed == (truth.checkpoint is not None and truth.checkpoint.coverage_assumed)
         self.check_session(context, turns)
 
     def chat(self, arrivals: list[int]):

@@ -16,7 +16,6 @@ from roomlore_testkit.model_server import ModelServer
 SMALL = Settings(model_context_window=400, recent_turns=2)
 LARGER = Settings(model_context_window=800, recent_turns=2)
 SECONDS = 30.0
-BUILT = "SPEC 3 has it, and roomlore does not yet: "
 
 
 @pytest.fixture
@@ -154,7 +153,6 @@ async def test_a_checkpoint_over_http_takes_summary_and_recent_turns(lore):
 # Three arguments do not tell what a summary covers: then the answer says that it is taken for granted.
 
 
-@pytest.mark.xfail(strict=True, raises=AttributeError, reason=BUILT + "`coverage_assumed` of a checkpoint")
 async def test_a_checkpoint_of_three_arguments_says_that_its_coverage_is_assumed(lore):
     context = await due(lore)
     assert (await lore.sessions.checkpoint(CONVERSATION, "用户咨询了头晕", 2)).coverage_assumed is True
@@ -162,7 +160,6 @@ async def test_a_checkpoint_of_three_arguments_says_that_its_coverage_is_assumed
     assert told_one.coverage_assumed is False
 
 
-@pytest.mark.xfail(strict=True, raises=AttributeError, reason=BUILT + "`coverage_assumed` of a context")
 async def test_contexts_say_that_coverage_is_assumed_until_a_checkpoint_tells_it(lore):
     await due(lore)
     await lore.sessions.checkpoint(CONVERSATION, "用户咨询了头晕", 2)
@@ -172,7 +169,6 @@ async def test_contexts_say_that_coverage_is_assumed_until_a_checkpoint_tells_it
     assert (await lore.sessions.query_context(CONVERSATION)).coverage_assumed is False
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason=BUILT + "covered turns that stay in the window")
 async def test_covered_turns_stay_up_to_half_the_threshold_while_coverage_is_assumed(lore):
     context = await due(lore)
     await lore.sessions.checkpoint(CONVERSATION, "用户咨询了头晕", 1)
@@ -182,7 +178,6 @@ async def test_covered_turns_stay_up_to_half_the_threshold_while_coverage_is_ass
     assert after.estimated_tokens <= 400 * 0.75
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason=BUILT + "`context=` of a checkpoint")
 async def test_a_checkpoint_takes_the_context_that_its_summary_was_made_from(lore):
     context = await due(lore)
     last = numbers(context)[-1]
@@ -191,7 +186,6 @@ async def test_a_checkpoint_takes_the_context_that_its_summary_was_made_from(lor
     assert (made.covers_through, made.coverage_assumed) == (context.covers_through, False)
 
 
-@pytest.mark.xfail(strict=True, raises=KeyError, reason=BUILT + "`checkpoint_token` of a context over HTTP")
 async def test_over_http_the_token_of_a_context_tells_what_a_summary_covers(lore):
     context = await due(lore)
     async with served(lore) as http:
@@ -209,7 +203,6 @@ async def test_a_summary_that_no_context_asked_for_is_refused_if_what_it_covers_
     assert await lore.sessions.checkpoints(CONVERSATION) == []
 
 
-@pytest.mark.xfail(strict=True, reason=BUILT + "the refusal, with both ways to tell it, where no context asked for one")
 async def test_a_summary_of_a_context_that_asked_for_none_is_refused_with_both_ways_to_tell(lore):
     await speak(lore, *range(1, 5))
     assert not (await lore.sessions.query_context(CONVERSATION)).should_checkpoint_summary

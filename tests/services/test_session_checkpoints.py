@@ -9,10 +9,11 @@ import roomlore
 from roomlore import Checkpoint, Conflict, InvalidInput, NotFound, Settings, StorageUnavailable
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore_testkit import FrozenClock, InMemorySessionCache
-from session_rig import Rig, open_rig
+from session_rig import Rig, ScriptedSummarizer, open_rig
 
 ROOM = "conv-123"
 SMALL = Settings(model_context_window=200, recent_turns=2)
+BOTH_WAYS = r"covers_through.*context="
 count = EncodingTokens().count
 
 
@@ -76,64 +77,93 @@ async def test_the_flow_of_the_seed(rig):
             first = number
         await talk(rig, number)
     made = await making[0]
-    assert made.covers_through == f"t{first - 1}-answer"
-    assert await shown(rig, model_context_window=16_000) == list(range(first, 12))
+    assert (made.covers_through, made.coverage_assumed) == (f"t{first - 1}-answer", True)
+    assert set(range(first, 12)) <= set(await shown(rig, model_context_window=16_000))
 
 
-async def test_summaries_of_every_turn_that_asked_never_cover_what_they_did_not_see(quick):
-    """As the seed has it where the last turns fill the window: one is begun with each turn, and each comes late."""
-    making = []
-    for number in range(8):
-        await talk(quick, number)
-        await asked(quick)
-        making.append(number)
-        if number >= 2:
-            last = making.pop(0)
-            made = await quick.sessions.checkpoint(ROOM, f"all up to {last}")
-            assert made.covers_through == f"t{last}-answer"
-            assert await shown(quick, model_context_window=16_000, recent_turns=0) == list(range(last + 1, number + 1))
+async def test_an_untold_summary_is_taken_for_one_of_the_first_context_that_asked(rig):
+    await talk(rig, 0, 1)
+    await rig.sessions.query_context(ROOM, model_context_window=16_000)
+    await talk(rig, 2)
+    await asked(rig)
+    await talk(rig, 3)
+    await asked(rig)
+    first = await rig.sessions.checkpoint(ROOM, "of 0 to 2")
+    assert (first.covers_through, first.coverage_assumed) == ("t2-answer", True)
+    assert await rig.sessions.checkpoints(ROOM) == [first]
+    await rig.sessions.query_context(ROOM, model_context_window=16_000)
+    with pytest.raises(Conflict, match=BOTH_WAYS):
+        await rig.sessions.checkpoint(ROOM, "of 0 to 3, late")
+    await talk(rig, 4)
+    await asked(rig)
+    assert (await rig.sessions.checkpoint(ROOM, "of all")).covers_through == "t4-answer"
 
 
-async def test_a_second_summary_of_the_same_ask_that_comes_late_is_refused(quick):
-    await talk(quick, 0, 1, 2)
-    await asked(quick)
-    await talk(quick, 3)
-    await asked(quick)
-    first = await quick.sessions.checkpoint(ROOM, "of 0 to 2")
-    assert first.covers_through == "t2-answer"
-    await talk(quick, 4, 5, 6, 7)
-    await quick.sessions.query_context(ROOM)
-    with pytest.raises(Conflict, match="covers_through"):
-        await quick.sessions.checkpoint(ROOM, "of 0 to 3, late")
-    assert await shown(quick, model_context_window=16_000) == [3, 4, 5, 6, 7]
-    named = await quick.sessions.checkpoint(ROOM, "of 0 to 3, late", None, "t3-answer")
-    assert named.covers_through == "t3-answer"
-
-
-async def test_after_two_minutes_nobody_waits_for_a_late_summary(quick):
+async def test_contexts_say_that_coverage_is_assumed_until_it_is_told(quick):
     await talk(quick, 0, 1)
-    await asked(quick)
-    await talk(quick, 2)
-    await asked(quick)
+    assert not (await asked(quick)).coverage_assumed
     await quick.sessions.checkpoint(ROOM, "of 0 and 1")
-    quick.clock.advance(130)
+    for summary in ("again untold", "told"):
+        await talk(quick, 2)
+        context = await asked(quick)
+        assert (context.coverage_assumed, await assumed(quick)) == (True, True)
+        await quick.sessions.checkpoint(ROOM, summary, context=context if summary == "told" else None)
+    assert not await assumed(quick)
     await talk(quick, 3)
-    await quick.sessions.query_context(ROOM)
-    assert (await quick.sessions.checkpoint(ROOM, "of all", 0)).covers_through == "t3-answer"
+    await asked(quick)
+    await quick.sessions.checkpoint(ROOM, "untold")
+    await talk(quick, 4)
+    assert not (await quick.sessions.summarise(ROOM)).coverage_assumed
+    assert not await assumed(quick)
 
 
-async def test_after_ten_minutes_only_another_request_replaces_the_first(quick):
+async def assumed(rig: Rig) -> bool:
+    return (await rig.sessions.preview_context(ROOM)).coverage_assumed
+
+
+async def test_which_context_asked_is_known_to_every_process_and_after_a_restart(storage_url):
+    async with open_rig(storage_url, settings=SMALL) as one, open_rig(storage_url, settings=SMALL) as other:
+        await talk(one, 0, 1)
+        await asked(one)
+        await talk(other, 2)
+        await asked(other)
+        await one.sessions.patch_state(ROOM, {"global_state": {"shared": {"a": 1}}})
+    async with open_rig(storage_url, settings=SMALL) as later:
+        value = await later.sessions.get_session(ROOM)
+        assert (await later.sessions.checkpoint(ROOM, "of 0 and 1")).covers_through == "t1-answer"
+    assert (value.global_state.shared, value.extra) == ({"a": 1}, {}), "what roomlore notes is no state of the callers"
+
+
+async def test_only_the_first_context_that_asks_is_written_down(quick):
     await talk(quick, 0, 1)
-    await asked(quick)
+    for context, writes in ((quick.sessions.preview_context, 0), (quick.sessions.query_context, 1)):
+        for _ in range(2):
+            quick.storage.calls.clear()
+            assert (await context(ROOM, token_threshold_ratio=0.01)).should_checkpoint_summary
+            assert quick.storage.calls.count("sessions.save") == writes
+            writes = 0
+    before = (await quick.sessions.get_session(ROOM)).meta.updated_at
+    quick.clock.advance(60)
+    await quick.sessions.reset(ROOM)
     await talk(quick, 2)
-    quick.clock.advance(601)
-    await quick.sessions.query_context(ROOM, model_context_window=16_000)
-    assert (await quick.sessions.checkpoint(ROOM, "of 0 and 1")).covers_through == "t1-answer"
+    quick.clock.advance(60)
     await asked(quick)
-    await talk(quick, 3)
-    quick.clock.advance(601)
+    assert (await quick.sessions.get_session(ROOM)).meta.updated_at == before + 60, "a context changes no conversation"
+
+
+async def test_a_context_is_given_although_it_could_not_be_written_down(quick):
+    await talk(quick, 0, 1)
+    quick.storage.fail("sessions.save")
     await asked(quick)
-    assert (await quick.sessions.checkpoint(ROOM, "of all")).covers_through == "t3-answer"
+    quick.storage.heal()
+    with pytest.raises(InvalidInput, match=BOTH_WAYS):
+        await quick.sessions.checkpoint(ROOM, "of 0 and 1")
+
+
+async def test_a_room_that_never_was_a_session_asks_too(quick):
+    await quick.messages.add(roomlore.Message(id="m", room_id=ROOM, sender_id="ann", text="a remark"))
+    await asked(quick)
+    assert (await quick.sessions.checkpoint(ROOM, "a remark")).covers_through == "m"
 
 
 async def test_a_summary_of_what_a_reset_put_away_is_refused(quick):
@@ -141,77 +171,170 @@ async def test_a_summary_of_what_a_reset_put_away_is_refused(quick):
     context = await asked(quick)
     await quick.sessions.reset(ROOM)
     await talk(quick, 2)
-    for given in ({}, {"covers_through": context.covers_through}, {"expected_checkpoint": ""}):
+    for given in ({}, {"covers_through": context.covers_through}, {"expected_checkpoint": ""}, {"context": context}):
         with pytest.raises(Conflict):
             await quick.sessions.checkpoint(ROOM, "of the old conversation", **given)
-    await asked(quick)
-    with pytest.raises(Conflict):
-        await quick.sessions.checkpoint(ROOM, "of the old conversation")
     assert await shown(quick) == [2]
 
 
 async def test_a_summary_that_roomlore_made_meanwhile_wins_over_a_late_one(quick):
     await talk(quick, 0, 1)
-    await asked(quick)
+    context = await asked(quick)
     await talk(quick, 2)
     assert await quick.sessions.summarise(ROOM) is not None
     await talk(quick, 3, 4, 5, 6)
-    with pytest.raises(Conflict):
-        await quick.sessions.checkpoint(ROOM, "of 0 and 1")
+    for given in ({}, {"context": context}, {"context": context.checkpoint_token}):
+        with pytest.raises(Conflict):
+            await quick.sessions.checkpoint(ROOM, "of 0 and 1", **given)
     assert await shown(quick, model_context_window=16_000) == [3, 4, 5, 6]
 
 
-async def test_the_only_context_that_nobody_asked_to_have_summarised_leaves_the_last_turns_out(rig):
-    await talk(rig, *range(5))
-    await rig.sessions.query_context(ROOM, model_context_window=16_000)
-    made = await rig.sessions.checkpoint(ROOM, "of all but two")
-    assert made.covers_through == "t2-answer"
-    assert await shown(rig, recent_turns=0) == [3, 4]
-    assert (await rig.sessions.checkpoint(ROOM, "of all", 0)).covers_through == "t4-answer"
-    assert await shown(rig) == [3, 4]
-    assert await shown(rig, recent_turns=0) == []
-
-
-async def test_of_several_contexts_that_nobody_asked_to_have_summarised_any_may_be_meant(quick):
-    """The summary is of the first; the turns between it and the second must not be lost."""
-    await talk(quick, *range(15))
-    first = await quick.sessions.query_context(ROOM, model_context_window=16_000)
-    await talk(quick, *range(15, 30))
-    second = await quick.sessions.query_context(ROOM, model_context_window=16_000)
-    assert (first.should_checkpoint_summary, second.should_checkpoint_summary) == (False, False)
-    with pytest.raises(InvalidInput, match="Pass covers_through"):
-        await quick.sessions.checkpoint(ROOM, "of the first")
-    with pytest.raises(InvalidInput, match="Pass covers_through"):
-        await quick.sessions.checkpoint(ROOM, "of the first", 0, expected_checkpoint="")
-    await quick.sessions.checkpoint(ROOM, "of the first", covers_through=first.covers_through)
-    assert await shown(quick, model_context_window=16_000) == list(range(15, 30))
-
-
-async def test_the_same_context_twice_is_one(quick):
-    await talk(quick, *range(5))
-    for _ in range(3):
-        await quick.sessions.query_context(ROOM, model_context_window=16_000)
-    assert (await quick.sessions.checkpoint(ROOM, "of all but two")).covers_through == "t2-answer"
-
-
-async def test_without_a_context_nobody_knows_what_was_summarised(rig):
+async def test_if_no_context_asked_nobody_knows_what_was_summarised(rig):
     await talk(rig, *range(5))
     await rig.sessions.query_window(ROOM, 16_000)
-    with pytest.raises(InvalidInput, match="Pass covers_through"):
-        await rig.sessions.checkpoint(ROOM, "of something", 0)
+    await rig.sessions.query_context(ROOM, model_context_window=16_000)
+    await rig.sessions.preview_context(ROOM, token_threshold_ratio=0.01)
+    for given in ({}, {"expected_checkpoint": ""}):
+        with pytest.raises(InvalidInput, match=BOTH_WAYS):
+            await rig.sessions.checkpoint(ROOM, "of something", 0, **given)
     assert await rig.sessions.checkpoints(ROOM) == []
 
 
-async def test_a_context_from_before_the_checkpoint_that_nobody_asked_to_have_summarised_may_come_late(quick):
-    await talk(quick, *range(5))
-    await quick.sessions.query_context(ROOM, model_context_window=16_000)
-    await quick.sessions.summarise(ROOM)
-    await talk(quick, *range(5, 15))
-    await quick.sessions.query_context(ROOM, model_context_window=16_000)
-    with pytest.raises(Conflict, match="covers_through"):
-        await quick.sessions.checkpoint(ROOM, "of the first five")
-    quick.clock.advance(130)
-    assert (await quick.sessions.checkpoint(ROOM, "of all", 0)).covers_through == "t14-answer"
+@pytest.mark.parametrize("how", ["context", "token", "preview"])
+async def test_the_context_of_a_summary_tells_what_it_covers(rig, how):
+    await talk(rig, *range(5))
+    look = rig.sessions.preview_context if how == "preview" else rig.sessions.query_context
+    context = await look(ROOM, model_context_window=16_000)
+    await talk(rig, 5, 6)
+    await asked(rig)
+    given = context.checkpoint_token if how == "token" else context
+    made = await rig.sessions.checkpoint(ROOM, "of 0 to 4", 0, context=given)
+    assert (made.covers_through, made.coverage_assumed) == ("t4-answer", False)
+    assert await shown(rig, recent_turns=0) == [5, 6]
+    with pytest.raises(Conflict, match="moved on"):
+        await rig.sessions.checkpoint(ROOM, "again", context=given)
+
+
+async def test_the_beginning_of_a_context(rig):
+    await talk(rig, *range(5))
+    context = await rig.sessions.query_context(ROOM, model_context_window=16_000)
+    await talk(rig, 5)
+    with pytest.raises(InvalidInput, match="after the context"):
+        await rig.sessions.checkpoint(ROOM, "of more", 0, "t5-query", context)
+    made = await rig.sessions.checkpoint(ROOM, "of 0 to 2", 0, "t2-answer", context)
+    assert (made.covers_through, made.coverage_assumed) == ("t2-answer", False)
+    assert await shown(rig, recent_turns=0) == [3, 4, 5]
+
+
+async def test_a_summary_of_a_truncated_history_is_refused(quick):
+    await talk(quick, *range(12))
+    context = await asked(quick)
+    assert context.truncated
+    for given in ({}, {"context": context}, {"context": context.checkpoint_token}):
+        with pytest.raises(InvalidInput, match=r"full_history.*covers_through"):
+            await quick.sessions.checkpoint(ROOM, "of the end", **given)
+    made = await quick.sessions.checkpoint(ROOM, "of all", 0, context.covers_through, context)
+    assert (made.covers_through, made.coverage_assumed) == ("t11-answer", False)
+
+
+@pytest.mark.parametrize("change", ["delete the first", "delete the last", "edit", "forget"])
+@pytest.mark.parametrize("told", ["nothing", "context", "token", "beginning"])
+async def test_a_summary_of_what_was_removed_meanwhile_is_refused(quick, told, change):
+    await talk(quick, 0, 1)
+    bo = roomlore.Message(id="bo", room_id=ROOM, sender_id="bo", text="my number is 555", turn_id="t1")
+    await quick.messages.add(bo)
+    await talk(quick, 2)
+    context = await asked(quick)
+    await talk(quick, 3)
+    if change == "forget":
+        await quick.lore.privacy.forget("bo")
+    elif change == "edit":
+        await quick.messages.edit(ROOM, "t1-query", text="something else")
+    else:
+        await quick.messages.delete(ROOM, "t0-query" if change == "delete the first" else "t2-answer")
+    given = {
+        "nothing": {},
+        "context": {"context": context},
+        "token": {"context": context.checkpoint_token},
+        "beginning": {"context": context, "covers_through": "t1-answer"},
+    }[told]
+    with pytest.raises(Conflict, match="edited or deleted"):
+        await quick.sessions.checkpoint(ROOM, "my number is 555", **given)
+    await asked(quick)
+    if told == "nothing":
+        with pytest.raises(Conflict, match=BOTH_WAYS):
+            await quick.sessions.checkpoint(ROOM, "of the first context again")
+        quick.clock.advance(601)
+    made = await quick.sessions.checkpoint(ROOM, "of what is there", context=await asked(quick))
+    assert made.covers_through == "t3-answer"
+
+
+async def test_a_summary_of_a_summary_that_was_forgotten_is_refused(quick):
+    await quick.messages.add(roomlore.Message(id="bo", room_id=ROOM, sender_id="bo", text="my number is 555"))
+    await talk(quick, 0)
+    await quick.sessions.checkpoint(ROOM, "Bo's number is 555", 0, "t0-answer")
+    await talk(quick, 1)
+    context = await asked(quick)
+    await quick.lore.privacy.forget("bo")
+    for given in ({}, {"context": context}, {"context": context.checkpoint_token}):
+        with pytest.raises(Conflict):
+            await quick.sessions.checkpoint(ROOM, "Bo's number is 555, and more", **given)
+
+
+async def test_ten_minutes_after_a_context_whose_messages_changed_another_takes_its_place(quick):
+    await talk(quick, 0, 1)
+    await asked(quick)
+    await quick.messages.delete(ROOM, "t0-query")
+    quick.clock.advance(599)
+    await asked(quick)
+    with pytest.raises(Conflict, match=BOTH_WAYS):
+        await quick.sessions.checkpoint(ROOM, "of 0 and 1")
+    quick.clock.advance(2)
+    await talk(quick, 2)
+    await asked(quick)
+    assert (await quick.sessions.checkpoint(ROOM, "of what is there")).covers_through == "t2-answer"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [("t1-answer", "expected_checkpoint"), ("", "checkpoint_token"), (7, "checkpoint_token"), ("other", "'other'")],
+)
+async def test_what_is_no_context_of_the_conversation(quick, given, says):
+    await talk(quick, 0, 1)
+    if given == "other":
+        await quick.sessions.create_session("other")
+        given = await quick.sessions.query_context("other")
+    with pytest.raises(InvalidInput, match=says):
+        await quick.sessions.checkpoint(ROOM, "s", context=given)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("recent", [0, 1, 30])
+async def test_covered_turns_stay_while_coverage_is_assumed(recent, cached):
+    """As many as fit into half of the threshold, newest first; they are told again in the next summary."""
+    cache = InMemorySessionCache(FrozenClock()) if cached else None
+    settings = Settings(model_context_window=1_600, recent_turns=1)
+    model = ScriptedSummarizer()
+    async with open_rig(settings=settings, cache=cache, summarizer=model) as rig:
+        await talk(rig, *range(40))
+        await asked(rig)
+        await rig.sessions.checkpoint(ROOM, "of 0 to 39", 0)
+        await talk(rig, 40)
+        for _ in range(2):
+            context = await rig.sessions.query_context(ROOM, recent_turns=recent)
+            numbers = [int(one[1:-7]) for one in context.message_ids if one.endswith("answer")]
+            assert numbers == list(range(numbers[0], 41))
+            kept = [line for line in context.history.split("\n") if line.startswith(("User", "bot", "Assistant"))][:-2]
+            assert recent == 30 or 600 - 40 < count(["\n".join(kept)])[0] <= 600
+            assert not context.truncated
+        first = 41 - 30 if recent == 30 else numbers[0]
+        assert numbers[0] == first
+        told = await rig.sessions.query_context(ROOM)
+        assert told.full_history == (await rig.sessions.preview_context(ROOM, recent_turns=0)).history
+        assert told.covers_through == "t40-answer"
+        assert (await rig.sessions.summarise(ROOM)).turns == 41
+        assert told.full_history.endswith(str(model.calls[-1]["conversation"]))
+        assert await shown(rig, recent_turns=0) == []
 
 
 async def test_never_fewer_than_the_recent_turns(rig):
@@ -290,7 +413,7 @@ async def test_the_next_summary_covers_the_last_one_and_what_came_after(rig):
     await talk(rig, 4, 5)
     context = await rig.sessions.query_context(ROOM, model_context_window=16_000)
     assert context.full_history.startswith("Summary: one\n\nUser: question 2")
-    second = await rig.sessions.checkpoint(ROOM, "one and two", 1, context.covers_through, context.checkpoint_id)
+    second = await rig.sessions.checkpoint(ROOM, "one and two", 1, context.covers_through, context)
     assert (second.turns, second.number, first.turns) == (6, 2, 2)
     assert await rig.sessions.checkpoints(ROOM) == [second, first]
     assert await rig.sessions.checkpoints(ROOM, before=2) == [first]
@@ -300,7 +423,7 @@ async def test_the_next_summary_covers_the_last_one_and_what_came_after(rig):
 
 async def test_of_racing_checkpoints_one_wins(rig):
     await talk(rig, *range(4))
-    calls = [rig.sessions.checkpoint(ROOM, f"number {n}", 1, "t3-answer", "") for n in range(8)]
+    calls = [rig.sessions.checkpoint(ROOM, f"number {n}", 1, "t3-answer", None, "") for n in range(8)]
     results = await asyncio.gather(*calls, return_exceptions=True)
     won = [result for result in results if isinstance(result, Checkpoint)]
     assert len(won) == 1
@@ -315,7 +438,7 @@ async def test_of_racing_checkpoints_of_two_stores_one_wins(engine, request):
     async with open_rig(url) as one, open_rig(url) as two:
         await talk(one, *range(4))
         calls = [
-            side.sessions.checkpoint(ROOM, f"number {n}", 1, "t3-answer", "")
+            side.sessions.checkpoint(ROOM, f"number {n}", 1, "t3-answer", None, "")
             for n, side in enumerate([one, two, one, two])
         ]
         results = await asyncio.gather(*calls, return_exceptions=True)
@@ -373,23 +496,27 @@ async def test_a_store_that_fails_keeps_nothing_of_a_checkpoint_or_a_reset(rig, 
     await talk(rig, 0, 1)
     before = await rig.sessions.query_context(ROOM)
     rig.storage.fail(name)
-    for call in (rig.sessions.checkpoint(ROOM, "lost", 0), rig.sessions.reset(ROOM)):
+    for call in (rig.sessions.checkpoint(ROOM, "lost", 0, "t1-answer"), rig.sessions.reset(ROOM)):
         with pytest.raises(StorageUnavailable):
             await call
     rig.storage.heal()
     assert await rig.sessions.query_context(ROOM) == before
     assert await rig.sessions.checkpoints(ROOM) == []
-    assert (await rig.sessions.checkpoint(ROOM, "kept", 0)).covers_through == "t1-answer"
+    assert (await rig.sessions.checkpoint(ROOM, "kept", 0, "t1-answer")).covers_through == "t1-answer"
 
 
 async def test_a_message_deleted_while_it_was_summarised(rig):
-    """The one the summary ends with: its place is known all the same."""
+    """The one that the summary ends with: it was made before."""
     await talk(rig, 0, 1)
     context = await rig.sessions.query_context(ROOM)
     await rig.messages.delete(ROOM, "t1-answer")
-    assert (await rig.sessions.checkpoint(ROOM, "both", 0, context.covers_through)).covers_arrival == 4
+    with pytest.raises(Conflict, match="edited or deleted"):
+        await rig.sessions.checkpoint(ROOM, "both", 0, context.covers_through)
     with pytest.raises(NotFound, match="t9-answer"):
         await rig.sessions.checkpoint(ROOM, "both", 0, "t9-answer")
+    await rig.sessions.checkpoint(ROOM, "one", 0, "t1-query")
+    await rig.messages.delete(ROOM, "t1-query")
+    assert (await rig.sessions.checkpoint(ROOM, "in its place", 0, "t1-query")).covers_arrival == 3
 
 
 async def test_a_reset_deletes_nothing_and_shows_nothing_before_it(rig):

@@ -132,6 +132,20 @@ def test_a_summary_stands_for_what_it_covers(talk):
     assert "The conversation has moved on" in stale
 
 
+def test_a_summary_whose_coverage_is_assumed_says_so_until_it_is_told(talk):
+    """Each command is a process of its own; which context asked is known to all."""
+    assert talk("context", "tea", "--ratio", "0.0001").stdout.count("coverage assumed") == 0
+    talk("turn", "tea", "--user-query", "more")
+    shown = talk("checkpoint", "tea", "Ann drinks green tea.").stdout
+    assert "through message t2-answer" in shown
+    assert "coverage assumed: tell it with --covers-through or --token, else turns may be lost" in shown
+    assert "coverage assumed: what the summary covers was not told" in talk("context", "tea").stdout
+    token = asked(talk)["checkpoint_token"]
+    assert "coverage assumed" not in talk("checkpoint", "tea", "Ann wants more green tea.", "--token", token).stdout
+    assert "coverage assumed" not in talk("context", "tea").stdout
+    assert "moved on" in talk("checkpoint", "tea", "late", "--token", token, code=1).stderr
+
+
 def test_without_a_summary_one_is_made(talk):
     made = json.loads(talk("checkpoint", "tea", "--json").stdout)
     assert (made["made_by"], made["turns"]) == ("extract", 2)

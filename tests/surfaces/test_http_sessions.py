@@ -61,8 +61,8 @@ async def test_the_flow_of_a_bot(http):
     before = await context(http, query="and now?", model_context_window=60)
     assert set(before) == {
         "conversation_id", "mode", "session", "history", "messages", "full_history", "covers_through", "checkpoint_id",
-        "estimated_tokens", "token_ratio", "should_checkpoint_summary", "truncated", "turns", "message_ids",
-        "language",
+        "checkpoint_token", "estimated_tokens", "token_ratio", "should_checkpoint_summary", "truncated",
+        "coverage_assumed", "turns", "message_ids", "language",
     }  # fmt: skip
     assert (before["mode"], before["turns"], before["checkpoint_id"]) == ("FULL_HISTORY", 3, "")
     assert before["history"].splitlines()[0] == "User: question 0"
@@ -217,6 +217,26 @@ async def test_without_a_model_sentences_are_chosen(http):
     made = (await http.post("/sessions/tea/checkpoint")).json()["checkpoint"]
     assert made["made_by"] == "extract"
     assert "peanuts" in made["summary"]
+
+
+async def test_a_summary_tells_what_it_covers_by_a_token_or_says_that_it_is_assumed(http):
+    await say(http, "one", "two")
+    first = await context(http, token_threshold_ratio=0.0001)
+    await say(http, "three", "four")
+    made = (await http.post("/sessions/tea/checkpoint", json={"summary": "Of the first."})).json()["checkpoint"]
+    assert (made["covers_through"], made["coverage_assumed"]) == (first["covers_through"], True)
+    second = await context(http)
+    assert second["coverage_assumed"]
+    assert "three" in second["history"]
+    told = {"summary": "Of both.", "checkpoint_token": second["checkpoint_token"]}
+    made = (await http.post("/sessions/tea/checkpoint", json=told)).json()["checkpoint"]
+    assert (made["covers_through"], made["coverage_assumed"]) == (second["covers_through"], False)
+    assert not (await context(http))["coverage_assumed"]
+    for token, status in (("rubbish", 422), (first["checkpoint_token"], 409)):
+        refused = await http.post("/sessions/tea/checkpoint", json={**told, "checkpoint_token": token})
+        assert refused.status_code == status
+    alone = await http.post("/sessions/tea/checkpoint", json={"checkpoint_token": second["checkpoint_token"]})
+    assert (alone.status_code, "belong to a summary" in str(alone.json())) == (422, True)
 
 
 async def test_a_summary_that_may_be_of_several_contexts_names_what_it_covers(http):

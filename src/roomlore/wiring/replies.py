@@ -19,7 +19,6 @@ from roomlore.services.sessions import (
     AutoCheckpoints,
     Checkpointer,
     DeferredSummaries,
-    Offers,
     SegmentCache,
     SessionParts,
     SessionReader,
@@ -89,12 +88,10 @@ async def make_sessions(common: Common, summarizer: Summarizer | None, own: Sess
     )
     if summarizer is not None:
         common.closing.push_async_callback(summarizer.close)
-    offers = Offers()
     reader = SessionReader(storage=common.storage, cache=cache, clock=common.clock, telemetry=common.telemetry)
     checkpointer = Checkpointer(
         storage=common.storage,
         tokens=common.tokens,
-        offers=offers,
         clock=common.clock,
         ids=common.ids,
         telemetry=common.telemetry,
@@ -119,7 +116,6 @@ async def make_sessions(common: Common, summarizer: Summarizer | None, own: Sess
         reader=reader,
         checkpointer=checkpointer,
         automatic=automatic,
-        offers=offers,
         tokens=common.tokens,
         clock=common.clock,
         ids=common.ids,

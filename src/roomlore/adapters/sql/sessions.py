@@ -17,7 +17,7 @@ from roomlore.adapters.sql.rows import (
     to_micros_or_none,
     unescape,
 )
-from roomlore.adapters.sql.shapes import CHECKPOINT, SESSION_COLUMNS, session_values, to_session
+from roomlore.adapters.sql.shapes import CHECKPOINT, SESSION_COLUMNS, checkpoint_values, session_values, to_session
 from roomlore.core.errors import Conflict
 from roomlore.core.sessions.session import Checkpoint, Due, Session
 
@@ -138,7 +138,7 @@ class SqlSessions(Repository):
     async def mark(self, *, tenant: str, checkpoint: Checkpoint) -> None:
         """Add a checkpoint. Raises `Conflict` also if its id exists in the conversation."""
         room = self._locks.held(tenant, checkpoint.conversation_id)
-        if not await self._sql.fetch(_MARK, **_params(room), **CHECKPOINT.values(checkpoint)):
+        if not await self._sql.fetch(_MARK, **_params(room), **checkpoint_values(checkpoint)):
             raise Conflict(
                 f"Conversation {checkpoint.conversation_id!r} has a checkpoint {checkpoint.number}, or one with the "
                 f"id {checkpoint.checkpoint_id!r}: read the session again."

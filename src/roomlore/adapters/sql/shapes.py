@@ -7,7 +7,7 @@ Reading a row costs a call of the constructor, and one for each column that is s
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -48,7 +48,7 @@ from roomlore.core.models import (
     StoredMessage,
 )
 from roomlore.core.search.hits import EmbeddingModel, IndexState
-from roomlore.core.sessions.session import Checkpoint, Due, Session
+from roomlore.core.sessions.session import Asked, Checkpoint, Due, Session
 
 T = TypeVar("T")
 Function = Callable[[Any], Any]
@@ -356,14 +356,61 @@ CHANGE = Codec(Change, schema.changes, given=("scope", "memory"))
 CHANGE_COLUMNS = (*CHANGE.columns, schema.changes.c.memory)
 EVOLUTION = Codec(Evolution, schema.evolutions, parts={"usage": Codec(Usage, schema.evolutions)})
 
-CHECKPOINT = Codec(Checkpoint, schema.checkpoints, given=("conversation_id",))
+_MAKER = schema.checkpoints.c.made_by
+_ASSUMED = " (coverage assumed)"
+"""Follows the maker in its column, which people read with SQL."""
+_CHECKPOINT_FORMS = {
+    "coverage_assumed": Form(read=lambda maker: maker.endswith(_ASSUMED)),
+    "made_by": Form(escape, lambda maker: unescape(maker).removesuffix(_ASSUMED)),
+}
+CHECKPOINT = Codec(
+    Checkpoint,
+    schema.checkpoints,
+    given=("conversation_id",),
+    columns={"coverage_assumed": _MAKER},
+    forms=_CHECKPOINT_FORMS,
+)
+_ASKED = "roomlore_asked"
+"""The name, among the callers' state, of the context that asked for a checkpoint."""
+
+
+def _state(text: str) -> dict[str, Any]:
+    state = read_mapping(text)
+    state.pop(_ASKED, None)
+    return state
+
+
+def _asked(text: str) -> Asked | None:
+    """Return the context that is noted in the column; None also if the note was damaged, so that the next is noted."""
+    if _ASKED not in text:
+        return None
+    match read_mapping(text).get(_ASKED):
+        case [str() as token, int() as at]:
+            return Asked(token, from_micros(at))
+    return None
+
+
 SESSION = Codec(
     Session,
     schema.sessions,
     given=("tenant",),
-    columns={"conversation_id": _r.room_id, "revision": _r.revision, "next_arrival": _r.next_arrival},
+    columns={
+        "conversation_id": _r.room_id,
+        "revision": _r.revision,
+        "next_arrival": _r.next_arrival,
+        "asked": schema.sessions.c.state,
+    },
+    forms={
+        "asked": Form(read=_asked),
+        "state": Form(lambda state: _object_text(state, "state"), _state),
+    },
     parts={
-        "checkpoint": Codec(Checkpoint, schema.checkpoints, columns={"conversation_id": _r.room_id}),
+        "checkpoint": Codec(
+            Checkpoint,
+            schema.checkpoints,
+            columns={"conversation_id": _r.room_id, "coverage_assumed": _MAKER},
+            forms=_CHECKPOINT_FORMS,
+        ),
         "due": Codec(
             Due,
             schema.sessions,
@@ -429,7 +476,15 @@ def to_change(scope: str, row: Row) -> Change:
 
 def session_values(session: Session) -> dict[str, Any]:
     """Return what `save` writes of a session, by column."""
-    return SESSION.values(session) | {"checkpoint": session.checkpoint.number if session.checkpoint else None}
+    asked = {_ASKED: [session.asked.token, to_micros(session.asked.at)]} if session.asked else {}
+    stored = replace(session, state={**session.state, **asked})
+    return SESSION.values(stored) | {"checkpoint": session.checkpoint.number if session.checkpoint else None}
+
+
+def checkpoint_values(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return what is stored of a checkpoint, by column."""
+    maker = checkpoint.made_by + _ASSUMED if checkpoint.coverage_assumed else checkpoint.made_by
+    return CHECKPOINT.values(replace(checkpoint, made_by=maker))
 
 
 def to_session(tenant: str, row: Row) -> Session:

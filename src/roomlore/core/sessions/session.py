@@ -241,7 +241,8 @@ class Checkpoint:
     `number`: its place among the checkpoints and resets of the conversation, from 1. `covers_arrival`: arrival of the
     last message it covers, 0 if there was none. `covers_through`: the id of that message. `turns`: the number of turns
     since the last reset that it covers. `tokens`: length of the summary. `recent_turns`: the minimum of verbatim turns
-    that its maker asks for. `made_by`: 'caller', 'extract' (sentences chosen without a model) or the name of a model.
+    that its maker asks for. `coverage_assumed`: its maker did not tell what it covers. `made_by`: 'caller', 'extract'
+    (sentences chosen without a model) or the name of a model.
     """
 
     checkpoint_id: str
@@ -255,6 +256,7 @@ class Checkpoint:
     tokens: int = 0
     recent_turns: int = 0
     language: Language = "en"
+    coverage_assumed: bool = False
     made_by: str = CALLER
     created_at: datetime
 
@@ -267,6 +269,14 @@ class Due:
     at: datetime
     tries: int = 0
     window: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The first context under the checkpoint in force that asked for one: its `checkpoint_token`, and the time."""
+
+    token: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,6 +298,7 @@ class Session:
     patient_id: str | None = None
     agent_key: str = ""
     boundary: int = 0
+    asked: Asked | None = None
     state: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
     due: Due | None = None
@@ -308,6 +319,11 @@ class Session:
     def summary(self) -> str:
         """The summary in force, '' if there is none."""
         return self.checkpoint.summary if self.checkpoint else ""
+
+    @property
+    def coverage_assumed(self) -> bool:
+        """True if the maker of the summary in force did not tell what it covers."""
+        return self.checkpoint is not None and self.checkpoint.coverage_assumed
 
     @property
     def checkpoint_id(self) -> str:
@@ -333,12 +349,14 @@ class SessionContext:
 
     `history`: for the prompt: the summary, if any, and the turns after it. `messages`: the same as role and content,
     for a chat model. `full_history`: the earlier summary and every turn after it, without the limit of the window, the
-    input of the next summary; `covers_through`: the id of its last message. `estimated_tokens`: of `history` and the
-    query, counted exactly in the configured encoding; `token_ratio`: their share of the window.
+    input of the next summary; while coverage is assumed, the covered turns that stay too. `covers_through`: the id of
+    its last message. `checkpoint_token`: stands for this context where its summary is handed in. `estimated_tokens`: of
+    `history` and the query, counted exactly in the configured encoding; `token_ratio`: their share of the window.
     `should_checkpoint_summary`: a checkpoint is due. `truncated`: the window was too small for every message that no
-    summary covers, or for as many turns as asked for; or such messages are archived. `turns`: the number of verbatim
-    turns; `message_ids`: their messages, including those without a text. `checkpoint_id`: the checkpoint in force, ''
-    if none.
+    summary covers, or for as many turns as asked for; or such messages are archived. `coverage_assumed`: whoever handed
+    in the summary in force did not tell what it covers, so it may lack turns; the newest it should cover are shown too.
+    `turns`: the number of verbatim turns; `message_ids`: their messages, including those without a text.
+    `checkpoint_id`: the checkpoint in force, '' if none.
     """
 
     conversation_id: str
@@ -349,10 +367,12 @@ class SessionContext:
     full_history: str
     covers_through: str | None
     checkpoint_id: str
+    checkpoint_token: str
     estimated_tokens: int
     token_ratio: float
     should_checkpoint_summary: bool
     truncated: bool
+    coverage_assumed: bool
     turns: int
     message_ids: tuple[str, ...]
     language: Language

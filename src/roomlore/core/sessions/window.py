@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -172,6 +173,11 @@ class WindowOptions:
                 f"model_context_window is {self.window!r}; give how many tokens the model takes, up to {MAX_WINDOW}."
             )
 
+    @property
+    def kept(self) -> int:
+        """The most tokens of covered turns that stay while coverage is assumed: half of the threshold."""
+        return int(self.threshold * self.window / 2)
+
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
@@ -219,9 +225,11 @@ class Segment:
 class Shown:
     """The part that fits: the turns shown, both forms of them, their tokens with the query, and the loss.
 
+    `source`: the messages that the next summary is to be made of, whether they fit or not.
     `lost`: True if messages that no summary covers were dropped. `truncated`: that, or fewer turns than asked for.
     """
 
+    source: tuple[SessionMessage, ...]
     turns: tuple[Turn, ...]
     history: str
     messages: tuple[dict[str, str], ...]
@@ -268,6 +276,25 @@ def _part(turn: Turn, belongs: Callable[[int], bool]) -> Turn | None:
     return Turn(messages) if messages else None
 
 
+def reopened(segment: Segment, options: WindowOptions, count: Count) -> Segment:
+    """Return the segment that the next summary is to be made of: if the coverage of the current one is assumed, the
+    newest covered turns count as uncovered, up to half of the threshold."""
+    checkpoint = segment.session.checkpoint
+    if checkpoint is None or not checkpoint.coverage_assumed:
+        return segment
+    covered, tongue, room = checkpoint.covers_arrival, segment.language(), options.kept
+    parts = [part for turn in segment.turns if (part := _part(turn, lambda arrival: arrival <= covered))]
+    first = covered + 1
+    sums = sums_of([[line + "\n" for line in lines(part.messages, tongue)] for part in parts], count)
+    for part, tokens in zip(reversed(parts), reversed(sums), strict=True):
+        room -= tokens
+        if room < 0:
+            break
+        first = part.first
+    lower = replace(checkpoint, covers_arrival=first - 1)
+    return replace(segment, session=replace(segment.session, checkpoint=lower))
+
+
 def turns_after(turns: Sequence[Turn], arrival: int) -> int:
     """Return the number of turns that began after this arrival."""
     return sum(turn.first > arrival for turn in turns)
@@ -278,7 +305,8 @@ def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> 
     Raises `BudgetTooSmall` if the summary and the query alone are too long."""
     covered, tongue = segment.session.covered, segment.language()
     summary, turns = segment.session.summary, segment.turns
-    wanted = verbatim(turns, covered=covered, recent_turns=options.recent_turns)
+    source = reopened(segment, options, count)
+    wanted = verbatim(turns, covered=source.session.covered, recent_turns=options.recent_turns)
     parts = _parts(wanted, covered)
     query_tokens = count([query])[0] if query else 0
     kept = _fitting(summary, parts, tongue, options.window - query_tokens, count)
@@ -288,6 +316,7 @@ def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> 
     whole = sum(left.isdisjoint(message.arrival for message in turn.messages) for turn in wanted)
     few = whole < min(options.recent_turns, len(turns))
     return Shown(
+        source=tuple(source.uncovered()),
         turns=tuple(part for turn in wanted if (part := _part(turn, lambda arrival: arrival not in left))),
         history=kept.text,
         messages=as_chat(summary, kept.messages, tongue),
@@ -307,17 +336,82 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
         session=value,
         history=shown.history,
         messages=shown.messages,
-        full_history=as_text(session.summary, new, tongue),
+        full_history=as_text(session.summary, shown.source, tongue),
         covers_through=new[-1].id if new else (checkpoint.covers_through if checkpoint else None),
         checkpoint_id=session.checkpoint_id,
+        checkpoint_token=mark_of(segment, cut=shown.lost or segment.partial).token,
         estimated_tokens=shown.tokens,
         token_ratio=shown.ratio(options),
         should_checkpoint_summary=shown.asks(options),
         truncated=shown.truncated or segment.partial,
+        coverage_assumed=session.coverage_assumed,
         turns=len(shown.turns),
         message_ids=shown.message_ids,
         language=tongue,
     )
+
+
+_TOKEN = re.compile(r"(\d{1,18})\.([01])\.([0-9a-f]{32})\.(.*)", re.ASCII | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a context was made from. `covers`: the arrival of its last message. `cut`: its history lacked messages that
+    no summary covers. `digest`: of the summary and the messages after it, as they were. `checkpoint_id`: the one in
+    force then."""
+
+    covers: int
+    cut: bool
+    digest: str
+    checkpoint_id: str
+
+    @property
+    def token(self) -> str:
+        return f"{self.covers}.{self.cut:d}.{self.digest}.{self.checkpoint_id}"
+
+    @classmethod
+    def read(cls, token: object) -> "Mark | None":
+        """Return the mark with this token; None if it is no token."""
+        found = _TOKEN.fullmatch(token) if isinstance(token, str) else None
+        return cls(int(found[1]), found[2] == "1", found[3], found[4]) if found else None
+
+    def holds(self, segment: Segment) -> bool:
+        """Return True if what the context was made from is there as it was; messages that came later do not count."""
+        return self.checkpoint_id == segment.session.checkpoint_id and self.digest == _digest(segment, self.covers)
+
+
+def mark_of(segment: Segment, *, cut: bool) -> Mark:
+    """Return the mark of a context of the segment."""
+    session, new = segment.session, segment.uncovered()
+    covers = new[-1].arrival if new else session.covered
+    return Mark(covers, cut, _digest(segment, covers), session.checkpoint_id)
+
+
+def _digest(segment: Segment, covers: int) -> str:
+    session = segment.session
+    made = session.created_at.isoformat(), session.conversation_id, session.boundary, session.summary
+    digest = hashlib.blake2b(_bytes(repr(made)), digest_size=16)
+    for message in segment.uncovered():
+        if message.arrival <= covers:
+            digest.update(_bytes(f"{message.arrival} {len(message.id)} {message.id}{message.text}"))
+    return digest.hexdigest()
+
+
+def mark_in(context: SessionContext | str | None, conversation_id: str) -> Mark | None:
+    """Return the mark of the context that a caller hands in, or of its token. Raises `InvalidInput`."""
+    if context is None:
+        return None
+    if isinstance(context, SessionContext) and context.conversation_id != conversation_id:
+        raise InvalidInput(
+            f"The context is of the conversation {context.conversation_id!r:.60}; give the one that was summarised."
+        )
+    mark = Mark.read(context.checkpoint_token if isinstance(context, SessionContext) else context)
+    if mark is None:
+        raise InvalidInput(
+            f"context is {context!r:.60}; give the SessionContext that was summarised, or its checkpoint_token as it "
+            "is. Give expected_checkpoint by its name."
+        )
+    return mark
 
 
 @dataclass(frozen=True, slots=True)

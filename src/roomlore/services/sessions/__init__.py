@@ -1,7 +1,7 @@
 """The verbs of `lore.sessions`, and automatic checkpoints."""
 
 from roomlore.services.sessions.automatic import SUMMARY, AutoCheckpoints, DeferredSummaries, Summaries
-from roomlore.services.sessions.checkpoints import Checkpointer, Offers
+from roomlore.services.sessions.checkpoints import Checkpointer
 from roomlore.services.sessions.reading import SegmentCache, SessionReader, signing_key
 from roomlore.services.sessions.session_service import SessionParts, SessionService
 
@@ -10,7 +10,6 @@ __all__ = [
     "AutoCheckpoints",
     "Checkpointer",
     "DeferredSummaries",
-    "Offers",
     "SegmentCache",
     "SessionParts",
     "SessionReader",

@@ -11,7 +11,7 @@ from roomlore.core import summary
 from roomlore.core.errors import BadModelOutput, Conflict, NotFound, RoomloreError, describe
 from roomlore.core.json_values import storable
 from roomlore.core.sessions.session import EXTRACT, Checkpoint, Due, Session
-from roomlore.core.sessions.window import Segment, Shown, WindowOptions, as_text, speaker, turns_after
+from roomlore.core.sessions.window import Segment, Shown, WindowOptions, as_text, reopened, speaker, turns_after
 from roomlore.core.summary.sentences import SpeakerText
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps, owner_prefix, work_name
@@ -46,6 +46,10 @@ class Summaries:
         self._summarizer = summarizer
         self._tokens = tokens
         self._max_tokens = max_tokens
+
+    async def source(self, segment: Segment, options: WindowOptions) -> Segment:
+        """Return the segment that the next summary is to be made of."""
+        return await asyncio.to_thread(reopened, segment, options, self._tokens.count)
 
     def limit(self, window: int) -> int:
         """Return the token limit of a summary for a model with `window`; a summary that fills the window leaves no room
@@ -134,8 +138,7 @@ class AutoCheckpoints:
         self._jobs = jobs
         self._clock = clock
         self._telemetry = telemetry
-        self._recent_turns = options.recent_turns
-        self._window = options.window
+        self._options = options
 
     async def note(self, segment: Segment, *, window: int, shown: Shown | None) -> None:
         """Note that this conversation requested a checkpoint, for a model of `window` tokens. `shown`: the part of it
@@ -155,7 +158,7 @@ class AutoCheckpoints:
         if not any(message.text.strip() for message in new):
             return False
         turns = turns_after(segment.turns, segment.session.covered)
-        enough = turns >= max(1, self._recent_turns // 2) or 2 * len(new) >= shown.count
+        enough = turns >= max(1, self._options.recent_turns // 2) or 2 * len(new) >= shown.count
         return shown.lost or segment.session.checkpoint is None or enough
 
     async def _schedule(self, session: Session, window: int) -> None:
@@ -230,17 +233,19 @@ class AutoCheckpoints:
         Return None if there are no messages since the last checkpoint and its summary is short enough for a model of
         `window` tokens (0: the setting).
         """
-        segment = await self._reader.load(tenant, conversation_id, recent_turns=self._recent_turns)
+        options = self._options
+        segment = await self._reader.load(tenant, conversation_id, recent_turns=options.recent_turns, kept=options.kept)
         session, new = segment.session, segment.uncovered()
-        limit = self._summaries.limit(window or self._window)
+        limit = self._summaries.limit(window or options.window)
         if not new and (session.checkpoint is None or session.checkpoint.tokens <= limit):
             return None
-        summary, made_by = await self._summaries.make(segment, max_tokens=limit, tenant=tenant)
+        source = await self._summaries.source(segment, options)
+        summary, made_by = await self._summaries.make(source, max_tokens=limit, tenant=tenant)
         if not summary:
             return None
         wanted = Wanted(
             summary=summary,
-            recent_turns=self._recent_turns,
+            recent_turns=options.recent_turns,
             covers=new[-1].arrival if new else session.covered,
             expected=session.checkpoint_id,
             made_by=made_by,

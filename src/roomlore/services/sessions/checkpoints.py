@@ -1,122 +1,30 @@
-"""Putting checkpoints in force, with a record of the histories handed out, so that one without `covers_through` never
-covers more than its author saw."""
+"""Putting checkpoints in force, and noting which context asked for one, so that it is known what a summary covers, or
+said that it is assumed."""
 
-from collections import OrderedDict
+import logging
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError, describe
 from roomlore.core.models import Role
-from roomlore.core.sessions.session import CALLER, EXTRACT, Checkpoint, Language, Session, SessionMessage
-from roomlore.core.sessions.window import Segment, language_of, turns_of
+from roomlore.core.sessions.session import CALLER, EXTRACT, Asked, Checkpoint, Language, Session, SessionMessage
+from roomlore.core.sessions.window import Mark, Segment, language_of, turns_of
 from roomlore.core.summary import without_label
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.sessions.reading import changed_since
 
-_MAX = 10_000
-_MAX_ASKED = 100
-_OFFER_SECONDS = 600.0
-_LATE_SECONDS = 120.0
+log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class _History:
-    """A history that was handed out. `covers`: the arrival of its last message. `boundary`: that of the session then.
-    `asked`: True if it requested a checkpoint. `until`: the time until which its summary may come although another
-    checkpoint is in force by then."""
-
-    covers: int
-    boundary: int
-    asked: bool
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """The histories handed out under one checkpoint. `ends`: the first and the newest of them. `asked`: those that
-    requested a checkpoint, the first `at` this time. `late`: those of earlier checkpoints without a summary yet."""
-
-    checkpoint_id: str
-    boundary: int
-    at: float
-    ends: tuple[_History, ...] = ()
-    asked: tuple[_History, ...] = ()
-    late: tuple[_History, ...] = ()
-
-    def stands(self, session: Session) -> bool:
-        return (self.checkpoint_id, self.boundary) == (session.checkpoint_id, session.boundary)
-
-    def of(self, session: Session, now: float) -> "_Offer":
-        """Return the offer under the session's checkpoint: summaries of histories from before it can only come late."""
-        if self.stands(session):
-            return replace(self, late=_open(self.late, now))
-        late = _open((*self.late, *(self.asked or self.ends)), now)[-_MAX_ASKED:]
-        return _Offer(session.checkpoint_id, session.boundary, now, late=late)
-
-
-def _open(histories: tuple[_History, ...], now: float) -> tuple[_History, ...]:
-    return tuple(one for one in histories if now < one.until)
-
-
-class Offers:
-    """The histories that each conversation's callers were given, in this process.
-
-    A summary without `covers_through` is one of the first history that requested a checkpoint: it may be in progress
-    while later ones are handed out. After ten minutes a later request replaces it. If several were requested and one
-    came into force, the others may still come, for two minutes. If none was requested, any history may be meant, so
-    there must be only one.
-    """
-
-    def __init__(self) -> None:
-        self._offers: OrderedDict[tuple[str, str], _Offer] = OrderedDict()
-
-    def note(self, session: Session, *, covers: int, asked: bool, now: float) -> None:
-        """Note that a history up to the arrival `covers` was handed out. `now`: monotonic seconds."""
-        offer = self._of(session, now)
-        history = _History(covers, session.boundary, asked, now + _LATE_SECONDS)
-        offer = replace(offer, ends=(*offer.ends[:1], history))
-        if asked and (not offer.asked or now - offer.at >= _OFFER_SECONDS):
-            offer = replace(offer, at=now, asked=(history,))
-        elif asked:
-            offer = replace(offer, asked=(*offer.asked, history)[:_MAX_ASKED])
-        self._keep(session, offer)
-
-    def used(self, session: Session, covers: int) -> None:
-        """Note that a summary up to `covers` came into force without `covers_through`. `session`: its state before."""
-        offer = self._offers.get((session.tenant, session.conversation_id))
-        if offer is None:
-            return
-        used = next((one for one in (*offer.late, *offer.asked) if one.asked and one.covers == covers), None)
-        late = tuple(one for one in offer.late if one is not used)
-        asked = tuple(one for one in offer.asked if one is not used)
-        self._keep(session, replace(offer, ends=(), late=late, asked=asked))
-
-    def summarised(self, session: Session, *, sure: bool, now: float) -> _History | None:
-        """Return the history that a summary without `covers_through` surely covers; None if that cannot be told.
-        `sure`: it was made under the current checkpoint; else raise `Conflict` if it may be a late one."""
-        offer = self._of(session, now)
-        late = () if sure else offer.late
-        requested = [one for one in late if one.asked]
-        if offer.asked and all(one.boundary == session.boundary and one.covers >= session.covered for one in requested):
-            return min((offer.asked[0], *requested), key=lambda one: one.covers)
-        if late:
-            raise Conflict(
-                "The conversation has moved on since a context was returned, and this may be its summary. Pass "
-                "covers_through, as the context that was summarised names it."
-            )
-        return offer.ends[0] if len({one.covers for one in offer.ends}) == 1 else None
-
-    def _of(self, session: Session, now: float) -> _Offer:
-        offer = self._offers.get((session.tenant, session.conversation_id))
-        return offer.of(session, now) if offer else _Offer(session.checkpoint_id, session.boundary, now)
-
-    def _keep(self, session: Session, offer: _Offer) -> None:
-        named = (session.tenant, session.conversation_id)
-        self._offers[named] = offer
-        self._offers.move_to_end(named)
-        if len(self._offers) > _MAX:
-            self._offers.popitem(last=False)
+_STALE_SECONDS = 600.0
+"""How long the summary of a context may come. A context whose messages have changed is then replaced by another."""
+_TELL = (
+    "Pass covers_through, the id of the last message it covers, or context=, the context it was made from "
+    "(checkpoint_token over HTTP)."
+)
+_RESET = "The conversation was reset after what this summary covers; it stands for nothing any more."
+_CHANGED = "messages that the summary covers were edited or deleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +32,15 @@ class Wanted:
     """A requested checkpoint.
 
     `covers_through`: the id of the last message the summary covers, None if the caller does not say; `covers`: its
-    arrival, if known. `expected`: the checkpoint that must be in force, '' for none, None for the current one.
+    arrival, if known. `mark`: that of the context it was made from, if the caller says. `expected`: the checkpoint that
+    must be in force, '' for none, None for the current one.
     """
 
     summary: str
     recent_turns: int
     covers_through: str | None = None
     covers: int | None = None
+    mark: Mark | None = None
     expected: str | None = None
     made_by: str = CALLER
 
@@ -143,7 +53,6 @@ class Checkpointer:
         *,
         storage: Storage,
         tokens: TokenCounter,
-        offers: Offers,
         clock: Clock,
         ids: Ids,
         telemetry: Telemetry,
@@ -151,7 +60,6 @@ class Checkpointer:
     ) -> None:
         self._storage = storage
         self._tokens = tokens
-        self._offers = offers
         self._clock = clock
         self._ids = ids
         self._telemetry = telemetry
@@ -176,16 +84,14 @@ class Checkpointer:
         seen = segment.session
         if wanted.expected is not None and wanted.expected != seen.checkpoint_id:
             raise _overtaken(seen)
-        covers = await self._covers(segment, wanted)
+        covers, assumed = await self._covers(segment, wanted)
         if covers < seen.covered:
             raise Conflict(
                 "The checkpoint in force covers more than this summary; read the context and summarise anew."
             )
-        checkpoint = self._checkpoint(segment, wanted, summary, covers)
+        checkpoint = replace(self._checkpoint(segment, wanted, summary, covers), coverage_assumed=assumed)
         async with self._storage.writing() as work:
-            await self._swap(work, segment, checkpoint)
-        if wanted.covers is None and wanted.covers_through is None and not wanted.expected:
-            self._offers.used(seen, covers)
+            await self._swap(work, segment, checkpoint, through=max(covers, wanted.mark.covers if wanted.mark else 0))
         return checkpoint
 
     def _checked(self, summary: str) -> str:
@@ -197,31 +103,57 @@ class Checkpointer:
             )
         return bare
 
-    async def _covers(self, segment: Segment, wanted: Wanted) -> int:
+    async def _covers(self, segment: Segment, wanted: Wanted) -> tuple[int, bool]:
+        """Return the arrival of the last message that the summary covers, and True if that is assumed."""
+        mark, session = wanted.mark, segment.session
         if wanted.covers is not None:
-            return wanted.covers
+            return wanted.covers, False
+        if mark is not None and not mark.holds(segment):
+            raise _no_longer(mark, session)
         if wanted.covers_through is None:
-            return self._inferred(segment, wanted)
+            return (_whole(mark), False) if mark else self._assumed(segment)
         arrival = await self._arrival(segment, wanted.covers_through)
-        if arrival <= segment.session.boundary:
-            raise Conflict("The conversation was reset after what this summary covers; it stands for nothing any more.")
-        return arrival
+        if arrival <= session.boundary:
+            raise Conflict(_RESET)
+        if mark is not None and arrival > mark.covers:
+            raise InvalidInput("covers_through names a message that came after the context; give one that it has.")
+        return arrival, False
 
-    def _inferred(self, segment: Segment, wanted: Wanted) -> int:
-        """Return what a summary without `covers_through` surely covers. If no summary was requested, the last turns
-        stay verbatim beside it. Raise `InvalidInput` if it could cover messages that its author never saw."""
+    def _assumed(self, segment: Segment) -> tuple[int, bool]:
+        """Return what a summary covers whose maker does not say: what the first context did that asked for one."""
         session = segment.session
-        history = self._offers.summarised(session, sure=bool(wanted.expected), now=self._clock.monotonic())
-        if history is not None:
-            recent = _before_recent(segment, wanted.recent_turns)
-            return history.covers if history.asked else max(session.covered, min(history.covers, recent))
-        if segment.uncovered():
-            raise InvalidInput(
-                "It is not known what this summary covers: since the current checkpoint this process returned no "
-                "context of the conversation, or several of which none requested a checkpoint. Pass covers_through, "
-                "as the context that was summarised names it."
+        if session.asked is None:
+            if session.next_arrival == 1 and not session.marks:
+                return session.covered, False
+            raise (Conflict if session.marks else InvalidInput)(
+                "It is not known what this summary covers: no context has asked for a checkpoint since the last one. "
+                + _TELL
             )
-        return session.covered
+        mark = Mark.read(session.asked.token)
+        if mark is None or not mark.holds(segment):
+            raise Conflict(
+                "The context that asked for this summary was made before messages of it were edited or deleted or "
+                f"somebody was forgotten; summarise a new one. {_TELL}"
+            )
+        return _whole(mark), True
+
+    async def note_asked(self, segment: Segment, token: str) -> None:
+        """Note that the context with this token asked for a checkpoint, unless one did before it. An error does not
+        take the context from its caller."""
+        session, now = segment.session, self._clock.now()
+        if (asked := session.asked) and (now - asked.at < timedelta(seconds=_STALE_SECONDS) or _holds(asked, segment)):
+            return
+        named = {"tenant": session.tenant, "conversation_id": session.conversation_id}
+        try:
+            async with self._storage.writing() as work:
+                if await work.rooms.lock_known(tenant=session.tenant, room_id=session.conversation_id) is None:
+                    return
+                stored = await work.sessions.find(**named)
+                if stored and stored.asked == asked and _basis(stored) == _basis(session):
+                    noted = replace(stored, asked=Asked(token, now), version=stored.version + 1)
+                    await work.sessions.save(session=noted)
+        except RoomloreError as error:
+            log.warning("a context that asked for a checkpoint could not be noted", extra={"why": describe(error)})
 
     async def _arrival(self, segment: Segment, message_id: str) -> int:
         for message in reversed(segment.messages):
@@ -237,6 +169,8 @@ class Checkpointer:
                 f"Conversation {session.conversation_id!r} has no message {message_id!r}; covers_through is the id of "
                 "the last message the summary stands for."
             )
+        if not segment.partial and session.covered < found < session.next_arrival:
+            raise _moved_on(_CHANGED)
         return found
 
     def _checkpoint(self, segment: Segment, wanted: Wanted, summary: str, covers: int) -> Checkpoint:
@@ -260,7 +194,8 @@ class Checkpointer:
             created_at=now,
         )
 
-    async def _swap(self, work: UnitOfWork, segment: Segment, checkpoint: Checkpoint) -> None:
+    async def _swap(self, work: UnitOfWork, segment: Segment, checkpoint: Checkpoint, *, through: int) -> None:
+        """Put the checkpoint in force if what it rests on, up to the arrival `through`, is as the segment shows it."""
         seen = segment.session
         named = {"tenant": seen.tenant, "conversation_id": seen.conversation_id}
         room = await work.rooms.lock_known(tenant=seen.tenant, room_id=seen.conversation_id)
@@ -269,9 +204,9 @@ class Checkpointer:
             raise NotFound(f"There is no conversation {seen.conversation_id!r}.")
         if _basis(stored) != _basis(seen):
             raise _overtaken(stored)
-        covered = range(seen.covered + 1, checkpoint.covers_arrival + 1)
+        covered = range(seen.covered + 1, through + 1)
         if stored.revision != seen.revision and any(at in covered for at in await changed_since(work, segment)):
-            raise _moved_on("messages that the summary covers were edited or deleted")
+            raise _moved_on(_CHANGED)
         checkpoint = replace(checkpoint, number=stored.marks + 1)
         await work.sessions.mark(tenant=seen.tenant, checkpoint=checkpoint)
         await work.sessions.save(session=_with(stored, checkpoint))
@@ -285,13 +220,14 @@ class Checkpointer:
 
 def _basis(session: Session) -> tuple[object, ...]:
     """Return what a summary rests on, besides the messages that it covers."""
-    return session.created_at, session.checkpoint_id, session.boundary
+    return session.created_at, session.checkpoint, session.boundary
 
 
 def _with(session: Session, checkpoint: Checkpoint) -> Session:
     return replace(
         session,
         checkpoint=checkpoint,
+        asked=None,
         marks=checkpoint.number,
         version=session.version + 1,
         updated_at=checkpoint.created_at,
@@ -307,12 +243,26 @@ def _moved_on(why: str) -> Conflict:
     return Conflict(f"The conversation has moved on ({why}); read the context again and summarise what it shows.")
 
 
-def _before_recent(segment: Segment, recent_turns: int) -> int:
-    """Return all but the last turns: what was said while a summary was made stays verbatim."""
-    turns, covered = turns_of(segment.messages), segment.session.covered
-    if not recent_turns and segment.messages:
-        return max(segment.messages[-1].arrival, covered)
-    return max(turns[-recent_turns].first - 1, covered) if len(turns) > recent_turns else covered
+def _whole(mark: Mark) -> int:
+    """Return what a context covers. Raise `InvalidInput` if its history was truncated."""
+    if mark.cut:
+        raise InvalidInput(
+            "The context of this summary was truncated, so its history lacks turns. Summarise its full_history, or the "
+            "beginning of that, and pass covers_through, the id of the last message summarised."
+        )
+    return mark.covers
+
+
+def _holds(asked: Asked, segment: Segment) -> bool:
+    mark = Mark.read(asked.token)
+    return mark is not None and mark.holds(segment)
+
+
+def _no_longer(mark: Mark, session: Session) -> Conflict:
+    """Return why a context cannot be summarised any more."""
+    if mark.checkpoint_id != session.checkpoint_id:
+        return _overtaken(session)
+    return Conflict(_RESET) if mark.covers <= session.boundary else _moved_on(_CHANGED)
 
 
 def _language(segment: Segment, summary: str) -> Language:

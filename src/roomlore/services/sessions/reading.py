@@ -71,6 +71,25 @@ async def signing_key(storage: Storage) -> bytes:
     return bytes.fromhex(known)
 
 
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    """What a session must have: the last `recent_turns` turns, and covered ones of so many `characters`."""
+
+    recent_turns: int
+    characters: int
+
+    def turns(self, segment: Segment) -> int:
+        """Return how many of the last turns of the segment that is; more than it has if older ones must be read."""
+        if not self.characters:
+            return self.recent_turns
+        missing = self.characters
+        for count, turn in enumerate(reversed(segment.turns), 1):
+            missing -= sum(len(one.text) for one in turn.messages if one.arrival <= segment.session.covered)
+            if missing < 0:
+                return max(count, self.recent_turns)
+        return max(len(segment.turns) + (not segment.whole), self.recent_turns)
+
+
 class SegmentCache:
     """Read and write segments through the port; `on` is False if no cache is configured. `key`: signs them, not needed
     without a cache."""
@@ -183,26 +202,34 @@ class SessionReader:
         self._telemetry = telemetry
 
     async def load(
-        self, tenant: str, conversation_id: str, *, recent_turns: int, characters: int | None = None
+        self,
+        tenant: str,
+        conversation_id: str,
+        *,
+        recent_turns: int,
+        kept: int = 0,
+        characters: int | None = None,
     ) -> Segment:
         """Return the session, every message that no summary covers, and at least `recent_turns` turns if there are as
-        many. `characters`: of a long session that is not cached, only about so many of the newest are needed.
+        many. `kept`: while coverage is assumed, covered turns of so many tokens too. `characters`: of a long session
+        that is not cached, only about so many of the newest are needed.
 
         Raise `NotFound`, `StorageUnavailable`.
         """
         async with self._storage.reading() as work:
             (session, took), lookup = await self._found(work, tenant, conversation_id)
             begun = self._clock.monotonic()
+            needed = _Needed(recent_turns, LONG_TOKEN * kept if session.coverage_assumed else 0)
             end = await self._end(work, session, lookup, characters) if characters else None
             segment, fresh, turns = (
-                (end, False, recent_turns) if end else await self._segment(work, session, lookup, recent_turns)
+                (end, False, recent_turns) if end else await self._segment(work, session, lookup, needed)
             )
             partial = segment.partial or await self._archived(work, segment)
         took += self._clock.monotonic() - begun
         self._telemetry.observe("roomlore_session_seconds", took, labels={"part": "database"})
         if fresh and await self._cache.put(_trimmed(segment, turns)):
             await self._drop_if_changed(segment)
-        segment = _trimmed(segment, recent_turns)
+        segment = _trimmed(segment, needed.turns(segment))
         return replace(segment, partial=True) if partial else segment
 
     async def _drop_if_changed(self, segment: Segment) -> None:
@@ -217,12 +244,12 @@ class SessionReader:
         except RoomloreError as error:
             log.warning("a session may stay cached as it was before a change", extra={"why": describe(error)})
 
-    async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int) -> None:
+    async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int, kept: int) -> None:
         """Update the cache after a write, so that the next read finds it current. An error does not undo the write."""
         if not self._cache.on:
             return
         try:
-            await self.load(tenant, conversation_id, recent_turns=recent_turns)
+            await self.load(tenant, conversation_id, recent_turns=recent_turns, kept=kept)
         except RoomloreError as error:
             log.warning("the session cache was not refreshed", extra={"why": describe(error)})
 
@@ -245,7 +272,7 @@ class SessionReader:
         return session, self._clock.monotonic() - begun
 
     async def _segment(
-        self, work: UnitOfWork, session: Session, lookup: Lookup, recent_turns: int
+        self, work: UnitOfWork, session: Session, lookup: Lookup, needed: "_Needed"
     ) -> tuple[Segment, bool, int]:
         """Return the segment, True if the cache needs it, and how many of its turns are whole. A cached segment begins
         with a turn; one that was read may begin within one."""
@@ -254,13 +281,15 @@ class SessionReader:
             segment, known = await self._caught_up(work, session, cached), cached.equals(session)
             self._count("hit" if cached.revision == session.revision else "changed")
         else:
-            segment, known = await self._read(work, session, recent_turns), False
+            segment, known = await self._read(work, session, needed.recent_turns), False
             self._count(lookup.result)
-        remembered = cached is not None and cached.serves(session) and _first_needed(segment, recent_turns) >= 0
-        reached = segment if remembered else await self._reach_back(work, segment, recent_turns)
-        wide = max(recent_turns, _KEPT_TURNS)
+        enough = _first_needed(segment, needed.turns(segment)) >= 0
+        remembered = cached is not None and cached.serves(session) and enough
+        reached = segment if remembered else await self._reach_back(work, segment, needed)
+        turns = needed.turns(reached)
+        wide = max(turns, _KEPT_TURNS)
         sure = remembered or reached.whole or _reaches(reached, wide)
-        return reached, not known or reached is not segment, wide if sure else recent_turns
+        return reached, not known or reached is not segment, wide if sure else turns
 
     async def _caught_up(self, work: UnitOfWork, session: Session, cached: Cached) -> Segment:
         if cached.revision == session.revision:
@@ -286,11 +315,11 @@ class SessionReader:
                 return Segment(session, start, tuple(found))
             after = page[-1].arrival
 
-    async def _reach_back(self, work: UnitOfWork, segment: Segment, recent_turns: int) -> Segment:
+    async def _reach_back(self, work: UnitOfWork, segment: Segment, needed: "_Needed") -> Segment:
         """Read further back until no requested turn depends on older messages; twice as much each time, as a turn may
         be long."""
-        while not segment.whole and not _reaches(segment, recent_turns):
-            missing = max(recent_turns + 1 - len(segment.turns), 1)
+        while not segment.whole and not _reaches(segment, turns := needed.turns(segment)):
+            missing = max(turns + 1 - len(segment.turns), 1)
             limit = max(_MESSAGES_A_TURN * missing + _KEPT_TURNS, len(segment.messages))
             session = segment.session
             earlier = await work.messages.recent(

@@ -34,6 +34,7 @@ from roomlore.core.sessions.window import (
     Shown,
     WindowOptions,
     context_of,
+    mark_in,
     show,
     value_of,
 )
@@ -41,7 +42,7 @@ from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.sessions.automatic import AutoCheckpoints, DeferredSummaries
-from roomlore.services.sessions.checkpoints import Checkpointer, Offers, Wanted
+from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
 from roomlore.services.sessions.reading import SegmentCache, SessionReader
 
 Along = Callable[[UnitOfWork], Awaitable[None]]
@@ -145,7 +146,9 @@ class SessionKeeper:
                 created_at=self._clock.now(),
             )
             await work.sessions.mark(tenant=self._tenant, checkpoint=mark)
-            await self._save(work, replace(stored, boundary=mark.covers_arrival, checkpoint=None, marks=mark.number))
+            await self._save(
+                work, replace(stored, boundary=mark.covers_arrival, checkpoint=None, asked=None, marks=mark.number)
+            )
             if stored.due:
                 named: Mapping[str, str] = {"tenant": self._tenant, "conversation_id": conversation_id}
                 await work.sessions.schedule(**named, due=None, was=stored.due.at)
@@ -179,7 +182,6 @@ class SessionParts:
     reader: SessionReader
     checkpointer: Checkpointer
     automatic: AutoCheckpoints
-    offers: Offers
     tokens: TokenCounter
     clock: Clock
     ids: Ids
@@ -273,10 +275,10 @@ class SessionService:
             await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
             segment = replace(segment, session=replace(segment.session, **ids))  # type: ignore[arg-type]
         shown = await self._handed_out(segment, query, options)
-        new, now = segment.uncovered(), self._parts.clock.monotonic()
-        covers = new[-1].arrival if new else segment.session.covered
-        self._parts.offers.note(segment.session, covers=covers, asked=shown.asks(options), now=now)
-        return await self._context(segment, shown, query, options)
+        context = await self._context(segment, shown, query, options)
+        if context.should_checkpoint_summary:
+            await self._parts.checkpointer.note_asked(segment, context.checkpoint_token)
+        return context
 
     async def preview_context(
         self,
@@ -287,8 +289,8 @@ class SessionService:
         model_context_window: int | None = None,
     ) -> SessionContext:
         """Return what `query_context` would answer now, without effects: the database stays as it is, no checkpoint
-        becomes due, and a later `checkpoint` does not take it for a context that was summarised. Raise the same
-        errors."""
+        becomes due, and a later `checkpoint` that does not tell what it covers is not taken for its summary. Raise the
+        same errors."""
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
         segment = await self._asked(conversation_id, query, options)
         return await self._context(segment, await self._show(segment, query, options), query, options)
@@ -298,11 +300,11 @@ class SessionService:
         very long session is read only as far back as can fit. If its text has more than eight characters per token, as
         tables and rulers may, fewer messages are returned.
 
-        Like `query_context`, this may make a checkpoint due with `auto_checkpoint`. A later `checkpoint` does not take
-        it for a context that was summarised. Raise the same errors.
+        Like `query_context`, this may make a checkpoint due with `auto_checkpoint`. It has no text to summarise, so it
+        is not a context that a later `checkpoint` may be of. Raise the same errors.
         """
         options = self._options(None, None, model_context_window)
-        segment = await self._load(conversation_id, characters=LONG_TOKEN * options.window)
+        segment = await self._load(conversation_id, options, characters=LONG_TOKEN * options.window)
         shown = await self._handed_out(segment, "", options)
         return SessionWindow(
             message_ids=shown.message_ids,
@@ -390,27 +392,34 @@ class SessionService:
         summary: str,
         recent_turns: int | None = None,
         covers_through: str | None = None,
+        context: SessionContext | str | None = None,
         expected_checkpoint: str | None = None,
     ) -> Checkpoint:
         """Replace messages by a summary of them; the conversation is shown as SUMMARY_N from then on.
 
-        `covers_through`: the id of the last message it covers, as the context that was summarised names it. Without it
-        the summary covers, of the contexts that `query_context` returned in this process since the current checkpoint,
-        the first one that requested a checkpoint; if none did and there is only one, that one except the last
-        `recent_turns` turns. Otherwise raise `InvalidInput`, as turns could be lost. If it may be the summary of a
-        context from before the current checkpoint or a reset, it is a `Conflict` or covers no more than that context.
-        `expected_checkpoint`: the checkpoint that must be in force, '' for none; by default the one that is in force
-        when the call begins. Raise `Conflict` if another checkpoint or a reset was faster.
+        Tell what the summary covers: by `context`, the context that was summarised or its `checkpoint_token`; by
+        `covers_through`, the id of the last message; or by both, if the beginning of the context's `full_history` was
+        summarised. Raise `Conflict` if another checkpoint was put in force since the context, or if messages of it were
+        edited or deleted or somebody in it was forgotten. Raise `InvalidInput` if the context was truncated and
+        `covers_through` does not tell that not its `history` was summarised.
+
+        If neither is given, the summary is taken for one of the first context from `query_context` since the last
+        checkpoint that asked for one, and the checkpoint and every context say `coverage_assumed` until the next one
+        that is told. If none asked, raise `InvalidInput`, or `Conflict` if a checkpoint or a reset may have been
+        faster. `expected_checkpoint`: the checkpoint that must be in force, '' for none; by default that of `context`
+        or the one that is in force when the call begins. Raise `Conflict` if another one or a reset was faster.
         """
         options = self._options(None, recent_turns, None)
         for name, given in (("covers_through", covers_through), ("expected_checkpoint", expected_checkpoint)):
             if not isinstance(given, str | None):
                 raise InvalidInput(f"{name} is {given!r:.60}; it must be an id.")
-        segment = await self._load(conversation_id, recent_turns=options.recent_turns)
+        mark = mark_in(context, conversation_id)
+        segment = await self._load(conversation_id, options)
         wanted = Wanted(
             summary=summary,
             recent_turns=options.recent_turns,
             covers_through=covers_through,
+            mark=mark,
             expected=expected_checkpoint,
         )
         checkpoint = await self._parts.checkpointer.put(segment, wanted)
@@ -530,17 +539,26 @@ class SessionService:
     async def _asked(self, conversation_id: str, query: str, options: WindowOptions) -> Segment:
         if not isinstance(query, str):
             raise InvalidInput(f"query is {query!r:.60}; it must be a text.")
-        return await self._load(conversation_id, recent_turns=options.recent_turns)
+        return await self._load(conversation_id, options)
 
     async def _load(
-        self, conversation_id: str, *, recent_turns: int | None = None, characters: int | None = None
+        self, conversation_id: str, options: WindowOptions | None = None, *, characters: int | None = None
     ) -> Segment:
-        turns = max(self._parts.options.recent_turns, recent_turns or 0)
-        return await self._parts.reader.load(self._tenant, conversation_id, recent_turns=turns, characters=characters)
+        default = self._parts.options
+        asked = options or default
+        return await self._parts.reader.load(
+            self._tenant,
+            conversation_id,
+            recent_turns=max(default.recent_turns, asked.recent_turns),
+            kept=max(default.kept, asked.kept),
+            characters=characters,
+        )
 
     async def _refresh(self, conversation_id: str) -> None:
-        turns = self._parts.options.recent_turns
-        await self._parts.reader.refresh(self._tenant, conversation_id, recent_turns=turns)
+        default = self._parts.options
+        await self._parts.reader.refresh(
+            self._tenant, conversation_id, recent_turns=default.recent_turns, kept=default.kept
+        )
 
     async def _refreshed(self, conversation_id: str) -> SessionValue:
         return self._value(await self._load(conversation_id))

@@ -123,6 +123,8 @@ def _gauge(built: SessionContext, window: int) -> Text:
 
 
 def _notes(built: SessionContext, *, covered: bool) -> Iterator[str]:
+    if built.coverage_assumed:
+        yield say("coverage assumed: what the summary covers was not told; the newest turns of it are shown too")
     if covered and built.should_checkpoint_summary:
         yield _window_advice(built)
         return
@@ -161,6 +163,9 @@ def print_checkpoint(one: Checkpoint, out: Console) -> None:
         covers=say(", through message {message}", message=through) if through else "",
     )
     out.print(Text(told, "green"), soft_wrap=True)
+    if one.coverage_assumed:
+        assumed = say("coverage assumed: tell it with --covers-through or --token, else turns may be lost")
+        out.print(Text(assumed, "yellow"), soft_wrap=True)
 
 
 def print_checkpoints(found: Iterable[Checkpoint], out: Console) -> None:
@@ -380,6 +385,10 @@ def checkpoint(
     covers_through: Annotated[
         str | None, typer.Option(help="The last message that the summary stands for, as `session context` names it.")
     ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="The `checkpoint_token` of the context that was summarised, from `session context --json`."),
+    ] = None,
     expected: Annotated[
         str | None,
         typer.Option(
@@ -392,15 +401,16 @@ def checkpoint(
 ) -> None:
     """Replace a part of the history by a summary; without one roomlore makes it."""
     told = _text(summary)
-    if told is None and any(given is not None for given in (turns, covers_through, expected)):
+    if told is None and any(given is not None for given in (turns, covers_through, token, expected)):
         raise InvalidInput(
-            "--turns, --covers-through and --expected belong to a summary; give a SUMMARY with them, or leave them out."
+            "--turns, --covers-through, --token and --expected belong to a summary; give a SUMMARY with them, or leave "
+            "them out."
         )
 
     async def work(lore: Lore) -> Checkpoint | None:
         if told is None:
             return await lore.sessions.summarise(conversation)
-        return await lore.sessions.checkpoint(conversation, told, turns, covers_through, expected)
+        return await lore.sessions.checkpoint(conversation, told, turns, covers_through, token, expected)
 
     made = frame_of(ctx).run(work)
     if as_json:

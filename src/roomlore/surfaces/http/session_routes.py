@@ -116,7 +116,7 @@ class TurnRequest(Body):
         return self
 
 
-_ABOUT_A_SUMMARY = ("recent_turns", "covers_through", "expected_checkpoint")
+_ABOUT_A_SUMMARY = ("recent_turns", "covers_through", "checkpoint_token", "expected_checkpoint")
 _WITH_A_SUMMARY: dict[str, Any] = {"required": ["summary"], "properties": {"summary": {"type": "string"}}}
 _WITHOUT: dict[str, Any] = {"properties": {name: {"type": "null"} for name in ("summary", *_ABOUT_A_SUMMARY)}}
 
@@ -134,9 +134,14 @@ class CheckpointRequest(Body):
     recent_turns: int | None = Field(None, ge=0, le=MAX_TURNS, description="Turns its maker wants verbatim at least.")
     covers_through: str | None = Field(
         None,
-        description="Id of the last message the summary stands for: the context's `covers_through`. Left out, it is "
-        "that of the first context that requested a checkpoint, or of the only context, except the last `recent_turns` "
-        "turns; else the answer is 422.",
+        description="Id of the last message the summary stands for: the context's `covers_through`. Without it and "
+        "`checkpoint_token` the summary is taken for one of the first context that requested a checkpoint, and its "
+        "`coverage_assumed` is true; if none did, the answer is 422 or 409.",
+    )
+    checkpoint_token: str | None = Field(
+        None,
+        description="The `checkpoint_token` of the context that was summarised. Of a context that says `truncated`, "
+        "summarise `full_history` and give `covers_through` too.",
     )
     expected_checkpoint: str | None = Field(
         None, description="The checkpoint that must be in force: the context's `checkpoint_id`, '' for none."
@@ -147,7 +152,7 @@ class CheckpointRequest(Body):
         about = (getattr(self, name) for name in _ABOUT_A_SUMMARY)
         if self.summary is None and any(given is not None for given in about):
             raise ValueError(
-                "recent_turns, covers_through and expected_checkpoint belong to a summary; "
+                "recent_turns, covers_through, checkpoint_token and expected_checkpoint belong to a summary; "
                 "give a summary with them, or leave them out"
             )
         return self
@@ -297,6 +302,7 @@ async def make_checkpoint(
         wanted.summary,
         wanted.recent_turns,
         covers_through=wanted.covers_through,
+        context=wanted.checkpoint_token,
         expected_checkpoint=wanted.expected_checkpoint,
     )
     return CheckpointMade(checkpoint=made)

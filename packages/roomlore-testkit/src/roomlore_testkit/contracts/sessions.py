@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from roomlore.core.errors import Conflict, InvalidInput
-from roomlore.core.sessions.session import Checkpoint, Due, Session
+from roomlore.core.sessions.session import Asked, Checkpoint, Due, Session
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, checkpoint, entry, session
@@ -105,10 +105,13 @@ class SessionsContract:
             tokens=2**40,
             recent_turns=8,
             language="zh",
+            coverage_assumed=True,
             made_by="a model",
             created_at=made,
         )
         full = session(
+            asked=Asked("7.0.ab.c1", made),
+            state={"global_state": {"shared": {"键": 1}}},
             enterprise_id="e1",
             patient_id="p1",
             agent_key="triage",
