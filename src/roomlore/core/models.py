@@ -404,13 +404,15 @@ to hurt than to help (`unlikely`), or no sign that it belongs there (`unseen`). 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
     """A candidate of an explanation. `score`: in [0, 1], the probability for `threaded`, the weighted sum for
-    `weighted`, None if the strategy gives none. `reason`: why it was taken, '' if it was left."""
+    `weighted`, None if the strategy gives none. `reason`: why it was taken, '' if it was left. `answers`: as of
+    `Candidate`."""
 
     message: StoredMessage
     score: float | None = None
     signals: Signals | None = None
     reason: str = ""
     left: Left = ""
+    answers: str | None = field(default=None, metadata=HIDDEN)
 
     @property
     def taken(self) -> bool:
