@@ -184,7 +184,7 @@ def timed(candidates: Iterable[Candidate], zone: tzinfo) -> list[Shown]:
     return [
         Shown(one.message, one.answers or one.message.reply_to, local(one.message.at, zone), one.is_far)
         for one in candidates
-        if _speaks(one.message)
+        if speaks(one.message)
     ]
 
 
@@ -310,7 +310,7 @@ class Transcript:
         return f"[{self._phrases.between.join(told)}]"
 
 
-def _speaks(message: Message) -> bool:
+def speaks(message: Message) -> bool:
     """Return True for a text or a picture: no tool call or result, and nothing that roomlore wrote."""
     if message.role is Role.TOOL:
         return False

@@ -17,7 +17,7 @@ from roomlore.core.replies.reply import BROKEN_OFF, Tool, ToolResult, about
 from roomlore.core.sessions.session import Language
 from roomlore.core.sessions.window import Count, shown, summary_line, sums_of, turns_of
 from roomlore.core.text import graphemes, truncate
-from roomlore.core.transcript import Shown, Speakers, Transcript, is_own, local, people_of, spoken_text
+from roomlore.core.transcript import Shown, Speakers, Transcript, is_own, local, people_of, speaks, spoken_text
 
 LONGEST_NAME = 200
 """Characters of a tool's name."""
@@ -267,7 +267,7 @@ def said_before(material: Material, messages: Iterable[StoredMessage]) -> list[S
         if message.arrival < material.trigger.arrival
         and message.role is not Role.TOOL
         and not (about(message).get(BROKEN_OFF) and message.reply_to in (material.trigger.id, *whole))
-        and spoken_text(message)
+        and speaks(message)
     ]
 
 
