@@ -1,6 +1,7 @@
 """Replies over a scripted model on a loopback socket."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -82,8 +83,17 @@ def last(events: Sequence[ReplyEvent]) -> Reply:
 
 
 def chat(asked: Asked) -> list[tuple[str, str]]:
-    """The messages a model was sent, but for what it was told to be."""
-    return [(m["role"], m["content"]) for m in asked.body["messages"] if m["role"] != "system"]
+    """The messages a model was sent, without times, but for what it was told to be."""
+    sent = [(m["role"], untimed(m["content"])) for m in asked.body["messages"] if m["role"] != "system"]
+    return [(role, text) for role, text in sent if text]
+
+
+_TIMES = re.compile(r"^\[(?:\d\d:\d\d\] ?|.*\]\n?)|(?<=\S) \d\d:\d\d(?=\):)", re.MULTILINE)
+
+
+def untimed(text: str) -> str:
+    """Return a text of a prompt without times and without lines of notes."""
+    return _TIMES.sub("", text).removesuffix("\n")
 
 
 def system(asked: Asked) -> str:

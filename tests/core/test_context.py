@@ -271,22 +271,27 @@ CANDIDATES = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 60)), max_size=1
 )
 
 
+def framed(candidates):
+    """The tokens of the texts, with four for the frame of each."""
+    return sum(one.message.tokens + 4 for one in candidates)
+
+
 @given(CANDIDATES, st.integers(1, 300))
 def test_no_more_tokens_are_taken_than_there_may_be_and_the_likeliest_stay(candidates, most):
-    kept = within_tokens(candidates, most)
-    assert sum(one.message.tokens for one in kept) <= most
+    kept = within_tokens(candidates, most, framed)
+    assert framed(kept) <= most
     assert kept == [one for one in candidates if one in kept]
     for left in (one for one in candidates if one not in kept):
         better = [one for one in kept if (one.score, one.message.arrival) > (left.score, left.message.arrival)]
-        assert left.message.tokens > most - sum(one.message.tokens for one in better)
+        assert framed([left]) > most - framed(better)
 
 
 def test_any_number_of_tokens_is_no_bound_and_of_equals_the_newer_ones_stay():
     four = [
         Candidate(message=builders.message(n, tokens=5), score=0.0, signals=None, reason="recent") for n in range(1, 5)
     ]
-    assert within_tokens(four, None) == four
-    assert arrivals(within_tokens(four, 11)) == [3, 4]
+    assert within_tokens(four, None, framed) == four
+    assert arrivals(within_tokens(four, 19, framed)) == [3, 4]
 
 
 class TestAnswers:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -27,20 +28,20 @@ def statements(operations: Sequence[Operation]) -> list[str]:
     return [operation.statement for operation in operations]
 
 
-def planned(room: Sequence[StoredMessage], memories: Sequence[Memory], *, fresh: int) -> Plan:
+def planned(room: Sequence[StoredMessage], memories: Sequence[Memory], *, fresh: int, **given: Any) -> Plan:
     return plan(
         answer(room, fresh=fresh, memories=memories),
         PlanInput(
             offered=handles_of(memories),
             messages=message_handles(Source(one.room_id, one.id) for one in room),
-            similar=None,
-            rules=Rules(),
+            by_rules=True,
             state=ScopeState(scope="group:r", number=len(memories), active=len(memories)),
             kind=MemoryKind.GROUP,
             evolution_id="e",
             new_id=iter("abcdefgh").__next__,
             actor="offline",
             now=MONDAY + timedelta(days=40),
+            **{"similar": None, "rules": Rules(), **given},
         ),
     )
 
@@ -247,6 +248,40 @@ def test_what_somebody_deleted_is_not_made_again(sentence):
     found = statements(answer(said_in([(0, "Ann", sentence)])).operations)
     assert found
     assert answer(said_in([(0, "Ann", sentence)]), deleted=found).operations == ()
+
+
+@pytest.mark.parametrize(
+    ("room", "reasons"),
+    [
+        ([STANDUP], ["A message says what changes."]),
+        ([ANIME_NIGHT], ["消息里说有变动。"]),
+        (["Please don't post customer numbers in this channel"], ["A message says what holds here."]),
+        (["Let's read The Glass Hotel next", ("Ben", "agreed")], ["It was decided, and one other agreed."]),
+        (
+            ["结论：先上灰度再全量发布", ("Ben", "好的"), ("Cat", "没问题")],
+            ["消息里作了决定，另有 2 人认可。"],
+        ),
+    ],
+)
+def test_the_reason_says_what_the_messages_do(room, reasons):
+    said = [(0, *(("Ann", one) if isinstance(one, str) else one)) for one in room]
+    assert [one.reason for one in answer(said_in(said)).operations] == reasons
+
+
+def test_a_called_off_plan_says_so():
+    known = memory("Ann (2026-11-02): The barbecue is on Saturday at noon")
+    room = said_in([(0, "Ann", "The barbecue is cancelled, the field is flooded")])
+    (found,) = answer(room, memories=[known]).operations
+    assert found.reason == "A later message cancelled it."
+
+
+def test_what_rules_find_twice_is_no_trouble_to_report_and_what_finds_no_room_is():
+    rules = [STANDUP, ANIME_NIGHT, "Please don't post customer numbers in this channel", "线上禁止直接改数据库"]
+    room = said_in([(0, "Ann", rule) for rule in rules])
+    full = planned(room, [], fresh=4, rules=Rules(most_active=3))
+    assert [one.reason for one in full.rejected] == ["There is room for 3 memories; delete what is no longer needed."]
+    alike = planned(room, [], fresh=4, similar=lambda *_: 1.0)
+    assert (len(alike.changes), alike.rejected) == (1, ())
 
 
 def test_nothing_is_found_in_old_messages_alone():

@@ -26,6 +26,17 @@ SMALL = replace(USUAL, max_tokens=60)
         "生产库禁止执行 KEYS",
         "女儿乳糖不耐受",
         "Has a pacemaker",
+        "Ann injects 12 units at night",
+        "Takes 5 ml of syrup",
+        "Was given 0.5ml on Monday",
+        "Uses 1,000 IU a day",
+        "Lantus: 12 units before bed",
+        "Insulin, 12 units",
+        "Wears a patch of 25 µg",
+        "每晚打12单位胰岛素",
+        "注射了十二個單位",
+        "每次5毫升",
+        "維生素D 400國際單位",
     ],
 )
 def test_what_must_not_be_missed_is_recognised(statement):
@@ -41,6 +52,10 @@ def test_what_must_not_be_missed_is_recognised(statement):
         "Is he allergic to nuts?",
         "Takes a day off on Fridays",
         "喜欢下雨天",
+        "Rents 12 units in the block",
+        "The bottle holds 5 ml",
+        "Uses 3 united fronts",
+        "有12个单位参加",
         "",
     ],
 )
@@ -64,6 +79,15 @@ def test_ordinary_statements_are_not_safety(statement):
 def test_a_touched_subject_comes_first_whatever_the_similarity(statement, said):
     known = FactSet([fact(n, text, 1.0) for n, text in enumerate(HOBBIES)] + [fact(99, statement, 0.0)], count=count)
     assert statements(recall(known, [said], SMALL))[0] == statement
+
+
+def test_a_dose_in_units_is_shown_among_forty_facts():
+    hobbies = [f"{text}, shelf {number}" for number in range(2) for text in HOBBIES]
+    known = FactSet(
+        [fact(n, text, 1.0) for n, text in enumerate([*hobbies, "Ann injects 12 units at night"])], count=count
+    )
+    for said in ("what is on the shelf?", "should she see a doctor?"):
+        assert "Ann injects 12 units at night" in statements(recall(known, [said], replace(USUAL, max_tokens=120)))
 
 
 def test_a_declared_category_is_safety_without_its_words():

@@ -161,8 +161,10 @@ def test_what_search_found_is_told_from_what_was_just_said():
     chat = context(far, answer).to_messages(agent="bot", query=said(900, "what was the password?"))
     assert chat[0]["content"].endswith("ann (from earlier, found by search): the password is tea42")
     assert chat[1]["content"] == "[from earlier, found by search]"
+    soon = context(far, answer).to_prompt(query=said(60, "what was the password?"))
+    assert "found by search" not in soon
     assert "897 messages not shown" in chat[-1]["content"]
-    shown = lines(context(taken(said(1, "密码是 tea42"), reason=FAR_REASON)), query=said(2, "密码是什么？"))
+    shown = lines(context(taken(said(1, "密码是 tea42"), reason=FAR_REASON)), query=said(61, "密码是什么？"))
     assert shown[1] == "[09:01] ann (早先的消息，由搜索找到): 密码是 tea42"
 
 

@@ -153,6 +153,7 @@ def with_search(lore: roomlore.Lore, search: Searching) -> roomlore.Lore:
         ids=shared.ids,
         telemetry=shared.telemetry,
         recorder=shared.recorder,
+        tokens=shared.tokens,
         past=search,
         options=shared.options,
         experiment=Experiment({}),

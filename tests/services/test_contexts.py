@@ -1,12 +1,14 @@
 """The promises of `lore.context`: strategies, fallback, time-out, records, feedback, experiments."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import roomlore
-from roomlore import InvalidInput, Message, NotFound, Settings, StorageUnavailable, TimedOut, Unavailable
+from roomlore import InvalidInput, Message, NotFound, Role, Settings, StorageUnavailable, TimedOut, Unavailable
+from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.context import ContextOptions
 from roomlore.services.contexts.strategies import STRATEGIES, Strategy, strategy_named
 
@@ -338,14 +340,15 @@ def cost(context: roomlore.Context) -> int:
 
 
 @pytest.mark.parametrize("strategy", ["threaded", "weighted", "recent"])
-async def test_the_texts_take_no_more_tokens_than_asked_for(lore, strategy):
-    await lore.messages.add(TALK)
+async def test_what_is_rendered_takes_no_more_tokens_than_asked_for(lore, strategy):
+    await lore.messages.add([*TALK[:3], replace(TALK[3], role=Role.ASSISTANT, metadata={"caption": "茶"}), *TALK[4:]])
     whole = await lore.context.build("r", "7", strategy=strategy)
     scores = {candidate.message.id: candidate.score for candidate in whole.messages}
     sizes = set()
-    for most in range(1, whole.tokens + 2):
+    for most in range(1, rendered(whole) + 2):
         context = await lore.context.build("r", "7", strategy=strategy, max_tokens=most)
-        assert context.tokens == cost(context) <= most
+        assert cost(context) == context.tokens
+        assert rendered(context) <= most
         assert [one for one in ids(whole) if one in ids(context)] == ids(context)
         assert context.parent in (None, "5")
         assert (context.parent == "5") == ("5" in ids(context) and whole.parent == "5")
@@ -353,12 +356,18 @@ async def test_the_texts_take_no_more_tokens_than_asked_for(lore, strategy):
     assert ids(context) == ids(whole)
     assert len(sizes) > 2
     if strategy != "recent":
-        one = await lore.context.build("r", "7", strategy=strategy, max_tokens=max(m.tokens for m in said_of(whole)))
-        assert max(scores, key=scores.get) in ids(one)
+        best = max(whole.messages, key=lambda one: scores[one.message.id])
+        alone = rendered(replace(whole, messages=(best,)))
+        assert best.message.id in ids(await lore.context.build("r", "7", strategy=strategy, max_tokens=alone))
 
 
-def said_of(context: roomlore.Context) -> list[roomlore.StoredMessage]:
-    return [candidate.message for candidate in context.messages]
+COUNT = EncodingTokens().count
+
+
+def rendered(context: roomlore.Context) -> int:
+    """The tokens of the longer rendering."""
+    chat = sum(COUNT([one["content"] for one in context.to_messages()]))
+    return max(sum(COUNT([context.to_prompt()])), chat)
 
 
 async def test_a_message_that_fits_in_no_case_leaves_room_for_others(lore):
@@ -372,9 +381,9 @@ async def test_a_message_that_fits_in_no_case_leaves_room_for_others(lore):
 async def test_the_fallback_keeps_the_tokens_too(lore):
     await lore.messages.add(TALK)
     breaking(lore)
-    context = await lore.context.build("r", "7", max_tokens=25)
+    context = await lore.context.build("r", "7", max_tokens=45)
     assert context.degraded
-    assert 0 < cost(context) <= 25
+    assert 0 < rendered(context) <= 45
     assert ids(context)[-1] == "6"
 
 
@@ -386,15 +395,16 @@ async def test_a_bad_number_of_tokens_is_named_with_its_range(lore, bad):
 
 
 async def test_tokens_may_be_set_for_all_rooms_for_one_and_for_one_context():
-    async with roomlore.open("sqlite://", settings=Settings(max_context_tokens=20)) as lore:
+    async with roomlore.open("sqlite://", settings=Settings(max_context_tokens=40)) as lore:
         await lore.messages.add(TALK)
-        assert 0 < (await lore.context.build("r", "7")).tokens <= 20
-        assert (await lore.rooms.settings("r"))["max_context_tokens"] == (20, "default")
+        assert 0 < rendered(await lore.context.build("r", "7")) <= 40
+        assert (await lore.rooms.settings("r"))["max_context_tokens"] == (40, "default")
         await lore.rooms.configure("r", {"max_context_tokens": 1})
         assert (await lore.context.build("r", "7")).messages == ()
-        assert 20 < (await lore.context.build("r", "7", max_tokens=1000)).tokens <= 1000
-        _, _, recent = await lore.context.compare("r", "7", max_tokens=20)
-        assert 0 < recent.tokens <= 20
+        assert 40 < rendered(await lore.context.build("r", "7", max_tokens=1000)) <= 1000
+        _, _, recent = await lore.context.compare("r", "7", max_tokens=40)
+        kept = await lore.context.build("r", "7", strategy="recent", max_tokens=40)
+        assert [one.message.id for one in recent.weighed if one.taken] == ids(kept)
         assert {one.left for one in recent.weighed if not one.taken} == {"crowded"}
 
 
@@ -417,6 +427,15 @@ async def test_a_context_is_rendered_for_a_model(lore):
     assert context.to_prompt(query=TALK[6]).endswith(
         "\n[09:02] bob (in reply to ann 09:01): ann: then the password is on the sticker below"
     )
+
+
+async def test_times_are_of_the_zone_of_the_settings():
+    async with roomlore.open("sqlite://", settings=Settings(time_zone="Asia/Shanghai")) as lore:
+        await lore.messages.add(TALK)
+        context = await lore.context.build("r", "7", max_messages=1)
+        assert "[17:01]" in context.to_prompt()
+        assert "[17:01]" in context.to_messages()[-1]["content"]
+        assert "[09:01]" in context.to_prompt(zone=UTC)
 
 
 async def test_a_strategy_is_there_once_it_is_registered(monkeypatch):

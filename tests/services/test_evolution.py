@@ -297,6 +297,15 @@ async def test_a_memory_that_messages_supported_lately_is_not_deleted_without_on
         assert await active(lore) == [WEEKLY]
 
 
+async def test_an_answer_that_names_only_unknown_memories_is_not_called_empty():
+    async with weekly_habit(delete("m7", "三周没有人提起", []), delete("m8", "三周没有人提起", [])) as lore:
+        await weeks_of_talk(lore, range(21, -1, -1), "服务器又重启了，{}")
+        result = await lore.memories.evolve("g")
+        assert (result.failed, [one.line for one in result.rejected]) == (True, [1, 2])
+        assert all("m7" in one.text or "m8" in one.text for one in result.rejected)
+        assert "empty" not in str(result.rejected)
+
+
 @pytest.mark.parametrize("by_hand", ["strength", "restore", "update"])
 async def test_what_somebody_confirmed_by_hand_is_not_deleted_for_silence(by_hand):
     async with weekly_habit(delete("m1", "没有人提起", [])) as lore:

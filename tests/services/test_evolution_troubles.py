@@ -110,8 +110,10 @@ async def test_without_a_provider_a_group_goes_by_rules_and_a_person_does_not(sa
         assert (result.mode, result.model, await mark(lore)) == ("offline", "", 3)
         record = await lore.memories.evolution(result.evolution_id)
         assert (record.model, record.prompt_name, record.raw_answer, record.facts["mode"]) == ("", "", "", "offline")
-        with pytest.raises(ModelUnavailable):
+        with pytest.raises(ModelUnavailable) as caught:
             await lore.memories.evolve("user:u1")
+        assert "give one a key" in str(caught.value)
+        assert "offline" not in str(caught.value), "rules find nothing about one person"
         assert await mark(lore, name="facts:u1") is None
 
 

@@ -142,7 +142,7 @@ async def test_the_block_keeps_its_budget(budget):
 async def test_a_window_that_is_too_small_for_it_goes_without():
     async with replying(["OK"]) as (lore, server):
         await write(lore, known(1, "Tea is the best of drinks. " * 30, "user:ann"))
-        await lore.replies.reply(asks("Which tea?"), model_context_window=300)
+        await lore.replies.reply(asks("Which tea?"), model_context_window=360)
         assert block(server.requests[0]) == ""
 
 

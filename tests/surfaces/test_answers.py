@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roomlore
+from roomlore.core.json_values import HIDDEN, in_json
 from roomlore.surfaces.http.answers import encoded, reply
 from roomlore.surfaces.jsonable import IF_ANY, to_jsonable
 
@@ -27,11 +28,17 @@ class One:
     when: datetime
     kind: Kind
     inner: Any
-    tenant: str = "hidden"
+    hidden: str = field(default="hidden", metadata=HIDDEN)
+    tenant: str = "shown"
 
     @property
-    def complete(self) -> bool:
+    @in_json
+    def empty(self) -> bool:
         return not self.inner
+
+    @property
+    def found(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ def test_fields_are_in_their_order_and_hidden_ones_are_left_out():
     one = One("安娜", datetime(2024, 5, 1, 12, 30, tzinfo=UTC), Kind.NOTE, (Left(1), Left(2, "x")))
     assert encoded(one).decode() == (
         '{"name":"安娜","when":"2024-05-01T12:30:00+00:00","kind":"note",'
-        '"inner":[{"known":1},{"known":2,"unknown":"x"}],"complete":false}'
+        '"inner":[{"known":1},{"known":2,"unknown":"x"}],"tenant":"shown","empty":false}'
     )
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import roomlore
 from forked_process import ForkedProgram
+from reply_rig import untimed
 from roomlore.surfaces.cli.app import app
 from roomlore_testkit.model_server import Fails, Says, serve_models
 
@@ -159,7 +160,7 @@ def test_a_talk_goes_on_until_somebody_has_enough(monkeypatch):
     def answer(asked):
         if asked.model == "summary":
             return "Ann likes green tea best."
-        last = asked.body["messages"][-1]["content"].splitlines()[-1]
+        last = untimed(asked.body["messages"][-1]["content"]).splitlines()[-1]
         if "for ever" in last:
             return Says(pieces=["word "] * 2000, between=0.02)
         return Fails(status=400) if "fail" in last else f"<{last}>"

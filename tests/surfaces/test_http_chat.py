@@ -14,6 +14,7 @@ import uvicorn
 from jsonschema import Draft202012Validator
 
 import roomlore
+from reply_rig import untimed
 from roomlore.core.chat import ToolCall
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app, serve, server
@@ -476,7 +477,7 @@ async def test_asking_needs_a_key_that_may_write_and_a_name_of_this_machine():
 
 async def test_many_talk_at_once_and_each_hears_its_own():
     def answer(asked):
-        return Says(text=asked.body["messages"][-1]["content"].upper(), between=0.02)
+        return Says(text=untimed(asked.body["messages"][-1]["content"]).upper(), between=0.02)
 
     async with chatting(answer) as (_, _lore, client):
         asks = [{**body(n, text=f"word {n}"), "room_id": f"room {n}"} for n in range(12)]

@@ -1,11 +1,12 @@
 """LangGraph's store over roomlore, beside LangGraph's own, and inside a real graph."""
 
+import asyncio
 from typing import TypedDict
 
 import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
-from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 import roomlore
@@ -112,6 +113,19 @@ def test_a_value_that_cannot_be_kept_is_refused(store):
         store.put(ANN, "x", {"a": object()})
     with pytest.raises(roomlore.InvalidInput, match="in"):
         filled(store).search(ANN, filter={"n": {"$in": [1]}})
+
+
+@pytest.mark.parametrize("namespace", [(), ("langgraph",), ("langgraph", "x"), ("users", ""), ("a.b",), ("users", 1)])
+async def test_a_namespace_that_put_refuses_is_refused_by_every_write(store, namespace):
+    for write in (
+        lambda: store.put(namespace, "k", {}),
+        lambda: store.delete(namespace, "k"),
+        lambda: store.batch([PutOp(namespace, "k", None)]),
+    ):
+        with pytest.raises(InvalidNamespaceError):
+            await asyncio.to_thread(write)
+    with pytest.raises(InvalidNamespaceError):
+        await store.adelete(namespace, "k")
 
 
 def test_items_expire_nowhere(store):

@@ -264,7 +264,9 @@ CANNOT_BE_ANSWERED = [
     ({"messages": [user("?"), bot("Well")]}, "assistant's"),
     ({"messages": [{"role": "tool", "content": "x"}, user("?")]}, "tool_call_id"),
     ({"messages": [{"role": "owner", "content": "x"}]}, "owner"),
-    ({"messages": [user([{"type": "image_url", "image_url": {"url": "x"}}])]}, "image_url"),
+    ({"messages": [user([{"image_url": {"url": "x"}}])]}, "name its type"),
+    ({"messages": [user(["x"])]}, "name its type"),
+    ({"messages": [user([{"type": "text", "text": 3}])]}, "part"),
     ({"messages": [user("?")], "n": 2}, "n must"),
     ({"messages": [user("?")], "logprobs": True}, "logprobs"),
     ({"messages": [user("?")], "functions": [{"name": "f"}]}, "tools"),
@@ -284,6 +286,34 @@ async def test_a_request_that_cannot_be_answered_is_refused_and_nothing_is_store
                     assert caught.value.type == "invalid_request_error"
                     assert await lore.rooms.page() == []
                     assert not model.requests
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+SOUND = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+FILE = {"type": "file", "file": {"filename": "票.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}}
+
+
+async def test_pictures_and_files_are_noted_and_the_conversation_goes_on():
+    talk = [user([{"type": "text", "text": "what is this?"}, PICTURE]), bot("a cat"), user([SOUND]), bot([PICTURE])]
+    async with chatting(["Grey.", "Yes."]) as (model, lore, client):
+        for more in ([user("and its colour?")], [user("and its colour?"), bot("Grey."), user([FILE, {"type": "new"}])]):
+            await ask(client, *talk, *more, user="im")
+        stored = await lore.messages.page((await lore.rooms.page())[0].room_id)
+        told = [(one.text, [held["type"] for held in one.metadata.get("attachments", ())]) for one in stored]
+        assert told == [
+            ("what is this?", ["picture"]),
+            ("a cat", []),
+            ("", ["voice"]),
+            ("", ["picture"]),
+            ("and its colour?", []),
+            ("Grey.", []),
+            ("", ["file", "file"]),
+            ("Yes.", []),
+        ]
+        assert stored[6].metadata["attachments"][0] == {"type": "file", "name": "票.pdf"}
+        assert "base64" not in str(stored)
+    for note in ("what is this? [picture]", "[voice message]", "[file: 票.pdf] [file]"):
+        assert note in model.requests[1].prompt
 
 
 async def test_an_unknown_model_is_named_with_those_there_are():

@@ -29,7 +29,7 @@ _FIELDS = ("name", "mime_type", "caption", "url", "file", "description")
 _OWN = ("description", "file")
 """The fields that do not belong to what was said."""
 _MOST_TOLD = 200
-_MOST_READ = 20
+MOST_READ = 20
 _MOST_SHOWN = 4
 LONGEST_DESCRIPTION = 8_000
 """Characters of a description that are kept."""
@@ -79,7 +79,7 @@ def kind_of(*told: object) -> Kind:
 def attachments_of(message: Message) -> tuple[Attachment, ...]:
     """Return what the message holds, at most 20."""
     listed = message.metadata.get("attachments")
-    return tuple(map(_read, listed[:_MOST_READ])) if isinstance(listed, list) else ()
+    return tuple(map(_read, listed[:MOST_READ])) if isinstance(listed, list) else ()
 
 
 def _read(value: object) -> Attachment:

@@ -1,5 +1,6 @@
 """Choose the earlier messages of a context: the strategies `recent`, `weighted` and `threaded`."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, timedelta, tzinfo
@@ -8,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.json_values import HIDDEN
 from roomlore.core.models import Candidate, Entry, Link, LinkKind, Message, Role, Signals, StoredMessage
 from roomlore.core.relevance import (
     MAX_WEIGHT,
@@ -19,6 +21,7 @@ from roomlore.core.relevance import (
     precedes,
     same_root,
 )
+from roomlore.core.sessions.window import Count
 from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, local, people_of, timed
 
 SAME_THREAD_FROM = 0.5
@@ -32,7 +35,7 @@ class Context:
 
     `messages` is in people's order (`sent_at`, arrival) and never holds the trigger. `tokens`: tokens of the texts
     chosen; `window_tokens`: tokens of the plain last-N window. `parent`: id of the message among them that the trigger
-    answers, if any. `degraded`: None, or the reason for a simpler answer.
+    answers, if any. `degraded`: None, or the reason for a simpler answer. `zone`: the time zone of the settings.
     """
 
     context_id: str
@@ -48,41 +51,64 @@ class Context:
     build_ms: float
     degraded: str | None = None
     arm: str | None = None
+    zone: tzinfo = field(default=UTC, metadata=HIDDEN)
 
     def to_messages(
-        self, *, agent: str | None = None, query: Message | None = None, zone: tzinfo = UTC
+        self, *, agent: str | None = None, query: Message | None = None, zone: tzinfo | None = None
     ) -> list[dict[str, str]]:
         """Return the context as messages for a chat model, ready to send behind a system message.
 
         `agent`: the sender whose messages are the model's own, role `assistant`; by default every message whose role
         is `assistant`. All others have the role `user` and begin with the time and the speaker's name. `query`: the
-        message to answer, put last. `zone`: the time zone of the times.
+        message to answer, put last. `zone`: the time zone of the times, by default that of the settings.
         """
 
         def own(message: Message) -> bool:
-            return message.role is Role.ASSISTANT if agent is None else message.sender_id == agent
+            return _by_assistant(message) if agent is None else message.sender_id == agent
 
         return list(self._transcript(query, zone, own).messages())
 
-    def to_prompt(self, *, query: Message | None = None, zone: tzinfo = UTC) -> str:
+    def to_prompt(self, *, query: Message | None = None, zone: tzinfo | None = None) -> str:
         """Return the context as one text, each message with its time and its speaker's name, '' for no message.
 
-        `query`: the message to answer, put last. `zone`: the time zone of the times.
+        `query`: the message to answer, put last. `zone`: the time zone of the times, by default that of the settings.
         """
-        return self._transcript(query, zone, lambda _: False).prompt()
+        return self._transcript(query, zone, _by_nobody).prompt()
 
-    def _transcript(self, query: Message | None, zone: tzinfo, own: Callable[[Message], bool]) -> Transcript:
+    def _transcript(self, query: Message | None, zone: tzinfo | None, own: Callable[[Message], bool]) -> Transcript:
         _check("query", query, query is None or isinstance(query, Message), "the roomlore.Message to answer")
-        _check("zone", zone, isinstance(zone, tzinfo), "a time zone, such as zoneinfo.ZoneInfo('Asia/Shanghai')")
-        shown = timed(self.messages, zone)
+        known = zone is None or isinstance(zone, tzinfo)
+        _check("zone", zone, known, "a time zone, such as zoneinfo.ZoneInfo('Asia/Shanghai')")
+        there = zone or self.zone
+        shown = timed(self.messages, there)
         if query is not None:
             answered = self.parent if self.parent_probability >= ANSWERS_FROM else None
-            shown.append(Shown(query, query.reply_to or answered, local(query.sent_at, zone)))
-        messages = [one.message for one in shown]
-        names = {name for one in messages if own(one) for name in (one.sender_id, one.sender_name) if name}
-        people = people_of((one for one in messages if not own(one)), {})
-        speakers = Speakers(people, agents=names)
-        return Transcript(shown, speakers=speakers, own=own, language=language_of(messages, query))
+            shown.append(Shown(query, query.reply_to or answered, local(query.sent_at, there)))
+        return _transcript(shown, query, own)
+
+
+def _by_assistant(message: Message) -> bool:
+    return message.role is Role.ASSISTANT
+
+
+def _by_nobody(_: Message) -> bool:
+    return False
+
+
+def _transcript(shown: Sequence[Shown], query: Message | None, own: Callable[[Message], bool]) -> Transcript:
+    messages = [one.message for one in shown]
+    names = {name for one in messages if own(one) for name in (one.sender_id, one.sender_name) if name}
+    people = people_of((one for one in messages if not own(one)), {})
+    speakers = Speakers(people, agents=names)
+    return Transcript(shown, speakers=speakers, own=own, language=language_of(messages, query))
+
+
+def rendered_tokens(candidates: Sequence[Candidate], *, zone: tzinfo, count: Count) -> int:
+    """Return the tokens of the candidates as `to_prompt` and `to_messages` show them, of the longer of the two."""
+    shown = timed(candidates, zone)
+    chat = [one["content"] for one in _transcript(shown, None, _by_assistant).messages()]
+    whole, *parts = count([_transcript(shown, None, _by_nobody).prompt(), *chat])
+    return max(whole, sum(parts))
 
 
 class _Range(NamedTuple):
@@ -127,7 +153,7 @@ class ContextOptions:
     """The options for choosing contexts. Raises `InvalidInput` naming setting, value and range.
 
     `strategies`: the allowed names for `strategy`; None leaves the check to the service. `max_context_tokens`: the most
-    tokens of the texts, None for no limit. `candidate_limit` and `chain_limit` bound the pool of `weighted`,
+    tokens of a rendered context, None for no limit. `candidate_limit` and `chain_limit` bound the pool of `weighted`,
     `time_window_hours` its age; `relevance_threshold` is its least score, in [0, 1]. `recent_messages` is the size of
     the plain window. `context_recall`: True if `threaded` also searches for messages said long ago.
     """
@@ -299,19 +325,31 @@ def _ids(entries: Iterable[Entry]) -> dict[int, str]:
     return {entry.message.arrival: entry.message.id for entry in entries}
 
 
-def within_tokens(candidates: Sequence[Candidate], most: int | None) -> list[Candidate]:
-    """Return the candidates whose texts take at most `most` tokens together: the likeliest first, each that still fits.
+Size = Callable[[Sequence[Candidate]], int]
+_LEAST_FRAME = 4
+"""The least tokens of a line's time and name."""
 
-    Of equal scores the later arrival wins. The order is kept.
+
+def within_tokens(candidates: Sequence[Candidate], most: int | None, size: Size) -> list[Candidate]:
+    """Return the candidates that take at most `most` tokens together: the likeliest first, each that still fits.
+
+    `size`: the tokens of candidates that are shown together. Of equal scores the later arrival wins. The order is kept.
     """
-    if most is None:
+    if most is None or size(candidates) <= most:
         return list(candidates)
-    kept: set[int] = set()
-    for one in sorted(candidates, key=lambda one: (-one.score, -one.message.arrival)):
-        if one.message.tokens <= most:
-            most -= one.message.tokens
-            kept.add(one.message.arrival)
-    return [one for one in candidates if one.message.arrival in kept]
+    likeliest = sorted(candidates, key=lambda one: (-one.score, -one.message.arrival))
+
+    def among(kept: Sequence[Candidate]) -> list[Candidate]:
+        arrivals = {one.message.arrival for one in kept}
+        return [one for one in candidates if one.message.arrival in arrivals]
+
+    first = bisect_left(range(1, len(likeliest)), True, key=lambda number: size(among(likeliest[:number])) > most)
+    kept = among(likeliest[:first])
+    used = size(kept)
+    for one in likeliest[first + 1 :]:
+        if used + one.message.tokens + _LEAST_FRAME <= most and (tried := size(more := among([*kept, one]))) <= most:
+            kept, used = more, tried
+    return kept
 
 
 _PLACE = attrgetter("message.sent_at", "message.arrival")

@@ -8,6 +8,7 @@ from typing import Any
 
 from roomlore.core.context import threaded_picks
 from roomlore.core.errors import InvalidInput
+from roomlore.core.json_values import in_json
 from roomlore.core.linking.model import LinkModel, select
 from roomlore.core.linking.room import RoomState
 from roomlore.core.models import Entry, Room
@@ -133,6 +134,7 @@ class Evaluation:
     seconds: float
 
     @property
+    @in_json
     def found(self) -> Share:
         """The contexts of all rooms that hold the answered message."""
         return _sum(room.found for room in self.rooms)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Literal
 
+from roomlore.core.json_values import in_json
 from roomlore.core.memory.log import LogState, Snapshot, Touch, is_followed
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope
 from roomlore.core.privacy import has_mark
@@ -76,6 +77,7 @@ class Fault:
     found: str
 
     @property
+    @in_json
     def mend(self) -> str:
         """The action to take."""
         return MENDS[self.check]
@@ -116,6 +118,7 @@ class VerifyReport:
     finished_at: datetime
 
     @property
+    @in_json
     def sound(self) -> bool:
         """True if no check found a fault."""
         return not self.counts

@@ -1,15 +1,34 @@
-"""Plain JSON values, equal to what is read after storage, and the original payload of another library, kept beside a
-message and restored unchanged.
+"""Plain JSON values, equal to what is read after storage; what a dataclass has in JSON; and the original payload of
+another library, kept beside a message and restored unchanged.
 
 The text of a message is stored once, as its own. If it is edited, the restored payload contains the edited text.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from roomlore.core.errors import InvalidInput
+
+_Read = TypeVar("_Read", bound=Callable[..., Any])
+
+IN_JSON = "in_json"
+"""The name of the metadata of a dataclass field that says how the field is in JSON; without it, it always is."""
+HIDDEN = MappingProxyType({IN_JSON: "never"})
+"""Metadata of a field that is left out of JSON."""
+IF_KNOWN = MappingProxyType({IN_JSON: "if known"})
+"""Metadata of a field that is left out of JSON if it is None."""
+REST = MappingProxyType({IN_JSON: "rest"})
+"""Metadata of a field that holds the other members of the JSON object."""
+
+
+def in_json(read: _Read) -> _Read:
+    """Make a property part of a value's JSON; it stands below `@property`."""
+    setattr(read, IN_JSON, True)
+    return read
+
 
 _MIN_ID = 100_000
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from roomlore.core.audience import PastKind, RoomKind
+from roomlore.core.json_values import HIDDEN
 from roomlore.core.linking.calibration import UNLINKED, Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandidates
 
@@ -149,7 +150,7 @@ class Link:
     parent: int | None = None
     parent_probability: float = 0.0
     new_probability: float = 1.0
-    thread_candidates: ThreadCandidates = NO_THREAD_CANDIDATES
+    thread_candidates: ThreadCandidates = field(default=NO_THREAD_CANDIDATES, metadata=HIDDEN)
 
     @property
     def is_certain(self) -> bool:
@@ -216,16 +217,16 @@ class Room:
     first. `name`: as its platform calls it or somebody named it, '' if nobody said.
     """
 
-    tenant: str
+    tenant: str = field(metadata=HIDDEN)
     room_id: str
-    next_arrival: int = 1
+    next_arrival: int = field(default=1, metadata=HIDDEN)
     revision: int = 0
     messages: int = 0
     words: int = 0
     created_at: datetime
     last_sent_at: datetime | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    linked: Linked = UNLINKED
+    linked: Linked = field(default=UNLINKED, metadata=HIDDEN)
     kind: RoomKind | None = None
     past_kinds: tuple[PastKind, ...] = ()
     name: str = ""
@@ -388,7 +389,7 @@ class ApiKey:
     """An API key as stored. The secret is never kept, only its SHA-256."""
 
     key_id: str
-    tenant: str
+    tenant: str = field(metadata=HIDDEN)
     name: str
     scopes: tuple[str, ...]
     created_at: datetime
@@ -403,13 +404,15 @@ to hurt than to help (`unlikely`), or no sign that it belongs there (`unseen`). 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
     """A candidate of an explanation. `score`: in [0, 1], the probability for `threaded`, the weighted sum for
-    `weighted`, None if the strategy gives none. `reason`: why it was taken, '' if it was left."""
+    `weighted`, None if the strategy gives none. `reason`: why it was taken, '' if it was left. `answers`: as of
+    `Candidate`."""
 
     message: StoredMessage
     score: float | None = None
     signals: Signals | None = None
     reason: str = ""
     left: Left = ""
+    answers: str | None = field(default=None, metadata=HIDDEN)
 
     @property
     def taken(self) -> bool:

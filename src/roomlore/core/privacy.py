@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any
 
 from roomlore.core.audience import EvidenceRoom, evidence_of
-from roomlore.core.json_values import is_id
+from roomlore.core.json_values import in_json, is_id
 from roomlore.core.memory.memory import Change, Evolution, Memory, Source
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
 from roomlore.core.patterns import lazy_pattern
@@ -360,11 +360,13 @@ class ForgetReport:
     finished_at: datetime
 
     @property
+    @in_json
     def complete(self) -> bool:
         """True if nothing is left that roomlore can reach."""
         return not self.left
 
     @property
+    @in_json
     def found(self) -> bool:
         """True if anything of the person was here."""
         return bool(self.places or self.rooms_removed)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from roomlore.core.audience import Move, RoomFacts, RoomKind
 from roomlore.core.errors import InvalidInput
-from roomlore.core.json_values import json_line
+from roomlore.core.json_values import in_json, json_line
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
 
@@ -140,6 +140,7 @@ class ImportReport:
     undescribed: int = 0
 
     @property
+    @in_json
     def read(self) -> int:
         """The number of messages read from the export."""
         there = self.duplicates + self.edited + self.older + self.deleted + self.archived + self.redacted

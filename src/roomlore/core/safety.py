@@ -23,12 +23,20 @@ _DRUG = (
     r"warfarin|lithium|insulin|metformin|aspirin|morphine|inhaler|statins?"
     r"|[a-z]{3,20}(?:olol|pril|sartan|statin|mycin|cillin|azole|pine|pam|oxetine|formin|xaban)"
 )
+_UNIT = r"(?:mg|mcg|[uμ]g|ml|iu|i\.u\.|units?)(?!\w)"
 _TAKEN = lazy_pattern(
     r"\b(?:takes?|taking|prescribed|injects?|gets?|needs?)\b.{0,40}?"
-    rf"\b(?:\d{1, 6} ?(?:mg|mcg|ml|units?)|tablets?|pills?|puffs?|drops|(?:once|twice|times) (?:daily|a day)|{_DRUG})\b"
+    rf"\b(?:tablets?|pills?|puffs?|drops|(?:once|twice|times) (?:daily|a day)|{_DRUG})\b"
+    rf"|\b(?:takes?|taking|took|prescribed|inject(?:s|ed|ing)?|gets?|given|needs?|uses?|is on)\b.{{0,40}}?\d ?{_UNIT}"
     r"|(?:正在|每[天日]|长期|長期|一直)(?:服用|[吃用打])|服用|[药藥].{0,6}(?:每[天日次]|一[天日次])",
 )
-_DOSE = lazy_pattern(rf"\d ?(?:mg\b|mcg\b|毫克|毫升|单位|單位)|\d[^\n]{{0,20}}?\b(?:{_DRUG})\b")
+_DOSE = lazy_pattern(
+    r"\d ?(?:mc?g\b|[uμ]g\b|iu\b|[毫微]克|毫升|(?:国际|國際)?[单單]位)"
+    rf"|\d[^\n]{{0,20}}?\b(?:{_DRUG})\b|\b(?:{_DRUG})\b[^\n]{{0,20}}?\d ?{_UNIT}"
+    rf"|\d ?{_UNIT} (?:at (?:night|noon|bed)|(?:every|each|in the) (?:morning|evening|night)"
+    r"|(?:before|after|with) (?:bed|meals?|food|breakfast|lunch|dinner|supper)|(?:twice|times) (?:daily|a day))"
+    r"|(?:打|注射)[^\n]{0,6}?[\d一二两兩三四五六七八九十] ?[个個]?(?:国际|國際)?[单單]位"
+)
 _ACTION = (
     r"(?:use|eat|drink|take|touch|open|mix|give(?! up)|feed|leave|lift|run|move|merge|deploy|enter|drive|plug|turn|push"
     r"|delete|restart|call|bring|serve|store|share|send|sell|buy|order|put|wear|climb|swim|smoke|connect|remove|unplug"
@@ -80,12 +88,14 @@ _GRAVE_HINTS = [
 _TAKEN_HINTS = [
     "take",
     "taking",
+    "took",
     "prescri",
     "inject",
     "get",
+    "given",
     "need",
-    "mg",
-    "mcg",
+    "use",
+    "is on",
     "服用",
     "正在",
     "每",
@@ -94,9 +104,6 @@ _TAKEN_HINTS = [
     "一直",
     "药",
     "藥",
-    "毫",
-    "单位",
-    "單位",
 ]
 _FORBIDDEN_HINTS = [
     "never",

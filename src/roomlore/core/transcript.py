@@ -66,7 +66,8 @@ class Speakers:
         `at`: the time in front of the name. `about`: the note behind the name.
         """
         if not self.several:
-            return neutral(f"({about}) {text}" if about else text)
+            before = " ".join(part for part in (f"[{at}]" if at else "", f"({about})" if about else "") if part)
+            return neutral(f"{before} {text}" if before else text)
         name = self._called(message.sender_id, message.sender_name)
         head = f"{name} ({about}):" if about else f"{name}:"
         first, *others = map(_without_closing_tag, text.splitlines() or [""])
@@ -132,6 +133,8 @@ class _Phrases:
     left_out: tuple[str, str]
     hours: tuple[str, str]
     days: tuple[str, str]
+    now: str
+    weekdays: tuple[str, ...]
 
 
 _PHRASES = {
@@ -144,6 +147,8 @@ _PHRASES = {
         left_out=("{} message not shown", "{} messages not shown"),
         hours=("{} hour later", "{} hours later"),
         days=("{} day later", "{} days later"),
+        now="now: {}, {}",
+        weekdays=("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     ),
     "zh": _Phrases(
         no_text="（没有文字）",
@@ -154,6 +159,8 @@ _PHRASES = {
         left_out=("略去 {} 条消息", "略去 {} 条消息"),
         hours=("{} 小时后", "{} 小时后"),
         days=("{} 天后", "{} 天后"),
+        now="现在：{}，{}",
+        weekdays=("星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"),
     ),
 }
 
@@ -177,7 +184,7 @@ def timed(candidates: Iterable[Candidate], zone: tzinfo) -> list[Shown]:
     return [
         Shown(one.message, one.answers or one.message.reply_to, local(one.message.at, zone), one.is_far)
         for one in candidates
-        if _speaks(one.message)
+        if speaks(one.message)
     ]
 
 
@@ -201,10 +208,21 @@ def language_of(shown: Sequence[Message], query: Message | None) -> Language:
 
 
 class Transcript:
-    """Renders messages in their order. `own`: True for the model's own messages."""
+    """Renders messages in their order.
+
+    `own`: True for the model's own messages. `now`: the present in the reader's zone, noted before the last message, or
+    None. `silent`: arrivals of messages with nothing to show, which are not counted as left out.
+    """
 
     def __init__(
-        self, shown: Sequence[Shown], *, speakers: Speakers, own: Callable[[Message], bool], language: Language
+        self,
+        shown: Sequence[Shown],
+        *,
+        speakers: Speakers,
+        own: Callable[[Message], bool],
+        language: Language,
+        now: datetime | None = None,
+        silent: Iterable[int] = (),
     ) -> None:
         self._shown = shown
         self._speakers = speakers
@@ -212,7 +230,9 @@ class Transcript:
         self._language = language
         self._phrases = _PHRASES[language]
         self._by_id = {one.message.id: one for one in shown}
-        self._arrivals = sorted(one.message.arrival for one in shown if isinstance(one.message, StoredMessage))
+        self._now = now
+        known = (one.message.arrival for one in shown if isinstance(one.message, StoredMessage))
+        self._arrivals = sorted({*known, *silent})
 
     def messages(self) -> Iterator[dict[str, str]]:
         """Yield them as role and content: `assistant` for the model's own messages, `user` for all else."""
@@ -238,13 +258,16 @@ class Transcript:
         yield self._speakers.line(one.message, text, at=_clock(one.at), about=about)
 
     def _notes(self, place: int) -> list[str]:
-        """Return notes about a new day, and about the gap to the message before."""
+        """Return notes about a new day, the gap to the message before, and in front of the last message the present."""
         one, before = self._shown[place], self._shown[place - 1] if place else None
+        now = self._now if one is self._shown[-1] else None
+        told = [self._phrases.now.format(f"{now:%Y-%m-%d %H:%M}", self._phrases.weekdays[now.weekday()])] if now else []
         if one.at is None:
-            return []
-        day = "" if before and _same_day(one, before) else f"{one.at:%Y-%m-%d}"
+            return told
+        is_told = (before and _same_day(one, before)) or (now and now.date() == one.at.date())
+        day = "" if is_told else f"{one.at:%Y-%m-%d}"
         between = (self._left_out(before, one), self._pause(before, one)) if before else ()
-        return [note for note in (day, *between) if note]
+        return [note for note in (day, *between, *told) if note]
 
     def _left_out(self, before: Shown, one: Shown) -> str:
         if not isinstance(before.message, StoredMessage) or not isinstance(one.message, StoredMessage):
@@ -262,12 +285,17 @@ class Transcript:
     def _about(self, place: int) -> list[str]:
         """Return a note that the message is from elsewhere, and which one it answers."""
         one, before = self._shown[place], self._shown[place - 1] if place else None
-        told = [self._phrases.far] if one.far else []
+        told = [self._phrases.far] if one.far and self._is_long_ago(one) else []
         answered = self._by_id.get(one.answers or "")
         if answered is None or answered is one or not self._speakers.several:
             return told
         plain = one.at is None or self._own(one.message) or one.message.reply_to != answered.message.id
         return told if answered is before and plain else [*told, self._answer(one, answered)]
+
+    def _is_long_ago(self, one: Shown) -> bool:
+        """Return True unless the message is known to be less than a pause older than the last one."""
+        last = self._shown[-1].at
+        return one.at is None or last is None or last.astimezone(UTC) - one.at.astimezone(UTC) >= PAUSE
 
     def _answer(self, one: Shown, answered: Shown) -> str:
         own = self._own(answered.message)
@@ -282,7 +310,7 @@ class Transcript:
         return f"[{self._phrases.between.join(told)}]"
 
 
-def _speaks(message: Message) -> bool:
+def speaks(message: Message) -> bool:
     """Return True for a text or a picture: no tool call or result, and nothing that roomlore wrote."""
     if message.role is Role.TOOL:
         return False

@@ -1,7 +1,4 @@
-"""Storage of sessions and their checkpoints.
-
-A session belongs to a room. Its messages are those of the room; this port stores the rest.
-"""
+"""Storage of rooms and messages with all that belongs to them, and the unit of work that holds its repositories."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager

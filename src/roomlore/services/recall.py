@@ -311,7 +311,8 @@ def _said(message: RecallMessage, place: int) -> ConversationMessage:
     if isinstance(message, Mapping):
         return _of_protocol(message, place)
     raise InvalidInput(
-        f"messages[{place}] is a {type(message).__name__}; give Said, Message or a mapping with role and content."
+        f"messages[{place}] is a {type(message).__name__}; give ConversationMessage, Message or a mapping with role "
+        "and content."
     )
 
 

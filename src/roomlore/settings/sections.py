@@ -111,7 +111,7 @@ class ContextSettings(Section):
     max_context_messages: Whole = setting(20, "Most messages in a context.", ge=1, le=200)
     max_context_tokens: Whole | None = setting(
         None,
-        "Most tokens that the texts of a context take together; none: any number.",
+        "Most tokens of a context as text, with names and times; none: any number.",
         form="a whole number from 1 to 1000000, or none",
         ge=1,
         le=1_000_000,

@@ -4,21 +4,20 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
 from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from roomlore.core.json_values import HIDDEN, IF_KNOWN, IN_JSON, REST
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted
-from roomlore.core.sessions.session import IF_KNOWN, Meta, Session, SessionMode, SessionValue
+from roomlore.core.sessions.session import Session, SessionMode, SessionValue
 
 T = TypeVar("T")
 
-_INTERNAL = frozenset({"extra", "linked", "next_arrival", "tenant", "thread_candidates"})
-_PROPERTIES = ("complete", "found", "mend", "read", "sound")
-"""The properties that are part of a value's JSON."""
+_LEFT_OUT = (HIDDEN[IN_JSON], REST[IN_JSON])
 
 
 class _IfAny(Enum):
@@ -38,15 +37,17 @@ class WireField(NamedTuple):
 
 @cache
 def fields_of(kind: type) -> tuple[WireField, ...]:
-    """Return the fields that a dataclass has in JSON: its public ones, then the properties that belong to it."""
-    left_out = IF_KNOWN if kind is Meta else frozenset[str]()
-    held = [
-        WireField(one.name, one.name in left_out or IF_ANY in getattr(one.type, "__metadata__", ()))
-        for one in fields(kind)
-        if one.name not in _INTERNAL
-    ]
-    derived = [WireField(name, False) for name in _PROPERTIES if isinstance(getattr(kind, name, None), property)]
-    return (*held, *derived)
+    """Return the fields that a dataclass has in JSON: those that its metadata does not leave out, then the properties
+    marked with `in_json`, by name."""
+    held = [(one, one.metadata.get(IN_JSON)) for one in fields(kind)]
+    return (
+        *(WireField(one.name, _may_lack(one, how)) for one, how in held if how not in _LEFT_OUT),
+        *(WireField(name, False) for name in dir(kind) if hasattr(getattr(getattr(kind, name), "fget", None), IN_JSON)),
+    )
+
+
+def _may_lack(one: "Field[Any]", how: str | None) -> bool:
+    return how == IF_KNOWN[IN_JSON] or IF_ANY in getattr(one.type, "__metadata__", ())
 
 
 def to_jsonable(value: Any) -> Any:

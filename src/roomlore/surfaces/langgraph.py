@@ -20,6 +20,7 @@ try:
     from langgraph.store.base import (
         BaseStore,
         GetOp,
+        InvalidNamespaceError,
         Item,
         ListNamespacesOp,
         MatchCondition,
@@ -89,6 +90,7 @@ class _Items:
         puts: dict[tuple[Namespace, str], PutOp] = {}
         for number, op in enumerate(ops):
             if isinstance(op, PutOp):
+                _check_namespace(op.namespace)
                 puts[op.namespace, op.key] = op
             elif isinstance(op, GetOp):
                 results[number] = await self._get(op.namespace, op.key)
@@ -194,6 +196,14 @@ class _Items:
             and await self._all(room_id)
         }
         return sorted(found)[op.offset :][: op.limit]
+
+
+def _check_namespace(namespace: Namespace) -> None:
+    """Raise `InvalidNamespaceError` for a namespace that `put` refuses; LangGraph's own `delete` checks less."""
+    if not namespace or namespace[0] == _KEY:
+        raise InvalidNamespaceError(f"{namespace!r:.80} is no namespace; begin with a label other than {_KEY!r}.")
+    if not all(isinstance(label, str) and label and "." not in label for label in namespace):
+        raise InvalidNamespaceError(f"{namespace!r:.80} is no namespace; its labels are texts without a full stop.")
 
 
 def _room(namespace: Namespace) -> str:

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 
 from roomlore.core.dates import day_in
+from roomlore.core.json_values import IN_JSON, REST
 from roomlore.core.models import StoredMessage
 from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import MessageContext, SessionContext
@@ -74,7 +75,8 @@ def model_of(kind: type) -> type[BaseModel]:
             hints[name], said[name] = get_type_hints(derived.fget)["return"], _in_json(inspect.getdoc(derived) or "")
         form = shape_of(_EXCEPTIONS.get((kind, name), hints[name]))
         shown[name] = (form, Field(None if optional else ..., description=said.get(name)))
-    exact = any(one.optional for one in fields_of(kind)) and "extra" not in hints
+    open_ended = any(one.metadata.get(IN_JSON) == REST[IN_JSON] for one in fields(kind))
+    exact = any(one.optional for one in fields_of(kind)) and not open_ended
     made: type[BaseModel] = create_model(
         kind.__name__,
         __config__=ConfigDict(extra="forbid" if exact else "ignore"),

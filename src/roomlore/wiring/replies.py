@@ -171,4 +171,5 @@ def reply_options(settings: Settings) -> ReplyOptions:
         length_text=settings.replies.length_text,
         recall_max_tokens=settings.replies.recall_max_tokens,
         recall_timeout_seconds=settings.replies.recall_timeout_seconds,
+        zone=settings.search.zone,
     )

@@ -67,8 +67,8 @@ rooms = Table(
     UniqueConstraint("tenant", "room_id"),
 )
 """`index_version`: the last version given to a task of the outbox, so that each is used once. `linked_by`, `link_walk`,
-`link_walked`, `calibration`: `core.linked.Linked`. `kind`: '' if unknown. `members_told`: all members are told.
-`past_kinds`: '' if it had no other kind, else JSON: each kind, and until when it was so."""
+`link_walked`, `calibration`: `core.linking.calibration.Linked`. `kind`: '' if unknown. `members_told`: all members are
+told. `past_kinds`: '' if it had no other kind, else JSON: each kind, and until when it was so."""
 Index("ix_rooms_linked_by", rooms.c.linked_by)
 
 messages = Table(

@@ -51,6 +51,7 @@ class PlanInput:
     now: datetime
     zone: tzinfo = UTC
     new_id: Callable[[], str]
+    by_rules: bool = False
     taken: Callable[[str], bool] | None = None
     said: Mapping[Source, Utterance] = field(default_factory=dict)
     heard: Mapping[str, Sequence[Utterance]] = field(default_factory=dict)
@@ -400,7 +401,9 @@ _REPLACING = {"update", "merge", "delete"}
 def plan(answer: Answer, given: PlanInput) -> Plan:
     """Return the plan for an answer. The same arguments give the same plan. Never raises on any answer."""
     reader, builder = StepReader(given), ChangeBuilder(given)
-    chosen, reasons, overruled = _chosen(reader.steps(answer.operations), _Guard(given))
+    chosen, barred, over_cap, overruled = _chosen(reader.steps(answer.operations), _Guard(given))
+    # That rules find the same twice is nothing that anybody could put right.
+    told = over_cap if given.by_rules else barred | over_cap
     for step in chosen:
         builder.add(step)
     touched = {memory.memory_id for step in chosen if step.kind != "keep" for memory in step.memories}
@@ -408,8 +411,8 @@ def plan(answer: Answer, given: PlanInput) -> Plan:
     rejected = [
         *answer.rejected,
         *reader.rejected,
-        *(refused(step.operation, why) for step, why in reasons.items()),
-        *(noted(step.operation, why) for step, why in overruled.items()),
+        *(refused(step.operation, why) for step, why in told.items()),
+        *(noted(step.operation, why) for step, why in overruled.items() if not given.by_rules),
     ]
     return Plan(
         changes=tuple(builder.changes),
@@ -419,9 +422,9 @@ def plan(answer: Answer, given: PlanInput) -> Plan:
     )
 
 
-def _chosen(steps: Sequence[Step], guard: "_Guard") -> tuple[list[Step], Refusals, Refusals]:
-    """Return the steps to do, the refused and the overruled ones. A refused step frees what it would have
-    replaced: the last valid operation counts."""
+def _chosen(steps: Sequence[Step], guard: "_Guard") -> tuple[list[Step], Refusals, Refusals, Refusals]:
+    """Return the steps to do, the refused ones, those without room, and the overruled ones. A refused step frees what
+    it would have replaced: the last valid operation counts."""
     barred: Refusals = {}
     while True:
         valid = [step for step in steps if step not in barred]
@@ -430,7 +433,7 @@ def _chosen(steps: Sequence[Step], guard: "_Guard") -> tuple[list[Step], Refusal
         more = guard.deletions(chosen) or guard.repetitions(chosen)
         if not more:
             over_cap = guard.over_cap(chosen)
-            return [step for step in chosen if step not in over_cap], barred | over_cap, overruled
+            return [step for step in chosen if step not in over_cap], barred, over_cap, overruled
         barred |= more
 
 
@@ -492,7 +495,8 @@ class _Guard:
         room = max(self._given.rules.most_active - (self._given.state.active - gone - merged), 0)
         surplus = [step for step in steps if step.kind == "create"][room:]
         most = self._given.rules.most_active
-        return dict.fromkeys(surplus, f"There is room for {most} memories; merge some that belong together first.")
+        what = "delete what is no longer needed" if self._given.by_rules else "merge some that belong together first"
+        return dict.fromkeys(surplus, f"There is room for {most} memories; {what}.")
 
 
 def _is_create(step: Step) -> bool:

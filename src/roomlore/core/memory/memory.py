@@ -9,6 +9,7 @@ from typing import Any, Literal
 from roomlore.core.audience import EvidenceRoom
 from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
+from roomlore.core.json_values import HIDDEN
 from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode
 
@@ -201,7 +202,7 @@ class Evolution:
 class Scope:
     """A scope as stored: the number of changes in its log and of active memories."""
 
-    tenant: str
+    tenant: str = field(metadata=HIDDEN)
     scope: str
     changes: int = 0
     active: int = 0

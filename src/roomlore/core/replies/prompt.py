@@ -4,6 +4,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from roomlore.core.replies.reply import BROKEN_OFF, Tool, ToolResult, about
 from roomlore.core.sessions.session import Language
 from roomlore.core.sessions.window import Count, shown, summary_line, sums_of, turns_of
 from roomlore.core.text import graphemes, truncate
-from roomlore.core.transcript import Shown, Speakers, Transcript, is_own, people_of, spoken_text
+from roomlore.core.transcript import Shown, Speakers, Transcript, is_own, local, people_of, speaks, spoken_text
 
 LONGEST_NAME = 200
 """Characters of a tool's name."""
@@ -147,6 +148,7 @@ class Material:
     `system`: the agent's instructions, '' for none. `trigger`: the message that is replied to. `context`: the messages
     chosen for it. `window`: the messages that the session shows, and `summary`: the summary of those before. `people`:
     the room's senders with their names. `blocks`: blocks of memories. `tools`: as offered to the model.
+    `zone`: of the times shown. `now`: the present, None if not told.
     """
 
     trigger: StoredMessage
@@ -161,6 +163,8 @@ class Material:
     blocks: Sequence[str] = ()
     rounds: Sequence[Round] = ()
     tools: Sequence[Mapping[str, Any]] = ()
+    zone: tzinfo = UTC
+    now: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +267,7 @@ def said_before(material: Material, messages: Iterable[StoredMessage]) -> list[S
         if message.arrival < material.trigger.arrival
         and message.role is not Role.TOOL
         and not (about(message).get(BROKEN_OFF) and message.reply_to in (material.trigger.id, *whole))
-        and spoken_text(message)
+        and speaks(message)
     ]
 
 
@@ -307,6 +311,8 @@ class _Writer:
         several = len(others | {*material.people} - {material.agent_id, Role.TOOL.value}) > 1
         self._speakers = Speakers(people, agents=[material.agent_id, material.agent_name], several=several)
         self._between = "\n" if several else "\n\n"
+        spoken = {message.id for message in said_before(material, known)}
+        self._silent = [message.arrival for message in known if message.id not in spoken]
 
     def messages(self, kept: Sequence[_Unit], rounds: Sequence[Round]) -> tuple[ChatMessage, ...]:
         kinds = {unit.kind for unit in kept}
@@ -328,12 +334,17 @@ class _Writer:
         """Return the messages of people and the agent, with the message that is replied to last."""
         answers = {one.message.id: one.answers for one in self._material.context}
         far = {one.message.id for one in self._material.context if one.is_far}
-        shown = [Shown(m, answers.get(m.id) or m.reply_to, far=m.id in far) for m in _in_order(kept)]
+        zone, now = self._material.zone, self._material.now
         transcript = Transcript(
-            [*shown, Shown(self._material.trigger, self._material.trigger.reply_to)],
+            [
+                Shown(m, answers.get(m.id) or m.reply_to, local(m.at, zone), m.id in far)
+                for m in (*_in_order(kept), self._material.trigger)
+            ],
             speakers=self._speakers,
             own=self._is_own,
             language=self._material.language,
+            now=local(now, zone),
+            silent=self._silent,
         )
         return list(transcript.messages())
 

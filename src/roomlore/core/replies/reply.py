@@ -12,10 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from roomlore.core.attachments import MOST_READ, count_of, kind_of
 from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import content_hash, normalised
 from roomlore.core.models import Message, Role, StoredMessage
+from roomlore.core.text import truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,15 +183,19 @@ MAX_EARLIER = 200
 """The most earlier messages of a client that are compared; those before them are left out."""
 _SYSTEM = ("system", "developer")
 _BETWEEN = "\n\n"
+_TEXTS = ("text", "refusal")
+_LONGEST_FILE_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message as a client sent it. `name`: who said it, '' if the client does not say."""
+    """A message as a client sent it. `name`: who said it, '' if the client does not say. `held`: its pictures,
+    recordings and files, as `metadata.attachments` has them, without their content."""
 
     role: Role
     text: str
     name: str = ""
+    held: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +225,7 @@ def read_conversation(messages: Sequence[Any]) -> Conversation:
     return Conversation(
         system=_BETWEEN.join(system) if system else None,
         earlier=tuple(_said(read[:last])),
-        asked=Sent(Role.USER, read[last]["text"], read[last]["name"]),
+        asked=Sent(Role.USER, read[last]["text"], read[last]["name"], read[last]["held"]),
         results=tuple(ToolResult(one["call"], one["text"]) for one in after if one["role"] == "tool"),
     )
 
@@ -237,47 +243,70 @@ def _read(number: int, message: Any) -> dict[str, Any]:
     call = message.get("tool_call_id") or ""
     if role == "tool" and not (isinstance(call, str) and call):
         raise InvalidInput(f"messages[{number}].tool_call_id is missing: name the call that this is the result of.")
-    text = _text(number, message.get("content"))
-    return {"role": role, "name": name, "text": text, "call": call, "calls": bool(message.get("tool_calls"))}
+    texts, held = _parts(number, message.get("content"))
+    if role not in ("user", "assistant"):
+        texts += [f"[{one['type']}]" for one in held]
+    return {
+        "role": role,
+        "name": name,
+        "text": "\n".join(texts),
+        "held": tuple(held),
+        "call": call,
+        "calls": bool(message.get("tool_calls")),
+    }
 
 
-def _text(number: int, content: Any) -> str:
+def _parts(number: int, content: Any) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the texts of a content, and what it holds beside them."""
     if content is None or isinstance(content, str):
-        return content or ""
+        return [content or ""], []
     if not isinstance(content, list):
         raise InvalidInput(f"messages[{number}].content must be a text or a list of parts.")
-    texts = []
+    texts, held = list[str](), list[dict[str, str]]()
     for part in content:
         kind = part.get("type") if isinstance(part, Mapping) else None
-        text = part.get(kind) if kind in ("text", "refusal") else None
-        if not isinstance(text, str):
-            raise InvalidInput(
-                f"messages[{number}].content has a part of the type {kind!r:.60}; only parts of text are understood. "
-                "Put what a picture or a file says into words."
-            )
-        texts.append(text)
-    return "\n".join(texts)
+        text = part.get(kind) if kind in _TEXTS else ""
+        if not isinstance(kind, str) or not isinstance(text, str):
+            raise InvalidInput(f"messages[{number}].content has a part that is none: {part!r:.60}; name its type.")
+        if kind in _TEXTS:
+            texts.append(text)
+        elif len(held) < MOST_READ:
+            held.append(_held(kind, part.get(kind)))
+    return texts, held
+
+
+def _held(kind: str, content: Any) -> dict[str, str]:
+    """Return a part that is no text as an attachment. Its content is left out."""
+    told = content if isinstance(content, Mapping) else {}
+    name = truncate(told["filename"], _LONGEST_FILE_NAME) if isinstance(told.get("filename"), str) else ""
+    return {"type": kind_of(kind), **({"name": name} if name else {})}
 
 
 def _said(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sent]:
     """Yield what people and the assistant said. The texts around tool calls are one answer, as they are stored."""
-    answer: list[str] = []
+    answer: list[Mapping[str, Any]] = []
     calling = False
     for message in messages:
+        there = bool(message["text"].strip() or message["held"])
         if message["role"] == "assistant":
             if answer and not calling:
-                yield Sent(Role.ASSISTANT, _BETWEEN.join(answer))
+                yield _answer(answer)
                 answer = []
-            answer += [message["text"]] if message["text"].strip() else []
+            answer += [message] if there else []
             calling = message["calls"]
         elif message["role"] == "user":
             if answer:
-                yield Sent(Role.ASSISTANT, _BETWEEN.join(answer))
+                yield _answer(answer)
             answer, calling = [], False
-            if message["text"].strip():
-                yield Sent(Role.USER, message["text"], message["name"])
+            if there:
+                yield Sent(Role.USER, message["text"], message["name"], message["held"])
     if answer:
-        yield Sent(Role.ASSISTANT, _BETWEEN.join(answer))
+        yield _answer(answer)
+
+
+def _answer(parts: Sequence[Mapping[str, Any]]) -> Sent:
+    text = _BETWEEN.join(one["text"] for one in parts if one["text"].strip())
+    return Sent(Role.ASSISTANT, text, held=tuple(held for one in parts for held in one["held"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,39 +373,42 @@ def _message(sent: Sent, who: Speaking, before: str, *, asked: bool = False) -> 
         sender, name = who.speaker_id, who.speaker_name
     else:
         sender = name = sent.name
-    told = "\x00".join((before, sent.role.value, sender, sent.text)).encode("utf-8", "surrogatepass")
+    told = "\x00".join((before, sent.role.value, sender, sent.text, *(one["type"] for one in sent.held)))
     own = who.message_id if asked else ""
     return Message(
-        id=own or "chat-" + hashlib.sha256(told).hexdigest()[:32],
+        id=own or "chat-" + hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:32],
         room_id=who.room_id,
         sender_id=sender,
         sender_name=name,
         role=sent.role,
         text=sent.text,
+        metadata={"attachments": list(sent.held)} if sent.held else {},
     )
 
 
 def _said_last(sent: Sent, talk: Sequence[StoredMessage], speaker_id: str) -> StoredMessage | None:
-    wanted = _words(sent.role, sent.text)
+    wanted = _words(sent.role, sent.text, len(sent.held))
     theirs = (m for m in reversed(talk) if m.sender_id == speaker_id)
-    return next((m for m in theirs if _words(m.role, m.text) == wanted), None)
+    return next((m for m in theirs if _words(m.role, m.text, count_of(m)) == wanted), None)
 
 
-def _words(role: Role, text: str) -> tuple[Role, str]:
-    return role, " ".join(text.split())
+def _words(role: Role, text: str, held: int) -> tuple[Role, str, int]:
+    return role, " ".join(text.split()), held
 
 
 def _places(earlier: Sequence[Sent], talk: Sequence[StoredMessage]) -> list[int | None]:
     """Return where each earlier message is stored: the longest common subsequence, as late as possible (the method of
     Hunt and Szymanski, from the end)."""
     # Places in falling order for each text, counted from the end, so that each text takes one place of a sequence.
-    by_words: dict[tuple[Role, str], list[int]] = {}
+    by_words: dict[tuple[Role, str, int], list[int]] = {}
     for place in range(len(talk)):
-        by_words.setdefault(_words(talk[place].role, talk[place].text), []).append(len(talk) - 1 - place)
+        words = _words(talk[place].role, talk[place].text, count_of(talk[place]))
+        by_words.setdefault(words, []).append(len(talk) - 1 - place)
     ends: list[int] = []
     links: list[tuple[int, int, Any]] = []
     for number in reversed(range(len(earlier))):
-        for place in by_words.get(_words(earlier[number].role, earlier[number].text), ()):
+        sent = earlier[number]
+        for place in by_words.get(_words(sent.role, sent.text, len(sent.held)), ()):
             at = bisect_left(ends, place)
             link = (number, place, links[at - 1] if at else None)
             if at == len(ends):

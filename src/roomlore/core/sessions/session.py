@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS, Limits
+from roomlore.core.json_values import HIDDEN, IF_KNOWN, IN_JSON, REST
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import check_metadata
 
@@ -22,7 +23,7 @@ _Part = TypeVar("_Part", bound="_Fields")
 class _Fields:
     """A JSON object: fields by name, `extra` for the others."""
 
-    extra: Json = field(default_factory=dict)
+    extra: Json = field(default_factory=dict, metadata=REST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +33,8 @@ class Meta(_Fields):
     conversation_id: str = ""
     user_id: str = ""
     updated_at: int = 0
-    enterprise_id: str | None = None
-    patient_id: str | None = None
+    enterprise_id: str | None = field(default=None, metadata=IF_KNOWN)
+    patient_id: str | None = field(default=None, metadata=IF_KNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +107,6 @@ class SessionValue(_Fields):
         """Return the session as plain JSON."""
         return _write(self)
 
-
-IF_KNOWN = frozenset({"enterprise_id", "patient_id"})
-"""Fields that the JSON of a session leaves out if they are None."""
 
 DERIVED: Mapping[str, frozenset[str]] = {
     "meta": frozenset({"conversation_id", "user_id", "updated_at", "enterprise_id", "patient_id"}),
@@ -206,8 +204,8 @@ def _each(name: str, value: Any, kind: type[Any], words: str) -> list[Any]:
 def _write(part: _Fields) -> dict[str, Any]:
     written: dict[str, Any] = dict(part.extra)
     for f in fields(part):
-        value = getattr(part, f.name)
-        if f.name == "extra" or (value is None and f.name in IF_KNOWN):
+        value, how = getattr(part, f.name), f.metadata.get(IN_JSON)
+        if how == REST[IN_JSON] or (value is None and how == IF_KNOWN[IN_JSON]):
             continue
         written[f.name] = _write(value) if isinstance(value, _Fields) else _plain(value)
     return written
@@ -288,10 +286,10 @@ class Session:
     the form of `SessionValue` without derived fields. `checkpoint`: the one in force.
     """
 
-    tenant: str
+    tenant: str = field(metadata=HIDDEN)
     conversation_id: str
     revision: int
-    next_arrival: int
+    next_arrival: int = field(metadata=HIDDEN)
     version: int = 0
     user_id: str = ""
     enterprise_id: str | None = None

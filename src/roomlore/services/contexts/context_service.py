@@ -4,16 +4,19 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from functools import partial
 from statistics import fmean
 from typing import Any, Protocol
 
-from roomlore.core.context import Context, ContextOptions, within_tokens
+from roomlore.core.context import Context, ContextOptions, rendered_tokens, within_tokens
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe, unknown_room
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
 from roomlore.ports.audience import gone, sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
+from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.strategies import (
     STRATEGIES,
@@ -126,9 +129,11 @@ class ContextService:
         ids: Ids,
         telemetry: Telemetry,
         recorder: UsageRecorder,
+        tokens: TokenCounter,
         past: PastSearch,
         options: ContextOptions,
         experiment: Experiment,
+        zone: tzinfo = UTC,
         recording: bool = True,
         strategies: Mapping[str, Strategy] = STRATEGIES,
         in_memory: InMemory = nothing_in_memory,
@@ -144,6 +149,8 @@ class ContextService:
         self._options = options
         self._experiment = experiment
         self._recording = recording
+        self._zone = zone
+        self._size = partial(rendered_tokens, zone=zone, count=tokens.count)
         self._in_memory = in_memory
 
     async def build(
@@ -157,8 +164,9 @@ class ContextService:
     ) -> Context:
         """Return what matters for the message (by default the newest one of a user in the room).
 
-        `strategy`, `max_messages` and `max_tokens` (for all texts together) override the settings. If the token budget
-        is too small, the likeliest messages are taken first, each that still fits, and none is cut.
+        `strategy`, `max_messages` and `max_tokens` override the settings. `max_tokens` limits what `to_prompt()` of the
+        context returns, with names, times and notes; `to_messages()` is never longer. If it is too small, the likeliest
+        messages are taken first, each that still fits, and none is cut.
 
         Raise `NotFound` for an unknown room or message, `InvalidInput` for a bad argument. Any other error, or a
         context that takes longer than `context_build_timeout_seconds`, gives a simpler answer that says so in
@@ -208,7 +216,7 @@ class ContextService:
         recalled = await self._recall.of(target, needs(target, shown), shown)
         async with self._storage.reading() as work:
             explainer = Explainer(tenant=self._tenant, work=work, past=recalled.past)
-            return await explain(explainer, target, rules.options, self._strategies)
+            return await explain(explainer, target, rules.options, self._size, self._strategies)
 
     async def usage(self, context_id: str, *, viewer: str | None = None) -> ContextUsageRecord:
         """Return the usage record of a context. Raise `NotFound` if there is none, or if the viewer ('room:team' or
@@ -258,7 +266,7 @@ class ContextService:
         return self._drafted(target, rules, chosen, recalled.problem)
 
     async def _choose(self, work: UnitOfWork, past: Past, target: Target, rules: _Rules) -> list[Candidate]:
-        return await choose(self._gatherer(work, past), target, rules.options, self._strategies)
+        return await choose(self._gatherer(work, past), target, rules.options, self._size, self._strategies)
 
     def _gatherer(self, work: UnitOfWork, past: Past = NOTHING_FAR) -> Gatherer:
         return Gatherer(tenant=self._tenant, work=work, past=past, in_memory=self._in_memory)
@@ -304,7 +312,7 @@ class ContextService:
                 target = await self._target(work, room_id, message_id)
                 if target is not None:
                     recent = await self._gatherer(work).recent_window(target, rules.options)
-                    recent = within_tokens(recent, rules.options.max_context_tokens)
+                    recent = within_tokens(recent, rules.options.max_context_tokens, self._size)
                     return _Draft(target, "recent", tuple(recent), rules.arm_name, f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context
             log.warning("context empty", extra={**place, "why": describe(second)})
@@ -330,6 +338,7 @@ class ContextService:
             build_ms=(self._clock.monotonic() - started) * 1000,
             degraded=draft.degraded,
             arm=draft.arm,
+            zone=self._zone,
         )
 
     def _measure(self, context: Context) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from roomlore.core.context import (
     ContextOptions,
+    Size,
     choose_recent,
     choose_threaded,
     choose_weighted,
@@ -202,7 +203,7 @@ def _by_arrival(chosen: Iterable[Candidate]) -> dict[int, Candidate]:
 def _weighed(entry: Entry, score: float, taken: Mapping[int, Candidate], left: Left, *, signals: Signals) -> Weighed:
     known = taken.get(entry.message.arrival)
     if known is not None:
-        return Weighed(message=entry.message, score=known.score, signals=known.signals, reason=known.reason)
+        return _taken(known)
     return Weighed(message=entry.message, score=score, left=left, signals=signals)
 
 
@@ -237,25 +238,30 @@ def strategy_named(name: str, known: Mapping[str, Strategy] = STRATEGIES) -> Str
 
 
 async def choose(
-    gatherer: Gatherer, target: Target, options: ContextOptions, known: Mapping[str, Strategy] = STRATEGIES
+    gatherer: Gatherer, target: Target, options: ContextOptions, size: Size, known: Mapping[str, Strategy] = STRATEGIES
 ) -> list[Candidate]:
-    """Return the messages that the configured strategy takes, within the token budget, in people's order."""
+    """Return the messages that the configured strategy takes, within the token budget, in people's order. `size`: the
+    tokens of messages that are shown together."""
     if options.enable_intelligent_memory:
         found = await strategy_named(options.strategy, known).gather(gatherer, target, options)
     else:
         found = await gatherer.recent_window(target, options)
-    return within_tokens(found, options.max_context_tokens)
+    return within_tokens(found, options.max_context_tokens, size)
 
 
 async def explain(
-    explainer: Explainer, target: Target, options: ContextOptions, known: Mapping[str, Strategy] = STRATEGIES
+    explainer: Explainer,
+    target: Target,
+    options: ContextOptions,
+    size: Size,
+    known: Mapping[str, Strategy] = STRATEGIES,
 ) -> list[Explanation]:
-    """Return what each strategy takes and leaves, in the order in which they are known."""
-    return [await _explained(explainer, target, options, name, strategy) for name, strategy in known.items()]
+    """Return what each strategy takes and leaves, in the order in which they are known. `size`: as of `choose`."""
+    return [await _explained(explainer, target, options, size, name, strategy) for name, strategy in known.items()]
 
 
 async def _explained(
-    explainer: Explainer, target: Target, options: ContextOptions, name: str, strategy: Strategy
+    explainer: Explainer, target: Target, options: ContextOptions, size: Size, name: str, strategy: Strategy
 ) -> Explanation:
     in_force = name == (options.strategy if options.enable_intelligent_memory else "recent")
     if in_force and not options.enable_intelligent_memory:
@@ -264,7 +270,7 @@ async def _explained(
         weighed = await strategy.weigh(explainer, target, options)
     else:
         weighed = [_taken(one) for one in await strategy.gather(explainer.gatherer, target, options)]
-    weighed = _inside_budget(weighed, options.max_context_tokens)
+    weighed = _inside_budget(weighed, options.max_context_tokens, size)
     return Explanation(
         target=target.entry,
         strategy=name,
@@ -279,17 +285,19 @@ async def _explained(
 
 def _taken(one: Candidate) -> Weighed:
     score = None if one.signals is None else one.score
-    return Weighed(message=one.message, score=score, signals=one.signals, reason=one.reason)
+    return Weighed(message=one.message, score=score, signals=one.signals, reason=one.reason, answers=one.answers)
 
 
-def _inside_budget(weighed: list[Weighed], most: int | None) -> list[Weighed]:
+def _inside_budget(weighed: list[Weighed], most: int | None, size: Size) -> list[Weighed]:
     """Mark the messages that do not fit in the token budget as left out."""
     taken = [
-        Candidate(message=one.message, score=one.score or 0.0, signals=one.signals, reason=one.reason)
-        for one in weighed
+        Candidate(
+            message=one.message, score=one.score or 0.0, signals=one.signals, reason=one.reason, answers=one.answers
+        )
+        for one in sorted(weighed, key=lambda one: (one.message.at, one.message.arrival))
         if one.taken
     ]
-    kept = {one.message.arrival for one in within_tokens(taken, most)}
+    kept = {one.message.arrival for one in within_tokens(taken, most, size)}
     return [
         replace(one, reason="", left="crowded") if one.taken and one.message.arrival not in kept else one
         for one in weighed

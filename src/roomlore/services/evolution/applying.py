@@ -52,8 +52,8 @@ class Asking:
         self._clock = clock
         self._options = options
 
-    async def check(self) -> None:
-        """Raise `ModelUnavailable` if no provider can be asked now."""
+    async def check(self, *, of_group: bool) -> None:
+        """Raise `ModelUnavailable` if no provider can be asked now. `of_group`: rules could read it instead."""
         model = self._options.model
         if await self._models.can_ask(model):
             return
@@ -63,9 +63,8 @@ class Asking:
             )
         else:
             why = f"No provider of the model {model!r} can be asked: give one a key"
-        raise ModelUnavailable(
-            f"{why}, or ask for the mode 'offline'. `roomlore models` shows how each stands.", cause="unreachable"
-        )
+        instead = ", or ask for the mode 'offline'" if of_group else ""
+        raise ModelUnavailable(f"{why}{instead}. `roomlore models` shows how each stands.", cause="unreachable")
 
     async def answer(self, piece: Piece, read: Read, steps: Steps) -> Answered:
         """Return the model's answer to what was read, in a durable step that is never repeated for the same content.
@@ -103,7 +102,7 @@ class Asking:
 
     async def about_several(self, people: str, *, language: Language, tenant: str) -> Answered:
         """Return the model's answer about several people, shown in one text. Raise `ModelUnavailable`."""
-        await self.check()
+        await self.check(of_group=False)
         prompt = await self._prompts.find(PEOPLE_PROMPT, language=language)
         given = await self._call(tenant, {"role": "user", "content": prompt.fill({"people": people})})
         return replace(_answered(given, prompt), prompt=PEOPLE_PROMPT)
@@ -128,7 +127,7 @@ class Asking:
     async def _ask(self, piece: Piece, read: Read) -> Answered:
         if piece.mode == "offline" or await self._uses_rules(piece):
             return Answered(mode="offline")
-        await self.check()
+        await self.check(of_group=piece.is_group)
         return await self._complete(piece, read)
 
     async def _uses_rules(self, piece: Piece) -> bool:
@@ -252,7 +251,7 @@ class Applying:
         answer = joined(first, second, after=answered.text.count("\n") + 1)
         usable = any(_is_possible(operation, read.offered) for operation in answer.operations)
         failed = not usable and not says_nothing(answered.second or answered.text)
-        if failed and not answer.rejected:
+        if failed and not answer.rejected and not answer.operations:
             answer = replace(answer, rejected=(Rejected(1, "", "The answer is empty."),))
         said = _origins(read.room_id, read.messages)
         heard = await self._reading.heard(piece, read)
@@ -305,6 +304,7 @@ class Applying:
             now=self._clock.now(),
             zone=self._options.zone,
             new_id=self._ids.new,
+            by_rules=answered.mode == "offline",
             taken=lambda statement: comparison_form(statement) in current.other_statements,
             said={Source(read.room_id, one.id): utterance_of(one, read.people) for one in read.messages},
             heard=parsed.heard,

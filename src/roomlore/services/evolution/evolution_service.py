@@ -125,7 +125,7 @@ class EvolutionService:
         `result` raises `NotFound`."""
         piece = Piece.of(tenant=tenant, scope=scope, days=days, mode=mode, evolution_id=self._ids.new())
         if mode == "llm":
-            await self._asking.check()
+            await self._asking.check(of_group=piece.is_group)
         await self.enqueue(piece)
         return BegunEvolution(job_id=piece.job_id, evolution_id=piece.evolution_id)
 

@@ -423,6 +423,8 @@ class Gatherer:
             agent_name=asked.request.agent_name,
             window=self._waiting(place) if place.problem else (),
             people=place.people,
+            zone=self._parts.options.zone,
+            now=self._parts.clock.now(),
         )
         spoken = language_of(list(material.window), place.message)
         material = replace(material, language=spoken, system=await self._system(asked, spoken))
@@ -441,6 +443,8 @@ class Gatherer:
             window=[*window.messages, *await self._wanted(asked, window.messages)],
             summary=window.summary,
             people=place.people,
+            zone=self._parts.options.zone,
+            now=self._parts.clock.now(),
         )
         spoken = language_of([*_chosen(material), *material.window], trigger)
         material = replace(material, language=spoken, system=await self._system(asked, spoken))

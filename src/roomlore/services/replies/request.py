@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from roomlore.core.chat import NO_MODELS, ToolCall
@@ -97,7 +98,7 @@ class Sessions(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyOptions:
     """The settings of replies. `model`: '' if they name none. `max_tokens`: reserved for the answer. `window`: of the
-    model. `content_filter_text`, `length_text`: '' for the built-in ones."""
+    model. `content_filter_text`, `length_text`: '' for the built-in ones. `zone`: of the times in prompts."""
 
     model: str = ""
     max_tokens: int = 1024
@@ -107,6 +108,7 @@ class ReplyOptions:
     length_text: str = ""
     recall_max_tokens: int = 2000
     recall_timeout_seconds: float = 2.0
+    zone: tzinfo = UTC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ def _tell(result: EvolutionResult, out: Console, *, all_: bool) -> None:
     if result.rejected:
         out.print(Text(say("not followed:"), "yellow"))
         for one in result.rejected:
-            out.print(show_memories.indented(_rejected(one)))
+            out.print(show_memories.indented(_rejected(one, numbered=bool(result.model))))
     if result.remaining and not all_:
         left = several(
             result.remaining,
@@ -130,9 +130,10 @@ def _counts(result: EvolutionResult) -> str:
     return say(", ").join(say(_COUNTS[what], count=count) for what, count in to_jsonable(result.stats).items())
 
 
-def _rejected(one: Rejected) -> Text:
+def _rejected(one: Rejected, *, numbered: bool) -> Text:
+    why = translated(show.inert(one.reason))
     return Text.assemble(
-        say("line {number}: {why}", number=one.line, why=translated(show.inert(one.reason))),
+        say("line {number}: {why}", number=one.line, why=why) if numbered else why,
         (f"\n{show.inert(one.text, _REJECTED)}", "dim"),
     )
 

@@ -275,7 +275,7 @@ def context(
         str | None, typer.Option(help=f"{', '.join(f'`{name}`' for name in STRATEGIES)}; by default the room's.")
     ] = None,
     most: Annotated[int | None, typer.Option("--max", help="Most messages.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens that the texts take together.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of the context as text.")] = None,
     as_prompt: Annotated[
         bool, typer.Option("--prompt", help="As one text for a model, the message itself at the end.")
     ] = False,

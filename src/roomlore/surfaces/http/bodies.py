@@ -389,7 +389,10 @@ class ContextRequest(Body):
     strategy: StrategyName | None = Field(None, description="By default the room's.")
     max_messages: int | None = Field(None, ge=1, le=200, description="Most messages in the context.")
     max_tokens: int | None = Field(
-        None, ge=1, le=1_000_000, description="Most tokens that the texts take together; by default the room's."
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Most tokens of the context as text; by default the room's.",
     )
     render: Literal["messages", "prompt"] | None = Field(
         None,

@@ -16,6 +16,7 @@ from roomlore.core.evolution.guards import is_order
 from roomlore.core.evolution.offline.cues import (
     ACKNOWLEDGED,
     CLOCK,
+    Purpose,
     Sense,
     acknowledges,
     agrees,
@@ -437,11 +438,31 @@ def _rarities(lines: Sequence[Line]) -> dict[str, float]:
 
 
 def _reason(one: Settled, *, zh: bool) -> str:
+    """Return what the messages do: in the language of the statement, without names, which may have to be forgotten."""
     if one.changed and one.handle:
+        if one.is_cancelling:
+            return "后来的消息取消了它。" if zh else "A later message cancelled it."
         return "后来的消息改了它。" if zh else "A later message changed it."
     if one.handle:
         return "又有消息说到。" if zh else "It was said again."
-    return "消息里这样说。" if zh else "It was said so."
+    english, chinese = _REASONS[one.sense.purposes[0]]
+    others = len({line.sender for line in one.agreed})
+    if zh:
+        return f"{chinese}，另有 {others} 人认可。" if others else f"{chinese}。"
+    agreed = "one other agreed" if others == 1 else f"{others} others agreed"
+    return f"{english}, and {agreed}." if others else f"{english}."
+
+
+_REASONS: Mapping[Purpose, tuple[str, str]] = {
+    "change": ("A message says what changes", "消息里说有变动"),
+    "cancellation": ("A message called something off", "消息里说取消"),
+    "decision": ("It was decided", "消息里作了决定"),
+    "rule": ("A message says what holds here", "消息里定了规矩"),
+    "habit": ("A message says what is usual here", "消息里说了惯例"),
+    "role": ("A message says who does what", "消息里说了谁负责什么"),
+    "person": ("A message tells of a person", "消息里说到一个人的情况"),
+    "plan": ("It was planned", "消息里说了安排"),
+}
 
 
 _LONGEST_SAID, _LONGEST_NAME, _LONGEST_NOTES = 240, 30, 90
