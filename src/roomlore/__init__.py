@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ApiKey,
         Candidate,
         ContextUsageRecord,
+        CorrectedEntry,
         Correction,
         CorrectionKind,
         Entry,
@@ -105,6 +106,7 @@ __all__ = [
     "Context",
     "ContextUsageRecord",
     "ConversationMessage",
+    "CorrectedEntry",
     "Correction",
     "CorrectionKind",
     "EmbeddingModel",
@@ -198,7 +200,7 @@ _MODULES = {
     "core.memory.memory": "Change Memory MemoryAnswer MemoryHit MemoryKind MemoryStatus Source",
     "core.memory.writing": "FactImport MemoryChanges MemoryFields NewMemory Remembered",
     "core.models": (
-        "AddReport ApiKey Candidate ContextUsageRecord Correction CorrectionKind Entry Link LinkKind "
+        "AddReport ApiKey Candidate ContextUsageRecord CorrectedEntry Correction CorrectionKind Entry Link LinkKind "
         "Message MessageFeatures MessageType ReplyInfo Role Room Signals StoredMessage Thread "
     ),
     "core.privacy": "ForgetReport Left",

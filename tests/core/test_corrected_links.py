@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from roomlore import Conflict, LinkKind
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, Linked
-from roomlore.core.linking.corrections import Past, check_answer, errors_shown, links_after
-from roomlore_testkit.builders import entry, link
+from roomlore.core.linking.corrections import Past, Threads, check_answer, errors_shown, links_after, out_of_place
+from roomlore_testkit.builders import entry
 
 MODEL = load_link_model()
 ANY = (5, 4, 3, 2, 1, 0)
@@ -16,18 +17,35 @@ ANY = (5, 4, 3, 2, 1, 0)
 
 def test_a_circle_is_refused():
     """m1 replied to m4, which came later; m2 answers m1, and m4 is to answer m2."""
-    late = entry(1, link=link(4, 4, kind=LinkKind.PLATFORM))
-    thread = [late, entry(2, link=link(4, 1)), entry(3, link=link(3, None)), entry(4, link=link(4, None))]
-    for target in (thread[0], thread[1]):
+    said = [entry(number).message for number in range(1, 5)]
+    for target, above in ((said[0], [4]), (said[1], [1, 4])):
         with pytest.raises(Conflict, match="answers 'm4' itself"):
-            check_answer(thread[3].message, target, thread)
-    check_answer(thread[3].message, thread[2], thread)
-    check_answer(thread[3].message, None, ())
+            check_answer(said[3], target, above)
+    check_answer(said[3], said[2], ())
+    check_answer(said[3], None, ())
 
 
-def test_a_chain_that_is_a_circle_already_ends():
-    both = [entry(1, link=link(1, 2, kind=LinkKind.PLATFORM)), entry(2, link=link(1, 1)), entry(3)]
-    check_answer(both[2].message, both[1], both)
+def _threads(*rows: tuple[int, int, int]) -> Threads:
+    return Threads(*np.array(rows, np.int64).reshape(-1, 3).T)
+
+
+def test_what_follows_goes_to_the_thread_of_the_first_of_its_chain():
+    """Rows of arrival, what it answers, thread: 3 to 5 follow 2, of which 4 answers one that came later; 9 answers
+    nobody who is there."""
+    room = _threads((1, 0, 1), (2, 0, 2), (3, 2, 1), (4, 5, 1), (5, 3, 1), (7, 1, 1), (9, 8, 3))
+    assert out_of_place(room) == [3, 5, 4]
+    assert out_of_place(_threads((1, 0, 1), (2, 1, 1), (3, 2, 1))) == []
+    assert out_of_place(_threads()) == []
+
+
+def test_a_circle_stays_as_it_is():
+    assert out_of_place(_threads((1, 2, 1), (2, 1, 2), (3, 1, 3), (4, 0, 4), (5, 4, 1))) == [5]
+
+
+def test_a_long_chain_follows_in_order():
+    rows = [(arrival, arrival - 1, 1 if arrival > 2 else arrival - 1) for arrival in range(1, 5_001)]
+    rows[1] = (2, 0, 2)
+    assert out_of_place(_threads(*rows)) == list(range(3, 5_001))
 
 
 def test_what_is_said_of_a_message_that_is_gone_is_left_to_the_model():

@@ -9,6 +9,7 @@ from console_rig import page
 from typer.testing import CliRunner
 
 import roomlore
+from roomlore.services import links
 from roomlore.surfaces.cli.app import app as program
 from roomlore.surfaces.console.frame import FORM_COOKIE, VIEWER_COOKIE
 
@@ -44,6 +45,39 @@ async def test_correcting_over_http(tea):
     undone = await tea.delete("/messages/tea/m4/link", params={"by": "li"})
     assert undone.json()["link"]["kind"] != "corrected"
     assert (await tea.get("/rooms/tea/corrections")).json()["corrections"][0]["by"] == "li"
+
+
+@pytest.fixture
+async def chain(lore, http, make_message, monkeypatch):
+    """A chain of replies, of which one transaction moves two."""
+    monkeypatch.setattr(links, "_PIECE", 2)
+    monkeypatch.setattr(links, "FOLLOWING", 2)
+    monkeypatch.setattr(lore.links._moves, "_background", False)
+    batch = [make_message(number, reply_to=f"m{number - 1}" if number > 1 else None) for number in range(1, 13)]
+    await http.post("/messages", json={"messages": batch})
+    return http
+
+
+async def test_http_tells_what_is_still_to_follow(lore, chain):
+    answer = (await chain.put("/messages/tea/m2/link", json={"answers": None})).json()
+    assert (answer["relinked"], answer["left"]) == (4, 6)
+    assert (await chain.put("/messages/tea/m2/link", json={"answers": None})).json()["left"] == 6
+    await lore.jobs.catch_up()
+    assert (await chain.put("/messages/tea/m2/link", json={"answers": None})).json()["left"] == 0
+    undone = (await chain.delete("/messages/tea/m2/link")).json()
+    assert (undone["relinked"], undone["left"]) == (4, 6)
+
+
+async def test_the_console_tells_what_is_still_to_follow(lore, chain):
+    await page(chain, "/console/context?room=tea&message=m2")
+    said = {"said": "nothing", "token": chain.cookies[FORM_COOKIE]}
+    answer = await chain.post("/console/link?room=tea&message=m2", data=said)
+    for language, told in (("en", "in the background: 6."), ("zh", "还有 6 条消息在后台移到另一话题。")):
+        assert told in await page(chain, answer.headers["location"], language=language)
+    await lore.jobs.catch_up()
+    jobs = await page(chain, "/console/jobs", language="zh")
+    assert "更正关联后的话题" in jobs
+    assert "已将 6 条消息移到所属话题，剩余 0 条" in jobs
 
 
 async def test_what_http_refuses(tea):
@@ -106,6 +140,31 @@ def test_correcting_on_the_command_line(chat):
     assert "no longer" not in chat("links", "undo", "tea", "m3")
     assert json.loads(chat("links", "log", "tea", "--json"))[0]["kind"] == "undone"
     assert "more: --before 4" in chat("links", "log", "tea", "--limit", "1")
+
+
+def test_the_command_line_tells_what_followed(run, monkeypatch):
+    monkeypatch.setattr(links, "_PIECE", 2)
+    rows = [
+        {"id": f"m{n}", "room_id": "tea", "sender_id": "ann", "text": f"word {n}", "reply_to": f"m{n - 1}"}
+        for n in range(1, 13)
+    ]
+    Path("chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run("import", "chat.jsonl")
+    told = run("links", "correct", "tea", "m2", "--nothing")
+    assert "other messages with a new link or thread: 10" in told
+    assert "still to move" not in told
+    told = json.loads(run("links", "undo", "tea", "m2", "--json"))
+    assert (told["relinked"], told["left"]) == (10, 0)
+    monkeypatch.setattr(links, "FOLLOWING", 2)
+    monkeypatch.setattr(links.ThreadMoves, "_claim", _nothing)
+    told = run("links", "correct", "tea", "m2", "--nothing")
+    assert "new link or thread: 4\n" in told
+    assert "still to move to another thread, by `roomlore serve` or `worker`: 6" in told
+
+
+async def _nothing(_: object) -> list[object]:
+    """Another process has claimed the rooms."""
+    return []
 
 
 def test_what_the_command_line_refuses(chat):

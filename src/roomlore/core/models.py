@@ -196,6 +196,15 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedEntry(Entry):
+    """A message with the link that a correction gave it. `relinked`: how many other messages have new links or threads
+    with it; `left`: how many of the room still wait to move to another thread, as durable work."""
+
+    relinked: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """A message's neighbours by the links: the message it answers, and those that answer it, likeliest first.
 

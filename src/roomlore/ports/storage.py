@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from roomlore.core.audience import PastKind, RoomKind, RoomPeople, RoomStamp, Stay
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
-from roomlore.core.linking.corrections import Standing
+from roomlore.core.linking.corrections import Standing, Threads
 from roomlore.core.models import (
     ApiKey,
     ContextUsageRecord,
@@ -102,6 +102,9 @@ INDEXING = "indexing"
 
 RELINKING = "relinking"
 """The job that relinks rooms whose links another link model made."""
+
+THREADS = "threads"
+"""The work that moves messages to the thread of what they answer, and the job that enqueues it."""
 
 
 class Outbox(Protocol):
@@ -236,6 +239,16 @@ class Met:
     awaited: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Relinked:
+    """The room after links were replaced. `changed`: how many messages have another link or thread; `left`: True if
+    more may have to follow."""
+
+    room: Room
+    changed: int
+    left: bool
+
+
 class Messages(Protocol):
     """The messages of a room, their threads and words.
 
@@ -352,6 +365,12 @@ class Messages(Protocol):
     async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         """Return the newest `limit` entries whose link names this thread, in order of arrival."""
 
+    async def answered_through(self, *, tenant: str, room_id: str, arrival: int) -> list[int]:
+        """Return the arrivals of what this message answers, of what that answers, and so on, ascending."""
+
+    async def threads_after(self, *, tenant: str, room_id: str, after: int, limit: int) -> Threads:
+        """Return the threads of the first `limit` messages with arrival > `after`, deleted ones too."""
+
     async def platform_replies(self, *, tenant: str, room_id: str) -> list[int]:
         """Return the arrivals of the messages whose link the platform states, ascending."""
 
@@ -404,10 +423,21 @@ class Messages(Protocol):
         """Put erased messages of a locked room back in their places, with these features and links."""
 
     async def relink(
-        self, *, tenant: str, room_id: str, links: Mapping[int, Link], linked: Linked | None = None
-    ) -> Room:
+        self,
+        *,
+        tenant: str,
+        room_id: str,
+        links: Mapping[int, Link],
+        linked: Linked | None = None,
+        most: int | None = None,
+    ) -> Relinked:
         """Give the entries at these arrivals new links. If a link's thread changed, all descendants (by parent, linked,
-        in the old thread) move to the new thread with it. `linked` as in `append`."""
+        in the old thread) move to the new thread with it. `linked` as in `append`. `most`: so many descendants move at
+        most, each after what it answers; None is all. The others are to `follow`."""
+
+    async def follow(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> int:
+        """Move each of these messages, in this order, to the thread of what it answers now, deleted ones too. Return
+        how many were in another one; if none was, the room stays as it is."""
 
 
 class Corrections(Protocol):

@@ -1,31 +1,50 @@
-"""The verbs of `lore.links`: correct what a message answers, take a correction back, and read the log."""
+"""The verbs of `lore.links`: correct what a message answers, take a correction back, and read the log; and the durable
+work that moves the messages further below to their threads.
+
+A correction links the next messages anew and moves some of those below them in one transaction. If more may have to
+follow, the same transaction notes the room. What is left to do is read from the links themselves: a message that is in
+another thread than what it answers. So a piece that is repeated changes nothing, and messages and corrections that come
+meanwhile are found as well.
+"""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from roomlore.core.errors import InvalidInput, NotFound, unknown_room
+import numpy as np
+
+from roomlore.core.errors import InvalidInput, NotFound, RoomloreError, describe, unknown_room
 from roomlore.core.intake import check_page
+from roomlore.core.json_values import storable
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.corrections import (
     FOLLOWING,
     MAX_BY_CHARS,
     Past,
     Standing,
+    Threads,
     check_answer,
     errors_shown,
     links_after,
+    out_of_place,
 )
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW
-from roomlore.core.models import Correction, CorrectionKind, Entry, Link, Room
-from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, Link, Room
+from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.durable import DurableWork, Json, Steps, work_name
+from roomlore.ports.storage import THREADS, DueRoom, Storage, UnitOfWork
+
+log = logging.getLogger(__name__)
 
 _TRIES = 4
-_THREAD = 1_000
-"""So many messages of a thread are looked at for a circle."""
+_PIECE = 500
+"""So many messages follow to other threads in one transaction."""
+_READ_AT_ONCE = 5_000
+_ROOMS_AT_ONCE = 16
+_LEASE = timedelta(seconds=30)
 _LAST = 2**62
 _CALLER = "caller"
 
@@ -57,37 +76,146 @@ class _Change:
     standing: Standing | None
 
 
+class ThreadMoves:
+    """Move the messages of noted rooms, of all tenants, to the thread of what each answers, in short transactions.
+    `background`: True if this process enqueues the work at once; else others find the rooms."""
+
+    def __init__(self, *, storage: Storage, durable: DurableWork, clock: Clock, ids: Ids, background: bool) -> None:
+        self._storage = storage
+        self._durable = durable
+        self._clock = clock
+        self._ids = ids
+        self._background = background
+
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str) -> None:
+        """Note a locked room, in the transaction that leaves messages to move."""
+        await work.progress.note_room(tenant=tenant, room_id=room_id, work=THREADS, now=self._clock.now())
+
+    async def left(self, tenant: str, room_id: str) -> int:
+        """Return how many messages of the room are left to move, once the work is enqueued."""
+        if not await self._any():
+            return 0
+        if self._background:
+            try:
+                await self.sweep()
+            except RoomloreError as error:
+                log.warning("work on threads could not be enqueued yet", extra={"why": describe(error)})
+        return len(await self._out_of_place(tenant, room_id))
+
+    async def catch_up(self) -> None:
+        """Do now what is noted and not claimed by another process."""
+        while rooms := await self._claim():
+            for room in rooms:
+                async for _ in self._moved(room):
+                    pass
+
+    async def sweep(self) -> list[str]:
+        """Enqueue the noted rooms and return the ids of the work."""
+        enqueued: list[str] = []
+        while await self._any() and (rooms := await self._claim()):
+            for room in rooms:
+                work_id = work_name(room.tenant, THREADS, self._ids.new())
+                arguments = {"tenant": room.tenant, "room_id": room.room_id, "noted": room.noted}
+                partition = work_name(room.tenant, THREADS, storable(room.room_id))
+                await self._durable.start(THREADS, work_id=work_id, partition=partition, arguments=arguments)
+                enqueued.append(work_id)
+        return enqueued
+
+    async def work(self, steps: Steps, arguments: Json) -> None:
+        """Move the messages of one room, as durable work."""
+        done, room = 0, DueRoom(arguments["tenant"], arguments["room_id"], arguments["noted"])
+        async for count, left in self._moved(room):
+            done += count
+            await steps.report(f"{done} messages moved to their threads, {left} left")
+
+    async def _any(self) -> bool:
+        async with self._storage.reading() as work:
+            return await work.progress.any_noted(work=THREADS)
+
+    async def _claim(self) -> Sequence[DueRoom]:
+        now = self._clock.now()
+        async with self._storage.writing() as work:
+            return await work.progress.claim_rooms(
+                work=THREADS, now=now, lease_until=now + _LEASE, limit=_ROOMS_AT_ONCE
+            )
+
+    async def _moved(self, room: DueRoom) -> AsyncIterator[tuple[int, int]]:
+        """Move messages piece by piece, and yield how many a piece moved and how many are left. Read the room again
+        until nothing is left to move, as a message may have followed one that had not moved yet."""
+        here = {"tenant": room.tenant, "room_id": room.room_id}
+        while arrivals := await self._out_of_place(**here):
+            for start in range(0, len(arrivals), _PIECE):
+                async with self._storage.writing() as work:
+                    if await work.rooms.lock_known(**here) is None:
+                        break
+                    moved = await work.messages.follow(**here, arrivals=arrivals[start : start + _PIECE])
+                    await work.progress.put_off(room=room, work=THREADS, until=self._clock.now() + _LEASE)
+                yield moved, max(0, len(arrivals) - start - _PIECE)
+        async with self._storage.writing() as work:
+            await work.progress.done(room=room, work=THREADS)
+
+    async def _out_of_place(self, tenant: str, room_id: str) -> list[int]:
+        """Return the arrivals of the messages to move, each after what it answers."""
+        pages: list[Threads] = []
+        after = 0
+        while not pages or len(pages[-1].arrivals) == _READ_AT_ONCE:
+            async with self._storage.reading() as work:
+                page = await work.messages.threads_after(
+                    tenant=tenant, room_id=room_id, after=after, limit=_READ_AT_ONCE
+                )
+            pages.append(page)
+            after = int(page.arrivals[-1]) if len(page.arrivals) else after
+        return await asyncio.to_thread(_all_out_of_place, pages)
+
+
+def _all_out_of_place(pages: Sequence[Threads]) -> list[int]:
+    columns = ((page.arrivals, page.parents, page.threads) for page in pages)
+    return out_of_place(Threads(*map(np.concatenate, zip(*columns, strict=True))))
+
+
 class LinkService:
     """The links of one tenant's messages, as people correct them."""
 
-    def __init__(self, *, tenant: str, storage: Storage, model: LinkModel, clock: Clock) -> None:
+    def __init__(self, *, tenant: str, storage: Storage, model: LinkModel, clock: Clock, moves: ThreadMoves) -> None:
         self._tenant = tenant
         self._storage = storage
         self._model = model
         self._version = version_of(model)
         self._clock = clock
+        self._moves = moves
 
     async def correct(
         self, room_id: str, message_id: str, *, answers: str | None, by: str = _CALLER, at: datetime | None = None
-    ) -> Entry:
+    ) -> CorrectedEntry:
         """Say which earlier message a message answers, or with `answers=None` that it answers nothing of them.
 
         The link is certain from then on, whatever the platform or the model says, and the messages after it are linked
-        anew: threads and contexts follow at once. The correction is logged under the name `by` (and the time `at`, now
-        by default), it can be taken back with `undo`, and it is a label: the room's probabilities are calibrated by
-        it, and `tuning.run` learns from it. Return the message with its new link. Saying the same again changes
-        nothing. Raise `Conflict` for a later message or a circle, `InvalidInput`, `NotFound`,
-        `StorageUnavailable`.
+        anew: contexts follow at once, and so do threads. Of a very long thread some messages move later, as durable
+        work (`left`). The correction is logged under the name `by` (and the time `at`,
+        now by default), it can be taken back with `undo`, and it is a label: the room's probabilities are calibrated
+        by it, and `tuning.run` learns from it. Return the message with its new link. Saying the same again changes
+        nothing. Raise `Conflict` for a later message or a circle, `InvalidInput`, `NotFound`, `StorageUnavailable`.
         """
         if answers is not None and not isinstance(answers, str):
             raise InvalidInput(f"answers is {answers!r:.60}; give the id of an earlier message, or None for nothing.")
         kind = CorrectionKind.NOTHING if answers is None else CorrectionKind.ANSWERS
         return await self._say(_Wish(room_id, message_id, kind, answers, _checked(by), at))
 
-    async def undo(self, room_id: str, message_id: str, *, by: str = _CALLER) -> Entry:
+    async def undo(self, room_id: str, message_id: str, *, by: str = _CALLER) -> CorrectedEntry:
         """Take the correction of a message back: it is linked as the platform or the model says. Return the message
-        with its new link. Raise `NotFound` if there is none in force, `InvalidInput`, `StorageUnavailable`."""
+        with its new link, as `correct` does. Raise `NotFound` if there is none in force, `InvalidInput`,
+        `StorageUnavailable`."""
         return await self._say(_Wish(room_id, message_id, CorrectionKind.UNDONE, None, _checked(by)))
+
+    async def catch_up(self, corrected: CorrectedEntry) -> CorrectedEntry:
+        """Move now, piece by piece, the messages that a correction left, in place of durable work. Return what
+        `correct` returned, with what followed by now; if another process is at it, some may still be `left`. Raise
+        `StorageUnavailable`."""
+        if not corrected.left:
+            return corrected
+        await self._moves.catch_up()
+        left = await self._moves.left(self._tenant, corrected.message.room_id)
+        return replace(corrected, relinked=corrected.relinked + max(corrected.left - left, 0), left=left)
 
     async def corrections(self, room_id: str, *, before: int | None = None, limit: int = 100) -> list[Correction]:
         """Return the newest entries of the room's log of corrections, newest first, those with a number below
@@ -107,7 +235,11 @@ class LinkService:
         async with self._storage.reading() as work:
             return await work.corrections.in_force(tenant=self._tenant, after=after, limit=limit)
 
-    async def _say(self, wish: _Wish) -> Entry:
+    async def _say(self, wish: _Wish) -> CorrectedEntry:
+        corrected = await self._said(wish)
+        return replace(corrected, left=await self._moves.left(self._tenant, wish.room_id))
+
+    async def _said(self, wish: _Wish) -> CorrectedEntry:
         for _ in range(_TRIES):
             try:
                 return await self._try(wish)
@@ -115,19 +247,19 @@ class LinkService:
                 continue
         return await self._try_locked(wish)
 
-    async def _try(self, wish: _Wish) -> Entry:
+    async def _try(self, wish: _Wish) -> CorrectedEntry:
         async with self._storage.reading() as work:
             room = await self._room(work, wish.room_id)
             change = await self._change(work, room, wish)
             if change is None:
-                return await self._entry(work, wish.room_id, wish.message_id)
+                return await self._corrected(work, wish)
         async with self._storage.writing() as work:
             locked = await work.rooms.lock_known(tenant=self._tenant, room_id=wish.room_id)
             if locked is None or (locked.created_at, locked.revision) != (room.created_at, room.revision):
                 raise _RoomMovedError
             return await self._write(work, wish, change)
 
-    async def _try_locked(self, wish: _Wish) -> Entry:
+    async def _try_locked(self, wish: _Wish) -> CorrectedEntry:
         """Link while holding the room's lock: the last resort in a room that is written to all the time."""
         async with self._storage.writing() as work:
             room = await work.rooms.lock_known(tenant=self._tenant, room_id=wish.room_id)
@@ -135,12 +267,14 @@ class LinkService:
                 raise unknown_room(wish.room_id)
             change = await self._change(work, room, wish)
             if change is None:
-                return await self._entry(work, wish.room_id, wish.message_id)
+                return await self._corrected(work, wish)
             return await self._write(work, wish, change)
 
-    async def _write(self, work: UnitOfWork, wish: _Wish, change: _Change) -> Entry:
+    async def _write(self, work: UnitOfWork, wish: _Wish, change: _Change) -> CorrectedEntry:
         here = {"tenant": self._tenant, "room_id": wish.room_id}
-        await work.messages.relink(**here, links=change.links, linked=change.linked)
+        relinked = await work.messages.relink(**here, links=change.links, linked=change.linked, most=_PIECE)
+        if relinked.left:
+            await self._moves.note(work, **here)
         await work.corrections.add(
             **here,
             arrival=change.arrival,
@@ -149,7 +283,11 @@ class LinkService:
             by=wish.by,
             at=wish.at or self._clock.now(),
         )
-        return await self._entry(work, wish.room_id, wish.message_id)
+        return await self._corrected(work, wish, relinked=relinked.changed - (change.arrival in change.links))
+
+    async def _corrected(self, work: UnitOfWork, wish: _Wish, *, relinked: int = 0) -> CorrectedEntry:
+        entry = await self._entry(work, wish.room_id, wish.message_id)
+        return CorrectedEntry(message=entry.message, features=entry.features, link=entry.link, relinked=relinked)
 
     async def _change(self, work: UnitOfWork, room: Room, wish: _Wish) -> _Change | None:
         """Return what the wish changes; None if it says what is in force already."""
@@ -181,14 +319,10 @@ class LinkService:
         if wish.answers is None:
             check_answer(entry.message, None, ())
             return None
-        target = await self._entry(work, room.room_id, wish.answers)
-        thread: Sequence[Entry] = ()
-        if target.link.thread == entry.link.thread:
-            thread = await work.messages.thread_members(
-                tenant=self._tenant, room_id=room.room_id, thread=target.link.thread, limit=_THREAD
-            )
-        check_answer(entry.message, target, thread)
-        return target.message.arrival
+        target = (await self._entry(work, room.room_id, wish.answers)).message
+        above = await work.messages.answered_through(tenant=self._tenant, room_id=room.room_id, arrival=target.arrival)
+        check_answer(entry.message, target, above)
+        return target.arrival
 
     async def _past(self, work: UnitOfWork, room: Room, entry: Entry, standing: Standing | None) -> Past:
         here = {"tenant": self._tenant, "room_id": room.room_id}

@@ -62,7 +62,9 @@ class Lore:
     @cached_property
     def links(self) -> LinkService:
         shared = self._resources
-        return LinkService(tenant=self.tenant, storage=shared.storage, model=shared.model, clock=shared.clock)
+        return LinkService(
+            tenant=self.tenant, storage=shared.storage, model=shared.model, clock=shared.clock, moves=shared.moves
+        )
 
     @cached_property
     def index(self) -> IndexingService:

@@ -23,7 +23,7 @@ from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Describer, Embedder, Summarizer
 from roomlore.ports.memories import Recall
-from roomlore.ports.storage import DueWork
+from roomlore.ports.storage import THREADS, DueWork
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.archives import RETENTION, Archiver
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
@@ -32,6 +32,7 @@ from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.health import Readiness
 from roomlore.services.jobs import Sweep
+from roomlore.services.links import ThreadMoves
 from roomlore.services.memories import InForceCache
 from roomlore.services.memories.memory_service import Evolver, Searcher
 from roomlore.services.messages import AllDue, FactsCache, RoomCache
@@ -53,6 +54,7 @@ from roomlore.wiring.work import (
     make_evolutions,
     make_extraction,
     make_forgetter,
+    make_moves,
     make_nightly,
     make_retention,
     make_retries,
@@ -162,6 +164,7 @@ class Resources(Common):
     options: ContextOptions
     strategies: Mapping[str, Strategy]
     model: LinkModel
+    moves: ThreadMoves
     rooms: RoomCache
     one_writer: bool
     """True on SQLite: the database has one writer at a time."""
@@ -243,6 +246,7 @@ async def make_resources(
     summaries = make_deferred_summaries(common, sessions, durable)
     extraction = make_extraction(common, durable, models)
     retries = make_retries(common, durable, models)
+    moves = make_moves(common, durable)
     evolutions = make_evolutions(common, durable, models, make_prompts(common))
     writing = make_writing(common, models)
     nightly = make_nightly(common, durable, writing, model)
@@ -265,6 +269,7 @@ async def make_resources(
         options=options,
         strategies=strategies,
         model=model,
+        moves=moves,
         rooms=RoomCache(size_bytes=settings.search.room_cache_mb * _MIB, telemetry=telemetry),
         one_writer=not url.startswith("postgres"),
         describer=own.describer,
@@ -302,6 +307,7 @@ async def make_resources(
                 if settings.evolution.extract_every
                 else {}
             ),
+            THREADS: moves.sweep,
             EVOLUTION: evolutions.schedule.sweep,
             SUMMARY: summaries.sweep,
             **({DIGEST: nightly.sweep} if settings.digests.digest_schedule else {}),

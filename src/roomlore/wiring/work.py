@@ -23,7 +23,7 @@ from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
-from roomlore.ports.storage import DueWork, Storage
+from roomlore.ports.storage import THREADS, DueWork, Storage
 from roomlore.services.archives import RETENTION, Archiver, Retention
 from roomlore.services.contexts import UsageExpiry
 from roomlore.services.digest import (
@@ -56,6 +56,7 @@ from roomlore.services.extraction import (
     MemorySummaries,
 )
 from roomlore.services.jobs import counted
+from roomlore.services.links import ThreadMoves
 from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, MemoryEraser, MessageEraser, RowEraser, VectorEraser
 from roomlore.services.sessions import SessionParts
@@ -168,6 +169,21 @@ def _summaries(settings: Settings, models: ModelService) -> MemorySummaries:
     return MemorySummaries(
         models=models, prompts=PackagedPrompts(), timeout_seconds=settings.language_models.summary_timeout_seconds
     )
+
+
+def make_moves(common: Common, durable: DurableWork) -> ThreadMoves:
+    """Return what moves messages to other threads after corrections. Nothing is read yet."""
+    moves = ThreadMoves(
+        storage=common.storage,
+        durable=durable,
+        clock=common.clock,
+        ids=common.ids,
+        background=common.background,
+    )
+    durable.define(THREADS, counted(THREADS, moves.work, clock=common.clock, telemetry=common.telemetry))
+    if common.background:
+        common.jobs.handle(THREADS, moves.sweep, every_seconds=_SWEEP_SECONDS)
+    return moves
 
 
 @dataclass(frozen=True, slots=True)

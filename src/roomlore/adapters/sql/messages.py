@@ -7,6 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    case,
     exists,
     func,
     literal,
@@ -47,6 +49,7 @@ from roomlore.adapters.sql.rows import (
     unescape,
 )
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
+from roomlore.core.linking.corrections import Threads
 from roomlore.core.models import Entry, Exchange, LinkKind, Origin, Role, StoredMessage, Target, Thread
 from roomlore.ports.storage import Met
 
@@ -585,6 +588,29 @@ _COUNTS = Statement(
 )
 
 
+def _answered_through() -> Select[Any]:
+    """Select what a message answers, what that answers, and so on. UNION ends a cycle of replies."""
+    linked = (_f.c.link_kind != LinkKind.NEW.value) & _f.c.parent.is_not(None)
+    start = select(_f.c.parent.label("arrival")).where(in_room(_f), _f.c.arrival == bindparam("own"), linked)
+    above = start.cte("above", recursive=True)
+    further = select(_f.c.parent).where(in_room(_f), _f.c.arrival == above.c.arrival, linked)
+    found = above.union(further)
+    return select(found.c.arrival).order_by(found.c.arrival)
+
+
+def _threads_after() -> Select[Any]:
+    """Select one row: a text with commas for each column."""
+    answered = case((_f.c.link_kind == LinkKind.NEW.value, 0), else_=func.coalesce(_f.c.parent, 0)).label("answered")
+    rows = select(_f.c.arrival, answered, _f.c.thread).where(in_room(_f), _f.c.arrival > bindparam("after"))
+    page = rows.order_by(_f.c.arrival).limit(bindparam("count")).subquery().c
+    columns: list[Any] = [numbers_in(page.arrival), numbers_in(page.answered), numbers_in(page.thread)]
+    return select(*columns)
+
+
+_ANSWERED_THROUGH = Statement(_answered_through)
+_THREADS_AFTER = Statement(_threads_after)
+
+
 class ThreadReading(_InRoom):
     """A part of the port `Messages`: replies, threads and keywords."""
 
@@ -637,6 +663,13 @@ class ThreadReading(_InRoom):
     async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]
+
+    async def answered_through(self, *, tenant: str, room_id: str, arrival: int) -> list[int]:
+        return [row[0] for row in await self._rows(_ANSWERED_THROUGH, tenant, room_id, own=arrival)]
+
+    async def threads_after(self, *, tenant: str, room_id: str, after: int, limit: int) -> Threads:
+        (row,) = await self._rows(_THREADS_AFTER, tenant, room_id, after=after, count=limit)
+        return Threads(*(np.fromstring(numbers or "", np.int64, sep=",") for numbers in row))
 
     async def platform_replies(self, *, tenant: str, room_id: str) -> list[int]:
         return [row[0] for row in await self._rows(_PLATFORM_REPLIES, tenant, room_id)]

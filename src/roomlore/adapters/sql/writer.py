@@ -20,6 +20,7 @@ from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES
 from roomlore.core.models import Entry, Link, LinkKind, Role, Room
+from roomlore.ports.storage import Relinked
 
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
 _people, _words, _w = schema.participants, schema.keyword_counts, schema.message_words
@@ -27,6 +28,7 @@ _c, _a = schema.link_corrections, schema.archives
 _IN_THIS_THREAD_FROM, _IN_THIS_THREAD_CHARACTERS = 64, 20_000
 """Batches from this size on are converted to rows on another thread, so that the event loop is not blocked."""
 
+_ALL = 2**62
 _LINK_COLUMNS = tuple(column.name for column in LINK.columns)
 _LINKED_COLUMNS = tuple(column.name for column in LINKED.columns)
 _NEVER: Any = literal_column(str(2**63 - 1))
@@ -142,12 +144,13 @@ def _first_again() -> Any:
 
 
 def _move() -> Any:
-    """Move the messages below a message to another thread, and return them. UNION ends a cycle of replies."""
-    linked = (_f.c.link_kind != LinkKind.NEW.value) & (_f.c.thread == bindparam("old"))
-    start = select(_f.c.arrival).where(in_locked_room(_f), _f.c.parent == bindparam("own"), linked)
+    """Move messages below these messages to another thread, each after what it answers, and return them. UNION ends a
+    cycle of replies. The sum hides the index of threads: with it each step reads the whole thread."""
+    linked = (_f.c.link_kind != LinkKind.NEW.value) & (_f.c.thread + literal_column("0") == bindparam("old"))
+    start = select(_f.c.arrival).where(in_locked_room(_f), among(_f.c.parent, "owns"), linked)
     below = start.cte("below", recursive=True)
     further = select(_f.c.arrival).where(in_locked_room(_f), _f.c.parent == below.c.arrival, linked)
-    moved = select(below.union(further).c.arrival)
+    moved = select(below.union(further).c.arrival).limit(bindparam("most"))
     return (
         update(_f)
         .where(in_locked_room(_f), _f.c.arrival.in_(moved))
@@ -156,6 +159,17 @@ def _move() -> Any:
     )
 
 
+_above = _f.alias("above")
+_ABOVE = Statement(
+    lambda: (
+        select(_f.c.arrival, _f.c.parent, _f.c.thread, _above.c.thread)
+        .join_from(_f, _above, (_above.c.room_key == _f.c.room_key) & (_above.c.arrival == _f.c.parent))
+        .where(in_locked_room(_f), _f.c.link_kind != LinkKind.NEW.value, among(_f.c.arrival, "arrivals"))
+    )
+)
+_TO_THREAD = Statement(
+    lambda: update(_f).where(in_locked_room(_f), among(_f.c.arrival, "arrivals")).values(thread=bindparam("new"))
+)
 _ADD_MESSAGES = Statement(lambda: insert(_m))
 _ADD_FEATURES = Statement(lambda: insert(_f))
 _COUNT_PEOPLE = Statement(_people_upsert)
@@ -193,7 +207,7 @@ _STORED = Statement(
 )
 _REPLACE_MESSAGE = Statement(lambda: _set(_m, _columns_but(_m, "message_id", "deleted_at")))
 _REPLACE_FEATURES = Statement(lambda: _set(_f, _columns_but(_f)))
-_RELINK = Statement(lambda: _set(_f, _LINK_COLUMNS), brief=True)
+_RELINK = Statement(lambda: _set(_f, _LINK_COLUMNS))
 _MOVE = Statement(_move)
 _EMPTY_MESSAGES = Statement(
     lambda: (
@@ -260,7 +274,9 @@ class MessageWriting(WithWords):
             _REPLACE_MESSAGE, room, [_named(_m, message_row(*_at(room), one.message)) for one in entries]
         )
         await self._put_all(_REPLACE_FEATURES, room, [_named(_f, features_row(*_at(room), one)) for one in entries])
-        moved = await self._move_all(room, entries, old)
+        moved = await self._move_all(
+            room, {one.message.arrival: (old[one.message.arrival][4], one.link.thread) for one in entries}
+        )
         await self._spoil_titles(room, {row[4] for row in old.values()} | {entry.link.thread for entry in entries})
         silent = [_silent(room, row[2], arrival) for arrival, row in old.items()]
         await self._sql.many(_COUNT_PEOPLE, [*_speakers(room, entries), *silent])
@@ -317,23 +333,49 @@ class MessageWriting(WithWords):
         return stored
 
     async def relink(
-        self, *, tenant: str, room_id: str, links: Mapping[int, Link], linked: Linked | None = None
-    ) -> Room:
-        """Replace links, in order of arrival. Raises `NotFound` if a visible message is missing."""
+        self,
+        *,
+        tenant: str,
+        room_id: str,
+        links: Mapping[int, Link],
+        linked: Linked | None = None,
+        most: int | None = None,
+    ) -> Relinked:
+        """Replace links. Raises `NotFound` if a visible message is missing."""
         room = self._locks.held(tenant, room_id)
-        changed, threads = set(links), set[int]()
-        for arrival in sorted(links):
-            rows = await self._stored(room, [arrival])
-            if not rows:
-                raise NotFound(f"There is no message at arrival {arrival} to link.")
-            await self._put(_RELINK, room, arrival, LINK.values(links[arrival]))
-            was, new = rows[0][4], links[arrival].thread
-            threads |= {was, new} if was != new else set()
-            changed.update(await self._move(room, arrival, was, new))
-        await self._spoil_titles(room, threads)
+        old = {row[0]: row[4] for row in await self._stored(room, list(links))}
+        if missing := sorted(links.keys() - old.keys()):
+            raise NotFound(f"There is no message at arrival {missing[0]} to link.")
+        rows = [{"arrival": arrival, **LINK.values(link)} for arrival, link in sorted(links.items())]
+        await self._put_all(_RELINK, room, rows)
+        moved = await self._move_all(room, {at: (was, links[at].thread) for at, was in old.items()}, most)
+        changed = {*links, *moved}
+        await self._spoil_titles(
+            room, {thread for at, was in old.items() if was != links[at].thread for thread in (was, links[at].thread)}
+        )
         stored = await self._step(room, None, linked=linked)
         await self._index.touch(room, sorted(changed), revision=stored.revision)
-        return stored
+        return Relinked(stored, len(changed), left=most is not None and len(moved) >= most)
+
+    async def follow(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> int:
+        """Move messages to the thread of what each answers."""
+        room = self._locks.held(tenant, room_id)
+        rows = await self._sql.fetch(_ABOVE, arrivals=numbers_text(arrivals), **_params(room))
+        known = {row[0]: row for row in rows}
+        moved: dict[int, int] = {}
+        threads: dict[int, list[int]] = {}
+        for arrival, parent, thread, its in (known[arrival] for arrival in arrivals if arrival in known):
+            above: Any = moved.get(parent, its)
+            if above != thread:
+                moved[arrival] = above
+                threads.setdefault(above, []).append(arrival)
+        if moved:
+            for thread, members in threads.items():
+                await self._sql.fetch(_TO_THREAD, arrivals=numbers_text(members), new=thread, **_params(room))
+            await self._spoil_titles(room, {*threads, *(known[arrival][2] for arrival in moved)})
+            stored = await self._step(room, None)
+            await self._index.touch(room, sorted(moved), revision=stored.revision)
+        return len(moved)
 
     async def analyse_anew(
         self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
@@ -379,23 +421,20 @@ class MessageWriting(WithWords):
         given = [{f"new_{name}": value for name, value in row.items()} for row in rows]
         await self._sql.many(statement, [bind({**its, "own": one["new_arrival"], **one}) for one in given])
 
-    async def _put(self, statement: Statement, room: LockedRoom, arrival: int, values: Mapping[str, Any]) -> None:
-        new = {f"new_{name}": value for name, value in values.items()}
-        await self._sql.fetch(statement, own=arrival, **_params(room), **new)
-
-    async def _move(self, room: LockedRoom, arrival: int, old: int, new: int) -> list[int]:
-        """Move the messages below to another thread and return their arrivals."""
-        if old == new:
-            return []
-        return [row[0] for row in await self._sql.fetch(_MOVE, own=arrival, old=old, new=new, **_params(room))]
-
     async def _move_all(
-        self, room: LockedRoom, entries: Sequence[Entry], old: Mapping[int, Sequence[Any]]
+        self, room: LockedRoom, threads: Mapping[int, tuple[int, int]], most: int | None = None
     ) -> list[int]:
+        """Move what is below these messages, at most so many, and return their arrivals. `threads`: the old and the new
+        thread of each."""
+        owns: dict[tuple[int, int], list[int]] = {}
+        for arrival, (old, new) in threads.items():
+            if old != new:
+                owns.setdefault((old, new), []).append(arrival)
         moved: list[int] = []
-        for entry in entries:
-            arrival = entry.message.arrival
-            moved += await self._move(room, arrival, old[arrival][4], entry.link.thread)
+        for (old, new), its in owns.items():
+            left = _ALL if most is None else most - len(moved)
+            given = {"owns": numbers_text(its), "old": old, "new": new, "most": left}
+            moved += [row[0] for row in await self._sql.fetch(_MOVE, **given, **_params(room))]
         return moved
 
     async def _spoil_titles(self, room: LockedRoom, threads: Collection[int]) -> None:

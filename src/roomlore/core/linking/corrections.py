@@ -1,8 +1,11 @@
 """Links that people correct: what a message answers, or that it answers nothing, and what follows for later
 messages."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from roomlore.core.errors import Conflict
 from roomlore.core.linking.calibration import in_units
@@ -39,21 +42,17 @@ class Past:
     corrected: Mapping[int, int | None]
 
 
-def check_answer(message: StoredMessage, target: Entry | None, thread: Iterable[Entry]) -> None:
-    """Raise `Conflict` if the message cannot be said to answer the target, or nothing if it is None. `thread`: the
-    messages of the thread of the target."""
+def check_answer(message: StoredMessage, target: StoredMessage | None, above: Collection[int]) -> None:
+    """Raise `Conflict` if the message cannot be said to answer the target, or nothing if it is None. `above`: the
+    arrivals of what the target answers, of what that answers, and so on."""
     if message.role in UNANSWERED:
         raise Conflict(f"Message {message.id!r} has the role {message.role}: such messages answer nothing.")
     if target is None:
         return
-    if target.message.arrival >= message.arrival:
-        raise Conflict(
-            f"Message {target.message.id!r} came after {message.id!r}: a message answers one that came before it."
-        )
-    if message.arrival in _answered_by(target, {entry.message.arrival: entry for entry in thread}):
-        raise Conflict(
-            f"Message {target.message.id!r} answers {message.id!r} itself, maybe through others: correct it first."
-        )
+    if target.arrival >= message.arrival:
+        raise Conflict(f"Message {target.id!r} came after {message.id!r}: a message answers one that came before it.")
+    if message.arrival in above:
+        raise Conflict(f"Message {target.id!r} answers {message.id!r} itself, maybe through others: correct it first.")
 
 
 def _answered_by(target: Entry, known: Mapping[int, Entry]) -> set[int]:
@@ -127,6 +126,31 @@ def _threads(links: Mapping[int, Link]) -> dict[int, int]:
         for arrival in path:
             found[arrival] = found[here]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """The thread of each message of a room, in order of arrival. `parents`: what it answers, 0 for nothing."""
+
+    arrivals: npt.NDArray[np.int64]
+    parents: npt.NDArray[np.int64]
+    threads: npt.NDArray[np.int64]
+
+
+def out_of_place(room: Threads) -> list[int]:
+    """Return the arrivals of the messages that are in another thread than the first message of their chain of answers,
+    each after what it answers. A circle, and what leads to it, stays as it is."""
+    places = np.arange(len(room.arrivals))
+    found = np.searchsorted(room.arrivals, room.parents)
+    found[found == len(places)] = 0
+    answers = (room.parents > 0) & (room.arrivals[found] == room.parents)
+    above = np.where(answers, found, places)
+    top, depth = above, answers.astype(np.int64)
+    for _ in range(len(places).bit_length()):  # each time twice as far up
+        top, depth = top[top], depth + depth[top]
+    wrong = ((above[top] == top) & (room.threads != room.threads[top])).nonzero()[0]
+    moving: list[int] = room.arrivals[wrong[np.lexsort((wrong, depth[wrong]))]].tolist()
+    return moving
 
 
 def errors_shown(model: LinkModel, past: Past) -> tuple[int, ...]:

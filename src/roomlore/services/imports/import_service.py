@@ -22,7 +22,7 @@ from roomlore.core.audience import (
 )
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, QuotaExceeded
 from roomlore.core.intake import MAX_ROOM_NAME, IntakeResult, Limits, as_stored, check, content_hash
-from roomlore.core.models import Correction, Entry, Message, StoredMessage
+from roomlore.core.models import CorrectedEntry, Correction, Message, StoredMessage
 from roomlore.core.quotas import import_stopped
 from roomlore.core.records import (
     Bad,
@@ -78,7 +78,9 @@ class LinkCorrections(Protocol):
 
     async def correct(
         self, room_id: str, message_id: str, *, answers: str | None, by: str, at: datetime | None
-    ) -> Entry: ...
+    ) -> CorrectedEntry: ...
+
+    async def catch_up(self, corrected: CorrectedEntry) -> CorrectedEntry: ...
 
     async def corrections(self, room_id: str, *, before: int | None, limit: int) -> list[Correction]: ...
 
@@ -508,6 +510,7 @@ class ImportService:
         """Correct links as in the store that the messages come from. A message that is not here any more has none, and
         neither has one whose answered message is not, or came later here. What was corrected here before stays."""
         known: dict[str, set[str]] = {}
+        corrected: CorrectedEntry | None = None
         for item in batch:
             if not isinstance(item, Parsed) or item.corrected is None:
                 continue
@@ -517,8 +520,10 @@ class ImportService:
                     known[room_id] = await self._corrected(room_id)
                 if message_id not in known[room_id]:
                     by = said.by or _FORGOTTEN
-                    await self._links.correct(room_id, message_id, answers=said.answers, by=by, at=said.at)
+                    corrected = await self._links.correct(room_id, message_id, answers=said.answers, by=by, at=said.at)
                     known[room_id].add(message_id)
+        if corrected is not None:
+            await self._links.catch_up(corrected)
 
     async def _corrected(self, room_id: str) -> set[str]:
         """Return the ids of the messages that the log of the room names, also if the correction was taken back."""

@@ -264,7 +264,10 @@ class LinkIndexing:
             **here, entries=piece.arrivals.entries, linked=linked.done() if over else linked
         )
         if piece.arrivals.relinked:
-            room = await work.messages.relink(tenant=room.tenant, room_id=room.room_id, links=piece.arrivals.relinked)
+            relinked = await work.messages.relink(
+                tenant=room.tenant, room_id=room.room_id, links=piece.arrivals.relinked
+            )
+            room = relinked.room
         if piece.corrected:
             await work.corrections.hear(
                 **here, model=self._version, errors=piece.arrivals.heard, arrivals=piece.corrected

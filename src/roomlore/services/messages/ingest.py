@@ -408,7 +408,8 @@ class Ingest:
             )
             written.due |= await self._due.note(work, self._tenant, room_id, plan.entries)
             if plan.relinked:
-                stored = await work.messages.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)
+                relinked = await work.messages.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)
+                stored = relinked.room
             written.rooms[room_id] = stored
         if written.rooms:
             added = sum(len(plan.entries) for plan in plans)

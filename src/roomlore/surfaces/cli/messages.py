@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roomlore.core.models import Correction, CorrectionKind, Entry, StoredMessage
+from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, StoredMessage
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import say
@@ -79,11 +79,11 @@ def correct_link(
     if nothing == (answers is not None):
         raise typer.BadParameter("Give --answers MESSAGE or --nothing.")
 
-    async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
+    async def work(lore: Lore) -> tuple[CorrectedEntry, StoredMessage | None]:
         here = await lore.rooms.named(room)
         known = await lore.messages.named(here, message)
         answered = None if answers is None else await lore.messages.named(here, answers)
-        entry = await lore.links.correct(here, known, answers=answered, by=by)
+        entry = await lore.links.catch_up(await lore.links.correct(here, known, answers=answered, by=by))
         return entry, None if answered is None else (await lore.messages.get(here, answered)).message
 
     entry, answered = frame_of(ctx).run(work)
@@ -96,9 +96,10 @@ def undo_correction(
 ) -> None:
     """Take the correction of a message back."""
 
-    async def work(lore: Lore) -> tuple[Entry, StoredMessage | None]:
+    async def work(lore: Lore) -> tuple[CorrectedEntry, StoredMessage | None]:
         here = await lore.rooms.named(room)
-        entry = await lore.links.undo(here, await lore.messages.named(here, message), by=by)
+        known = await lore.messages.named(here, message)
+        entry = await lore.links.catch_up(await lore.links.undo(here, known, by=by))
         return entry, await _answered_message(lore, entry)
 
     entry, answered = frame_of(ctx).run(work)
@@ -113,7 +114,7 @@ async def _answered_message(lore: Lore, entry: Entry) -> StoredMessage | None:
     return page[0] if page and page[0].arrival == link.parent else None
 
 
-def _tell_link(entry: Entry, answered: StoredMessage | None, *, as_json: bool) -> None:
+def _tell_link(entry: CorrectedEntry, answered: StoredMessage | None, *, as_json: bool) -> None:
     if as_json:
         show.as_json(to_jsonable(entry))
         return
@@ -125,6 +126,11 @@ def _tell_link(entry: Entry, answered: StoredMessage | None, *, as_json: bool) -
         likely = "" if entry.link.is_certain else say(" ({share:.2f} likely)", share=share)
         said = f"{show.name(answered)}: {show.inert(answered.text, 160)}"
         typer.echo(f"  {say('answers{likely} {said}', likely=likely, said=said)}")
+    if entry.relinked or entry.left:
+        typer.echo(f"  {say('other messages with a new link or thread: {count}', count=entry.relinked)}")
+    if entry.left:
+        waiting = say("still to move to another thread, by `roomlore serve` or `worker`: {count}", count=entry.left)
+        typer.echo(f"  {waiting}")
 
 
 @links_app.command("log")

@@ -86,6 +86,8 @@ async def context(page: Page) -> Response:
         chosen=_chosen(found, page.asked("strategy")),
         compared=_compared(found),
         saved=[_saved(one) for one in found],
+        relinked=page.number("relinked"),
+        left=page.number("left"),
         reason=partial(reason, tongue=page.tongue),
         named=partial(_named, tongue=page.tongue),
     )
@@ -97,12 +99,21 @@ async def correct(page: Page) -> Response:
     room_id, message_id = await page.room("room"), page.needed("message")
     said, answers = page.form.get("said"), page.form.get("answers")
     if said == "undo":
-        await lore.links.undo(room_id, message_id, by=_CONSOLE)
+        done = await lore.links.undo(room_id, message_id, by=_CONSOLE)
     elif said == "nothing" or (said == "answers" and answers):
-        await lore.links.correct(room_id, message_id, answers=None if said == "nothing" else answers, by=_CONSOLE)
+        done = await lore.links.correct(
+            room_id, message_id, answers=None if said == "nothing" else answers, by=_CONSOLE
+        )
     else:
         raise InvalidInput("The form does not say what the message answers; go back and press one of its buttons.")
-    return page.go("/context", room=room_id, message=message_id, strategy=page.asked("strategy"))
+    return page.go(
+        "/context",
+        room=room_id,
+        message=message_id,
+        strategy=page.asked("strategy"),
+        relinked=done.relinked or None,
+        left=done.left or None,
+    )
 
 
 async def _with_people_named(lore: Lore, found: list[Explanation]) -> list[Explanation]:

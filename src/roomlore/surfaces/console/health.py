@@ -393,6 +393,7 @@ _OUTCOMES = tuple(
         (r"(\d+) titles of '(.*)', up to message (\d+) of (\d+)$", "titles"),
         (r"stopped after (\d+) titles of '(.*?)': ", "titles_stopped"),
         (r"There are no new messages\.$", "no_messages"),
+        (r"(\d+) messages moved to their threads, (\d+) left$", "moved"),
         (r"archived (\d+) messages; removed the raw answers of (\d+) records$", "archived"),
     )
 )

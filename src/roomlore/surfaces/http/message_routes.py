@@ -23,6 +23,7 @@ from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import (
     AddReport,
     ContextUsageRecord,
+    CorrectedEntry,
     Correction,
     Entry,
     Heading,
@@ -400,8 +401,9 @@ async def correct_link(
     room_id: ShownRoom,
     message_id: MessageId,
     said: Annotated[bodies.LinkRequest, Depends(bodies.body_of(bodies.LinkRequest))],
-) -> Entry:
-    """Say which earlier message a message answers, or that it answers nothing. Threads and contexts follow at once."""
+) -> CorrectedEntry:
+    """Say which earlier message a message answers, or that it answers nothing. Threads and contexts follow at once; of
+    a very long thread `left` messages move to another one in the background, as a job of the kind `threads`."""
     return await lore.links.correct(room_id, message_id, answers=said.answers, by=said.by)
 
 
@@ -413,7 +415,7 @@ async def undo_link(
     by: Annotated[
         str, Query(min_length=1, max_length=MAX_BY_CHARS, description="The name of who takes it back, for the log.")
     ] = "caller",
-) -> Entry:
+) -> CorrectedEntry:
     """Take the correction of a link back."""
     return await lore.links.undo(room_id, message_id, by=by)
 

@@ -583,6 +583,71 @@ class WriterContract:
         await relink(storage, {2: link(1, 4)})
         assert await threads_of(storage) == {1: 1, 2: 1, 3: 1, 4: 1}
 
+    async def test_so_many_move_and_the_others_are_to_follow(self, storage: Storage) -> None:
+        """A chain of six below m2, whose fourth message was deleted; m9 starts something new below it."""
+        below = [entry(n, link=link(2, n - 1)) for n in range(3, 9)]
+        await fill(storage, [entry(1), entry(2), *below, entry(9, link=link(9, 8, kind=LinkKind.NEW))])
+        await erase(storage, 6)
+        async with storage.writing() as work:
+            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            given = {2: link(1, 1)}
+            relinked = await work.messages.relink(tenant=TENANT, room_id=ROOM, links=given, most=2)
+        assert (relinked.changed, relinked.left) == (3, True)
+        assert await threads_of(storage) == {1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 7: 2, 8: 2, 9: 9}
+        async with storage.writing() as work:
+            room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            moved = await work.messages.follow(tenant=TENANT, room_id=ROOM, arrivals=[5, 6, 7, 9, 77])
+            again = await work.messages.follow(tenant=TENANT, room_id=ROOM, arrivals=[1, 2, 5])
+        assert (moved, again) == (3, 0)
+        assert await threads_of(storage) == {1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 7: 1, 8: 2, 9: 9}
+        async with storage.reading() as work:
+            stored = await work.rooms.find(tenant=TENANT, room_id=ROOM)
+            changes, _ = await work.messages.changed(tenant=TENANT, room_id=ROOM, revision=room.revision, after=0)
+        assert stored is not None
+        assert stored.revision == room.revision + 1
+        assert [one.arrival for one in changes] == [5, 7]
+
+    async def test_relinking_all_leaves_nothing(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), entry(2), entry(3, link=link(2, 2))])
+        async with storage.writing() as work:
+            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            relinked = await work.messages.relink(tenant=TENANT, room_id=ROOM, links={2: link(1, 1)}, most=2)
+        assert (relinked.changed, relinked.left) == (2, False)
+
+    async def test_the_threads_of_a_room_are_read_in_pages(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), entry(2, link=link(1, 1)), entry(3, link=link(3, 2, kind=LinkKind.NEW))])
+        await erase(storage, 2)
+        async with storage.reading() as work:
+            pages = [
+                await work.messages.threads_after(tenant=TENANT, room_id=room_id, after=after, limit=2)
+                for room_id, after in ((ROOM, 0), (ROOM, 2), (ROOM, 3), ("nowhere", 0))
+            ]
+        assert [
+            list(zip(page.arrivals.tolist(), page.parents.tolist(), page.threads.tolist(), strict=True))
+            for page in pages
+        ] == [[(1, 0, 1), (2, 1, 1)], [(3, 0, 3)], [], []]
+
+    async def test_what_a_message_answers_through_others(self, storage: Storage) -> None:
+        """m1 replies to m5, which came later; m4 starts something new; m6 and m7 are a circle."""
+        await fill(
+            storage,
+            [
+                entry(1, link=link(5, 5)),
+                entry(2, link=link(5, 1)),
+                entry(3, link=link(5, 2)),
+                entry(4, link=link(4, 3, kind=LinkKind.NEW)),
+                entry(5),
+                entry(6, link=link(6, 7)),
+                entry(7, link=link(6, 6)),
+            ],
+        )
+        async with storage.reading() as work:
+            found = {
+                arrival: await work.messages.answered_through(tenant=TENANT, room_id=ROOM, arrival=arrival)
+                for arrival in (3, 4, 5, 6, 99)
+            }
+        assert found == {3: [1, 2, 5], 4: [], 5: [], 6: [6, 7], 99: []}
+
     async def test_what_is_not_there_cannot_be_linked(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])
         await erase(storage, 2)

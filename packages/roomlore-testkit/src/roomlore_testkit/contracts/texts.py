@@ -49,7 +49,7 @@ async def replace(storage: Storage, *new: Entry, room_id: str = ROOM) -> Room:
 async def relink(storage: Storage, links: Mapping[int, Link]) -> Room:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        return await work.messages.relink(tenant=TENANT, room_id=ROOM, links=links)
+        return (await work.messages.relink(tenant=TENANT, room_id=ROOM, links=links)).room
 
 
 async def everything(storage: Storage, *, tenant: str = TENANT, room_id: str = ROOM) -> list[Entry]:

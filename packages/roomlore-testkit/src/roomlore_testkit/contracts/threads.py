@@ -394,12 +394,13 @@ class CorrectionsContract:
         linked = Linked(by="model", calibration=Calibration(1, 1, _ERRORS))
         async with storage.writing() as work:
             await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            room = await work.messages.relink(
+            relinked = await work.messages.relink(
                 tenant=TENANT,
                 room_id=ROOM,
                 links={3: link(1, 1, kind=LinkKind.CORRECTED, parent_probability=1.0)},
                 linked=linked,
             )
+        room = relinked.room
         assert (room.linked, room.revision) == (linked, before.revision + 1)
         assert (await everything(storage))[2].link.kind is LinkKind.CORRECTED
 

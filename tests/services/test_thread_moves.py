@@ -1,0 +1,166 @@
+"""A corrected link of a long chain: what follows moves to its thread in pieces, as durable work."""
+
+from datetime import timedelta
+
+import pytest
+
+import roomlore
+from engines import ENGINES
+from relink_rig import ROOM, START, stored
+from roomlore import Conflict, LinkKind, Message
+from roomlore.adapters.sql.writer import MessageWriting
+from roomlore.core.linking.corrections import FOLLOWING
+from roomlore.services import links
+
+PIECE, CHAIN = 100, 1500
+
+
+@pytest.fixture(params=ENGINES)
+def url(request) -> str:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+async def lore(url, monkeypatch):
+    monkeypatch.setattr(links, "_PIECE", PIECE)
+    async with roomlore.open(url, background=False) as opened:
+        yield opened
+
+
+def replies(count: int, first: int = 1) -> list[Message]:
+    """A chain of platform replies, where some answer one earlier and some one that comes later."""
+    return [
+        Message(
+            id=f"m{number}",
+            room_id=ROOM,
+            sender_id=("ann", "bob", "小李")[number % 3],
+            text=f"word {number % 17} 话题",
+            sent_at=START + timedelta(seconds=40 * number),
+            reply_to=f"m{_answered(number)}" if number > 1 else None,
+        )
+        for number in range(first, first + count)
+    ]
+
+
+def said(name: str, answered: str) -> Message:
+    return Message(id=name, room_id=ROOM, sender_id="eve", text="old", reply_to=answered)
+
+
+def _answered(number: int) -> int:
+    if number > 10 and number % 97 == 0:
+        return number + 1
+    return number - 2 if (number > 10 and number % 97 == 1) or number % 10 == 0 else number - 1
+
+
+async def in_one_transaction(url: str, messages: list[Message], corrected: dict[str, str | None], monkeypatch):
+    """What is stored where corrections move everything at once."""
+    monkeypatch.setattr(links, "_PIECE", 10**6)
+    async with roomlore.open(url, background=False) as other:
+        await other.messages.add(messages)
+        for name, answers in corrected.items():
+            assert (await other.links.correct(ROOM, name, answers=answers)).left == 0
+        return await stored(other)
+
+
+@pytest.fixture
+def sizes(monkeypatch) -> list[int]:
+    """How many messages each transaction linked anew or moved."""
+    found: list[int] = []
+    relink, follow = MessageWriting.relink, MessageWriting.follow
+
+    async def counted_relink(self, **given):
+        relinked = await relink(self, **given)
+        found.append(relinked.changed)
+        return relinked
+
+    async def counted_follow(self, **given):
+        found.append(await follow(self, **given))
+        return found[-1]
+
+    monkeypatch.setattr(MessageWriting, "relink", counted_relink)
+    monkeypatch.setattr(MessageWriting, "follow", counted_follow)
+    return found
+
+
+async def test_it_moves_in_pieces_and_ends_as_in_one_transaction(lore, sizes, monkeypatch):
+    await lore.messages.add(replies(CHAIN))
+    sizes.clear()
+    entry = await lore.links.correct(ROOM, "m5", answers=None)
+    assert (entry.link.kind, entry.link.thread) == (LinkKind.CORRECTED, 5)
+    assert sizes == [entry.relinked + 1]
+    assert entry.relinked <= FOLLOWING + PIECE
+    below = CHAIN - 4
+    assert entry.left == below - sizes[0], "those that answer m5 through others are all but m1 to m4"
+    assert await lore.jobs.catch_up() == 1
+    assert sum(sizes) == below
+    assert max(sizes[1:]) == PIECE
+    assert len(sizes) == 1 + -(-entry.left // PIECE)
+    (job,) = await lore.jobs.page()
+    assert (job.kind, job.room_id, job.status) == ("threads", ROOM, "done")
+    assert job.progress == f"{entry.left} messages moved to their threads, 0 left"
+    assert (await lore.links.correct(ROOM, "m5", answers=None)).left == 0
+    assert (await lore.privacy.verify()).sound
+    once = await in_one_transaction("sqlite://", replies(CHAIN), {"m5": None}, monkeypatch)
+    assert await stored(lore) == once
+
+
+async def test_a_caller_may_wait_for_the_end(lore):
+    await lore.messages.add(replies(700))
+    entry = await lore.links.correct(ROOM, "m5", answers=None)
+    assert entry.left > 0
+    whole = await lore.links.catch_up(entry)
+    assert (whole.relinked, whole.left) == (695, 0)
+    assert {one.link.thread for one in (await stored(lore))[0].values()} == {1, 5}
+    assert await lore.links.catch_up(whole) == whole
+    assert await lore.jobs.catch_up() == 0
+
+
+async def test_what_comes_meanwhile_is_in_its_thread(lore):
+    """Messages, a second correction and one that is taken back, between two pieces."""
+    moves = lore.links._moves
+    await lore.messages.add(replies(CHAIN))
+    await lore.links.correct(ROOM, "m5", answers=None)
+    (room,) = await moves._claim()
+    pieces = [count async for count in moves._moved(room) if await meanwhile(lore)]
+    assert len(pieces) > 5
+    assert await lore.jobs.catch_up() == 1, "the second correction noted the room again"
+    entries, _ = await stored(lore)
+    arrivals = {one.message.arrival: one for one in entries.values()}
+    for one in entries.values():
+        above = arrivals.get(one.link.parent) if one.link.kind is not LinkKind.NEW else None
+        assert one.link.thread == (above.link.thread if above else one.message.arrival), one.message.id
+    assert entries["m1560"].link.thread == entries["x"].link.thread == 700
+    assert (await lore.links.correct(ROOM, "m5", answers=None)).left == 0
+    assert (await lore.privacy.verify()).sound
+
+
+async def meanwhile(lore) -> bool:
+    if not await lore.messages.page(ROOM, after=CHAIN):
+        await lore.messages.add(replies(60, first=CHAIN + 1))
+        await lore.messages.add([said("x", "m1400")])
+        assert (await lore.links.correct(ROOM, "m700", answers=None)).left > 0
+        await lore.links.correct(ROOM, "m20", answers="m2")
+        await lore.links.undo(ROOM, "m20")
+    return True
+
+
+async def test_a_circle_is_refused_while_threads_move(lore):
+    """y is below z, which came after it, and neither has moved yet."""
+    late = [
+        Message(id=name, room_id=ROOM, sender_id="eve", text=name, reply_to=to) for name, to in ("yz", ("z", "m900"))
+    ]
+    await lore.messages.add([*replies(900), *late])
+    assert (await lore.links.correct(ROOM, "m5", answers=None)).left > 0
+    with pytest.raises(Conflict, match="itself"):
+        await lore.links.correct(ROOM, "z", answers="y")
+
+
+async def test_a_room_that_a_killed_process_left_is_found(lore, monkeypatch):
+    """The correction notes the room in its own transaction, and the claim of a process that is gone ends."""
+    await lore.messages.add(replies(900))
+    await lore.links.correct(ROOM, "m5", answers=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(links, "_LEASE", timedelta(0))
+        assert len(await lore.links._moves._claim()) == 1
+    assert await lore.jobs.catch_up() == 1
+    assert {one.link.thread for one in (await stored(lore))[0].values()} == {1, 5}
