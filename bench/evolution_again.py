@@ -85,7 +85,7 @@ def planned(told: Told, rules: Rules) -> Plan | None:
             template=_templates().get(told.record.prompt_hash, ""),
             offered=offered,
             shown=_shown(told).text,
-            quiet=lambda _: False,
+            silent=lambda _: False,
             repair=repaired,
         )
         for text in (first, raw[len(first) + 1 :])

@@ -31,7 +31,7 @@ async def evolution(lore: roomlore.Lore, case: Case) -> list[Judged]:
         template=_TEMPLATE,
         offered=offered,
         shown="\n".join(map(_shown, case["messages"])),
-        quiet=lambda one: False,
+        silent=lambda one: False,
         repair=lambda text: text,
     )
     done = {one.line - 1: "doubtful" if one.doubtful else "applied" for one in answer.operations}

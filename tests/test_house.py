@@ -19,13 +19,13 @@ from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 
 import roomlore
-from case_table import all_cases
 from roomlore.core.memory.writing import Edit, MemoryChanges, MemoryFields, NewMemory
 from roomlore.core.recall.recollection import OverriddenRecall, RecallArguments, RecallOverrides, RecallRequest
 from roomlore.services.replies.request import ReplyArguments, ReplyRequest
 from roomlore.sync import SyncLore
 from roomlore.wiring import Lore
 from roomlore.wiring.resources import Own, OwnBackends
+from roomlore_testkit.case_table import all_cases
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))

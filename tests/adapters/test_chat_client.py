@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from asking_models import ASKED, DONE, KEY, PROMPT, STREAMED, ask, both, event, fragment, offer, streamed
 
-from case_table import all_cases
 from roomlore.adapters.chat.client import data
 from roomlore.core.chat import ChatAnswer, ChatRequest, ToolCall, Usage
 from roomlore.core.errors import InvalidInput
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Break, Says, Sends
 
 CALL = ToolCall("call_a", "find_tea", '{"名": "茶", "n": 2}')

@@ -29,11 +29,11 @@ from asking_models import (
     streamed,
 )
 
-from case_table import all_cases
 from roomlore.adapters.chat import can_chat, open_chat
 from roomlore.core.chat import ChatPiece, ChatRequest
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore_testkit import START, FrozenClock
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
 SOON = 0.2

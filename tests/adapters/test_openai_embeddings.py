@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_table import all_cases
 from roomlore.adapters.embedding import open_openai
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.ports.language import Embedder
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import EmbeddingServer, HashEmbedder
 
 DIMENSIONS = 8

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qdrant_client import AsyncQdrantClient
 
-from case_table import all_cases
 from roomlore.adapters import qdrant as qdrant_adapter
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.adapters.qdrant.index import Held, QdrantVectors, held_by, physical, point_id, storable
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, VectorPoint
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.qdrant_stand_in import Collection, QdrantStandIn
 
 MODEL = EmbeddingModel(name="made up", dimensions=4)

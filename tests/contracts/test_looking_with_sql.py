@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from case_table import all_cases
 from roomlore.adapters.sql import connect
 from roomlore.core.memory.memory import Action, MemoryStatus, Source
 from roomlore.core.models import Role
 from roomlore_testkit import START, change, checkpoint, entry, features, memory, session, usage_record
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.memory_log import apply
 from roomlore_testkit.contracts.sessions import save
 from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill, replace

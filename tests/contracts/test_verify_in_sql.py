@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from verifying import damage, unguarded, verify
 
-from case_table import all_cases
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.store import SqlUnitOfWork
 from roomlore.core.memory.log import STEP, active, replay
@@ -18,6 +17,7 @@ from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.ports.storage import WORDS
 from roomlore.services.memories import Past
 from roomlore_testkit import START, FrozenClock, change, entry, evolution, memory
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.memory_log import long_log, snapshot
 from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill
 

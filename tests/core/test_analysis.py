@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.models import Message, MessageFeatures, MessageType, ReplyInfo, Role
+from roomlore_testkit.case_table import all_cases
 
 PEOPLE = Participants.of({"U1": "Anna Lindt", "ou_1": "张三", "ou_2": "周雨桐", "foo_": "", "genii": "", "me": "Me"})
 

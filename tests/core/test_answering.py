@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from case_table import all_cases
 from roomlore.adapters.weights import load_answer_model
 from roomlore.core.memory.scoring import (
     EVIDENCE,
@@ -16,6 +15,7 @@ from roomlore.core.memory.scoring import (
     read_question,
     score,
 )
+from roomlore_testkit.case_table import all_cases
 
 
 def kinds(flags) -> set[str]:

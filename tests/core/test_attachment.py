@@ -2,12 +2,12 @@
 
 import pytest
 
-from case_table import all_cases
 from roomlore.core.attachments import attachment, caption_of, with_attachments
 from roomlore.core.intake import content_hash
 from roomlore.core.memory.reading import own_words
 from roomlore.core.search.query import indexed_words
 from roomlore_testkit.builders import message
+from roomlore_testkit.case_table import all_cases
 
 
 @pytest.mark.parametrize(

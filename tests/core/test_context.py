@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from relevance_rooms import BEGIN, entry
 
-from case_table import all_cases
 from roomlore.core.context import (
     ContextOptions,
     choose_recent,
@@ -22,6 +21,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Candidate, Link, LinkKind
 from roomlore.core.relevance import RelevanceScorer, RoomView, Weights
 from roomlore_testkit import builders
+from roomlore_testkit.case_table import all_cases
 
 OPTIONS = ContextOptions()
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.digest.talks import Talk
 from roomlore.core.digest.written import MAX_WINDOWS, read_written, reasons_for_log, windows_of
 from roomlore.core.evolution.requests import Rejected
 from roomlore.core.models import Entry, Link, LinkKind, StoredMessage
 from roomlore_testkit.builders import START
+from roomlore_testkit.case_table import all_cases
 
 ENGLISH = [
     [("ann", "which database does the invoices service use?"), ("bob", "invoices uses postgres 16")],

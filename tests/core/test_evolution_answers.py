@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.evolution_answers import AROUND, SLOPPY, WRAPPERS, cases
 
-from case_table import all_cases
 from roomlore.core.evolution.answers import MAX_OPERATIONS, MAX_REJECTED, read_answer
+from roomlore_testkit.case_table import all_cases
 
 CASES = list(cases())
 

@@ -33,14 +33,14 @@ LINES = {
 }
 
 
-def read(*answer, quiet=False, template=ASKS, known=KNOWN, lines=LINES, doubtful=""):
+def read(*answer, silent=False, template=ASKS, known=KNOWN, lines=LINES, doubtful=""):
     offered = {handle: memory(handle, statement=text, doubtful=doubtful) for handle, text in known.items()}
     return checked_answer(
         "\n".join(json.dumps(one, ensure_ascii=False) for one in answer),
         template=template,
         offered=offered,
         shown="\n".join(f"{handle} [Fri 2025-03-07 10:00] {line}" for handle, line in lines.items()),
-        quiet=lambda _: quiet,
+        silent=lambda _: silent,
         repair=lambda text: text,
     )
 
@@ -123,9 +123,36 @@ def test_a_prompt_that_asks_for_no_evidence_gets_none(given):
     assert len(read(given, template=ASKS_NOTHING, lines=lines).operations) == 1
 
 
-def test_what_was_quiet_for_long_may_be_deleted_without_a_message():
-    answer = read(delete("m4"), quiet=True)
+CHATTER = {handle: LINES[handle] for handle in ("c4", "c7", "c10", "c11")}
+
+
+@pytest.mark.parametrize("evidence", [(), ("c4",)], ids=["cites nothing", "cites another message"])
+def test_what_was_silent_for_long_may_be_deleted_without_a_message(evidence):
+    answer = read(delete("m4", *evidence), silent=True, lines=CHATTER)
     assert [(one.kind, one.doubtful) for one in answer.operations] == [("delete", "")]
+    assert answer.rejected == ()
+
+
+def test_an_order_in_the_chat_is_no_silence():
+    answer = read(delete("m4"), delete("m6"), silent=True, lines={"c4": LINES["c4"], "c8": LINES["c8"]})
+    assert answer.operations == ()
+    assert [one.reason for one in answer.rejected] == ["It follows an order written in the chat."] * 2
+
+
+@pytest.mark.parametrize(("handle", "said"), [("m4", "c5"), ("m6", "c7"), ("m5", "c6")])
+def test_what_a_message_mentions_is_not_silent(handle, said):
+    lines = {**CHATTER, said: LINES[said]}
+    (refused,) = read(delete(handle), silent=True, lines=lines).rejected
+    assert "It cites no message" in refused.reason
+    (followed,) = read(delete(handle, "c4"), silent=True, lines=lines).operations
+    assert bool(followed.doubtful) == (handle != "m6"), "words in two languages cannot be compared"
+
+
+def test_what_its_own_person_says_of_other_things_is_silence():
+    lines = {"c1": "Mira: what a match last night!!", "c2": "Mira: dinner is tomorrow at 8pm"}
+    assert read(delete("m1"), silent=True, lines=lines, known={"m1": "Mira plays the cello"}).operations
+    mentioned = {**lines, "c3": "Stan: Mira is late"}
+    assert not read(delete("m1"), silent=True, lines=mentioned, known={"m1": "Mira plays the cello"}).operations
 
 
 def test_an_update_of_something_else_is_a_memory_of_its_own_and_the_old_one_stays():

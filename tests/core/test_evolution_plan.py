@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.adapters.sql.memory_log import Plan as Rows
 from roomlore.adapters.sql.memory_log import VersionRow, check_numbers
 from roomlore.core.evolution.answers import MAX_OPERATIONS
@@ -20,6 +19,7 @@ from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.writing import MAX_SOURCES, check_statement
 from roomlore_testkit import START, memory
+from roomlore_testkit.case_table import all_cases
 
 SCOPE = "group:g"
 NOW = START + timedelta(days=30)

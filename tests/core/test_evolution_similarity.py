@@ -106,7 +106,7 @@ def test_a_create_replaces_what_it_contradicts_if_a_message_says_that_something_
         template='{"action": "create", "evidence": ["c9"], "statement": "zz", "change_reason": "zz"}',
         offered={"m1": held},
         shown=f"c1 [Mon 2026-03-02 08:00] anna: {said}",
-        quiet=lambda one: False,
+        silent=lambda one: False,
         repair=lambda text: text,
     )
     assert [one.kind for one in answer.operations] == [kind]

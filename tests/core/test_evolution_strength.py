@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from roomlore.core.audience import EvidenceRoom
 from roomlore.core.evolution.requests import (
     decayed,
-    is_outlasted,
-    is_quiet,
+    is_silent,
+    is_silent_in,
     is_stale,
-    made_by_hand,
+    last_evolutions,
     raised,
     strength_at,
 )
@@ -70,24 +70,30 @@ def test_support_is_what_counts_and_not_the_age():
     assert not is_stale(memory(strength=0.8, supported_at=START + 60 * DAY), START + 61 * DAY, 0.2, 30)
 
 
-def test_a_memory_is_quiet_after_two_weeks_without_support_although_it_has_not_faded():
+def test_a_memory_is_silent_after_two_weeks_without_support_although_it_has_not_faded():
     one = memory(strength=0.8)
-    assert not is_quiet(one, START + 14 * DAY - timedelta(seconds=1), 0.2, 30)
-    assert is_quiet(one, START + 14 * DAY, 0.2, 30)
+    assert not is_silent(one, START + 14 * DAY - timedelta(seconds=1), 0.2, 30)
+    assert is_silent(one, START + 14 * DAY, 0.2, 30)
     assert not is_stale(one, START + 14 * DAY, 0.2, 30)
 
 
-def test_messages_outlast_a_memory_two_weeks_after_the_last_one_that_supports_it():
-    heard = (EvidenceRoom("g", START - 9 * DAY, START - 2 * DAY), EvidenceRoom("h", START - DAY, START))
-    one = memory(evidence=heard, supported_at=START + 300 * DAY)
-    assert not is_outlasted(one, START + 14 * DAY - timedelta(seconds=1))
-    assert is_outlasted(one, START + 14 * DAY)
-    assert not is_outlasted(memory(), START + 300 * DAY)
+def test_a_memory_is_silent_in_a_room_two_weeks_after_the_last_message_that_supports_it():
+    one = memory(evidence=(EvidenceRoom("g", START - 9 * DAY, START),), supported_at=START + 300 * DAY)
+    assert not is_silent_in(one, "g", START + 14 * DAY - timedelta(seconds=1))
+    assert is_silent_in(one, "g", START + 14 * DAY)
+    assert not is_silent_in(memory(), "g", START + 300 * DAY)
 
 
-def test_the_last_change_says_if_a_memory_was_made_by_hand():
+def test_one_room_tells_nothing_of_the_silence_about_what_another_one_supports():
+    here, there = EvidenceRoom("g", START, START), EvidenceRoom("h", START - 9 * DAY, START - DAY)
+    assert not is_silent_in(memory(evidence=(here, there)), "g", START + 300 * DAY)
+    assert not is_silent_in(memory(evidence=(there,)), "g", START + 300 * DAY)
+
+
+def test_the_last_change_says_which_evolution_made_a_memory_unless_somebody_did_by_hand():
     one, other = memory("f1"), memory("f2")
     evolved = change(1, one, evolution_id="e1")
-    assert made_by_hand([one], [evolved]) == frozenset()
-    assert made_by_hand([one, other], [evolved, change(2, one), change(3, other, evolution_id="e2")]) == {"f1"}
-    assert made_by_hand([one, other], [change(1, one), change(2, one, evolution_id="e1")]) == {"f2"}
+    assert last_evolutions([]) == {}
+    assert last_evolutions([evolved]) == {"f1": "e1"}
+    assert last_evolutions([evolved, change(2, one), change(3, other, evolution_id="e2")]) == {"f2": "e2"}
+    assert last_evolutions([change(1, one), change(2, one, evolution_id="e1")]) == {"f1": "e1"}

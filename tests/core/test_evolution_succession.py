@@ -5,7 +5,6 @@ from evolution_updates import GOOD, Update
 from hypothesis import given
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.evolution.wording import (
     Conversation,
     Names,
@@ -18,6 +17,7 @@ from roomlore.core.evolution.wording import (
     still_says,
     without_details,
 )
+from roomlore_testkit.case_table import all_cases
 
 NOBODY = Names([], [])
 

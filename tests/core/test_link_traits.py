@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.linking.window import MAX_NAMED, MAX_WORDS, TRAITS, Reading, read
 from roomlore.core.models import StoredMessage
+from roomlore_testkit.case_table import all_cases
 
 
 def reading(text: str) -> Reading:

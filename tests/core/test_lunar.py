@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from when_rows import meaning
 
-from case_table import all_cases
 from roomlore.core.dates.calendar import clear_and_bright, festival
+from roomlore_testkit.case_table import all_cases
 
 
 def days(text):

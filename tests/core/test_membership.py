@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.audience import (
     NOTHING_TOLD,
     Move,
@@ -23,6 +22,7 @@ from roomlore.core.audience import (
     windows_of,
 )
 from roomlore.importers.whatsapp import moves_told
+from roomlore_testkit.case_table import all_cases
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

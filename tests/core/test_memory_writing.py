@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.writing import (
@@ -31,6 +30,7 @@ from roomlore.core.memory.writing import (
     normal,
 )
 from roomlore_testkit import START, change, memory
+from roomlore_testkit.case_table import all_cases
 
 FAMILY = "👨‍👩‍👧‍👦"
 FACT = MemoryKind.FACT

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.chat import EVOLVE_MODEL, KNOWN_EMBEDDINGS, KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
 from roomlore.core.errors import InvalidInput, NotFound
+from roomlore_testkit.case_table import all_cases
 
 CHAT = {"display_name": "聊天", "providers": [{"name": "ollama", "model_id": "qwen3:8b"}]}
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.models import Role
 from roomlore.core.prompt import is_label, neutral
 from roomlore.core.sessions.session import SessionMessage
 from roomlore.core.sessions.window import as_chat, as_text, summary_line
+from roomlore_testkit.case_table import all_cases
 
 _ROLES = [
     "System",

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from offline_rooms import MONDAY, ROOM, Said, answer, memory, said_in
 
-from case_table import all_cases
 from roomlore.core.evolution.offline import StatementParts, future_days, offline_answer, parse_statement, written
 from roomlore.core.evolution.offline.cues import agrees, sense_of
 from roomlore.core.evolution.plan import PlanInput, plan
@@ -19,6 +18,7 @@ from roomlore.core.evolution.requests import Operation, Plan, Rules, ScopeState
 from roomlore.core.memory.memory import Action, Memory, MemoryKind, Source
 from roomlore.core.models import Role, StoredMessage
 from roomlore.core.text import fold
+from roomlore_testkit.case_table import all_cases
 
 STANDUP = "From now on stand-up is every Monday at 9 in the blue room"
 ANIME_NIGHT = "定了，以后每周五晚上八点一起看新番"

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from case_table import all_cases
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
 from roomlore.core.privacy import (
@@ -19,6 +18,7 @@ from roomlore.core.privacy import (
     without_copies,
     without_person,
 )
+from roomlore_testkit.case_table import all_cases
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

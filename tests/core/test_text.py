@@ -8,7 +8,6 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.text import (
     MAX_KEYWORDS,
     fitting,
@@ -25,6 +24,7 @@ from roomlore.core.text import (
     truncate,
     words,
 )
+from roomlore_testkit.case_table import all_cases
 
 FAMILY = "👨\u200d👩\u200d👧"
 FLAG = "🇨🇳"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.mentions import Mentions, find_mentions, ids_named, with_names
+from roomlore_testkit.case_table import all_cases
 
 NAMES = {
     "anna": "U1",

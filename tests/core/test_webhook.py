@@ -2,9 +2,9 @@
 
 import pytest
 
-from case_table import all_cases
 from roomlore.core.addresses import check_public, signed_headers
 from roomlore.core.errors import InvalidInput
+from roomlore_testkit.case_table import all_cases
 
 
 def test_a_signature_is_that_of_the_standard():

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from when_rows import NOW, meaning
 
-from case_table import all_cases
 from roomlore.core.dates import FAR_PAST, MAX_SPANS, TimeSpan, closeness
 from roomlore.core.dates.spans import time_spans
+from roomlore_testkit.case_table import all_cases
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NEW_YORK = ZoneInfo("America/New_York")

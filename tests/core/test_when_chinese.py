@@ -2,7 +2,7 @@
 
 from when_rows import meaning, rows
 
-from case_table import all_cases
+from roomlore_testkit.case_table import all_cases
 
 TIMES = """
 昨天我们聊了什么 | 2024-06-11 2024-06-12

@@ -2,7 +2,7 @@
 
 from when_rows import meaning, rows
 
-from case_table import all_cases
+from roomlore_testkit.case_table import all_cases
 
 TIMES = """
 What did we talk about yesterday? | 2024-06-11 2024-06-12

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.memory.log import Piece, words_diff
+from roomlore_testkit.case_table import all_cases
 
 _MARKS = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}
 WORDS = st.sampled_from(

@@ -12,9 +12,9 @@ import counted_messengers
 import pytest
 from counted_apart import Counted
 
-from case_table import all_cases
 from roomlore.core.models import Message, Role
 from roomlore.importers import FORMATS, Item, Parsed
+from roomlore_testkit.case_table import all_cases
 
 OTHER_FORMATS = {"chatgpt", "irc", "jsonl", "openai"}
 """Formats whose samples nobody counts here."""

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roomlore
-from case_table import all_cases
 from roomlore.core.errors import InvalidInput
 from roomlore.importers.memories import FORMS, read_memories
+from roomlore_testkit.case_table import all_cases
 
 ANNA = "user:anna"
 DEERFLOW = {

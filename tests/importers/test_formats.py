@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import catalogue
 import pytest
 
-from case_table import all_cases
 from roomlore.core.errors import InvalidInput
 from roomlore.core.mentions import find_mentions
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import to_line
 from roomlore.importers import FORMATS, Bad, Parsed, detect, export_files, json_stream, open_import, qq
+from roomlore_testkit.case_table import all_cases
 
 CHINESE = "[21:14] <小王> 今天天气很好,我们一起去爬山吧\n[21:15] <李雷> 好的,几点出发呢\n"
 

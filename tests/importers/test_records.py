@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from case_table import all_cases
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import (
@@ -21,6 +20,7 @@ from roomlore.core.records import (
     to_line,
     to_record,
 )
+from roomlore_testkit.case_table import all_cases
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
 NAME = TEXT.filter(bool)

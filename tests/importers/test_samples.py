@@ -7,10 +7,10 @@ import catalogue
 import pytest
 
 import roomlore
-from case_table import all_cases
 from roomlore import InvalidInput
 from roomlore.core.models import Role
 from roomlore.importers import FORMATS, Parsed, detect, lark_message, onebot_message, onebot_recall, open_import
+from roomlore_testkit.case_table import all_cases
 
 NAMES = sorted(catalogue.FORMAT_OF)
 

@@ -4,7 +4,7 @@ import pytest
 from whatsapp_locales import LOCALES, export, told
 
 import roomlore
-from case_table import all_cases
+from roomlore_testkit.case_table import all_cases
 
 
 @pytest.mark.parametrize("system", ["android", "ios"])

@@ -1,8 +1,12 @@
-"""The whole schema of a database, to be compared with that of another one."""
+"""The whole schema of a database, to be compared with that of another one, and a migration that changes it."""
 
 import re
+import shutil
+from pathlib import Path
 
 from sqlalchemy import Engine, create_engine
+
+from roomlore.adapters.sql import migrations
 
 _LOOK = {
     "sqlite": "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name",
@@ -31,3 +35,25 @@ def schema_of(url: str) -> list[tuple[str, str]]:
         found = connection.exec_driver_sql(_LOOK[engine.dialect.name]).all()
     engine.dispose()
     return [(name, re.sub(r" ?([(),]) ?", r"\1", " ".join(told.split()))) for name, told in found]
+
+
+LATER = f"{int(migrations.HEAD) + 1:04}"
+"""The revision after the newest one, for tests of what a later version does."""
+_ADDS_A_MOOD = f"""
+import sqlalchemy as sa
+from alembic import op
+
+revision = "{LATER}"
+down_revision = "{migrations.HEAD}"
+
+
+def upgrade() -> None:
+    op.add_column("rooms", sa.Column("mood", sa.Text(), nullable=False, server_default=""))
+"""
+
+
+def with_a_later_one(folder: Path, script: str = _ADDS_A_MOOD) -> Path:
+    """Copy the migrations to a new folder, with one more. Return the folder."""
+    shutil.copytree(Path(migrations.__file__).parent, folder)
+    (folder / "versions" / f"v{LATER}_later.py").write_text(script, encoding="utf-8")
+    return folder

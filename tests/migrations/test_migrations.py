@@ -1,7 +1,6 @@
 """The schema's history, on both engines."""
 
 import asyncio
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from schemas import engine_of, schema_of
+from schemas import LATER, engine_of, schema_of, with_a_later_one
 from sqlalchemy import inspect, text
 
 from roomlore.adapters.sql import connect, migrations, schema, upgrade
@@ -50,6 +49,14 @@ def _versions(url: str) -> list[str]:
     return found
 
 
+def _run(url: str, *statements: str) -> None:
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
 def _belongs(dialect: str):
     """Passes over what one engine alone has: PostgreSQL's index of words, and the tables SQLite's own is made of."""
 
@@ -74,28 +81,13 @@ def test_head_is_known_without_alembic():
     assert scripts.get_heads() == [migrations.HEAD]
 
 
-_LATER = """
-import sqlalchemy as sa
-from alembic import op
-
-revision = "0023"
-down_revision = "0022"
-
-
-def upgrade() -> None:
-    op.add_column("rooms", sa.Column("mood", sa.Text(), nullable=False, server_default=""))
-"""
-
-
 @pytest.fixture
 def later_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Have one more migration from the call on."""
 
     def add() -> None:
-        scripts = shutil.copytree(Path(migrations.__file__).parent, tmp_path / "migrations")
-        (scripts / "versions" / "v0023_mood.py").write_text(_LATER)
-        monkeypatch.setattr(upgrade, "_SCRIPTS", scripts)
-        monkeypatch.setattr(migrations, "HEAD", "0023")
+        monkeypatch.setattr(upgrade, "_SCRIPTS", with_a_later_one(tmp_path / "migrations"))
+        monkeypatch.setattr(migrations, "HEAD", LATER)
 
     return add
 
@@ -104,11 +96,7 @@ def _clear(url: str) -> None:
     if url.startswith("sqlite"):
         Path(url.removeprefix("sqlite:///")).unlink()
         return
-    engine = engine_of(url)
-    with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
-    engine.dispose()
+    _run(url, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
 
 
 def _migrate(url: str) -> None:
@@ -131,7 +119,7 @@ async def test_new_and_upgraded_databases_have_one_schema(empty_url, later_migra
     _clear(empty_url)
     await (await connect(empty_url)).close()
     assert schema_of(empty_url) == upgraded
-    assert _versions(empty_url) == ["0023"]
+    assert _versions(empty_url) == [LATER]
 
 
 @pytest.mark.skipif(migrations.HEAD != FIRST, reason="later migrations need Alembic")
@@ -205,21 +193,65 @@ def test_processes_opening_a_fresh_database_at_once(empty_url):
 )
 async def test_a_database_of_another_version_is_refused(empty_url, stamp, says):
     await (await connect(empty_url)).close()
-    engine = engine_of(empty_url)
-    with engine.begin() as connection:
-        connection.execute(text(f"UPDATE alembic_version SET version_num = '{stamp}'"))
-    engine.dispose()
+    _run(empty_url, f"UPDATE alembic_version SET version_num = '{stamp}'")
     with pytest.raises(StorageUnavailable, match=says):
         await connect(empty_url)
     assert _versions(empty_url) == [stamp]
 
 
+_STAMPS = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+
+
+@pytest.mark.parametrize(
+    ("statements", "names"),
+    [
+        ([_STAMPS], "alembic_version"),
+        ([_STAMPS, "INSERT INTO alembic_version VALUES ('0005')"], "alembic_version"),
+        ([_STAMPS, "INSERT INTO alembic_version VALUES ('ae1027a6acf1')"], "alembic_version"),
+        (["CREATE TABLE rooms (floor INTEGER)"], "rooms"),
+        (["CREATE TABLE rooms (floor INTEGER)", "CREATE TABLE leases (until INTEGER)"], "leases, rooms"),
+        (["CREATE VIEW ai_message AS SELECT 1 AS n"], "ai_message"),
+        (
+            [_STAMPS, "INSERT INTO alembic_version VALUES ('0005')", "CREATE TABLE rooms (room_id INTEGER)"],
+            "alembic_version, rooms",
+        ),
+    ],
+    ids=["no stamp", "a low stamp", "a strange stamp", "rooms", "two", "a view", "rooms with a stamp"],
+)
+async def test_tables_of_another_program_with_our_names_are_told(empty_url, statements, names):
+    _run(empty_url, *statements)
+    before = schema_of(empty_url)
+    with pytest.raises(
+        StorageUnavailable, match=f"Another program has tables .* own: {names}\\. Name another database"
+    ):
+        await connect(empty_url)
+    assert schema_of(empty_url) == before
+
+
+async def test_case_tells_no_tables_of_sqlite_apart(tmp_path):
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    _run(url, "CREATE TABLE Rooms (floor INTEGER)")
+    with pytest.raises(StorageUnavailable, match="own: Rooms"):
+        await connect(url)
+
+
+async def test_a_schema_of_its_own_keeps_our_tables_from_those_of_another_program(empty_postgres):
+    _run(empty_postgres, _STAMPS, "INSERT INTO alembic_version VALUES ('0005')", "CREATE TABLE rooms (floor INTEGER)")
+    name = empty_postgres.rpartition("/")[2].partition("?")[0]
+    _run(empty_postgres, "CREATE SCHEMA ours", f'ALTER DATABASE "{name}" SET search_path = ours, public')
+    for _ in range(2):
+        await (await connect(empty_postgres)).close()
+    assert _versions(empty_postgres) == [migrations.HEAD]
+    engine = engine_of(empty_postgres)
+    with engine.connect() as connection:
+        assert inspect(connection).get_table_names("public") == ["alembic_version", "rooms"]
+        assert "messages" in inspect(connection).get_table_names("ours")
+    engine.dispose()
+
+
 async def test_a_database_is_not_upgraded_while_it_is_copied_into_partitions(empty_postgres, later_migration):
     await (await connect(empty_postgres)).close()
-    engine = engine_of(empty_postgres)
-    with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE partitioning (parts BIGINT)"))
-    engine.dispose()
+    _run(empty_postgres, "CREATE TABLE partitioning (parts BIGINT)")
     later_migration()
     with pytest.raises(StorageUnavailable, match="--abandon"):
         await connect(empty_postgres)

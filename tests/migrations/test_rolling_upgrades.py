@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from schemas import LATER, with_a_later_one
 from sqlalchemy import Connection, create_engine, inspect, text
 
 from roomlore.adapters.sql import migrations
-
-_SCRIPTS = Path(migrations.__file__).parent
+from roomlore.adapters.sql.migrations.first_version import FIRST
 
 
 @dataclass
@@ -68,21 +69,51 @@ def empty_url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue("empty_postgres")).replace("postgresql://", "postgresql+psycopg://")
 
 
-def test_servers_of_the_version_before_can_go_on_after_a_migration(empty_url):
-    engine = create_engine(empty_url)
+def _broken(url: str, scripts: Path) -> dict[str, set[str]]:
+    """Return what each migration after the first breaks for servers of the version before."""
+    broken: dict[str, set[str]] = {}
+    engine = create_engine(url)
     with engine.connect() as connection:
         config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", str(_SCRIPTS))
-        first, *later = [script.revision for script in ScriptDirectory(str(_SCRIPTS)).walk_revisions()][::-1]
+        config.set_main_option("script_location", str(scripts))
+        first, *later = [script.revision for script in ScriptDirectory(str(scripts)).walk_revisions()][::-1]
         command.upgrade(config, first)
         before = _look(connection)
+        assert {"rooms", "messages", "alembic_version"} <= before.tables
         for revision in later:
             command.upgrade(config, revision)
             after = _look(connection)
-            assert _breaks(before, after) == set(), f"migration {revision}"
+            broken[revision] = _breaks(before, after)
             before = after
+        assert MigrationContext.configure(connection).get_current_revision() == (later or [first])[-1]
         connection.rollback()
     engine.dispose()
+    return broken
+
+
+def test_servers_of_the_version_before_can_go_on_after_every_migration(empty_url, tmp_path):
+    """A made-up migration comes last: there is one to compare even while the first is the only one."""
+    broken = _broken(empty_url, with_a_later_one(tmp_path / "migrations"))
+    assert list(broken)[-1] == LATER
+    assert migrations.HEAD in {FIRST, *broken}
+    assert {revision: found for revision, found in broken.items() if found} == {}
+
+
+def test_a_migration_that_takes_a_column_away_is_found(empty_url, tmp_path):
+    scripts = with_a_later_one(tmp_path / "migrations", _TAKES_THE_LINK_WALK)
+    assert _broken(empty_url, scripts)[LATER] == {"('rooms', 'link_walk') is gone or another"}
+
+
+_TAKES_THE_LINK_WALK = f"""
+from alembic import op
+
+revision = "{LATER}"
+down_revision = "{migrations.HEAD}"
+
+
+def upgrade() -> None:
+    op.drop_column("rooms", "link_walk")
+"""
 
 
 @pytest.mark.parametrize(

@@ -257,12 +257,12 @@ async def test_a_memory_that_faded_is_shown_as_stale():
 WEEKLY = "每周五讨论新番"
 
 
-async def weeks_of_talk(lore, ages, text):
+async def weeks_of_talk(lore, ages, text, *, room="g"):
     """Messages of so many days ago."""
     now = datetime.now(UTC)
     told = [(f"d{age}", now - timedelta(days=age)) for age in ages]
     await lore.messages.add(
-        [Message(id=name, room_id="g", sender_id="u1", text=text.format(name), sent_at=at) for name, at in told]
+        [Message(id=name, room_id=room, sender_id="u1", text=text.format(name), sent_at=at) for name, at in told]
     )
 
 
@@ -321,6 +321,42 @@ async def test_what_somebody_confirmed_by_hand_is_not_deleted_for_silence(by_han
         result = await lore.memories.evolve("g")
         assert (result.stats.deleted, await active(lore)) == (0, [WEEKLY])
         assert "It cites no message" in result.rejected[0].reason
+
+
+async def test_what_the_messages_read_mention_is_not_deleted_without_one():
+    async with weekly_habit(delete("m1", "没有人提起", [])) as lore:
+        await weeks_of_talk(lore, range(21, -1, -1), "这周五继续讨论，{}")
+        result = await lore.memories.evolve("g")
+        assert (result.stats.deleted, await active(lore)) == (0, [WEEKLY])
+        assert "It cites no message" in result.rejected[0].reason
+
+
+async def test_silence_begins_with_the_end_of_what_was_read_when_the_memory_was_made():
+    silence = lines(delete("m1", "没有人提起", []))
+    async with ModelServer([lines(create(WEEKLY, "c1"))], default=silence) as server, opened(server) as lore:
+        await weeks_of_talk(lore, range(60, 39, -1), "周五晚上一起看新番吧，{}")
+        await lore.memories.evolve("g", days=90)
+        await weeks_of_talk(lore, range(39, 29, -1), "服务器又重启了，{}")
+        early = await lore.memories.evolve("g")
+        assert (early.stats.deleted, "It cites no message" in early.rejected[0].reason) == (0, True)
+        await weeks_of_talk(lore, range(29, 24, -1), "服务器又重启了，{}")
+        assert ((await lore.memories.evolve("g")).stats.deleted, await active(lore)) == (1, [])
+
+
+@pytest.mark.parametrize(("room", "deleted"), [("a", 1), ("b", 0)])
+async def test_the_silence_of_one_room_deletes_no_fact_that_another_one_supports(room, deleted):
+    silence = lines(delete("m1", "nothing of it", []))
+    made = lines(create("u1 plays the cello", "c1"))
+    async with ModelServer([made], default=silence) as server, opened(server) as lore:
+        await weeks_of_talk(lore, [40], "I play the cello, {}", room="a")
+        assert (await lore.memories.evolve("user:u1", days=60)).stats.created == 1
+        await weeks_of_talk(lore, range(35, -1, -1), "The server restarted, {}", room=room)
+        for name in ("a", room):
+            await lore.rooms.set_kind(name, "public")
+        result = await lore.memories.evolve("user:u1")
+        assert (result.messages, result.stats.deleted) == (36, deleted)
+        assert len(block(server.requests[1], "memories")) == 1
+        assert ["It cites no message" in one.reason for one in result.rejected] == [True] * (1 - deleted)
 
 
 async def test_a_message_from_the_future_makes_no_silence():

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 import pytest
 
 import roomlore
-from case_table import all_cases
 from extraction_rig import (
     CHINESE,
     ENGLISH,
@@ -41,6 +40,7 @@ from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
 from roomlore.services.extraction.extraction_service import PROMPT, _Answer
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
 NO_USABLE_ANSWER = "a model provider gave no usable answer"

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from case_table import all_cases
 from extraction_rig import (
     CHINESE,
     ENGLISH,
@@ -24,6 +23,7 @@ from roomlore import EvidenceRoom, Message, Role
 from roomlore.core.memory.reading import own_words
 from roomlore.core.mentions import split_quotes
 from roomlore_testkit import START, message
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import ModelServer
 
 MARK = "zebra-7731-斑马"

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 import pytest
 
 import roomlore
-from case_table import all_cases
 from recall_facts import count, fact
 from roomlore import Message
 from roomlore.adapters.tokens import EncodingTokens
@@ -19,6 +18,7 @@ from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, Memo
 from roomlore.core.recall.recollection import ConversationMessage, Recollection
 from roomlore.core.search.hits import Vectors
 from roomlore.services.recall import RecallCache
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.doubles import FrozenClock
 from roomlore_testkit.embedding import HashEmbedder
 

@@ -7,13 +7,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import roomlore
-from case_table import all_cases
 from reply_rig import asks, chat, counted, gathered, kinds, last, recalling, replying, system, text_of
 from roomlore import Conflict, InvalidInput, NotFound, ReplyStarted, Role, Tool, ToolResult
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Message
 from roomlore.core.replies.reply import REPLY, reply_ids
 from roomlore.services.contexts.strategies import Strategy
+from roomlore_testkit.case_table import all_cases
 from session_rig import summarise_all
 
 SAID = {"en": ("Green or black tea?", "Green, I would say."), "zh": ("绿茶还是红茶？", "我选绿茶。")}

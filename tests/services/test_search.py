@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import roomlore
-from case_table import all_cases
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
 
 MONDAY = datetime(2024, 5, 6, 9, tzinfo=UTC)

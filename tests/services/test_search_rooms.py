@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import roomlore
-from case_table import all_cases
 from roomlore import InvalidInput, Lore, Member, Message, NotFound
 from roomlore.services.messages import search
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
 
 START = datetime(2024, 5, 6, 9, tzinfo=UTC)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from case_table import all_cases
 from redis_server import RedisServer
 from roomlore import Message
 from roomlore.adapters.redis import open_redis
@@ -19,6 +18,7 @@ from roomlore.core.errors import CacheUnavailable
 from roomlore.core.sessions.window import Cached, from_text, signed, verified
 from roomlore.ports.coordination import SessionCache
 from roomlore.services.sessions import signing_key
+from roomlore_testkit.case_table import all_cases
 from session_rig import Rig, beside, open_rig
 
 

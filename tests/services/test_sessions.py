@@ -10,12 +10,12 @@ from functools import partial
 import pytest
 
 import roomlore
-from case_table import all_cases
 from engines import ENGINES
 from roomlore import BudgetTooSmall, Conflict, InvalidInput, Message, NotFound, Role, Settings, StorageUnavailable
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.sessions.window import LONG_TOKEN
 from roomlore_testkit import FrozenClock, InMemorySessionCache
+from roomlore_testkit.case_table import all_cases
 from session_rig import beside, open_rig, summarise_all
 
 ROOM = "conv-123"

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import yaml
 
-from case_table import all_cases
+from roomlore_testkit.case_table import all_cases
 
 RULES = yaml.safe_load((files("roomlore.surfaces.http") / "alerts.yaml").read_text())["groups"][0]["rules"]
 THRESHOLDS = {

@@ -15,12 +15,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import roomlore
-from case_table import all_cases
 from forked_process import run_forked
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.library_words import into_chinese
+from roomlore_testkit.case_table import all_cases
 
 
 def said(name: str, room: str, sender: str, minute: int, text: str, **more: str) -> dict:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from typer.testing import CliRunner
 
-from case_table import all_cases
 from roomlore.surfaces.cli.app import app
+from roomlore_testkit.case_table import all_cases
 
 ANNA = "user:anna"
 

@@ -12,12 +12,12 @@ import embedding_server
 import pytest
 from typer.testing import CliRunner
 
-from case_table import all_cases
 from forked_process import ForkedProgram
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.samples import DEMO_ROOM
 from roomlore.surfaces.cli import rooms, show
 from roomlore.surfaces.cli.app import app
+from roomlore_testkit.case_table import all_cases
 
 
 def said(number: int, room: str, sender: str, day: int, text: str, **more: object) -> dict:

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 import roomlore
-from case_table import all_cases
 from roomlore.surfaces.cli.app import app
+from roomlore_testkit.case_table import all_cases
 
 ALL = ("--covers-through", "t2-answer")
 HOSTILE = "\x1b[2J [red]tea\u202e \0 :smile:"

@@ -12,12 +12,12 @@ import httpx
 import pytest
 from jinja2 import Environment
 
-from case_table import all_cases
 from roomlore import Message
 from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import clipped, preferred, tongue, visible
 from roomlore.surfaces.console.threads import LANES, lanes
 from roomlore.surfaces.http import create_app
+from roomlore_testkit.case_table import all_cases
 
 PACKAGE = files("roomlore.surfaces.console")
 TEMPLATES = {one.name: one.read_text(encoding="utf-8") for one in PACKAGE.joinpath("templates").iterdir()}

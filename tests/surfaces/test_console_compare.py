@@ -6,9 +6,9 @@ import re
 import pytest
 from console_rig import LANGUAGES, asking, page
 
-from case_table import all_cases
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, talk
 from roomlore.surfaces.console.frame import told, tongue
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import ModelServer
 
 both = pytest.mark.parametrize(("said", "language"), [(CHINESE, "zh"), (ENGLISH, "en")], ids=["zh", "en"])

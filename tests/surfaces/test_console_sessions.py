@@ -10,9 +10,9 @@ import pytest
 from console_rig import LANGUAGES, asking, page
 
 import roomlore
-from case_table import all_cases
 from roomlore import Message, Settings
 from roomlore.surfaces.console.frame import tongue
+from roomlore_testkit.case_table import all_cases
 from session_rig import ScriptedSummarizer, summarise_all
 
 SECONDS = 60

@@ -8,11 +8,11 @@ import pytest
 from console_rig import LANGUAGES, asking, page
 
 from audience_rig import heard_in, remember
-from case_table import all_cases
 from roomlore import Message, Source
 from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import ROOT
 from roomlore_testkit import START
+from roomlore_testkit.case_table import all_cases
 
 PEOPLE = {"dm": "ann", "team": "ann bo", "square": "ann eve"}
 SECRET = "wants another job"

@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from console_rig import page
 
-from case_table import all_cases
 from roomlore import Message
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source
@@ -23,6 +22,7 @@ from roomlore.surfaces.console.shell import reasons, span
 from roomlore.surfaces.http import app as served
 from roomlore.surfaces.http.app import beside
 from roomlore_testkit import START
+from roomlore_testkit.case_table import all_cases
 
 both = pytest.mark.parametrize("language", ["en", "zh"])
 

@@ -5,9 +5,9 @@ import re
 from itertools import combinations
 from pathlib import Path
 
-from case_table import all_cases
 from roomlore.adapters.telemetry import METRICS, SUMMARIES, PrometheusTelemetry
 from roomlore_testkit import FrozenClock
+from roomlore_testkit.case_table import all_cases
 
 BOARD = json.loads((Path(__file__).parents[2] / "deploy" / "grafana" / "roomlore.json").read_text(encoding="utf-8"))
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]

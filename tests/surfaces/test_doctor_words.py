@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import roomlore
-from case_table import all_cases
 from roomlore.core.health import PARTS, SAYINGS, Finding, say
 from roomlore.settings.registry import registered
 from roomlore.surfaces import doctor_words
 from roomlore.surfaces.console.frame import LANGUAGES
+from roomlore_testkit.case_table import all_cases
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 SOURCES = [

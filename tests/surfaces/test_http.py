@@ -13,7 +13,6 @@ import pytest
 from mcp_rig import on_a_port
 
 import roomlore
-from case_table import all_cases
 from roomlore import Message
 from roomlore.core import errors
 from roomlore.core.audience import Member
@@ -21,6 +20,7 @@ from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.surfaces import logs
 from roomlore.surfaces.http import create_app, problems
 from roomlore.surfaces.library_words import into_chinese
+from roomlore_testkit.case_table import all_cases
 
 
 async def test_a_message_goes_in_and_comes_out(http, make_message):

@@ -4,10 +4,10 @@ import httpx
 import pytest
 
 from audience_rig import heard_in, remember
-from case_table import all_cases
 from roomlore import Message, Source
 from roomlore.surfaces.http import create_app
 from roomlore_testkit import START
+from roomlore_testkit.case_table import all_cases
 
 SECRET = "wants another job"
 NUTS = {

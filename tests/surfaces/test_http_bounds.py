@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roomlore
-from case_table import all_cases
 from roomlore.core.errors import InvalidInput
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.bodies import Bounds, JsonMeter
 from roomlore.surfaces.http.problems import Refused
+from roomlore_testkit.case_table import all_cases
 
 JSON = {"Content-Type": "application/json"}
 ACCEPT = {"Accept": "application/json, text/event-stream", **JSON}

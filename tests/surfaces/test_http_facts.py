@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 import roomlore
-from case_table import all_cases
 from roomlore import Settings
 from roomlore.core.memory.memory import MemoryKind
 from roomlore.surfaces.http import create_app
+from roomlore_testkit.case_table import all_cases
 
 TEA = {"scope": "user:anna", "statement": "Likes green tea"}
 

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from case_table import all_cases
 from roomlore.surfaces.http.guard import is_loopback
+from roomlore_testkit.case_table import all_cases
 
 FEEDBACK = {"score": 1.0}
 SAID = {"room_id": "tea", "message": {"id": "m1", "sender_id": "eve", "text": "x"}, "model_id": "none"}

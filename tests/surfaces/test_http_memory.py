@@ -8,11 +8,11 @@ import httpx
 import pytest
 
 import roomlore
-from case_table import all_cases
 from evolution_rig import CHINESE, both, create, delete, keep, lines, opened, remember, talk, update
 from roomlore import MemoryKind, Message
 from roomlore.surfaces.http import create_app
 from roomlore_testkit import FrozenClock
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Fails, ModelServer, Says
 
 SECONDS = 60

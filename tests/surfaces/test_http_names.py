@@ -2,8 +2,8 @@
 
 from fastapi.routing import APIRoute
 
-from case_table import all_cases
 from roomlore.surfaces.http.routers import StrictRoute
+from roomlore_testkit.case_table import all_cases
 
 LENIENT = ("/v1/", "/v2/", "/v3/", "/api/v1/", "/health/", "/metrics", "/index")
 """Protocols of others, whose clients send what they like, and paths that monitors ask for."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from case_table import all_cases
+from roomlore_testkit.case_table import all_cases
 
 ANNA = "user:anna"
 

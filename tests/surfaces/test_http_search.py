@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 import roomlore
-from case_table import all_cases
 from roomlore.core.errors import VectorsUnavailable
 from roomlore.surfaces.http import create_app
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
 
 PATH = "/messages/search"

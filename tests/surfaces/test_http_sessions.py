@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 import roomlore
-from case_table import all_cases
 from roomlore.surfaces.http import create_app
+from roomlore_testkit.case_table import all_cases
 
 STARTED = {"conversation_id": "tea", "user_id": "ann"}
 

@@ -18,9 +18,9 @@ from langgraph.types import Command
 from scripted_chat import ScriptedChat, human, wants
 
 import roomlore
-from case_table import all_cases
 from roomlore.settings import Settings
 from roomlore.surfaces.langchain import MemoryMiddleware
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
 
 PLACEMENTS = ("system", "trailing")

@@ -25,11 +25,11 @@ from mcp_rig import (
 )
 
 import roomlore
-from case_table import all_cases
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.surfaces.http import create_mcp_app
 from roomlore.surfaces.mcp import TOOLS
 from roomlore.surfaces.mcp.answers import ANSWER_BYTES, LONG_BYTES, NOTICE, SHORT_BYTES
+from roomlore_testkit.case_table import all_cases
 
 READING = [
     "search_memories",

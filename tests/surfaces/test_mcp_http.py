@@ -12,12 +12,12 @@ from mcp import Client
 from mcp_rig import ANNA, DATABASE, TEAM, ask, messages, on_a_port, over_http, refusal
 
 import roomlore
-from case_table import all_cases
 from forked_process import ForkedProgram
 from roomlore import Message, Source
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app, create_mcp_app, serve
 from roomlore.surfaces.mcp import TOOLS
+from roomlore_testkit.case_table import all_cases
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}

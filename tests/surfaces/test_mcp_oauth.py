@@ -21,7 +21,6 @@ from mcp.shared.auth import OAuthClientMetadata
 from mcp_rig import ANNA, ask, messages, on_a_port, over_http, refusal
 
 import roomlore
-from case_table import all_cases
 from roomlore import Message, Source
 from roomlore.adapters.oauth import IssuerTokens
 from roomlore.core.errors import Forbidden, InvalidInput, Unavailable
@@ -31,6 +30,7 @@ from roomlore.surfaces.http import create_app, create_mcp_app
 from roomlore.surfaces.http.server import bind
 from roomlore.surfaces.mcp import TOOLS
 from roomlore.wiring import diagnose
+from roomlore_testkit.case_table import all_cases
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ACCEPT = {"Accept": "application/json, text/event-stream"}

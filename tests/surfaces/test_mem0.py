@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import roomlore
-from case_table import all_cases
 from evolution_rig import block, create, delete, lines, update
 from golden.mem0_calls import INFERRED, VERBS, play, signatures
 from golden.mem0_configs import CONFIGS
@@ -22,6 +21,7 @@ from roomlore.core.chat import EVOLVE_MODEL, ModelRegistry
 from roomlore.surfaces.mem0 import AsyncMemory, IgnoredSetting, Memory
 from roomlore.surfaces.mem0.config import Opening, read_config
 from roomlore.surfaces.mem0.messages import Owners
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.model_server import Fails, serve_models
 

@@ -10,7 +10,7 @@ import pytest
 from test_http_chat import CALL, WEATHER, configured, said, serving
 
 import roomlore
-from case_table import all_cases
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Break, Fails, Says, serve_models
 
 

@@ -4,10 +4,10 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from case_table import all_cases
 from roomlore.adapters.chat import client, errors
 from roomlore.core.chat import Offer, Provider, all_failed
 from roomlore.surfaces.library_words import into_chinese
+from roomlore_testkit.case_table import all_cases
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 OPEN = Offer(Provider(name="p", base_url="http://user:secret@host/v1"), "m")

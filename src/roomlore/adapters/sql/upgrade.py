@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 
 from roomlore.adapters.sql import migrations
-from roomlore.adapters.sql.migrations.first_version import FIRST, make
+from roomlore.adapters.sql.migrations.first_version import FIRST, make, names
 from roomlore.core.errors import StorageUnavailable
 
 LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
@@ -17,6 +17,8 @@ _STAMP = (
     f"INSERT INTO alembic_version (version_num) VALUES ('{FIRST}')",  # noqa: S608
 )
 _BEFORE_THE_FIRST = {f"{number:04}" for number in range(1, int(FIRST))}
+_OF_ROOMS = {"room_key", "tenant", "room_id", "next_arrival"}
+"""Columns that the table of rooms has had since the first migration."""
 
 
 def upgrade(connection: Connection, made: Callable[[Connection], None] = lambda _: None) -> None:
@@ -27,9 +29,7 @@ def upgrade(connection: Connection, made: Callable[[Connection], None] = lambda 
     _begin(connection)
     try:
         there = _version(connection)
-        if there != migrations.HEAD:
-            _bring_to_head(connection, there)
-        if there is None:
+        if there != migrations.HEAD and _bring_to_head(connection, there):
             made(connection)
         connection.exec_driver_sql("COMMIT")
     except BaseException:
@@ -47,24 +47,48 @@ def _begin(connection: Connection) -> None:
 
 
 def _version(connection: Connection) -> str | None:
-    """Return the stored revision, None in a new database."""
+    """Return the stored revision, which may be another program's; None in a new database."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
     return version
 
 
-def _bring_to_head(connection: Connection, there: str | None) -> None:
-    if there is None:
-        make(connection)
-        for statement in _STAMP:
-            connection.exec_driver_sql(statement)
+def _bring_to_head(connection: Connection, there: str | None) -> bool:
+    """Return True if the tables were made, False if they were there."""
+    is_new = there is None or not _has_our_rooms(connection)
+    if is_new:
+        _make(connection)
     elif there in _BEFORE_THE_FIRST:
         raise StorageUnavailable(_TOO_OLD)
     elif connection.dialect.name == "postgresql" and is_copying(connection):
         raise StorageUnavailable(_COPYING)
-    if (there or FIRST) != migrations.HEAD:
+    if not is_new or migrations.HEAD != FIRST:
         migrate(connection)
+    return is_new
+
+
+def _has_our_rooms(connection: Connection) -> bool:
+    looked = inspect(connection)
+    return looked.has_table("rooms") and _OF_ROOMS.issubset(column["name"] for column in looked.get_columns("rooms"))
+
+
+def _make(connection: Connection) -> None:
+    """Make the tables of the first version and its stamp, if no other program has tables of these names."""
+    if taken := _taken(connection):
+        raise StorageUnavailable(_TAKEN.format(taken=", ".join(taken)))
+    make(connection)
+    for statement in _STAMP:
+        connection.exec_driver_sql(statement)
+
+
+def _taken(connection: Connection) -> list[str]:
+    """Return which of our names are taken where new tables are made: in the first schema of the search path."""
+    looked = inspect(connection)
+    there = [*looked.get_table_names(looked.default_schema_name), *looked.get_view_names(looked.default_schema_name)]
+    engine = connection.dialect.name
+    ours = {"alembic_version", *names(engine)}
+    return sorted(name for name in there if (name.lower() if engine == "sqlite" else name) in ours)
 
 
 def is_copying(connection: Connection) -> bool:
@@ -89,6 +113,10 @@ def migrate(connection: Connection) -> None:
 _COPYING = (
     "The tables of this database are being copied into partitions by the roomlore before this one: end that with its "
     "`roomlore partition`, or give it up with `roomlore partition --abandon`. Then upgrade."
+)
+_TAKEN = (
+    "Another program has tables in this database that are called as roomlore's own: {taken}. Name another database, "
+    "or, on PostgreSQL, connect as a role whose search_path begins with another schema."
 )
 _TOO_OLD = (
     "This database was written by a development version of roomlore before the first release: open it once with the "

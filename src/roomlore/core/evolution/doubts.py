@@ -129,10 +129,10 @@ class Doubts:
     conversation: Conversation
     offered: Mapping[str, Memory]
 
-    def of(self, operation: Operation, evidence: Sequence[str], *, quiet: bool = False) -> str:
+    def of(self, operation: Operation, evidence: Sequence[str], *, silent: bool = False) -> str:
         """Return the reason to doubt it in a sentence, '' if there is none.
 
-        `evidence`: the handles of the messages that count. `quiet`: a delete may rest on silence.
+        `evidence`: the handles of the messages that count. `silent`: a delete may rest on silence.
         """
         cited = [self._messages[handle] for handle in evidence if handle in self._messages]
         handles = list(self._messages)
@@ -141,7 +141,7 @@ class Doubts:
         others = [one for one in self.offered.values() if one not in memories]
         case = _Case(self.conversation.of(operation.statement), cited, memories, self.conversation, before, others)
         if operation.kind == "delete":
-            return "" if quiet else case.of_delete()
+            return "" if silent else case.of_delete()
         return case.of_merge() if len(memories) >= _COUNT_OF_MERGE else case.of_statement()
 
     def of_account(self, text: str, evidence: Sequence[str]) -> str:

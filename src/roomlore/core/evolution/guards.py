@@ -131,14 +131,15 @@ class _Refusal(ValueError):
 class OperationGuard:
     """The material that operations are checked against.
 
-    `offered`: memories by handle. `lines`: messages by handle, as 'name: text'. `doubts`: judges them. `quiet`: True if
-    a memory may be deleted although no cited message mentions it. `asked`: True if the prompt asks for evidence.
+    `offered`: memories by handle. `lines`: messages by handle, as 'name: text'. `doubts`: judges them. `silent`: True
+    if a memory had no support for long, so that it may be deleted without a message, unless one mentions it. `asked`:
+    True if the prompt asks for evidence.
     """
 
     offered: Mapping[str, Memory]
     lines: Mapping[str, str]
     doubts: Doubts
-    quiet: Callable[[Memory], bool]
+    silent: Callable[[Memory], bool]
     asked: bool
 
     def checked(self, operation: Operation) -> Operation:
@@ -149,10 +150,10 @@ class OperationGuard:
         memories = self._known(operation)
         evidence = self._evidence(operation, memories)
         operation = self._replacing(self._own(operation, memories, evidence), evidence)
-        quiet = operation.kind == "delete" and all(map(self.quiet, memories))
         if not self.asked and not evidence:
             return operation
-        return replace(operation, doubtful=self.doubts.of(operation, evidence, quiet=quiet))
+        silent = operation.kind == "delete" and self._is_silent(memories)
+        return replace(operation, doubtful=self.doubts.of(operation, evidence, silent=silent))
 
     def _known(self, operation: Operation) -> list[Memory]:
         """Return the memories that it names; unknown handles are refused elsewhere."""
@@ -164,13 +165,21 @@ class OperationGuard:
         cited = [handles[line] for given in operation.evidence if (line := found(given, self.lines))]
         free = [handle for handle in cited if not is_order(_text(self.lines[handle]))]
         merges = operation.kind == "update" and len(memories) > 1
-        if free or merges or (not self.asked and not cited):
+        silent = operation.kind == "delete" and not cited and self._is_silent(memories)
+        if free or merges or silent or (not self.asked and not cited):
             if operation.kind == "delete" and self._is_ordered(memories, free):
                 raise _Refusal(_FOLLOWS_ORDER)
             return free
-        if operation.kind == "delete" and not cited and memories and all(map(self.quiet, memories)):
-            return []
         raise _Refusal(_FOLLOWS_ORDER if cited else _CITES_NOTHING)
+
+    def _is_silent(self, memories: Sequence[Memory]) -> bool:
+        """Return True if silence about the memories is evidence against them: none had support for long, and no message
+        mentions one."""
+        if not memories or not all(map(self.silent, memories)):
+            return False
+        conversation = self.doubts.conversation
+        said = [conversation.of(_text(line)) for line in self.lines.values()]
+        return not any(is_mentioned(conversation.of(memory.statement), said) for memory in memories)
 
     def _is_ordered(self, memories: Sequence[Memory], cited: Sequence[str]) -> bool:
         """Return True if a delete follows an order that it does not cite: the cited messages do not speak of it."""
@@ -233,14 +242,14 @@ def checked_answer(
     template: str,
     offered: Mapping[str, Memory],
     shown: str,
-    quiet: Callable[[Memory], bool],
+    silent: Callable[[Memory], bool],
     repair: Callable[[str], str],
 ) -> Answer:
     """Return the operations to follow and the rejected ones, with the reasons.
 
     `template`: of the prompt, with its examples. `offered`: by the handles that the model saw. `shown`: the messages as
-    it saw them. `quiet`: True if a memory may be deleted although no cited message mentions it. `repair`: as
-    `read_answer` takes it.
+    it saw them. `silent`: True if a memory had no support for long, so that it may be deleted without a message, unless
+    one mentions it. `repair`: as `read_answer` takes it.
     """
     examples = _examples(template, repair)
     known = [memory.statement for memory in offered.values()]
@@ -252,7 +261,7 @@ def checked_answer(
         offered=offered,
         lines=lines,
         doubts=Doubts(shown, conversation, offered),
-        quiet=quiet,
+        silent=silent,
         asked=asks_evidence(examples),
     )
     return reviewed(own, guard)

@@ -166,7 +166,7 @@ def check_days(given: object) -> float:
 
 
 _DAY = timedelta(days=1)
-_LONG = timedelta(days=14)
+SILENCE = timedelta(days=14)
 """Silence that is evidence: what a group does weekly has then been missing twice, and a holiday of a week is over."""
 
 
@@ -192,25 +192,26 @@ def is_stale(memory: Memory, now: datetime, floor: float, half_life_days: float)
     return strength_at(memory, now, half_life_days) < floor
 
 
-def is_quiet(memory: Memory, now: datetime, floor: float, half_life_days: float) -> bool:
-    """Return True if silence about the memory is evidence against it: it is stale, or had no support for two weeks."""
-    return is_stale(memory, now, floor, half_life_days) or now - memory.supported_at >= _LONG
+def is_silent(memory: Memory, now: datetime, floor: float, half_life_days: float) -> bool:
+    """Return True if the memory is silent by the clock: it is stale, or had no support for two weeks."""
+    return is_stale(memory, now, floor, half_life_days) or now - memory.supported_at >= SILENCE
 
 
-def is_outlasted(memory: Memory, newest: datetime) -> bool:
-    """Return True if the last message that supports the memory was sent two weeks or more before `newest`, the time of
-    the newest message read. This tells of silence where an import is read long after it was written, of which the clock
-    knows nothing. What a caller said without a message is not outlasted."""
-    return bool(memory.evidence) and newest - max(one.last for one in memory.evidence) >= _LONG
+def is_silent_in(memory: Memory, room_id: str, newest: datetime) -> bool:
+    """Return True if the memory is silent by the times of a room's messages: all that supports it was said there, two
+    weeks or more before `newest`. This tells of silence where an import is read long after it was written, of which the
+    clock knows nothing. What a caller said without a message is not silent, nor is what another room supports: its
+    later messages may be unread."""
+    said = memory.evidence
+    return bool(said) and all(one.room_id == room_id and newest - one.last >= SILENCE for one in said)
 
 
-def made_by_hand(memories: Iterable[Memory], log: Iterable[Change]) -> frozenset[str]:
-    """Return the ids of the memories whose last change somebody made, not an evolution: they restored it, say, or set
-    its strength. `log`: the changes that touched them, ascending."""
-    last = {change.memory.memory_id: change for change in log}
-    return frozenset(
-        one.memory_id for one in memories if one.memory_id not in last or last[one.memory_id].evolution_id is None
-    )
+def last_evolutions(log: Iterable[Change]) -> Mapping[str, str]:
+    """Return, by the id of each memory whose last change an evolution made, the id of that evolution. A memory that
+    somebody changed by hand since, or that the log does not mention, is missing. `log`: the changes that touched the
+    memories, ascending."""
+    last = {change.memory.memory_id: change.evolution_id for change in log}
+    return {memory_id: evolution_id for memory_id, evolution_id in last.items() if evolution_id is not None}
 
 
 def _bounded(value: float) -> float:

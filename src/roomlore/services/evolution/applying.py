@@ -16,7 +16,7 @@ from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.offline import offline_answer
 from roomlore.core.evolution.plan import PlanInput, joined, plan
 from roomlore.core.evolution.prompt import comparison_form, find, inert, message_handles, says_nothing, show_memories
-from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation, Plan, Refusal, Rejected, is_quiet
+from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation, Plan, Refusal, Rejected, is_silent
 from roomlore.core.evolution.together import Shown, shown_together, taken_apart
 from roomlore.core.evolution.wording import Utterance, similarity
 from roomlore.core.memory.memory import Memory, Source
@@ -259,13 +259,13 @@ class Applying:
 
     def _checked(self, read: Read, answered: Answered, text: str) -> Answer:
         half_life = self._options.rules.half_life_days
-        silent = partial(is_quiet, now=read.at, floor=self._options.strength_floor, half_life_days=half_life)
+        by_clock = partial(is_silent, now=read.at, floor=self._options.strength_floor, half_life_days=half_life)
         return checked_answer(
             text,
             template=answered.template,
             offered=read.offered,
             shown=read.shown,
-            quiet=lambda memory: memory.memory_id in read.outlasted or silent(memory),
+            silent=lambda memory: memory.memory_id in read.silent or by_clock(memory),
             repair=self._repair,
         )
 

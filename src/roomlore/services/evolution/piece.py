@@ -161,8 +161,8 @@ class Read:
     many come after them; `since`: the time from which messages never read are new. `messages`: the new ones, with the
     hashes of their content in `fingerprints`; `shown`, `handles`: those with content. `offered`: the existing memories,
     by handle. `room`: the people of the room, `others`: those of the memories' other rooms. `replaced`: the ids of
-    active memories that another one replaces there. `outlasted`: the ids of offered memories whose last supporting
-    message is much older than the newest one read. `basis`: a short digest of the input, so that an answer is kept for
+    active memories that another one replaces there. `silent`: the ids of offered memories without support for long
+    by the times of the messages. `basis`: a short digest of the input, so that an answer is kept for
     this input alone.
     """
 
@@ -184,7 +184,7 @@ class Read:
     room: RoomPeople
     others: Mapping[str, RoomPeople]
     replaced: frozenset[str] = frozenset()
-    outlasted: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
 
     @property
     def span(self) -> Span:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from roomlore.core.audience import RoomPeople, View, Viewer, may_see, rooms_named, shown
 from roomlore.core.evolution.prompt import ShownMessages, chosen, comparison_form, handles_of, show_messages
-from roomlore.core.evolution.requests import ScopeState, is_outlasted, made_by_hand
+from roomlore.core.evolution.requests import SILENCE, ScopeState, is_silent_in, last_evolutions
 from roomlore.core.evolution.wording import Utterance
 from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.memory.reading import name_of
@@ -23,7 +23,6 @@ NO_ROOM = ""
 _ALL = 2**31 - 1
 _SUPPORTS, _LONGEST_UTTERANCE = 3, 400
 """The last messages that support a memory, and the characters of each, that a repetition is recognised by."""
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _NOTHING_NEW = "There are no new messages."
 
 
@@ -199,7 +198,6 @@ class Reading:
         )
         offered = handles_of(memories, shown=[shown.text, *(memory.statement for memory in memories)])
         last, now = messages[-1].arrival, self._clock.now()
-        newest = max((message.at for message in messages if message.at <= now), default=_LONG_AGO)
         return Read(
             room_id=position.room_id,
             was=position.was,
@@ -219,7 +217,7 @@ class Reading:
             room=rooms.pop(position.room_id, RoomPeople(position.room_id)),
             others=rooms,
             replaced=replaced,
-            outlasted=await _outlasted(work, piece, memories, newest),
+            silent=await _silent(work, piece, position.room_id, memories, messages, now),
         )
 
     async def _active(self, work: UnitOfWork, piece: Piece, room_id: str) -> tuple[list[Memory], frozenset[str]]:
@@ -295,13 +293,28 @@ async def _first(work: UnitOfWork, piece: Piece, position: _Position) -> list[St
     )
 
 
-async def _outlasted(work: UnitOfWork, piece: Piece, memories: Sequence[Memory], newest: datetime) -> frozenset[str]:
-    """Return the ids of the memories that the messages outlast and that nobody confirmed by hand since."""
-    old = [memory for memory in memories if is_outlasted(memory, newest)]
-    if not old:
+async def _silent(
+    work: UnitOfWork,
+    piece: Piece,
+    room_id: str,
+    memories: Sequence[Memory],
+    messages: Sequence[StoredMessage],
+    now: datetime,
+) -> frozenset[str]:
+    """Return the ids of the memories that are silent by the times of the room's messages.
+
+    The silence begins with the end of what the evolution read that made or last changed a memory: messages there may
+    speak of it without being its sources. What somebody changed by hand since is not silent.
+    """
+    newest = max((message.at for message in messages if message.at <= now), default=None)
+    old = [memory.memory_id for memory in memories if newest and is_silent_in(memory, room_id, newest)]
+    if newest is None or not old:
         return frozenset()
-    log = await work.memories.changes_of_memories(tenant=piece.tenant, memory_ids=[one.memory_id for one in old])
-    return frozenset(one.memory_id for one in old) - made_by_hand(old, log)
+    made = last_evolutions(await work.memories.changes_of_memories(tenant=piece.tenant, memory_ids=old))
+    records = await work.memories.evolutions_by_id(tenant=piece.tenant, evolution_ids=sorted(set(made.values())))
+    recent = await work.messages.first_since(tenant=piece.tenant, room_id=room_id, since=newest - SILENCE)
+    before = {one.evolution_id for one in records if one.room_id == room_id and one.last_arrival < (recent or 0)}
+    return frozenset(memory_id for memory_id in old if made.get(memory_id) in before)
 
 
 async def _count(work: UnitOfWork, piece: Piece, room_id: str, after: int) -> int:

@@ -14,8 +14,9 @@ from roomlore.core.memory.memory import Evolution
 from roomlore.core.models import Role
 from roomlore.ports.storage import DueRoom, RoomBehind, Storage
 from roomlore_testkit.builders import START, entry, evolution
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.memory_log import SCOPE
-from roomlore_testkit.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill, named
+from roomlore_testkit.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
 
 
 async def add(storage: Storage, given: Evolution, *, tenant: str = TENANT) -> bool:
@@ -208,22 +209,23 @@ class WatermarksContract:
 
 class EvolutionTextsContract:
     async def test_in_evolutions_and_watermarks(self, storage: Storage) -> None:
-        for text in HARD_TEXTS:
-            with named(text):
-                names = ("scope", "room_id", "prompt_name", "prompt_hash", "model", "raw_answer", "error")
-                bare = evolution(text, **dict.fromkeys(names, text))
-                full = replace(bare, quarantined=((text, text), (text, "")), facts={text: {text: [text]}})
-                assert await add(storage, full, tenant=text)
-                assert await stored(storage, text, tenant=text) == [full]
-                assert await ids(storage, tenant=text, scope=text) == [text]
-                assert await move(storage, 7, 0, tenant=text, room_id=text, name=text)
-                assert await marks(storage, [text], tenant=text, room_id=text) == {text: 7}
-                await fill(storage, [entry(n) for n in range(1, 10)], tenant=text, room_id=text)
-                async with storage.reading() as work:
-                    found = await work.progress.rooms_behind(name=text, least=2, after=("", ""), limit=99)
-                    rest = await work.progress.rooms_behind(name=text, least=2, after=(text, text), limit=99)
-                assert [one for one in found if one.tenant == text] == [RoomBehind(text, text, 7)]
-                assert [one for one in rest if one.tenant == text] == []
+        with all_cases() as case:
+            for text in HARD_TEXTS:
+                with case(text):
+                    names = ("scope", "room_id", "prompt_name", "prompt_hash", "model", "raw_answer", "error")
+                    bare = evolution(text, **dict.fromkeys(names, text))
+                    full = replace(bare, quarantined=((text, text), (text, "")), facts={text: {text: [text]}})
+                    assert await add(storage, full, tenant=text)
+                    assert await stored(storage, text, tenant=text) == [full]
+                    assert await ids(storage, tenant=text, scope=text) == [text]
+                    assert await move(storage, 7, 0, tenant=text, room_id=text, name=text)
+                    assert await marks(storage, [text], tenant=text, room_id=text) == {text: 7}
+                    await fill(storage, [entry(n) for n in range(1, 10)], tenant=text, room_id=text)
+                    async with storage.reading() as work:
+                        found = await work.progress.rooms_behind(name=text, least=2, after=("", ""), limit=99)
+                        rest = await work.progress.rooms_behind(name=text, least=2, after=(text, text), limit=99)
+                    assert [one for one in found if one.tenant == text] == [RoomBehind(text, text, 7)]
+                    assert [one for one in rest if one.tenant == text] == []
 
 
 NAME = "evolution group:tea"

@@ -13,6 +13,7 @@ from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, change, memory
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.memory_log import (
     MINUTE,
     SCOPE,
@@ -26,7 +27,7 @@ from roomlore_testkit.contracts.memory_log import (
     update,
     versions,
 )
-from roomlore_testkit.contracts.texts import HARD_TEXTS, TENANT, named
+from roomlore_testkit.contracts.texts import HARD_TEXTS, TENANT
 
 _STATEMENTS = ("likes tea", "喜欢喝茶", "👋🏽 e\u0301", "a\x00b", "\ud800 lone", "\x1a0 \\", "")
 MESSAGES = [f"m{n}" for n in range(1, 9)]
@@ -452,34 +453,36 @@ _latest = attrgetter("updated_at", "memory_id")
 
 class MemoryTextsContract:
     async def test_in_memories_and_their_log(self, storage: Storage) -> None:
-        for text in HARD_TEXTS:
-            with named(text):
-                first = memory(
-                    text,
-                    scope=text,
-                    statement=text,
-                    tags=(text, text),
-                    category=text,
-                    sources=(Source(text, text),),
-                    change_summary=text,
-                    evolution_id=text,
-                    made_by=text,
-                    fallback=True,
-                )
-                second = after(first, text + "2", statement=text, parents=(text,))
-                made = change(1, first, reason=text, evolution_id=text, undoes=text, actor=text)
-                closing = change(2, second, action=Action.UPDATE, closes=(text,), old_statement=text)
-                await apply(storage, made, closing, tenant=text, scope=text)
-                assert await log(storage, tenant=text, scope=text) == [made, closing]
-                assert await of_evolution(storage, text, tenant=text) == [made]
-                assert await versions(storage, [text, text + "2"], tenant=text) == {
-                    text: gone(first),
-                    text + "2": second,
-                }
-                assert await page(storage, text, tenant=text) == [second]
-                assert await citing(storage, text, room_id=text, tenant=text) == [text + "2"]
-                assert (await fallbacks(storage)).count((text, second)) == 1
-                async with storage.reading() as work:
-                    assert await work.memories.heads(tenant=text, memory_ids=[text]) == {text: second}
-                    assert await work.memories.lineage(tenant=text, lineage_id=text) == [gone(first), second]
-                    assert [one.scope for one in await work.memories.scopes(tenant=text, after=None, limit=9)] == [text]
+        with all_cases() as case:
+            for text in HARD_TEXTS:
+                with case(text):
+                    first = memory(
+                        text,
+                        scope=text,
+                        statement=text,
+                        tags=(text, text),
+                        category=text,
+                        sources=(Source(text, text),),
+                        change_summary=text,
+                        evolution_id=text,
+                        made_by=text,
+                        fallback=True,
+                    )
+                    second = after(first, text + "2", statement=text, parents=(text,))
+                    made = change(1, first, reason=text, evolution_id=text, undoes=text, actor=text)
+                    closing = change(2, second, action=Action.UPDATE, closes=(text,), old_statement=text)
+                    await apply(storage, made, closing, tenant=text, scope=text)
+                    assert await log(storage, tenant=text, scope=text) == [made, closing]
+                    assert await of_evolution(storage, text, tenant=text) == [made]
+                    assert await versions(storage, [text, text + "2"], tenant=text) == {
+                        text: gone(first),
+                        text + "2": second,
+                    }
+                    assert await page(storage, text, tenant=text) == [second]
+                    assert await citing(storage, text, room_id=text, tenant=text) == [text + "2"]
+                    assert (await fallbacks(storage)).count((text, second)) == 1
+                    async with storage.reading() as work:
+                        assert await work.memories.heads(tenant=text, memory_ids=[text]) == {text: second}
+                        assert await work.memories.lineage(tenant=text, lineage_id=text) == [gone(first), second]
+                        (scope,) = await work.memories.scopes(tenant=text, after=None, limit=9)
+                    assert scope.scope == text

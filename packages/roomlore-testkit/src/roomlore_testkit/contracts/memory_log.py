@@ -14,7 +14,8 @@ from roomlore.core.memory.log import STEP, LogState, Snapshot, Touch, Versions, 
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope, Source
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, change, memory
-from roomlore_testkit.contracts.texts import TENANT, named
+from roomlore_testkit.case_table import all_cases
+from roomlore_testkit.contracts.texts import TENANT
 
 SCOPE = "user:ann"
 MINUTE = timedelta(minutes=1)
@@ -284,15 +285,17 @@ class MemoryLogContract:
 
     async def test_a_conflict_leaves_nothing_behind(self, storage: Storage) -> None:
         await self._stored(storage)
-        for name, changes in REFUSED.items():
-            with named(name):
-                await self._refused(storage, changes, Conflict)
+        with all_cases() as case:
+            for name, changes in REFUSED.items():
+                with case(name):
+                    await self._refused(storage, changes, Conflict)
 
     async def test_what_makes_no_sense_leaves_nothing_behind(self, storage: Storage) -> None:
         await self._stored(storage)
-        for name, changes in SENSELESS.items():
-            with named(name):
-                await self._refused(storage, changes, InvalidInput)
+        with all_cases() as case:
+            for name, changes in SENSELESS.items():
+                with case(name):
+                    await self._refused(storage, changes, InvalidInput)
 
     async def _stored(self, storage: Storage) -> None:
         await apply(storage, change(1, memory("elsewhere", scope="user:bo")), scope="user:bo")

@@ -15,7 +15,8 @@ from roomlore.core.sessions.session import Asked, Checkpoint, Due, Session
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, checkpoint, entry, session
-from roomlore_testkit.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill, named
+from roomlore_testkit.case_table import all_cases
+from roomlore_testkit.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
 
 MINUTE = timedelta(minutes=1)
 
@@ -275,31 +276,32 @@ class SessionHistoryContract:
 
 class SessionTextsContract:
     async def test_in_sessions_and_checkpoints(self, storage: Storage) -> None:
-        for text in HARD_TEXTS:
-            with named(text):
-                summary = checkpoint(
-                    1, checkpoint_id=text, conversation_id=text, summary=text, covers_through=text, made_by=text
-                )
-                full = session(
-                    tenant=text,
-                    conversation_id=text,
-                    user_id=text,
-                    enterprise_id=text,
-                    patient_id=text,
-                    agent_key=text,
-                    state={text: {text: [text]}},
-                    checkpoint=summary,
-                )
-                await save(storage, full, summary)
-                assert await schedule(storage, Due(at=START), None, tenant=text, conversation_id=text)
-                full = replace(full, due=Due(at=START))
-                assert await find(storage, tenant=text, conversation_id=text) == full
-                assert await page(storage, tenant=text) == [full]
-                async with storage.reading() as work:
-                    assert await work.sessions.history(tenant=text, conversation_id=text, before=None, limit=9) == [
-                        summary
-                    ]
-                assert await take(storage, START) == [(text, text, Due(at=START))]
+        with all_cases() as case:
+            for text in HARD_TEXTS:
+                with case(text):
+                    summary = checkpoint(
+                        1, checkpoint_id=text, conversation_id=text, summary=text, covers_through=text, made_by=text
+                    )
+                    full = session(
+                        tenant=text,
+                        conversation_id=text,
+                        user_id=text,
+                        enterprise_id=text,
+                        patient_id=text,
+                        agent_key=text,
+                        state={text: {text: [text]}},
+                        checkpoint=summary,
+                    )
+                    await save(storage, full, summary)
+                    assert await schedule(storage, Due(at=START), None, tenant=text, conversation_id=text)
+                    full = replace(full, due=Due(at=START))
+                    assert await find(storage, tenant=text, conversation_id=text) == full
+                    assert await page(storage, tenant=text) == [full]
+                    async with storage.reading() as work:
+                        history = await work.sessions.history(tenant=text, conversation_id=text, before=None, limit=9)
+                    assert history == [summary]
+                    taken = [one for one in await take(storage, START) if one[0] == text]
+                    assert taken == [(text, text, Due(at=START))]
 
 
 async def _take_and_stop(storage: Storage) -> None:
@@ -425,11 +427,12 @@ class SessionCacheContract:
         assert await _get(cache, name) is None
 
     async def test_a_value_comes_back_as_it_went_in(self, cache: SessionCache, name: str) -> None:
-        for value in _VALUES:
-            with named(value[:12]):
-                await _put(cache, name, value)
-                assert await _get(cache, name) == value
-                assert await _get(cache, name) == value
+        with all_cases() as case:
+            for value in _VALUES:
+                with case(value[:12]):
+                    await _put(cache, name, value)
+                    assert await _get(cache, name) == value
+                    assert await _get(cache, name) == value
 
     async def test_the_last_value_stands(self, cache: SessionCache, name: str) -> None:
         for value in ("first", "第二", "third"):

@@ -1,25 +1,15 @@
 """Helpers that fill rooms, and the contract of unusual texts."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from roomlore.core.experiments import UsageSelection
 from roomlore.core.models import ApiKey, Entry, Link, Room
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry, features, link, usage_record
+from roomlore_testkit.case_table import all_cases
 
 TENANT = "acme"
 ROOM = "room"
-
-
-@contextmanager
-def named(case: object) -> Iterator[None]:
-    """Name the case in what is raised inside: one test goes over many."""
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(f"With {case!a}"[:200])
-        raise
 
 
 async def fill(storage: Storage, entries: Sequence[Entry], *, tenant: str = TENANT, room_id: str = ROOM) -> Room:
@@ -108,55 +98,58 @@ def _filled_with(text: str) -> Entry:
 
 class TextsContract:
     async def test_in_rooms_and_messages(self, storage: Storage) -> None:
-        for text in HARD_TEXTS:
-            with named(text):
-                stored = _filled_with(text)
-                await fill(storage, [stored], tenant=text, room_id=text)
-                here = {"tenant": text, "room_id": text}
-                assert await everything(storage, tenant=text, room_id=text) == [stored]
-                async with storage.reading() as work:
-                    assert await work.messages.by_id(**here, message_ids=[text]) == [stored]
-                    assert list(await work.messages.fingerprints(**here, message_ids=[text])) == [text]
-                    met = await work.messages.met(**here, message_ids=[text])
-                    assert met is not None
-                    assert list(met.fingerprints) == [text]
-                    assert await work.rooms.participants(**here) == {text: text}
-                    assert await work.rooms.of_sender(tenant=text, sender_id=text) == [text]
-                    assert await work.messages.page(**here, after=0, limit=9, sender_id=text) == [stored.message]
-                    assert await work.messages.count(**here, after=0, sender_id=text) == 1
-                    assert await work.messages.keyword_counts(**here, keywords=[text]) == {text: 1}
-                    assert await work.messages.waiting(**here, message_ids=[text]) == [stored]
-                    assert [room.room_id for room in await work.rooms.page(tenant=text, after=None, limit=9)] == [text]
-                    ((_, thread),) = await work.messages.threads(**here, after=0, limit=9)
-                assert (thread.thread_id, thread.senders, thread.first_text) == (text, (text,), text)
+        with all_cases() as case:
+            for text in HARD_TEXTS:
+                with case(text):
+                    stored = _filled_with(text)
+                    await fill(storage, [stored], tenant=text, room_id=text)
+                    here = {"tenant": text, "room_id": text}
+                    assert await everything(storage, tenant=text, room_id=text) == [stored]
+                    async with storage.reading() as work:
+                        assert await work.messages.by_id(**here, message_ids=[text]) == [stored]
+                        assert list(await work.messages.fingerprints(**here, message_ids=[text])) == [text]
+                        met = await work.messages.met(**here, message_ids=[text])
+                        assert met is not None
+                        assert list(met.fingerprints) == [text]
+                        assert await work.rooms.participants(**here) == {text: text}
+                        assert await work.rooms.of_sender(tenant=text, sender_id=text) == [text]
+                        assert await work.messages.page(**here, after=0, limit=9, sender_id=text) == [stored.message]
+                        assert await work.messages.count(**here, after=0, sender_id=text) == 1
+                        assert await work.messages.keyword_counts(**here, keywords=[text]) == {text: 1}
+                        assert await work.messages.waiting(**here, message_ids=[text]) == [stored]
+                        (room,) = await work.rooms.page(tenant=text, after=None, limit=9)
+                        assert room.room_id == text
+                        ((_, thread),) = await work.messages.threads(**here, after=0, limit=9)
+                    assert (thread.thread_id, thread.senders, thread.first_text) == (text, (text,), text)
 
     async def test_in_records_keys_and_settings(self, storage: Storage) -> None:
-        for text in HARD_TEXTS:
-            with named(text):
-                record = usage_record(
-                    text,
-                    room_id=text,
-                    user_id=text,
-                    trigger_message_id=text,
-                    context_message_ids=(text,),
-                    relevance_scores={text: 0.5},
-                    degraded=text,
-                    arm=text,
-                    llm_response=text,
-                    user_feedback=text,
-                )
-                key = ApiKey(key_id=text, tenant=text, name=text, scopes=(text,), created_at=START)
-                await fill(storage, [], tenant=text, room_id=text)
-                async with storage.writing() as work:
-                    await work.usage.record(tenant=text, records=[record])
-                    await work.keys.add(key=key, secret_hash=digest(ascii(text)))
-                    room = await work.rooms.configure(tenant=text, room_id=text, settings={text: text})
-                    await work.progress.save_import_position(tenant=text, source=text, position=text, now=START)
-                async with storage.reading() as work:
-                    assert await work.usage.find(tenant=text, context_id=text) == record
-                    assert await work.usage.page(
-                        tenant=text, selection=UsageSelection(room_id=text), after=None, limit=9
-                    ) == [record]
-                    assert await work.keys.page(tenant=text) == [key]
-                    assert await work.progress.import_position(tenant=text, source=text) == text
-                assert room.settings == {text: text}
+        with all_cases() as case:
+            for text in HARD_TEXTS:
+                with case(text):
+                    record = usage_record(
+                        text,
+                        room_id=text,
+                        user_id=text,
+                        trigger_message_id=text,
+                        context_message_ids=(text,),
+                        relevance_scores={text: 0.5},
+                        degraded=text,
+                        arm=text,
+                        llm_response=text,
+                        user_feedback=text,
+                    )
+                    key = ApiKey(key_id=text, tenant=text, name=text, scopes=(text,), created_at=START)
+                    await fill(storage, [], tenant=text, room_id=text)
+                    async with storage.writing() as work:
+                        await work.usage.record(tenant=text, records=[record])
+                        await work.keys.add(key=key, secret_hash=digest(ascii(text)))
+                        room = await work.rooms.configure(tenant=text, room_id=text, settings={text: text})
+                        await work.progress.save_import_position(tenant=text, source=text, position=text, now=START)
+                    async with storage.reading() as work:
+                        assert await work.usage.find(tenant=text, context_id=text) == record
+                        assert await work.usage.page(
+                            tenant=text, selection=UsageSelection(room_id=text), after=None, limit=9
+                        ) == [record]
+                        assert await work.keys.page(tenant=text) == [key]
+                        assert await work.progress.import_position(tenant=text, source=text) == text
+                    assert room.settings == {text: text}

@@ -10,7 +10,8 @@ from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
 from roomlore.ports.language import Embedder
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
-from roomlore_testkit.contracts.texts import HARD_TEXTS, named
+from roomlore_testkit.case_table import all_cases
+from roomlore_testkit.contracts.texts import HARD_TEXTS
 
 DIMENSIONS = 16
 MODEL = EmbeddingModel(name="model", dimensions=DIMENSIONS)
@@ -227,14 +228,15 @@ class VectorsContract:
             np.testing.assert_allclose(found.similarities, [1, 0.5], atol=TOLERANCE)
 
     async def test_any_text_names_a_tenant_or_a_scope(self, vectors: VectorIndex) -> None:
-        for name in _NAMES:
-            with named(name):
-                await fill(vectors, along(0, 1), tenant=name, scope=name)
-                await fill(vectors, along(2))
-                assert await numbers_of(vectors, along(1), tenant=name, scope=name) == [2, 1]
-                await remove(vectors, 2, tenant=name, scope=name)
-                assert await count(vectors, tenant=name, scope=name) == 1
-                assert await count(vectors) == 1
+        with all_cases() as case:
+            for name in _NAMES:
+                with case(name):
+                    await fill(vectors, along(0, 1), tenant=name, scope=name)
+                    await fill(vectors, along(2))
+                    assert await numbers_of(vectors, along(1), tenant=name, scope=name) == [2, 1]
+                    await remove(vectors, 2, tenant=name, scope=name)
+                    assert await count(vectors, tenant=name, scope=name) == 1
+                    assert await count(vectors) == 1
 
     async def test_another_generation_is_refused_and_changes_nothing(self, vectors: VectorIndex) -> None:
         await fill(vectors, along(0))
@@ -344,10 +346,11 @@ class EmbedderContract:
         _assert_sound(await embedder.embed([], kind="query"), embedder, 0)
 
     async def test_every_text_has_a_vector_of_length_one(self, embedder: Embedder) -> None:
-        for text in TEXTS:
-            with named(text[:12]):
-                _assert_sound(await embedder.embed([text], kind="passage"), embedder, 1)
-                _assert_sound(await embedder.embed([text, text], kind="query"), embedder, 2)
+        with all_cases() as case:
+            for text in TEXTS:
+                with case(text[:12]):
+                    _assert_sound(await embedder.embed([text], kind="passage"), embedder, 1)
+                    _assert_sound(await embedder.embed([text, text], kind="query"), embedder, 2)
 
     async def test_rows_stand_in_the_order_of_the_texts_and_depend_on_no_other(self, embedder: Embedder) -> None:
         together = await embedder.embed(MIXED, kind="passage")

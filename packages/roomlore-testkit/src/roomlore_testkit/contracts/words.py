@@ -16,7 +16,8 @@ from roomlore.core.search.hits import ROLES, EmbeddingModel, IndexState, Posting
 from roomlore.core.search.query import indexed_words
 from roomlore.ports.storage import Storage
 from roomlore_testkit.builders import START, entry, features, link
-from roomlore_testkit.contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, named, relink, replace
+from roomlore_testkit.case_table import all_cases
+from roomlore_testkit.contracts.texts import ROOM, TENANT, conversation, erase, everything, fill, relink, replace
 
 
 class Fact(NamedTuple):
@@ -254,9 +255,10 @@ class LexicalContract:
     async def test_a_word_that_no_message_has_finds_nothing(self, storage: Storage) -> None:
         await fill(storage, spoken())
         there = expected([one.message for one in spoken()], ["deploy", "script"])
-        for word in _ODD_WORDS:
-            with named(word):
-                assert await found(storage, ["deploy", word, "script"]) == {**there, word: []}
+        with all_cases() as case:
+            for word in _ODD_WORDS:
+                with case(word):
+                    assert await found(storage, ["deploy", word, "script"]) == {**there, word: []}
 
     async def test_any_split_into_batches_indexes_the_same(self, storage: Storage) -> None:
         entries = [entry(n, text=f"all {n % 5} {'again ' * (n % 7)}", sender_id=f"u{n % 3}") for n in range(1, 90)]

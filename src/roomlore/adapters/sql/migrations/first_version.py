@@ -5,6 +5,7 @@ quickly.
 is here.
 """
 
+import re
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -120,7 +121,18 @@ _INDEX_OF_WORDS = {
 
 def make(connection: Connection) -> None:
     """Create all of it in an empty database, in the open transaction."""
-    engine = connection.dialect.name
-    script = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8").format(**_WORDS[engine])
-    for statement in (*script.split("\n\n"), *_INDEX_OF_WORDS[engine]):
+    for statement in _statements(connection.dialect.name):
         connection.exec_driver_sql(statement)
+
+
+def names(engine: str) -> frozenset[str]:
+    """Return the names of its tables and views."""
+    return frozenset(found[1] for found in map(_NAMED.match, _statements(engine)) if found)
+
+
+_NAMED = re.compile(r"CREATE (?:VIRTUAL )?(?:TABLE|VIEW) (\w+)")
+
+
+def _statements(engine: str) -> tuple[str, ...]:
+    script = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8").format(**_WORDS[engine])
+    return (*script.split("\n\n"), *_INDEX_OF_WORDS[engine])
