@@ -1,6 +1,7 @@
 """Checkpoints that roomlore makes by itself: with a model or without, once, later, never in anybody's way."""
 
 import asyncio
+import logging
 import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -85,6 +86,21 @@ async def test_without_an_answer_sentences_are_chosen(error):
         assert made.made_by == "extract"
         assert 0 < made.tokens <= 60
         assert "disk" in made.summary
+
+
+async def test_the_log_says_once_that_no_model_answers_and_once_that_one_does_again(caplog):
+    caplog.set_level(logging.INFO, "roomlore.services.sessions.automatic")
+    model = ScriptedSummarizer(error=ModelUnavailable())
+    async with open_rig(settings=AUTO, summarizer=model) as rig:
+        for number, error in enumerate((model.error, model.error, None, None)):
+            model.error = error
+            await until_due(rig, room=f"talk {number}")
+            assert await rig.sessions.catch_up() == 1
+    told = [record.message for record in caplog.records if "model summarise" in record.message]
+    assert told == [
+        "no model summarised a conversation, sentences are chosen",
+        "a model summarises conversations again",
+    ]
 
 
 async def test_without_a_model_sentences_are_chosen():

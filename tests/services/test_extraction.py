@@ -35,11 +35,12 @@ from roomlore import Message, Role, Settings
 from roomlore.adapters.inprocess import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql.work import Watermarks
-from roomlore.core.errors import StorageUnavailable
+from roomlore.core.chat import ChatAnswer
+from roomlore.core.errors import ModelUnavailable, StorageUnavailable
 from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
-from roomlore.services.extraction.extraction_service import PROMPT, _Answer
+from roomlore.services.extraction.extraction_service import PROMPT, MemorySummaries, _Answer
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
@@ -217,6 +218,25 @@ async def test_no_provider_with_a_key_is_a_fallback(said, caplog, monkeypatch):
     ((text, why),) = warnings_of(caplog, "why")
     assert text == NO_MODEL
     assert "OPENROUTER_API_KEY or SILICONFLOW_API_KEY" in why
+
+
+async def test_the_log_says_once_that_no_model_answers_and_once_that_one_does_again(caplog):
+    caplog.set_level(logging.INFO)
+    answers = [None, None, None, None, "Ann moves to Oslo.", "Ann moves to Oslo.", None]
+
+    class Models:
+        async def complete(self, *_, **__):
+            if (text := answers.pop(0)) is None:
+                raise ModelUnavailable
+            return ChatAnswer(text=text, provider="p", model_id="m")
+
+    summaries = MemorySummaries(models=Models(), prompts=PackagedPrompts(), timeout_seconds=5)
+    made = [await summaries.of("Ann: I move to Oslo.") for _ in range(3)]
+    made.append(await summaries.merged("Ann moves. Ann moves to Oslo."))
+    made += [await summaries.of("Ann: I move to Oslo.") for _ in range(3)]
+    assert [one.is_fallback for one in made] == [True] * 4 + [False] * 2 + [True]
+    told = [record.message for record in caplog.records if record.name.endswith("extraction_service")]
+    assert told == [NO_MODEL, "a model makes short memories again", NO_MODEL]
 
 
 TROUBLES = {

@@ -164,19 +164,21 @@ class Extracted:
 
 
 class MemorySummaries:
-    """Summaries by the model `memory-summary-model`, each provider with `timeout_seconds`."""
+    """Summaries by the model `memory-summary-model`, each provider with `timeout_seconds`. The log says once that no
+    model answers, and once that one does again."""
 
     def __init__(self, *, models: LanguageModels, prompts: Prompts, timeout_seconds: float) -> None:
         self._models = models
         self._prompts = prompts
         self._timeout_seconds = timeout_seconds
+        self._is_out = False
 
     async def of(self, conversation: str, *, tenant: str = "") -> Extracted:
         """Return a summary. It never fails: without a model it falls back. `tenant`: whose quota it counts for."""
         try:
             return await self.by_model(conversation, tenant=tenant)
         except Exception as error:  # noqa: BLE001 - an answer nobody foresaw must not stop an agent's memories for good
-            log.warning("no model summarised a conversation for a memory", extra={"why": describe(error)})
+            self._note("no model summarised a conversation for a memory", error)
             return Extracted(fallback(conversation), FALLBACK)
 
     async def by_model(self, conversation: str, *, tenant: str = "") -> Extracted:
@@ -192,8 +194,13 @@ class MemorySummaries:
                 FOLD_PROMPT, "notes", notes, most=FOLDED_CHARACTERS, tokens=_FOLD_TOKENS, tenant=tenant
             )
         except Exception as error:  # noqa: BLE001 - as above
-            log.warning("no model merged short memories", extra={"why": describe(error)})
+            self._note("no model merged short memories", error)
             return Extracted(None, FALLBACK)
+
+    def _note(self, told: str, error: Exception) -> None:
+        if not self._is_out:
+            log.warning(told, extra={"why": describe(error)})
+        self._is_out = True
 
     async def _ask(self, name: str, place: str, text: str, *, most: int, tokens: int, tenant: str) -> Extracted:
         prompt = await self._prompts.find(name, language=language(text))
@@ -204,6 +211,9 @@ class MemorySummaries:
             kept(given.text, instructions=prompt.text, most=most)
 
         answer = await self._models.complete(SUMMARY_MODEL, request, timeout_seconds=self._timeout_seconds, check=check)
+        if self._is_out:
+            log.info("a model makes short memories again")
+        self._is_out = False
         statement = kept(answer.text, most=most)
         if statement is None:
             log.info("a model found nothing worth keeping")

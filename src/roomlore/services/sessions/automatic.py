@@ -40,12 +40,14 @@ _NOTHING = "Nothing was said since the last checkpoint."
 
 
 class Summaries:
-    """Summaries of at most `max_tokens` tokens, and of a quarter of the model's window."""
+    """Summaries of at most `max_tokens` tokens, and of a quarter of the model's window. The log says once that no model
+    answers, and once that one does again."""
 
     def __init__(self, *, summarizer: Summarizer | None, tokens: TokenCounter, max_tokens: int) -> None:
         self._summarizer = summarizer
         self._tokens = tokens
         self._max_tokens = max_tokens
+        self._is_out = False
 
     async def source(self, segment: Segment, options: WindowOptions) -> Segment:
         """Return the segment that the next summary is to be made of."""
@@ -65,9 +67,17 @@ class Summaries:
         if summarizer is not None:
             try:
                 async with asyncio.timeout(_MODEL_SECONDS):
-                    return await self._by_model(summarizer, segment, max_tokens), summarizer.name
+                    made = await self._by_model(summarizer, segment, max_tokens), summarizer.name
+                if self._is_out:
+                    log.info("a model summarises conversations again")
+                self._is_out = False
+                return made
             except Exception as error:  # noqa: BLE001 - somebody else's class: whatever it raises, sentences are chosen
-                log.warning("no model summarised a conversation, sentences are chosen", extra={"why": describe(error)})
+                if not self._is_out:
+                    log.warning(
+                        "no model summarised a conversation, sentences are chosen", extra={"why": describe(error)}
+                    )
+                self._is_out = True
         return await self._extracted(segment, max_tokens), EXTRACT
 
     async def _by_model(self, summarizer: Summarizer, segment: Segment, max_tokens: int) -> str:
