@@ -316,9 +316,12 @@ def test_a_platform_thread_is_kept_to() -> None:
     room += [said(30, "anna", "same parser error here", root_id="m4")]
     room += [said(31, "bo", "parser error fixed in the log", root_id="m4"), said(32, "dora", "?", root_id="gone")]
     entries = follow(room)
-    assert (entries[29].link.kind, entries[29].link.parent) == (LinkKind.PLATFORM, 4)
-    assert entries[30].link.kind is LinkKind.PLATFORM
-    assert entries[30].link.parent in (4, 30)
+    alone, either = entries[29].link, entries[30].link
+    assert (alone.kind, alone.parent, alone.parent_probability) == (LinkKind.GUESS, 4, 1.0), "nothing else is there"
+    assert (either.kind, either.new_probability) == (LinkKind.GUESS, 0.0)
+    assert either.parent in (4, 30)
+    assert 0.5 <= either.parent_probability < 1.0, "that it is in the thread says not which message it answers"
+    assert (either.is_certain, either.has_certain_thread) == (False, True)
     assert entries[30].link.thread == entries[3].link.thread
     assert entries[31].link.kind is LinkKind.NEW
 
@@ -331,7 +334,10 @@ def test_a_reply_in_a_platform_thread_is_a_guess_until_its_target_is_seen() -> N
 def test_a_platform_thread_is_kept_to_when_its_messages_are_far_back() -> None:
     room = [said(n, PEOPLE[n % 8], LINES[n % 4].format(name="bo")) for n in range(1, 330)]
     entries = follow([*room, said(330, "newcomer", "and this?", root_id="m9")])
-    assert (entries[-1].link.kind, entries[-1].link.parent) == (LinkKind.PLATFORM, 9)
+    assert (entries[-1].link.kind, entries[-1].link.parent) == (LinkKind.GUESS, 9)
+    room[10] = said(11, "bo", "yes", root_id="m9")
+    both = follow([*room, said(330, "newcomer", "and this?", root_id="m9")])[-1].link
+    assert (both.kind, both.parent, both.parent_probability, both.new_probability) == (LinkKind.GUESS, 11, 0.5, 0.0)
 
 
 def test_an_empty_room_a_system_line_and_a_picture() -> None:

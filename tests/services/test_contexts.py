@@ -45,6 +45,24 @@ async def test_threaded_keeps_the_two_threads_apart(lore):
     assert context.parent_probability == 1.0
 
 
+async def test_what_is_answered_in_a_platform_thread_is_a_guess(lore):
+    """The platform says that a message is in the thread, not which message of it it answers."""
+    first = said(1, "deploy of the server tonight?", "ann")
+    texts = ("lunch at noon?", "谁看日志？", "lunch is fine", "日志我来看", "lunch with whom?", "日志在哪？")
+    thread = [said(n, text, ("bob", "小李", "eve", "王姐")[n % 4], root_id="1") for n, text in enumerate(texts, 2)]
+    thread += [said(8, "server", "zoe", root_id="1"), said(9, "lunch 日志 server", "new", root_id="1")]
+    await lore.messages.add([first, *thread])
+    entry, context = await lore.messages.get("r", "9"), await lore.context.build("r", "9")
+    assert (entry.link.kind, entry.link.new_probability) == ("guess", 0.0)
+    assert 0.0 < context.parent_probability < 0.5
+    reasons = {one.message.id: one.reason for one in context.messages}
+    assert reasons.pop(context.parent) == f"direct parent, {context.parent_probability:.2f} likely"
+    assert not any("direct" in reason for reason in reasons.values())
+    assert "in reply to" not in context.to_prompt(query=thread[-1]).splitlines()[-1]
+    (scored,) = (await lore.evaluation.run()).rooms
+    assert scored.replies == 0, "a guess is no reply that could be hidden"
+
+
 async def test_every_message_comes_with_score_signals_and_reason(lore):
     await lore.messages.add(TALK)
     for strategy in ("threaded", "weighted"):

@@ -1,6 +1,7 @@
 """`roomlore new bot`. The bots themselves run in tests/docs, on the page docs/how-to/small-bots.md."""
 
 import os
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -50,6 +51,28 @@ def test_a_bot_without_its_token_says_what_to_set(platform, tmp_path):
     assert ended.returncode == 1
     assert ended.stderr.startswith("Set ")
     assert "Traceback" not in ended.stderr
+
+
+def test_no_group_of_telegram_is_the_room_of_a_person(tmp_path, monkeypatch):
+    """A basic group -1002345678 had the room of the user 2345678. Groups have the ids of Telegram's exports."""
+    run("--platform", "telegram", str(tmp_path))
+    monkeypatch.setenv("TELEGRAM_TOKEN", "x")
+    program = (tmp_path / "telegram_bot.py").read_text(encoding="utf-8").partition("\nwith contextlib")[0]
+    names: dict[str, Any] = {}
+    exec(program, names)
+    chats = {
+        "1002345678": (-1002345678, "group"),
+        "2345678": (-1000002345678, "supergroup"),
+        "1234567890": (-1001234567890, "supergroup"),
+        "987": (-987, "group"),
+        "1100": (-1001100, "channel"),
+        "user2345678": (2345678, "private"),
+        "user1002345678": (1002345678, "private"),
+    }
+    who = {"id": 1, "first_name": "Ann"}
+    told = {"message_id": 1, "from": who, "date": 1780300000, "text": "hi"}
+    found = [names["read"]({**told, "chat": {"id": own, "type": kind}}).room_id for own, kind in chats.values()]
+    assert found == list(chats)
 
 
 @pytest.mark.parametrize("platform", ["slack", "telegram", "lark", "wecom"])

@@ -433,6 +433,7 @@ async def test_a_form_that_was_not_sent_from_here_does_nothing(http):
         ({}, {}),
         ({"token": "x"}, {}),
         ({"token": token}, {"Origin": "http://localhost:9"}),
+        ({"token": token}, {"Origin": f"chrome-extension://{http.base_url.netloc.decode()}"}),
         ({"token": token}, {"Sec-Fetch-Site": "cross-site"}),
         ({"token": token}, {"Sec-Fetch-Site": "same-site"}),
     ):

@@ -330,10 +330,34 @@ async def test_without_keys_the_host_header_must_mean_this_machine(connect):
                     assert "Host header" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("path", ["/rooms", "/health/live", "/console"])
+async def test_a_request_with_several_hosts_is_for_nobody(connect, lore, path):
+    """Whichever of them is looked at, a proxy may have looked at the other one."""
+    async with connect() as http:
+        for hosts in (("localhost", "evil.example"), ("evil.example", "localhost"), ("localhost", "localhost")):
+            request = http.build_request("GET", path, headers=[("Host", host) for host in hosts])
+            answer = await http.send(request)
+            assert answer.status_code == 400, hosts
+            assert "several Host headers" in answer.json()["detail"]
+        _, secret = await lore.keys.create("reads", scopes=["read"])
+        headers = [("Host", "localhost"), ("Host", "localhost"), ("Authorization", f"Bearer {secret}")]
+        assert (await http.send(http.build_request("GET", path, headers=headers))).status_code == 400
+
+
+async def test_every_origin_must_be_of_this_address(connect):
+    async with connect(base="http://localhost:8765") as http:
+        for other in ("https://evil.example", "chrome-extension://localhost:8765"):
+            origins = [("Origin", "http://localhost:8765"), ("Origin", other)]
+            for headers in (origins, origins[::-1]):
+                assert (await http.get("/rooms", headers=headers)).status_code == 403
+
+
 ORIGINS = {
     "http://localhost:8765": 200, "http://LOCALHOST:8765": 200, "https://evil.example": 403, "null": 403,
     "http://localhost:3000": 403, "http://localhost": 403, "http://127.0.0.1:8765": 403, "": 403,
-    "http://localhost:8765@evil.example": 403, "http://[::1].evil.test:8765": 403,
+    "http://localhost:8765@evil.example": 403, "http://[::1].evil.test:8765": 403, "https://localhost:8765": 200,
+    "chrome-extension://localhost:8765": 403, "moz-extension://localhost:8765": 403, "ftp://localhost:8765": 403,
+    "localhost:8765": 403, "://localhost:8765": 403, "HTTP://localhost:8765": 200,
 }  # fmt: skip
 
 

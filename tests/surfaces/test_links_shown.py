@@ -274,6 +274,15 @@ async def test_the_console_says_if_the_answered_message_was_deleted(tea, languag
     assert {"en": "Answers nothing before it", "zh": "没有回复前面的任何消息"}[language] not in text
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_the_console_names_a_guess_in_a_platform_thread(http, make_message, language):
+    batch = [make_message(number, root_id="m1" if number > 1 else None) for number in range(1, 6)]
+    await http.post("/messages", json={"messages": batch})
+    text = await page(http, "/console/context?room=tea&message=m5", language=language)
+    assert {"en": "platform reply", "zh": "平台回复"}[language] not in text
+    assert re.search({"en": r"\d+ % likely", "zh": r"可能性 \d+ %"}[language], text)
+
+
 async def test_what_the_form_of_the_console_refuses(lore, tea):
     token = await _token(tea)
     where = "/console/link?room=tea&message=m4"

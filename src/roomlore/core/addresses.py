@@ -94,3 +94,10 @@ def host_of(authority: str) -> str | None:
     begins like an address."""
     found = _AUTHORITY.fullmatch(authority.lower())
     return found and (found[1] or found[2])
+
+
+def is_page_of(origin: str, host: str) -> bool:
+    """Return True if an Origin header names a web page of the address in the Host header; a page of a browser's
+    extension has a scheme of its own and may have any name behind it."""
+    scheme, _, authority = origin.lower().partition("://")
+    return scheme in ("http", "https") and authority == host.strip().lower()

@@ -260,10 +260,10 @@ NOTHING_FAR = Past()
 def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
     """Return the probability of each message: from its thread, if nothing far is needed, or else as an answer.
 
-    A platform link to the thread counts in either case.
+    A thread that is certain counts in either case.
     """
     threaded, chances, reasons = link.thread_candidates.by_arrival(), {}, {}
-    told = link.is_certain
+    told = link.has_certain_thread
     for arrival, values in evidence_signs(link, earlier).items():
         answering, mate = needed * _chance(EVIDENCE_WEIGHTS, values), threaded.get(arrival, 0.0)
         talking = mate if told else (1 - needed) * mate

@@ -126,8 +126,9 @@ class MessageFeatures:
 
 
 class LinkKind(StrEnum):
-    """The origin of a link: stated by the platform, guessed by the model, the start of something new by the model's
-    guess, or corrected by a person, who said what the message answers or that it answers nothing."""
+    """The origin of a link: stated by the platform, guessed by the model, also inside a thread of the platform, the
+    start of something new by the model's guess, or corrected by a person, who said what the message answers or that it
+    answers nothing."""
 
     PLATFORM = "platform"
     GUESS = "guess"
@@ -156,6 +157,11 @@ class Link:
     def is_certain(self) -> bool:
         """True if the platform or a person states it."""
         return self.kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)
+
+    @property
+    def has_certain_thread(self) -> bool:
+        """True if the platform or a person states that it belongs to a thread, whichever message of it it answers."""
+        return self.is_certain or self.new_probability == 0.0
 
 
 class CorrectionKind(StrEnum):

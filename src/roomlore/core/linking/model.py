@@ -13,7 +13,7 @@ from roomlore.core.linking.features import PAIR, SELF, View, spread, view
 from roomlore.core.linking.window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow, product
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
-READ_AS = 1
+READ_AS = 2
 """Raise it where features or links come out otherwise with the same weights: then links are made anew."""
 MIN_SHARE = 0.01
 MAX_THREAD_CANDIDATES = 64
@@ -97,7 +97,7 @@ def link(
 
     `target`: the stored message it replies to, where the platform says so and the message is known; the window is asked
     where it is not given; while it is not known, the link is a guess. A platform thread (`root_id`) leaves only the
-    messages of that thread to choose from. `temperature`: of this room's guesses (`calibration`).
+    messages of that thread to guess from. `temperature`: of this room's guesses (`calibration`).
     """
     if message.role in UNANSWERED:
         return _start(message)
@@ -106,9 +106,7 @@ def link(
         return _certain(window, message, target)
     seen = view(window, message, features)
     if message.root_id is not None and message.root_id != message.id:
-        found = _within(model, window, message, _only(seen, window, message.root_id), temperature)
-        unseen = message.reply_to is not None and found.kind is LinkKind.PLATFORM
-        return replace(found, kind=LinkKind.GUESS) if unseen else found
+        return _within(model, window, message, _only(seen, window, message.root_id), temperature)
     return _guess(model, window, message, seen, temperature)
 
 
@@ -150,18 +148,23 @@ def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: V
 
 
 def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, temperature: float) -> Link:
-    """In a platform thread: its likeliest message, or else its newest one still in the window."""
+    """In a platform thread, which is certain: its likeliest message, or else its newest one still in the window, as
+    likely as any other one there. Which of them is answered stays a guess."""
     if not seen.open.any():
-        newest = window.newest_of_root(message.root_id)
-        return _start(message) if newest is None else _certain(window, message, newest)
-    chances, new = answers(model, seen)
-    chances = tempered(chances / max(1.0 - new, _HARDLY), temperature)
-    row = seen.rows[chances.argmax()]
+        members = window.members_of_root(message.root_id)
+        if not members:
+            return _start(message)
+        found = _certain(window, message, members[-1])
+        return replace(found, kind=LinkKind.GUESS, parent_probability=1.0 / len(members))
+    chances, _ = answers(model, seen)
+    chances = tempered(chances / max(np.add.reduce(chances), _HARDLY), temperature)
+    best = chances.argmax()
+    row = seen.rows[best]
     return Link(
-        kind=LinkKind.PLATFORM,
+        kind=LinkKind.GUESS,
         thread=int(window.thread[row]),
         parent=int(window.arrival[row]),
-        parent_probability=1.0,
+        parent_probability=min(1.0, float(chances[best])),
         new_probability=0.0,
         thread_candidates=_thread_candidates(window, message, spread(seen, chances)),
     )

@@ -350,8 +350,9 @@ class RoomWindow:
         flags = [_of_root(slot, root_id) for slot in self._slots if slot.reading is not None]
         return np.array([False] * (SIZE - len(flags)) + flags, np.bool_)
 
-    def newest_of_root(self, root_id: str | None) -> Entry | None:
-        return next((slot.entry for slot in reversed(self._slots) if _of_root(slot, root_id)), None)
+    def members_of_root(self, root_id: str | None) -> list[Entry]:
+        """Return the entries of this platform thread that are still here, in order of arrival."""
+        return [slot.entry for slot in self._slots if _of_root(slot, root_id)]
 
     def thread_candidates_of(self, arrival: int) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the arrivals of the later messages that may share its thread, and the probability of each."""

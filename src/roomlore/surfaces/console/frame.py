@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
+from roomlore.core.addresses import is_page_of
 from roomlore.core.attachments import attachment
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput
@@ -423,10 +424,9 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def _same_site(request: Request) -> bool:
-    origin = request.headers.get("origin")
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
-    return origin is None or origin.partition("://")[2].lower() == request.headers.get("host", "").lower()
+    return all(is_page_of(origin, request.headers.get("host", "")) for origin in request.headers.getlist("origin"))
 
 
 def width_of(link: Link) -> int:

@@ -24,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roomlore.core.access_tokens import TOKEN_SCOPES, TokenGrant
-from roomlore.core.addresses import host_of, is_loopback
+from roomlore.core.addresses import host_of, is_loopback, is_page_of
 from roomlore.core.audience import MAX_NAME_CHARS, check_viewer
 from roomlore.core.errors import Forbidden, RoomloreError, StorageUnavailable
 from roomlore.services.keys import TokenService
@@ -47,6 +47,7 @@ _TOO_MANY_WAITING = (
     "So many requests of this tenant wait for their turn that others could find no connection; send fewer at a time, "
     "and this one again."
 )
+_SEVERAL_HOSTS = "The request has several Host headers, so it does not say whom it is for; send one."
 _READING_METHODS = ("GET", "HEAD")
 _NO_CREDENTIALS = (
     "Send an access token or an API key as `Authorization: Bearer ...`; the header WWW-Authenticate says where clients "
@@ -178,6 +179,9 @@ class Guard:
         self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and len(Headers(scope=scope).getlist("host")) > 1:
+            await problems.respond(scope, 400, _SEVERAL_HOSTS)(scope, receive, send)
+            return
         if scope["type"] != "http" or needs_no_key(scope["path"]):
             await self._app(scope, receive, send)
             return
@@ -290,8 +294,7 @@ def _from_own_page(method: str, headers: Headers) -> bool:
     """Return True if the request came from a page of this same origin, or from no page. Another port is another site,
     as a program there may show pages of anybody. Browsers send no origin for an embedded image or script, so the fetch
     metadata decides. A link from another site is allowed, as that site cannot read the answer."""
-    origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").strip().lower():
+    if not all(is_page_of(origin, headers.get("host", "")) for origin in headers.getlist("origin")):
         return False
     if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
         return True
