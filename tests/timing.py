@@ -12,7 +12,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
@@ -48,9 +48,7 @@ class Folder:
     processor: float = 0.0
     wall: float = 0.0
     cases: int = 0
-
-    def __post_init__(self) -> None:
-        self.functions: set[str] = set()
+    functions: set[str] = field(default_factory=set)
 
     def add(self, node: str, processor: float, wall: float) -> None:
         self.processor += processor
@@ -60,7 +58,7 @@ class Folder:
 
 
 def table(lines: Iterable[str]) -> str:
-    """Return the table of the folders, the dearest first, and the sums of all."""
+    """Return the table of the folders, sorted by processor time, and the sums of all."""
     folders: dict[str, Folder] = defaultdict(Folder)
     for line in lines:
         node, processor, wall = json.loads(line)

@@ -1,5 +1,7 @@
 """Every contract on every backend."""
 
+import pytest
+
 from roomlore_testkit import contracts
 
 
@@ -103,3 +105,22 @@ class TestRoomsDue(contracts.RoomsDueContract): ...
 
 
 class TestLeases(contracts.LeasesContract): ...
+
+
+class _InMemory:
+    @pytest.fixture
+    def storage_url(self) -> str:
+        """The address of SQLite in memory, where readers and the writer take turns on one connection."""
+        return "sqlite://"
+
+
+class TestMessagesInMemory(_InMemory, contracts.MessagesContract): ...
+
+
+class TestTransactionsInMemory(_InMemory, contracts.TransactionsContract): ...
+
+
+class TestMemoriesInMemory(_InMemory, contracts.MemoriesContract): ...
+
+
+class TestSessionsInMemory(_InMemory, contracts.SessionsContract): ...

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 TESTKIT = ROOT / "packages/roomlore-testkit"
@@ -71,6 +72,25 @@ def test_a_contract_runs_in_an_empty_environment(installed, tmp_path):
     assert int(re.findall(r"(\d+) passed", ran)[0]) > 20
 
 
+IMPORT_ALL = """
+import importlib, pkgutil, roomlore_testkit
+for found in pkgutil.walk_packages(roomlore_testkit.__path__, "roomlore_testkit."):
+    print(importlib.import_module(found.name).__name__)
+"""
+
+
+def test_every_module_of_the_testkit_needs_only_what_it_brings(installed):
+    source = TESTKIT / "src"
+    files = [path.relative_to(source).with_suffix("").parts for path in (source / "roomlore_testkit").rglob("*.py")]
+    modules = {".".join(parts).removesuffix(".__init__") for parts in files} - {"roomlore_testkit"}
+    assert set(_run(installed, "-c", IMPORT_ALL).split()) == modules
+
+
+def test_the_testkit_comes_with_its_licence(installed):
+    program = "import importlib.metadata as m; print(m.distribution('roomlore-testkit').read_text('licenses/LICENSE'))"
+    assert _run(installed, "-c", program).strip() == (ROOT / "LICENSE").read_text(encoding="utf-8").strip()
+
+
 def test_the_library_alone_has_no_testkit(installed):
     listed = _run(installed, "-c", "import importlib.metadata as m; print(*m.files('roomlore'), sep='\\n')")
     assert "roomlore/py.typed" in listed
@@ -81,6 +101,8 @@ def test_the_workspace_has_one_version_and_one_lock():
     library, testkit = (tomllib.loads((path / "pyproject.toml").read_text())["project"] for path in (ROOT, TESTKIT))
     assert testkit["version"] == library["version"]
     assert f"roomlore=={library['version']}" in testkit["dependencies"]
-    locked = {line.partition("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()}
-    others = [re.split("[>=<]", one)[0] for one in testkit["dependencies"] if not one.startswith("roomlore")]
-    assert [name for name in others if name not in locked] == []
+    locked = dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE))
+    wanted = [Requirement(one) for one in testkit["dependencies"]]
+    others = {one.name: one.specifier for one in wanted if one.name != "roomlore"}
+    assert others
+    assert {name: locked.get(name) for name, versions in others.items() if locked.get(name, "0") not in versions} == {}

@@ -7,9 +7,11 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    """No setting and no token of whoever runs the tests."""
+    """No setting and no token of whoever runs the tests. What steers the tests themselves stays."""
     for name in list(os.environ):
-        if name.upper().startswith(("MEMORY_", "ROOMLORE_")) or name.upper().endswith("_API_KEY"):
+        upper = name.upper()
+        is_setting = upper.startswith(("MEMORY_", "ROOMLORE_")) and not upper.startswith("ROOMLORE_TEST_")
+        if is_setting or upper.endswith("_API_KEY"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(str(tmp_path))
 

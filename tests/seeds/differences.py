@@ -1,4 +1,8 @@
-"""Where roomlore does otherwise than a design document says, by decision, and the test that shows what it does."""
+"""Where roomlore does otherwise than a design document says, by decision, and the test that shows what it does.
+
+The design documents (seeds, with their sections) and the specification, whose sections `SPEC` counts, belong to the
+project and are not in the repository: each entry is complete without them.
+"""
 
 from dataclasses import dataclass
 

@@ -3,6 +3,7 @@
 import re
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 
@@ -28,6 +29,7 @@ from roomlore import Message
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
+from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import ModelServer
 
 
@@ -491,14 +493,17 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize(("around", "operation"), list(zip(MALFORMED, OPERATIONS, strict=True)))
-async def test_what_a_malformed_answer_says_is_done(around, operation):
-    for said in (CHINESE, ENGLISH):
-        answer = MALFORMED[around].replace("{}", OPERATIONS[operation].format(said.new[0]))
-        async with ModelServer(default=answer) as server, opened(server) as lore:
-            await talk(lore, said, range(1, 3))
-            result = await lore.memories.evolve("g")
-            assert (await active(lore), result.stats.created) == ([said.new[0]], 1), answer
+async def test_what_a_malformed_answer_says_is_done():
+    async with ModelServer() as server, opened(server) as lore:
+        with all_cases() as case:
+            for around, operation, language in product(MALFORMED, OPERATIONS, ("zh", "en")):
+                said = CHINESE if language == "zh" else ENGLISH
+                room = f"{around}, {operation}, {language}"
+                server.default = MALFORMED[around].replace("{}", OPERATIONS[operation].format(said.new[0]))
+                with case(room):
+                    await talk(lore, said, range(1, 3), room=room)
+                    result = await lore.memories.evolve(room)
+                    assert (await active(lore, f"group:{room}"), result.stats.created) == ([said.new[0]], 1)
 
 
 @pytest.mark.parametrize(

@@ -183,10 +183,12 @@ def test_a_body_that_comes_slowly_but_steadily_is_taken(quick_url):
 
 
 def test_a_reply_that_takes_its_time_is_not_cut():
-    with serving_chat(("one two three",), after=2.5, between=1.5) as (_, url):
+    pause = 1.6  # the limit, the half second between two looks at a connection, and a little
+    with serving_chat(("one ", "two"), after=pause, between=pause) as (_, url):
         message = {"id": "m1", "room_id": "tea", "sender_id": "ann", "text": "?"}
         answer = httpx.post(f"{url}/chat/sse", json={"message": message}, timeout=60)
-    assert "event: done" in answer.text
+    for part in ("one ", "two", "event: done"):
+        assert part in answer.text
 
 
 def test_an_answer_that_nobody_reads_is_given_up(quick_url):
