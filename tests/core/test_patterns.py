@@ -2,13 +2,21 @@
 
 import copy
 import pickle
+import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
 
 import pytest
+import regex
+from pattern_rows import ROWS
 
-from roomlore.core.patterns import lazy_pattern
+from case_table import all_cases
+from roomlore import core
+from roomlore.core.patterns import _LazyPattern, lazy_pattern
 
 
 def test_a_pattern_finds_what_a_compiled_one_finds():
@@ -52,3 +60,38 @@ def test_a_pattern_can_be_copied():
     lazy = lazy_pattern(r"\d+")
     assert copy.copy(lazy).findall("a1") == copy.deepcopy(lazy).findall("a1") == ["1"]
     assert pickle.loads(pickle.dumps(lazy)).findall("a1") == ["1"]
+
+
+PATTERNS = (_LazyPattern, re.Pattern, type(regex.compile("")))
+
+
+def patterns_in(value: Any) -> Iterator[Any]:
+    """Yield the patterns of a value, in the order of its containers."""
+    if isinstance(value, PATTERNS):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from patterns_in(list(value.values()))
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from patterns_in(one)
+
+
+def test_each_pattern_of_the_core_finds_what_it_must_and_nothing_that_it_must_not():
+    modules = [import_module(one.name) for one in pkgutil.walk_packages(core.__path__, f"{core.__name__}.")]
+    left, seen = dict(ROWS), set[int]()
+    with all_cases() as case:
+        for module in sorted(modules, key=lambda one: one.__name__):
+            for name, value in vars(module).items():
+                found = [one for one in patterns_in(value) if id(one) not in seen]
+                seen.update(map(id, found))
+                place = f"{module.__name__}.{name}".removeprefix(f"{core.__name__}.")
+                rows = left.pop(place, []) if found else []
+                with case(place):
+                    assert len(rows) == len(found), "give each pattern a row in pattern_rows.py"
+                    for pattern, (must, must_not, *how) in zip(found, rows, strict=True):
+                        find = getattr(pattern, *how) if how else pattern.search
+                        assert must, "name a text that the pattern must find"
+                        assert must_not, "name a text that the pattern must not find"
+                        assert [text for text in must if not find(text)] == []
+                        assert [text for text in must_not if find(text)] == []
+    assert left == {}

@@ -180,7 +180,7 @@ async def test_a_context_is_rendered_if_asked_for(http, make_message):
         "[09:00] bot (回复 小雪 09:00): Green.",
         "[09:00] 小雪 (回复 bot 09:00): 几度的水？",
     ]
-    small = (await http.post("/context", json={**asked, "max_tokens": 4})).json()
+    small = (await http.post("/context", json={**asked, "max_tokens": 30, "render": "prompt"})).json()
     assert small["tokens"] <= 4
     assert [one["message"]["id"] for one in small["messages"]] == ["m2"]
 
