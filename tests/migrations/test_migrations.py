@@ -16,7 +16,7 @@ from schemas import engine_of, schema_of
 from sqlalchemy import inspect, text
 
 from roomlore.adapters.sql import connect, migrations, schema, upgrade
-from roomlore.adapters.sql.migrations.first_version import FIRST
+from roomlore.adapters.sql.migrations.heard_times import MADE
 from roomlore.adapters.sql.upgrade import migrate
 from roomlore.core.errors import StorageUnavailable
 
@@ -78,8 +78,8 @@ _LATER = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0023"
-down_revision = "0022"
+revision = "0024"
+down_revision = "0023"
 
 
 def upgrade() -> None:
@@ -93,9 +93,9 @@ def later_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
 
     def add() -> None:
         scripts = shutil.copytree(Path(migrations.__file__).parent, tmp_path / "migrations")
-        (scripts / "versions" / "v0023_mood.py").write_text(_LATER)
+        (scripts / "versions" / "v0024_mood.py").write_text(_LATER)
         monkeypatch.setattr(upgrade, "_SCRIPTS", scripts)
-        monkeypatch.setattr(migrations, "HEAD", "0023")
+        monkeypatch.setattr(migrations, "HEAD", "0024")
 
     return add
 
@@ -131,10 +131,10 @@ async def test_new_and_upgraded_databases_have_one_schema(empty_url, later_migra
     _clear(empty_url)
     await (await connect(empty_url)).close()
     assert schema_of(empty_url) == upgraded
-    assert _versions(empty_url) == ["0023"]
+    assert _versions(empty_url) == ["0024"]
 
 
-@pytest.mark.skipif(migrations.HEAD != FIRST, reason="later migrations need Alembic")
+@pytest.mark.skipif(migrations.HEAD != MADE, reason="later migrations need Alembic")
 @pytest.mark.parametrize("file", ["", "/new.db"])
 def test_a_new_sqlite_database_is_made_without_alembic(file, tmp_path):
     url = f"sqlite:///{tmp_path}{file}" if file else "sqlite://"
@@ -223,4 +223,4 @@ async def test_a_database_is_not_upgraded_while_it_is_copied_into_partitions(emp
     later_migration()
     with pytest.raises(StorageUnavailable, match="--abandon"):
         await connect(empty_postgres)
-    assert _versions(empty_postgres) == ["0022"]
+    assert _versions(empty_postgres) == ["0023"]

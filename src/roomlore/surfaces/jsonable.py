@@ -16,7 +16,7 @@ from roomlore.core.sessions.session import IF_KNOWN, Meta, Session, SessionMode,
 
 T = TypeVar("T")
 
-_INTERNAL = frozenset({"extra", "linked", "next_arrival", "tenant", "thread_candidates"})
+_INTERNAL = frozenset({"extra", "heard_from", "heard_until", "linked", "next_arrival", "tenant", "thread_candidates"})
 _PROPERTIES = ("complete", "found", "mend", "read", "sound")
 """The properties that are part of a value's JSON."""
 

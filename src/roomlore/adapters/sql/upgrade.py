@@ -7,6 +7,7 @@ from sqlalchemy import Connection, inspect, text
 
 from roomlore.adapters.sql import migrations
 from roomlore.adapters.sql.migrations.first_version import FIRST, make
+from roomlore.adapters.sql.migrations.heard_times import MADE, add_columns
 from roomlore.core.errors import StorageUnavailable
 
 LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
@@ -14,7 +15,7 @@ _SCRIPTS = Path(migrations.__file__).parent
 _STAMP = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
-    f"INSERT INTO alembic_version (version_num) VALUES ('{FIRST}')",  # noqa: S608
+    f"INSERT INTO alembic_version (version_num) VALUES ('{MADE}')",  # noqa: S608
 )
 _BEFORE_THE_FIRST = {f"{number:04}" for number in range(1, int(FIRST))}
 
@@ -57,13 +58,14 @@ def _version(connection: Connection) -> str | None:
 def _bring_to_head(connection: Connection, there: str | None) -> None:
     if there is None:
         make(connection)
+        add_columns(connection)
         for statement in _STAMP:
             connection.exec_driver_sql(statement)
     elif there in _BEFORE_THE_FIRST:
         raise StorageUnavailable(_TOO_OLD)
     elif connection.dialect.name == "postgresql" and is_copying(connection):
         raise StorageUnavailable(_COPYING)
-    if (there or FIRST) != migrations.HEAD:
+    if (there or MADE) != migrations.HEAD:
         migrate(connection)
 
 
