@@ -25,7 +25,7 @@ from roomlore_testkit.model_server import Asked, ModelServer, Says
 
 CASES = Path(__file__).parent / "audience" / "leaks.jsonl"
 _AGENT = "the-agent"
-_FOREVER = datetime(2000, 1, 1, tzinfo=UTC)
+FOREVER = datetime(2000, 1, 1, tzinfo=UTC)
 _IDS = re.compile(r"\bid-\d{6}\b")
 Case = Mapping[str, Any]
 
@@ -137,7 +137,7 @@ async def _opened() -> AsyncIterator[tuple[Lore, ModelServer]]:
 class World:
     """A world that is played into a store."""
 
-    def __init__(self, lore: Lore, clock: FrozenClock, server: ModelServer) -> None:
+    def __init__(self, lore: Lore, clock: FrozenClock, server: ModelServer | None = None) -> None:
         self.lore = lore
         self._clock = clock
         self._server = server
@@ -150,9 +150,10 @@ class World:
         for room in rooms:
             await self.lore.rooms.set_kind(room["room_id"], room["kind"])
             if room["members"] is not None:
-                stays = [_member(one) for one in room["members"] if one["joined"] is not None]
+                stays = [_member(one) for one in room["members"] if one.get("joined", "") is not None]
                 await self.lore.rooms.set_members(room["room_id"], stays)
-                self._later += [(room["room_id"], one["person"]) for one in room["members"] if one["joined"] is None]
+                untold = [one for one in room["members"] if one.get("joined", "") is None]
+                self._later += [(room["room_id"], one["person"]) for one in untold]
 
     async def play(self, event: Case) -> None:
         """Do what the event tells."""
@@ -194,7 +195,7 @@ class World:
     async def _move(self, kind: str, event: Case) -> None:
         rooms, room = self.lore.rooms, event["room"]
         if kind == "join":
-            await rooms.add_members(room, [Member(event["person"], self._clock.now())])
+            await rooms.add_members(room, [Member(event["person"], self._clock.now() if "at" in event else None)])
         elif kind == "leave":
             await rooms.remove_members(room, [event["person"]])
         else:
@@ -246,7 +247,7 @@ class World:
         messages = self.lore.messages
         page = await messages.page(room_id, viewer=viewer, limit=200)
         hits = (await messages.search(room_id, query, viewer=viewer, limit=50)).hits
-        made = await self.lore.digest(room_id, viewer=viewer, since=_FOREVER, max_tokens=4000)
+        made = await self.lore.digest(room_id, viewer=viewer, since=FOREVER, max_tokens=4000)
         return [page, [(hit.message, hit.score) for hit in hits], made.to_prompt(), made.messages]
 
     async def _prompt(self, viewer: str, query: str) -> str:
@@ -255,6 +256,7 @@ class World:
         kind, _, name = viewer.partition(":")
         if kind == "user":
             return ""
+        assert self._server is not None, "a world whose rooms are asked has a model"
         seen: list[Asked] = self._server.requests
         before = len(seen)
         people = sorted((await self.lore.rooms.people(name)).people) or ["somebody"]
@@ -282,6 +284,9 @@ def _message(event: Case) -> Message:
 
 
 def _member(told: Case) -> Member:
+    """Return a member; without times, one who is told now."""
+    if "joined" not in told:
+        return Member(told["person"])
     return Member(told["person"], _time(told["joined"]), told["left"] and _time(told["left"]))
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import regex
+from case_table import all_cases
 from pattern_rows import ROWS
 
-from case_table import all_cases
 from roomlore import core
 from roomlore.core.patterns import _LazyPattern, lazy_pattern
 

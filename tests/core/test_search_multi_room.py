@@ -150,7 +150,9 @@ def test_messages_of_two_rooms_are_no_neighbours(one: list[Said], other: list[Sa
 def test_an_edit_outside_of_the_windows_hides(said: list[Said], edited: list[int], hour: int) -> None:
     facts, _ = room(said)
     window = Window(START, START + timedelta(hours=hour))
-    late = dict.fromkeys(edited, START + timedelta(hours=hour, seconds=1))
+    sent = dict(zip(facts.arrivals.tolist(), map(from_micros, facts.sent_at.tolist()), strict=True))
+    after = window.end + timedelta(seconds=1)
+    late = {one: Window(min(sent.get(one, START), after), max(sent.get(one, START), after)) for one in edited}
     kept = allowed(facts, [window], late).tolist()
     assert not set(kept) & set(edited)
     assert set(kept) == {
@@ -159,6 +161,8 @@ def test_an_edit_outside_of_the_windows_hides(said: list[Said], edited: list[int
         if arrival not in late and window.start <= from_micros(at) <= window.end
     }
     assert allowed(facts, ALWAYS, late).tolist() == facts.arrivals.tolist()
+    two = [window, Window(after, after + timedelta(days=400))]
+    assert not {one for one in edited if sent.get(one, after) <= window.end} & set(allowed(facts, two, late).tolist())
     assert is_whole(ALWAYS)
     assert not is_whole([window])
 

@@ -2,12 +2,14 @@
 
 import gzip
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
-from record_built import KEY, TALK
-from schemas import schema_of
+from record_built import BEGUN, KEY, TALK
+from schemas import engine_of, schema_of
+from sqlalchemy import text
 
 import roomlore
 from roomlore import Message, NotFound
@@ -138,4 +140,61 @@ async def test_it_goes_on(lore):
     assert (await lore.messages.search("tea", "又失败了")).hits[0].message.id == "m11"
     assert [one.number for one in await lore.sessions.checkpoints("chat")] == [2, 1]
     assert [one.statement for one in await lore.memories.page("group:tea")] == ["The team meets on Tuesdays 每周二"]
+    assert (await lore.privacy.verify()).faults == ()
+
+
+_FAR = datetime(2099, 1, 1, tzinfo=UTC)
+
+
+def _micros(at: datetime) -> int:
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+@pytest.fixture
+def without_times(url: str) -> None:
+    """What this build stored if m3 to m5 had come without a time, and m10 in the year 2099."""
+    two, three, ten = (_micros(BEGUN + timedelta(minutes=minute)) for minute in (2, 3, 10))
+    engine, tea = engine_of(url), "(SELECT room_key FROM rooms WHERE room_id = 'tea' AND tenant = 'default')"
+    with engine.begin() as connection:
+        for statement in (
+            f"UPDATE messages SET sent_at = {two}, sent_at_estimated = true "
+            f"WHERE room_key = {tea} AND arrival BETWEEN 3 AND 5",
+            f"UPDATE messages SET sent_at = {_micros(_FAR)} WHERE room_key = {tea} AND arrival = 10",
+            f"UPDATE rooms SET last_sent_at = {_micros(_FAR)} WHERE room_key = {tea}",
+            f"UPDATE participants SET last_spoke_at = {_micros(_FAR)} WHERE room_key = {tea} AND sender_id = 'bo'",
+            f"UPDATE participants SET first_spoke_at = {two} WHERE room_key = {tea} AND sender_id = 'cy'",
+            *(
+                f"UPDATE {table} SET {column} = replace(replace({column}, '{three},{three}', '{two},{two}'), "
+                f"'{ten}]', '{_micros(_FAR)}]')"
+                for table, column in (("memories", "evidence"), ("memory_changes", "memory"))
+            ),
+        ):
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+@pytest.mark.usefixtures("without_times")
+async def test_what_had_no_time_was_heard_by_who_was_there_before_and_after(lore):
+    """Eve left a minute before the next message with a time."""
+    minutes = {minute: BEGUN + timedelta(minutes=minute) for minute in range(12)}
+    said = {one.id: one for one in await lore.messages.page("tea")}
+    for name in ("m3", "m4", "m5"):
+        assert (said[name].origin.first, said[name].origin.last) == (minutes[2], minutes[6])
+    ten = said["m10"]
+    assert (ten.sent_at, ten.sent_at_estimated, ten.heard_from, ten.is_ahead) == (_FAR, True, minutes[9], True)
+    assert ten.heard_until is not None
+    assert (await lore.rooms.get("tea")).last_sent_at == minutes[9]
+    spoke = {name: one.spoke for name, one in (await lore.rooms.people("tea")).people.items()}
+    assert (spoke["bo"].end, spoke["cy"].start) == (minutes[9], minutes[6])
+    assert [one.id for one in await lore.messages.page("tea", viewer="user:eve")] == ["m1", "m2"]
+    assert [one.id for one in await lore.messages.page("tea", viewer="user:ann")] == list(said)
+    (meets,) = await lore.memories.page("group:tea", viewer="user:ann")
+    assert [(one.first, one.last) for one in meets.evidence] == [(minutes[2], minutes[6])]
+    assert await lore.memories.page("group:tea", viewer="user:eve") == []
+    versions = await lore.memories.history(meets.memory_id)
+    assert [one.evidence for one in versions] == [meets.evidence] * 2
+    assert (await lore.memories.changes("group:tea"))[0].memory.evidence == meets.evidence
+    await lore.messages.add(Message(id="m11", room_id="tea", sender_id="bo", text="and now?"))
+    assert (await lore.messages.get("tea", "m11")).message.at == (await lore.rooms.get("tea")).last_sent_at
+    assert (await lore.rooms.get("tea")).last_sent_at > ten.heard_until - timedelta(seconds=1)
     assert (await lore.privacy.verify()).faults == ()

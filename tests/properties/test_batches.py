@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 import roomlore
 from roomlore import Entry, Message
 from roomlore.core.linking.calibration import Linked
+from roomlore.wiring import resources
+from roomlore_testkit import FrozenClock
 
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 WORDS = ["deploy", "nginx", "lunch", "缓存", "发布", "ann:", "@bob", "thanks", "why?", "怎么", "v1.2", ""]
@@ -35,13 +38,15 @@ def rooms(draw: st.DrawFn) -> list[Message]:
 
 
 async def stored(messages: list[Message], cuts: list[int], remembered_rooms: int) -> tuple[list[Entry], Linked]:
+    """Return what is stored. A message without a time is sent at the same moment however they are split."""
     own = roomlore.Settings(room_cache_mb=3 * remembered_rooms)
-    async with roomlore.open("sqlite://", settings=own) as lore:
-        bounds = [0, *sorted(cuts), len(messages)]
-        for first, last in itertools.pairwise(bounds):
-            await lore.messages.add(messages[first:last])
-        entries = [await lore.messages.get("r", message.id) for message in messages]
-        return entries, (await lore.rooms.get("r")).linked
+    with patch.object(resources, "SystemClock", lambda: FrozenClock(START + timedelta(minutes=7))):
+        async with roomlore.open("sqlite://", settings=own, background=False) as lore:
+            bounds = [0, *sorted(cuts), len(messages)]
+            for first, last in itertools.pairwise(bounds):
+                await lore.messages.add(messages[first:last])
+            entries = [await lore.messages.get("r", message.id) for message in messages]
+            return entries, (await lore.rooms.get("r")).linked
 
 
 @settings(max_examples=25)

@@ -259,11 +259,6 @@ async def test_who_asks_about_nothing_that_was_said_gets_the_newest_messages():
         assert len((await lore.context.build(GROUP, "m31")).messages) >= 8
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="max_tokens bounds the texts, not yet the prompt with its names and times",
-)
 async def test_a_prompt_keeps_to_max_tokens():
     async with group(*TALK) as lore:
         prompt = (await lore.context.build(GROUP, "m7", max_tokens=40, strategy="recent")).to_prompt()

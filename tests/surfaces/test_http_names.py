@@ -1,5 +1,7 @@
 """A parameter that a path does not read is refused, and so is a time that cannot be read."""
 
+from datetime import UTC, datetime
+
 from fastapi.routing import APIRoute
 
 from roomlore.surfaces.http.routers import StrictRoute
@@ -72,8 +74,21 @@ async def test_a_message_to_reply_to_needs_a_readable_time_too(http):
     assert "message: sent_at is 'soon'" in answer.json()["detail"]
 
 
-async def test_a_message_without_a_time_has_that_of_the_message_before(http, make_message):
+async def test_a_message_without_a_time_is_sent_now(http, make_message):
+    begun = datetime.now(UTC)
     await http.post("/messages", json=make_message(1, sent_at="2024-05-01T12:30:00Z"))
     await http.post("/messages", json={"messages": [make_message(2), make_message(3, sent_at=None)]})
+    first, *page = (await http.get("/messages?room_id=tea")).json()["messages"]
+    assert (first["sent_at"], first["sent_at_estimated"]) == ("2024-05-01T12:30:00+00:00", False)
+    assert all(begun <= datetime.fromisoformat(one["sent_at"]) <= datetime.now(UTC) for one in page)
+    assert [one["sent_at_estimated"] for one in page] == [True, True]
+
+
+async def test_a_message_whose_time_another_store_estimated_stays_estimated(http, make_message):
+    told = {"sent_at": "2024-05-01T12:30:00Z", "sent_at_estimated": True}
+    heard = {"heard_from": "2024-05-01T12:30:00Z", "heard_until": "2024-05-01T13:00:00Z"}
+    await http.post("/messages", json={"messages": [make_message(1, **told, **heard), make_message(2, **told)]})
     page = (await http.get("/messages?room_id=tea")).json()["messages"]
-    assert [(one["sent_at"], one["sent_at_estimated"]) for one in page[1:]] == [("2024-05-01T12:30:00+00:00", True)] * 2
+    assert [(one["sent_at"], one["sent_at_estimated"]) for one in page] == [("2024-05-01T12:30:00+00:00", True)] * 2
+    again = await http.post("/messages", json=make_message(1))
+    assert again.json()["duplicates"] == [make_message(1)["id"]]

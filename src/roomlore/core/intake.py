@@ -3,22 +3,23 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring_ascii
 
 from roomlore.core.attachments import as_submitted
+from roomlore.core.audience import BEGINNING
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role, StoredMessage
-from roomlore.core.records import check_metadata, parse_time
+from roomlore.core.records import Parsed, Record, check_metadata, parse_time
 
 
 def content_hash(message: Message) -> str:
     """Return the SHA-256 (64 hex digits) of everything the caller gave.
 
-    Arrival, tokens, edits, and descriptions and files of attachments do not count, and an estimated `sent_at` counts as
-    missing, so a stored message has the same hash as the submitted one. A naive time counts as UTC. Raises
-    `InvalidInput` if the metadata is not JSON.
+    Arrival, tokens, edits, and descriptions and files of attachments do not count, and a `sent_at` that the caller did
+    not give counts as missing, so a stored message has the same hash as the submitted one. A naive time counts as UTC.
+    Raises `InvalidInput` if the metadata is not JSON.
     """
     try:
         canonical = _canonical(message)
@@ -46,7 +47,7 @@ def _canonical(message: Message) -> str:
 
 def _said_at(message: Message) -> str:
     at = message.sent_at
-    if at is None or (isinstance(message, StoredMessage) and message.sent_at_estimated):
+    if at is None or is_estimated(message):
         return "null"
     return f'"{_utc(at).isoformat()}"'
 
@@ -179,6 +180,19 @@ def _check_types(message: Message) -> None:
         raise _wrong(message, "has_tool_calls", "true or false")
     if not isinstance(message.metadata, Mapping):
         raise _wrong(message, "metadata", "a mapping")
+    if isinstance(message, StoredMessage):
+        _check_heard(message)
+
+
+def _check_heard(message: StoredMessage) -> None:
+    since, until = message.heard_from, message.heard_until
+    if since is None and until is None:
+        return
+    times = [one for one in (since, until) if isinstance(one, datetime) and one.tzinfo is not None]
+    if len(times) < 2 or times[0] > times[1] or not message.sent_at_estimated:
+        raise _wrong(
+            message, "heard_from", "with heard_until two aware times in order, of a message with sent_at_estimated"
+        )
 
 
 def _wrong(message: Message, name: str, wanted: str) -> InvalidInput:
@@ -204,8 +218,9 @@ def _check_metadata(message: Message, limits: Limits) -> None:
 
 
 def is_estimated(message: Message) -> bool:
-    """Return True if the message's time was estimated by the store."""
-    return isinstance(message, StoredMessage) and message.sent_at_estimated
+    """Return True if the message's time was estimated by the store. One that is flagged because it lay ahead was
+    given."""
+    return isinstance(message, StoredMessage) and message.sent_at_estimated and not message.is_ahead
 
 
 def normalised(message: Message) -> Message:
@@ -241,17 +256,94 @@ def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
     return intake
 
 
+def carried(told: Record | Parsed) -> Message:
+    """Return the message of an export or an archive with what only a store can know of it."""
+    return _stored(told) if told.sent_at_estimated or told.edited_at is not None else told.message
+
+
+def _stored(told: Record | Parsed) -> StoredMessage:
+    since, until = told.heard or (None, None)
+    return StoredMessage(
+        **{one.name: getattr(told.message, one.name) for one in fields(Message)},
+        arrival=0,
+        sent_at_estimated=told.sent_at_estimated,
+        edited_at=told.edited_at,
+        heard_from=since,
+        heard_until=until,
+    )
+
+
+AHEAD = timedelta(days=1)
+"""A time that is further ahead is not believed."""
+
+
+def heard_at(message: Message, now: datetime) -> datetime | None:
+    """Return when the message was certainly sent; None if nobody knows."""
+    if isinstance(message, StoredMessage) and message.sent_at_estimated:
+        return message.heard_until if message.heard_from == message.heard_until else None
+    at = normalised(message).sent_at
+    return None if at is None or at > now + AHEAD else at
+
+
+def said_within(message: Message) -> tuple[datetime | None, datetime | None]:
+    """Return from when until when a message of an import was sent, as far as that is known."""
+    if isinstance(message, StoredMessage) and message.heard_until is not None:
+        return message.heard_from, message.heard_until
+    return message.sent_at, message.sent_at
+
+
+class Estimates:
+    """The times of the messages of an export that have none that can be believed: between the certain ones before and
+    after them in their rooms."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, datetime] = {}
+        self.made = 0
+
+    def fill(self, messages: Iterable[Message], now: datetime) -> list[Message]:
+        """Return the next messages of the export with their times. What follows is looked for in the same batch; else
+        a message was said before now."""
+        batch = list(messages)
+        following, after = dict[str, datetime](), list[datetime | None]()
+        for message in reversed(batch):
+            after.append(following.get(message.room_id))
+            if (at := heard_at(message, now)) is not None:
+                following[message.room_id] = at
+        return [self._filled(message, now, until) for message, until in zip(batch, reversed(after), strict=True)]
+
+    def _filled(self, message: Message, now: datetime, until: datetime | None) -> Message:
+        if (at := heard_at(message, now)) is not None:
+            self._last[message.room_id] = at
+            return message
+        if isinstance(message, StoredMessage) and message.heard_until is not None:
+            return message
+        self.made += 1
+        given, flagged = normalised(message).sent_at, isinstance(message, StoredMessage) and message.sent_at_estimated
+        since, end = self._last.get(message.room_id), until or now
+        if since is not None and since > end:  # The times run backwards here.
+            since, end = end, now
+        elif since is None and until is not None:
+            since = BEGINNING
+        if given is not None and flagged:
+            since, end = min(since or given, given), max(end, given)
+        at = given or (None if since == BEGINNING else since)
+        stored = message if isinstance(message, StoredMessage) else _stored(Record(message=message))
+        return replace(stored, sent_at=at, sent_at_estimated=True, heard_from=since, heard_until=end)
+
+
 def as_stored(
-    message: Message, *, arrival: int, tokens: int, previous: datetime | None, now: datetime
+    message: Message, *, arrival: int, tokens: int, previous: StoredMessage | None, now: datetime
 ) -> StoredMessage:
-    """Return the message with its arrival. A missing time is `previous` (the message before it in the room), else
-    `now`. The mapping of metadata is copied, as the caller may change its own; the values in it are not."""
+    """Return the message with its arrival. One without a time is sent now, or, in an import, at the time of `previous`,
+    the message before it in the room; one more than a day ahead keeps its time and is flagged. The mapping of metadata
+    is copied, as the caller may change its own; the values in it are not."""
+    at, since, until = _times(message, previous, now)
     return StoredMessage(
         id=message.id,
         room_id=message.room_id,
         sender_id=message.sender_id,
         text=message.text,
-        sent_at=message.sent_at or previous or now,
+        sent_at=at,
         sender_name=message.sender_name,
         role=message.role,
         reply_to=message.reply_to,
@@ -261,7 +353,29 @@ def as_stored(
         turn_id=message.turn_id,
         metadata=dict(message.metadata),
         arrival=arrival,
-        sent_at_estimated=message.sent_at is None or is_estimated(message),
+        sent_at_estimated=until is not None,
         tokens=tokens,
         edited_at=message.edited_at if isinstance(message, StoredMessage) else None,
+        heard_from=since,
+        heard_until=until,
     )
+
+
+_Times = tuple[datetime, datetime | None, datetime | None]
+
+
+def _times(message: Message, previous: StoredMessage | None, now: datetime) -> _Times:
+    """Return when a message was sent, and from when until when it was heard if that is an estimate."""
+    at = message.sent_at
+    if not isinstance(message, StoredMessage) or not message.sent_at_estimated:
+        if at is None:
+            return now, now, now
+        return (at, now, now) if at > now + AHEAD else (at, None, None)
+    if message.heard_until is None:
+        at = at or now
+        return at, min(at, now), max(at, now)
+    since, until = message.heard_from, message.heard_until
+    before = None if previous is None else previous.heard_from or previous.at
+    if since is None or since == BEGINNING:
+        since = before if before is not None and before <= until else since or until
+    return at or (until if since == BEGINNING else since), since, until

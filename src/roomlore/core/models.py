@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from roomlore.core.audience import PastKind, RoomKind
+from roomlore.core.audience import END, PastKind, RoomKind, Window
 from roomlore.core.json_values import HIDDEN
 from roomlore.core.linking.calibration import UNLINKED, Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandidates
@@ -36,7 +36,8 @@ class Message:
     """One thing said in a room, as the caller hands it in.
 
     `id` is the caller's own and unique in its room. A naive `sent_at` is UTC; None means unknown, and the message then
-    takes the time of the message before it. `mentions` holds sender ids that the platform itself named.
+    takes the time at which it is added, or, in an import, that of the message before it. `mentions` holds sender ids
+    that the platform itself named.
     """
 
     id: str
@@ -58,14 +59,18 @@ class Message:
 class StoredMessage(Message):
     """A message as stored: `sent_at` is never None.
 
-    `arrival`: its place in its room, from 1. `sent_at_estimated`: the caller gave no readable time. `tokens`: the
-    text's length in tokens of the configured encoding. `edited_at`: when its text was last changed, if ever.
+    `arrival`: its place in its room, from 1. `sent_at_estimated`: the caller gave no readable time, or one more than a
+    day ahead. `tokens`: the text's length in tokens of the configured encoding. `edited_at`: when its text was last
+    changed, if ever. `heard_from`, `heard_until`: of an estimated message, the time within which it was said; None if
+    it was said at `sent_at`.
     """
 
     arrival: int
     sent_at_estimated: bool = False
     tokens: int = 0
     edited_at: datetime | None = None
+    heard_from: datetime | None = field(default=None, metadata=HIDDEN)
+    heard_until: datetime | None = field(default=None, metadata=HIDDEN)
 
     @property
     def at(self) -> datetime:
@@ -73,28 +78,64 @@ class StoredMessage(Message):
         assert self.sent_at is not None
         return self.sent_at
 
+    @property
+    def is_ahead(self) -> bool:
+        """True if `sent_at` is later than the message can have been said."""
+        return self.heard_until is not None and self.heard_until < self.at
+
+    @property
+    def dated_at(self) -> datetime:
+        """`sent_at`, or the latest time at which it can have been said if that is earlier: what other times follow
+        from."""
+        return self.at if self.heard_until is None else min(self.at, self.heard_until)
+
+    @property
+    def origin(self) -> "Origin":
+        times = (self.edited_at, self.heard_from, self.heard_until)
+        return Origin.of(self.at, self.sender_id, *times, estimated=self.sent_at_estimated)
+
 
 ReplyKind = Literal["reply", "thread", "quote", "mention"]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The times at which a message was sent and last edited, and its sender.
+    """The times at which a message was sent and last edited, and its sender. `heard`: the time within which it was
+    sent, if that is not certainly `at`.
 
-    It was said from `first` to `last`: whoever left between did not read its text.
+    It was said from `first` to `last`: who was not there all the time is not known to have read its text.
     """
 
     at: datetime
     sender_id: str
     edited_at: datetime | None = None
+    heard: Window | None = None
+
+    @classmethod
+    def of(
+        cls,
+        at: datetime,
+        sender_id: str,
+        edited_at: datetime | None,
+        heard_from: datetime | None,
+        heard_until: datetime | None,
+        *,
+        estimated: bool,
+    ) -> "Origin":
+        """Return the origin of a stored message. An estimated one of which nothing else is known, as an earlier version
+        may store it, was said at its time or at any later one."""
+        known = estimated or heard_until is not None
+        return cls(at, sender_id, edited_at, Window(heard_from or at, heard_until or END) if known else None)
 
     @property
     def first(self) -> datetime:
-        return min(self.at, self.edited_at or self.at)
+        sent = self.heard.start if self.heard else self.at
+        return min(sent, self.edited_at or sent)
 
     @property
     def last(self) -> datetime:
-        return max(self.at, self.edited_at or self.at)
+        sent = self.heard.end if self.heard else self.at
+        return max(sent, self.edited_at or sent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,8 @@ class Parsed:
     """A message from an export. `sent_at` is None if the export gives no readable time.
 
     `room`: what the export says of its room here. `moves`: who came or went with this message. `deletes`: the id of an
-    earlier message of the room that was recalled with this one. `corrected`: the correction of its link.
+    earlier message of the room that was recalled with this one. `corrected`: the correction of its link. `heard`: from
+    when until when an estimated message was said, by the store that the export comes from.
     """
 
     message: Message
@@ -41,6 +42,7 @@ class Parsed:
     moves: tuple[Move, ...] = ()
     deletes: str | None = None
     corrected: CorrectedLink | None = None
+    heard: tuple[datetime, datetime] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,8 @@ UNKNOWN_SENDER = "unknown"
 MAX_METADATA_DEPTH = 32
 ROOM_NAMES = ("room_id", "group_id", "chat_id", "conversation_id")
 _FIRST = (
-    "id", "room_id", "sender_id", "sender_name", "role", "text", "sent_at", "sent_at_estimated", "edited_at",
+    "id", "room_id", "sender_id", "sender_name", "role", "text", "sent_at", "sent_at_estimated", "heard_from",
+    "heard_until", "edited_at",
 )  # fmt: skip
 """The first fields of a record, in this order; the others follow as the dataclass lists them."""
 FIELDS = tuple(dict.fromkeys((*_FIRST, *(one.name for one in fields(Message)))))
@@ -175,11 +178,13 @@ _NULLABLE = ("reply_to", "root_id", "turn_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A message with the two values that only a store knows: if its time was estimated, and when it was edited."""
+    """A message with the values that only a store knows: if its time was estimated, from when until when it was heard
+    then, and when it was edited."""
 
     message: Message
     sent_at_estimated: bool = False
     edited_at: datetime | None = None
+    heard: tuple[datetime, datetime] | None = None
 
 
 def to_record(message: Message) -> dict[str, Any]:
@@ -250,7 +255,19 @@ def from_record(record: Mapping[str, Any]) -> Record:
         metadata=check_metadata(_typed(record, "metadata", dict, "a JSON object", {})),
     )
     estimated = _typed(record, "sent_at_estimated", bool, "true or false", False)
-    return Record(message=message, sent_at_estimated=estimated, edited_at=_edited_at(record))
+    heard = heard_in(record) if estimated else None
+    return Record(message=message, sent_at_estimated=estimated, edited_at=_readable(record, "edited_at"), heard=heard)
+
+
+def heard_in(record: Mapping[str, Any]) -> tuple[datetime, datetime] | None:
+    """Return from when until when an estimated message was heard; None if the record does not say. Raise
+    `InvalidInput`."""
+    since, until = _readable(record, "heard_from"), _readable(record, "heard_until")
+    if since is None or until is None:
+        return None
+    if until < since:
+        raise InvalidInput(f"heard_until must not be before heard_from, as {_show(record['heard_until'])} is")
+    return since, until
 
 
 _OTHER_NAMES = {"message_id": "id", "user_id": "sender_id", "content": "text", "timestamp": "sent_at"}
@@ -268,13 +285,12 @@ def with_own_names(record: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _edited_at(record: Mapping[str, Any]) -> datetime | None:
-    """Return when the message was edited. An unreadable time is refused, since the store cannot estimate it."""
-    edited_at = _time(record, "edited_at")
-    if edited_at is None and record.get("edited_at") is not None:
-        shown = _show(record["edited_at"])
-        raise InvalidInput(f"edited_at must be ISO 8601 text or a Unix time, or null, not {shown}")
-    return edited_at
+def _readable(record: Mapping[str, Any], field: str) -> datetime | None:
+    """Return a time other than `sent_at`. An unreadable one is refused, since the store cannot estimate it."""
+    found = _time(record, field)
+    if found is None and record.get(field) is not None:
+        raise InvalidInput(f"{field} must be ISO 8601 text or a Unix time, or null, not {_show(record[field])}")
+    return found
 
 
 def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -157,6 +157,8 @@ def _item(member: Member, source: Source, options: Options) -> Item:
     person = obj(next((member.value[one] for one in _SENDER if one in member.value), None))
     tool_calls = bool(fields.left.get("tool_calls"))
     estimated, edited_at = fields.flag("sent_at_estimated"), fields.time(("edited_at",), options)
+    since, until = fields.time(("heard_from",), options), fields.time(("heard_until",), options)
+    heard = (since, until) if estimated and since and until and since <= until else None
     message = Message(
         id=fields.named(_ID) or derived_id("jsonl", member.number, member.value),
         room_id=_room(fields, source),
@@ -172,7 +174,7 @@ def _item(member: Member, source: Source, options: Options) -> Item:
         turn_id=fields.named(("turn_id",)) or None,
         metadata=fields.metadata(),
     )
-    return Parsed(message, member.position, edited_at=edited_at, sent_at_estimated=estimated)
+    return Parsed(message, member.position, edited_at=edited_at, sent_at_estimated=estimated, heard=heard)
 
 
 def _exact(member: Member) -> Parsed | None:
@@ -184,7 +186,8 @@ def _exact(member: Member) -> Parsed | None:
         return None
     if record.message.sent_at is None and member.value.get("sent_at"):
         return None
-    return Parsed(record.message, member.position, record.edited_at, record.sent_at_estimated, corrected=corrected)
+    said = (record.message, member.position, record.edited_at, record.sent_at_estimated)
+    return Parsed(*said, corrected=corrected, heard=record.heard)
 
 
 def _room(fields: Fields, source: Source) -> str:

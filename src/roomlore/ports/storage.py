@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol
 
-from roomlore.core.audience import PastKind, RoomKind, RoomPeople, RoomStamp, Stay
+from roomlore.core.audience import PastKind, RoomKind, RoomPeople, RoomStamp, Stay, Window
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.corrections import Standing, Threads
@@ -273,8 +273,9 @@ class Messages(Protocol):
     async def messages_by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
         """Return the messages at these arrivals without features and links, in order of arrival."""
 
-    async def edited(self, *, tenant: str, room_id: str) -> dict[int, datetime]:
-        """Return arrival to the time of the last edit, of the messages of the room that were edited."""
+    async def said(self, *, tenant: str, room_id: str) -> dict[int, Window]:
+        """Return arrival to the time from when until when it was said (`Origin.first`, `last`), of the messages of the
+        room that were not said at `sent_at` alone: edited and estimated ones."""
 
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None

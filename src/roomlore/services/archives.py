@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageDamaged, StorageUnavailable, unknown_room
-from roomlore.core.intake import as_stored
+from roomlore.core.intake import as_stored, carried
 from roomlore.core.json_values import texts_in
 from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import linked_alone
@@ -271,11 +271,7 @@ class Archiver:
         return linked_alone(
             self._model,
             [
-                replace(
-                    as_stored(one.message, arrival=erased[one.message.id], tokens=tokens, previous=None, now=now),
-                    sent_at_estimated=one.sent_at_estimated,
-                    edited_at=one.edited_at,
-                )
+                as_stored(carried(one), arrival=erased[one.message.id], tokens=tokens, previous=None, now=now)
                 for one, tokens in zip(stored, counts, strict=True)
             ],
         )

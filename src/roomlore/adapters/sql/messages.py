@@ -22,6 +22,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    not_,
     or_,
     select,
     union_all,
@@ -49,6 +50,7 @@ from roomlore.adapters.sql.rows import (
     unescape,
 )
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
+from roomlore.core.audience import Window
 from roomlore.core.linking.corrections import Threads
 from roomlore.core.models import Entry, Exchange, LinkKind, Origin, Role, StoredMessage, Target, Thread
 from roomlore.ports.storage import Met
@@ -66,6 +68,11 @@ _HASHED_COLUMNS = (*MESSAGE.columns, _m.c.content_hash)
 _before = _m.c.arrival < bindparam("before")
 _after = _m.c.arrival > bindparam("after")
 _of_sender = _m.c.sender_id == bindparam("sender_id")
+_since = and_(
+    _m.c.sent_at >= bindparam("since"), or_(_m.c.heard_until.is_(None), _m.c.heard_until >= bindparam("since"))
+)
+"""A condition: messages that were sent since a time. One of the future was said when it was heard."""
+_origin = (_m.c.sent_at, _m.c.sender_id, _m.c.edited_at, _m.c.heard_from, _m.c.heard_until, _m.c.sent_at_estimated)
 
 
 def entries(*where: ColumnElement[bool]) -> Select[Any]:
@@ -88,7 +95,7 @@ def _newest(chosen: Select[Any]) -> Select[Any]:
 
 
 def _arrivals_since() -> Select[Any]:
-    chosen = select(_m.c.arrival).where(visible, _before, _m.c.sent_at >= bindparam("since"))
+    chosen = select(_m.c.arrival).where(visible, _before, _since)
     return _newest(chosen)
 
 
@@ -108,7 +115,7 @@ def _first_since() -> Select[Any]:
     """Select the first arrival since a time. The minimum of a sum cannot be read off an index's end: the query scans
     the index of times, not the room from its beginning."""
     arrival = _m.c.arrival + literal_column("0")
-    return select(func.min(arrival)).where(visible, _m.c.sent_at >= bindparam("since"))
+    return select(func.min(arrival)).where(visible, _since)
 
 
 def _changes(*where: ColumnElement[bool]) -> Subquery:
@@ -163,16 +170,19 @@ def _sent_in_rooms(spans: int) -> Statement:
     return Statement(lambda: select(_r.c.room_id, *map(counted, range(spans))).where(*_these_rooms))
 
 
+def _said() -> Select[Any]:
+    """Select the messages that were edited, or whose time is an estimate."""
+    exact = and_(_m.c.heard_from == _m.c.sent_at, _m.c.heard_until == _m.c.sent_at)
+    estimated = and_(_m.c.sent_at_estimated, or_(_m.c.heard_until.is_(None), not_(exact)))
+    return select(_m.c.arrival, *_origin).where(visible, or_(_m.c.edited_at.is_not(None), estimated))
+
+
 _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
 _MET = Statement(_met)
-_ORIGINS = Statement(
-    lambda: select(_m.c.message_id, _m.c.sent_at, _m.c.sender_id, _m.c.edited_at).where(
-        in_room(_m), among(_m.c.message_id, "ids")
-    )
-)
-_EDITED = Statement(lambda: select(_m.c.arrival, _m.c.edited_at).where(visible, _m.c.edited_at.is_not(None)))
+_ORIGINS = Statement(lambda: select(_m.c.message_id, *_origin).where(in_room(_m), among(_m.c.message_id, "ids")))
+_SAID = Statement(_said)
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
 _IDS_LIKE = Statement(
     lambda: (
@@ -221,6 +231,18 @@ def to_entries(room_id: str, rows: Sequence[Sequence[Any]]) -> list[Entry]:
     return [ENTRY.read(row, room_id) for row in sorted(rows, key=itemgetter(ARRIVAL_AT))]
 
 
+def _to_origin(row: Sequence[Any]) -> Origin:
+    at, sender, edited_at, heard_from, heard_until, estimated = row
+    return Origin.of(
+        from_micros(at),
+        unescape(sender),
+        from_micros_or_none(edited_at),
+        from_micros_or_none(heard_from),
+        from_micros_or_none(heard_until),
+        estimated=bool(estimated),
+    )
+
+
 class _InRoom(Repository):
     async def _rows(self, statement: Statement, tenant: str, room_id: str, **params: Any) -> Sequence[Sequence[Any]]:
         return await self._sql.fetch(statement, tenant=escape(tenant), room_id=escape(room_id), **params)
@@ -249,10 +271,7 @@ class MessageReading(_InRoom):
         if not message_ids:
             return {}
         rows = await self._rows(_ORIGINS, tenant, room_id, ids=names_text(message_ids))
-        return {
-            unescape(message_id): Origin(from_micros(at), unescape(sender), from_micros_or_none(edited))
-            for message_id, at, sender, edited in rows
-        }
+        return {unescape(row[0]): _to_origin(row[1:]) for row in rows}
 
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:
@@ -272,9 +291,9 @@ class MessageReading(_InRoom):
         rows = await self._rows(_PLAIN, tenant, room_id, arrivals=numbers_text(arrivals))
         return [MESSAGE.read(row, room_id) for row in sorted(rows, key=itemgetter(ARRIVAL_AT))]
 
-    async def edited(self, *, tenant: str, room_id: str) -> dict[int, datetime]:
-        rows = await self._rows(_EDITED, tenant, room_id)
-        return {arrival: from_micros(edited_at) for arrival, edited_at in rows}
+    async def said(self, *, tenant: str, room_id: str) -> dict[int, Window]:
+        rows = await self._rows(_SAID, tenant, room_id)
+        return {row[0]: Window((origin := _to_origin(row[1:])).first, origin.last) for row in rows}
 
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
@@ -284,7 +303,7 @@ class MessageReading(_InRoom):
         bounds = {"before": NEWEST_OF_ALL if before is None else before, "count": limit}
         rows = await self._rows(_TAIL, tenant, room_id, **bounds)
         found = [ENTRY.read(row, room_id) for row in reversed(rows)]
-        if since is None or all(entry.message.at >= since for entry in found):
+        if since is None or all(entry.message.dated_at >= since for entry in found):
             return found
         rows = await self._rows(_TAIL_SINCE, tenant, room_id, since=to_micros(since), **bounds)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]

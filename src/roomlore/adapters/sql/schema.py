@@ -94,8 +94,11 @@ messages = Table(
     Column("content_hash", Text, nullable=False),
     Column("edited_at", BigInteger),
     Column("deleted_at", BigInteger),
+    Column("heard_from", BigInteger),
+    Column("heard_until", BigInteger),
     UniqueConstraint("room_key", "message_id"),
 )
+"""`heard_from`, `heard_until`: of estimated messages, the time within which they were said."""
 
 
 def _where_given(column: str) -> Index:
@@ -197,8 +200,8 @@ participants = Table(
     Column("answers", Boolean, nullable=False, server_default=false()),
     sqlite_with_rowid=False,
 )
-"""`first_spoke_at`, `last_spoke_at`: of the messages with the role user; NULL if there are none. `answers`:
-there are some with the role assistant or tool."""
+"""`first_spoke_at`, `last_spoke_at`: of the messages with the role user, the times between which some were said for
+certain; NULL if there are none. `answers`: there are some with the role assistant or tool."""
 Index("ix_participants_sender", participants.c.tenant, participants.c.sender_id)
 Index("ix_participants_last_spoke_at", participants.c.tenant, participants.c.last_spoke_at)
 

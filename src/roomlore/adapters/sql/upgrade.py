@@ -7,6 +7,7 @@ from sqlalchemy import Connection, inspect, text
 
 from roomlore.adapters.sql import migrations
 from roomlore.adapters.sql.migrations.first_version import FIRST, make, names
+from roomlore.adapters.sql.migrations.heard_times import MADE, add_columns
 from roomlore.core.errors import StorageUnavailable
 
 LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
@@ -14,7 +15,7 @@ _SCRIPTS = Path(migrations.__file__).parent
 _STAMP = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
-    f"INSERT INTO alembic_version (version_num) VALUES ('{FIRST}')",  # noqa: S608
+    f"INSERT INTO alembic_version (version_num) VALUES ('{MADE}')",  # noqa: S608
 )
 _BEFORE_THE_FIRST = {f"{number:04}" for number in range(1, int(FIRST))}
 _OF_ROOMS = {"room_key", "tenant", "room_id", "next_arrival"}
@@ -63,7 +64,7 @@ def _bring_to_head(connection: Connection, there: str | None) -> bool:
         raise StorageUnavailable(_TOO_OLD)
     elif connection.dialect.name == "postgresql" and is_copying(connection):
         raise StorageUnavailable(_COPYING)
-    if not is_new or migrations.HEAD != FIRST:
+    if not is_new or migrations.HEAD != MADE:
         migrate(connection)
     return is_new
 
@@ -78,6 +79,7 @@ def _make(connection: Connection) -> None:
     if taken := _taken(connection):
         raise StorageUnavailable(_TAKEN.format(taken=", ".join(taken)))
     make(connection)
+    add_columns(connection)
     for statement in _STAMP:
         connection.exec_driver_sql(statement)
 

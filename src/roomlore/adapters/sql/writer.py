@@ -466,7 +466,7 @@ class MessageWriting(WithWords):
             more=more,
             more_words=words,
             last=newest.message.arrival if newest else 0,
-            last_sent_at=to_micros(newest.message.at) if newest else None,
+            last_sent_at=to_micros(newest.message.dated_at) if newest else None,
             **{f"new_{name}": value for name, value in standing.items()},
             **_params(room),
         )
@@ -499,19 +499,21 @@ def _check_there(entries: Sequence[Entry], stored: Mapping[int, Sequence[Any]]) 
 
 
 def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
-    """Return one row for each sender: key, sender, tenant, last name, first and last arrival, messages, the times of
-    the first and the last one with the role user, and if there is one of an agent."""
+    """Return one row for each sender: key, sender, tenant, last name, first and last arrival, messages, the times
+    between which messages of the role user were said for certain, and if there is one of an agent."""
     key, tenant = _at(room)
     found: dict[str, tuple[str, int, int, int]] = {}
-    spoke: dict[str, list[datetime]] = {}
+    spoke: dict[str, tuple[datetime, datetime]] = {}
     for entry in entries:
         said = entry.message
         name, first, _, count = found.get(said.sender_id, ("", said.arrival, 0, 0))
         found[said.sender_id] = (said.sender_name or name, first, said.arrival, count + 1)
         if said.role is Role.USER:
-            spoke.setdefault(said.sender_id, []).append(said.at)
+            since, until = said.heard_from or said.at, said.heard_until or said.at
+            began, ended = spoke.get(said.sender_id, (until, since))
+            spoke[said.sender_id] = min(began, until), max(ended, since)
     agents = {entry.message.sender_id for entry in entries if entry.message.role in (Role.ASSISTANT, Role.TOOL)}
-    times = {sender: (to_micros(min(its)), to_micros(max(its))) for sender, its in spoke.items()}
+    times = {sender: (to_micros(began), to_micros(ended)) for sender, (began, ended) in spoke.items()}
     return [
         (key, escape(sender), tenant, escape(name), *rest, *times.get(sender, (None, None)), sender in agents)
         for sender, (name, *rest) in found.items()

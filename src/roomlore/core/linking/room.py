@@ -15,7 +15,7 @@ from roomlore.core.intake import as_stored
 from roomlore.core.linking.calibration import UNCALIBRATED, Calibration, in_units
 from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
 from roomlore.core.linking.window import UNANSWERED, RoomWindow
-from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Origin, Room, StoredMessage
+from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Room, StoredMessage
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
 WINDOW = 400
@@ -227,7 +227,7 @@ class Arrivals:
     def absorb(self, message: Message, *, tokens: int, now: datetime) -> None:
         """Assign arrival, features and link to the message, and link replies that waited for it."""
         state = self._state
-        previous = state.entries[-1].message.at if state.entries else None
+        previous = state.entries[-1].message if state.entries else None
         self.take(as_stored(message, arrival=state.next_arrival, tokens=tokens, previous=previous, now=now))
 
     def take(self, stored: StoredMessage) -> None:
@@ -349,8 +349,8 @@ class Arrivals:
 
 
 def is_seen(message: StoredMessage, windows: Sequence[Window]) -> bool:
-    """Return True if the message was sent, and last edited, within these windows."""
-    said = Origin(message.at, message.sender_id, message.edited_at)
+    """Return True if the message was sent, and last edited, within one of these windows."""
+    said = message.origin
     return covers(windows, said.first, said.last)
 
 

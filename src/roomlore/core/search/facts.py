@@ -215,20 +215,18 @@ class Part:
     whole: bool = True
 
 
-def allowed(facts: RoomFacts, windows: Sequence[Window], edited: Mapping[int, datetime]) -> Ints:
-    """Return the arrivals of messages that were sent, and last edited, within these windows. `edited`: by arrival."""
-    times = np.array([(to_micros(one.start), to_micros(one.end)) for one in windows], np.int64).reshape(-1, 2)
-    changed = facts.sent_at.copy()
-    at = places(facts, np.array(sorted(edited), np.int64))
-    changed[at[at >= 0]] = [to_micros(edited[int(facts.arrivals[place])]) for place in at[at >= 0].tolist()]
-    return facts.arrivals[_within(facts.sent_at, times) & _within(changed, times)]
-
-
-def _within(at: Ints, times: Ints) -> NDArray[np.bool_]:
-    found = np.zeros(at.size, np.bool_)
-    for start, end in times.tolist():
-        found |= (start <= at) & (at <= end)
-    return found
+def allowed(facts: RoomFacts, windows: Sequence[Window], said: Mapping[int, Window]) -> Ints:
+    """Return the arrivals of messages that were said within one of these windows. `said`: from when until when, by
+    arrival, of those that were not said at their time alone."""
+    first, last = facts.sent_at.copy(), facts.sent_at.copy()
+    at = places(facts, np.array(sorted(said), np.int64))
+    spans = [said[int(facts.arrivals[place])] for place in at[at >= 0].tolist()]
+    first[at[at >= 0]] = [to_micros(one.start) for one in spans]
+    last[at[at >= 0]] = [to_micros(one.end) for one in spans]
+    found = np.zeros(first.size, np.bool_)
+    for window in windows:
+        found |= (to_micros(window.start) <= first) & (last <= to_micros(window.end))
+    return facts.arrivals[found]
 
 
 def last_of_senders(facts: RoomFacts, arrivals: Ints) -> list[int]:

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.intake import MAX_ID_CHARS, Limits
+from roomlore.core.intake import MAX_ID_CHARS, Limits, is_estimated
 from roomlore.core.json_values import HIDDEN, IF_KNOWN, IN_JSON, REST
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import check_metadata
@@ -513,7 +513,7 @@ class Turn:
         return replace(message, sent_at=self.sent_at or now)
 
     def _repeated(self, message: Message, before: StoredMessage) -> Message:
-        sent_at = self.sent_at or (None if before.sent_at_estimated else before.sent_at)
+        sent_at = self.sent_at or (None if is_estimated(before) else before.sent_at)
         given = self.agent_code if message.role is Role.ASSISTANT else self.user_id
         return replace(message, sent_at=sent_at, reply_to=before.reply_to, sender_id=given or before.sender_id)
 

@@ -69,7 +69,7 @@ class Gatherer:
             room_id=message.room_id,
             limit=options.candidate_limit,
             before=message.arrival,
-            since=_hours_before(message.at, options.time_window_hours),
+            since=_hours_before(message.dated_at, options.time_window_hours),
         )
         chain = await self._work.messages.related(
             tenant=self._tenant,

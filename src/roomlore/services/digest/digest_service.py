@@ -295,7 +295,7 @@ class DigestService:
         if windows == ALWAYS:
             return room.last_sent_at
         async for part in self._parts(work, room, 0):
-            if seen := [one.message.at for one in part if is_seen(one.message, windows)]:
+            if seen := [one.message.dated_at for one in part if is_seen(one.message, windows)]:
                 return max(seen)
         return None
 
@@ -308,7 +308,7 @@ class DigestService:
         said = 0
         async for part in self._parts(work, room, after):
             for one in reversed(part):
-                if (since is None or one.message.at >= since) and is_seen(one.message, windows):
+                if (since is None or one.message.dated_at >= since) and is_seen(one.message, windows):
                     found.append(one)
                     said += is_said(one)
                     if said == MAX_READ or len(found) == MAX_LOOKED_AT:

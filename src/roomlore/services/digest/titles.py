@@ -184,7 +184,9 @@ class ThreadTitler:
                     named[entry.link.thread].append(entry)
         since = self._clock.now() - timedelta(days=self._options.days)
         talks = {
-            thread: talk_of(its) for thread, its in named.items() if len(its) >= _FEWEST and its[-1].message.at >= since
+            thread: talk_of(its)
+            for thread, its in named.items()
+            if len(its) >= _FEWEST and its[-1].message.dated_at >= since
         }
         gone = [one.thread for one in grown if not one.titled and one.thread not in talks]
         return _Piece(talks, {one.thread: one.messages for one in grown}, gone)

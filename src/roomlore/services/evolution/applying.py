@@ -334,9 +334,7 @@ class Applying:
 
 
 def _origins(room_id: str, messages: Iterable[StoredMessage]) -> dict[Source, Origin]:
-    return {
-        Source(room_id, message.id): Origin(message.at, message.sender_id, message.edited_at) for message in messages
-    }
+    return {Source(room_id, message.id): message.origin for message in messages}
 
 
 async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> EvolutionResult | None:

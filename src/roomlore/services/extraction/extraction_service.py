@@ -299,9 +299,12 @@ class _Window:
     messages: Sequence[StoredMessage]
     passed: Sequence[int]
 
-    def times(self) -> list[tuple[int, str]]:
-        """Return arrival and time of each message, as JSON."""
-        return [(message.arrival, message.at.isoformat()) for message in self.messages]
+    def times(self) -> list[tuple[int | str, ...]]:
+        """Return arrival and times of each message, as JSON: when it was sent, and from when until when it was said."""
+        return [
+            (one.arrival, *(at.isoformat() for at in (one.dated_at, one.origin.first, one.origin.last)))
+            for one in self.messages
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,15 +313,18 @@ class _Answer:
     `spent`: on an earlier answer, in vain."""
 
     extracted: Extracted
-    read: Mapping[int, datetime]
+    read: Mapping[int, Sequence[datetime]]
     digest: str
     spent: Usage
 
     @classmethod
     def of(cls, step: Json, window: _Window, spent: Usage) -> "_Answer":
-        """Return the answer of a step. One of earlier versions has no digest, ""."""
+        """Return the answer of a step. One of earlier versions has no digest, "", or only one time a message."""
         answer = dict(step)
-        read = {arrival: datetime.fromisoformat(at) for arrival, at in answer.pop("read", window.times())}
+        read = {
+            arrival: [datetime.fromisoformat(at) for at in times]
+            for arrival, *times in answer.pop("read", window.times())
+        }
         digest = answer.pop("digest", "")
         return cls(Extracted.from_json(answer), read, digest, spent)
 
@@ -584,14 +590,17 @@ class ExtractionService:
             sources=tuple(Source(piece.room_id, message.id) for message in messages),
             evidence=evidence_of(
                 (piece.room_id, at)
-                for at in (*read.values(), *(one.edited_at for one in messages if one.edited_at is not None))
+                for at in (
+                    *(time for times in read.values() for time in times),
+                    *(time for one in messages for time in (one.origin.first, one.origin.last)),
+                )
             ),
             evolution_id=piece.id,
             made_by=extracted.made_by,
             fallback=extracted.is_fallback,
             created_at=now,
             updated_at=now,
-            supported_at=max(read.values(), default=now),
+            supported_at=max((times[0] for times in read.values()), default=now),
         )
         change = Change(
             number=scope.changes + 1,

@@ -21,7 +21,7 @@ from roomlore.core.audience import (
     stays_learned,
 )
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, QuotaExceeded
-from roomlore.core.intake import MAX_ROOM_NAME, IntakeResult, Limits, as_stored, check, content_hash
+from roomlore.core.intake import MAX_ROOM_NAME, Estimates, IntakeResult, Limits, carried, check, content_hash
 from roomlore.core.models import CorrectedEntry, Correction, Message, StoredMessage
 from roomlore.core.quotas import import_stopped
 from roomlore.core.records import (
@@ -96,6 +96,7 @@ class _Reading:
     started: datetime
     resumed: bool = False
     there: dict[str, bool] = field(default_factory=dict)
+    estimates: Estimates = field(default_factory=Estimates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +376,7 @@ class ImportService:
         while batch := await asyncio.to_thread(_next_batch, items, most):
             if self._describer is not None:
                 batch = await _Describing(self._describer, reading, self._telemetry).of(batch, await self._taken(batch))
-            messages = [message for item in batch if (message := self._message(item, reading.tally)) is not None]
+            batch, messages = self._timed(batch, reading)
             sent = _Sent(reading, batch, messages, line.add(messages), reading.export.source.bytes_read)
             await line.put(partial(self._store_rest, sent), sent.results)
             changing = any(isinstance(item, Parsed) and _changes_others(item) for item in batch)
@@ -561,6 +562,19 @@ class ImportService:
                 await work.rooms.set_members(**named, stays=stays, complete=complete)
             tally.found[room_id] = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
 
+    def _timed(self, batch: Sequence[Item], reading: _Reading) -> tuple[list[Item], list[Message]]:
+        """Return the batch and the messages to store, with estimates for the times that are missing or cannot be
+        right."""
+        told = [self._message(item, reading.tally) for item in batch]
+        messages = reading.estimates.fill((one for one in told if one is not None), self._clock.now())
+        reading.tally.undated = reading.estimates.made
+        filled = iter(messages)
+        with_times = [
+            replace(item, message=next(filled)) if one is not None and isinstance(item, Parsed) else item
+            for item, one in zip(batch, told, strict=True)
+        ]
+        return with_times, messages
+
     def _message(self, item: Item, tally: Tally) -> Message | None:
         """Return the message to store, with what another store knew of it; None, and tallied, if it cannot be
         stored."""
@@ -573,13 +587,7 @@ class ImportService:
             tally.skip(Bad(item.position, tally.seen + 1, str(error), item.message.id[:80]))
             return None
         tally.seen += 1
-        if not item.sent_at_estimated and item.edited_at is None:
-            return item.message
-        stored = as_stored(item.message, arrival=0, tokens=0, previous=None, now=self._clock.now())
-        at = item.message.sent_at
-        return replace(
-            stored, sent_at=at, sent_at_estimated=item.sent_at_estimated or at is None, edited_at=item.edited_at
-        )
+        return carried(item)
 
     async def _save(self, export: Export, position: Position) -> None:
         async with self._storage.writing() as work:

@@ -7,7 +7,7 @@ from typing import Any
 
 from roomlore.core.attachments import count_of
 from roomlore.core.audience import NOTHING_TOLD, Move, RoomFacts, RoomKind, RoomPeople, audience_of
-from roomlore.core.intake import IntakeResult
+from roomlore.core.intake import IntakeResult, said_within
 from roomlore.core.models import Message
 from roomlore.core.records import UNKNOWN_SENDER, Bad, ExportRead, ImportConflict, ImportReport, Item, Parsed
 
@@ -26,11 +26,14 @@ class _RoomTally:
     newest: datetime | None = None
 
     def take(self, item: Parsed) -> None:
-        at = item.message.sent_at
+        """Take in a message. Of one whose time was estimated, who went was gone from the beginning of that time, and
+        who came was there from its end on."""
         self.facts = item.room or self.facts
-        if at is not None:
-            self.newest = max(self.newest or at, at)
-            self.moves += ((move, at) for move in item.moves)
+        since, until = said_within(item.message)
+        if since is not None:
+            self.newest = max(self.newest or since, since)
+        if until is not None:
+            self.moves += ((move, until if move.came else since or until) for move in item.moves)
 
 
 @dataclass(slots=True)
@@ -93,7 +96,6 @@ class Tally:
         """Take in what became of a batch, except of messages that are gone or in conflict."""
         self.added += sum(len(result.added) for result in results.values())
         self.duplicates += sum(len(result.duplicates) for result in results.values())
-        self.undated += sum(message.sent_at is None for message in messages)
         self.unsigned += sum(message.sender_id == UNKNOWN_SENDER for message in messages)
         added = {(room_id, message_id) for room_id, result in results.items() for message_id in result.added}
         self.attachments += sum(count_of(message) for message in messages if (message.room_id, message.id) in added)

@@ -14,6 +14,7 @@ from roomlore.core.audience import Viewer, Window
 from roomlore.core.dates.spans import time_spans
 from roomlore.core.errors import InvalidInput, unknown_room
 from roomlore.core.far import Earlier, query_of
+from roomlore.core.intake import AHEAD
 from roomlore.core.linking.room import pointers, told_alone
 from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.facts import (
@@ -167,8 +168,8 @@ class Searching:
         now = self._clock.now()
         if isinstance(asked_at, datetime):
             now = asked_at if asked_at.tzinfo else asked_at.replace(tzinfo=UTC)
-        elif asked_at == "newest" and facts.sent_at.size:
-            now = from_micros(max(int(facts.sent_at.max()), 0))
+        elif asked_at == "newest" and (sent := facts.sent_at[facts.sent_at <= to_micros(now + AHEAD)]).size:
+            now = from_micros(max(int(sent.max()), 0))
         return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=self._zone), now=now)
 
     def _measure(self, answer: SearchAnswer) -> None:
@@ -412,7 +413,7 @@ class RoomsSearch(Searching):
         if is_whole(windows):
             return Part(room.room_id, facts)
         here = {"tenant": self._tenant, "room_id": room.room_id}
-        arrivals = allowed(facts, windows, await work.messages.edited(**here))
+        arrivals = allowed(facts, windows, await work.messages.said(**here))
         last = await work.messages.messages_by_arrival(**here, arrivals=last_of_senders(facts, arrivals))
         return part_of(room.room_id, facts, arrivals, {one.sender_id: one.sender_name for one in last})
 

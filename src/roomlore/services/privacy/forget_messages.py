@@ -112,7 +112,7 @@ class PersonTexts:
     def add(self, message: StoredMessage) -> None:
         self.texts[message.id] = message.text
         for passage in passages(message.text):
-            at = (message.at, message.arrival)
+            at = (message.dated_at, message.arrival)
             self.first[passage] = min(at, self.first.get(passage, at))
         self.arrivals.append(message.arrival)
         if message.edited_at is not None:
@@ -145,7 +145,7 @@ class PersonTexts:
 
     def before(self, passage: str, message: StoredMessage) -> bool:
         """Return True if the person had said the passage here before this message."""
-        return passage in self.first and self.first[passage] < (message.at, message.arrival)
+        return passage in self.first and self.first[passage] < (message.dated_at, message.arrival)
 
 
 NO_TEXTS = PersonTexts()
@@ -181,7 +181,7 @@ class Person:
         if self.in_room(message.room_id).before(passage, message):
             return True
         others = (said for room_id, said in self.said.items() if room_id != message.room_id)
-        return any(passage in said.first and said.first[passage][0] <= message.at for said in others)
+        return any(passage in said.first and said.first[passage][0] <= message.dated_at for said in others)
 
     def edited_at(self, source: Source) -> datetime | None:
         """Return when the person last changed the message, None if they did not."""

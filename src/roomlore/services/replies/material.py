@@ -225,8 +225,8 @@ class ReplyStore:
             sender_name=place.agent_name,
             role=Role.ASSISTANT,
             text=text,
-            # An answer is never earlier than its question, whatever the clocks say.
-            sent_at=max(self._clock.now(), place.message.at),
+            # An answer is never earlier than its question, unless that was dated days ahead.
+            sent_at=max(self._clock.now(), place.message.dated_at),
             reply_to=place.message.id,
             turn_id=place.message.turn_id,
             metadata={REPLY: dict(kept)},

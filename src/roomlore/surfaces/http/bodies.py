@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -27,7 +27,7 @@ from pydantic import (
 from starlette.requests import ClientDisconnect, Request
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.intake import MAX_ID_CHARS, MAX_ROOM_NAME
+from roomlore.core.intake import MAX_ID_CHARS, MAX_ROOM_NAME, carried
 from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import Message, Role
 from roomlore.core.records import (
@@ -170,7 +170,7 @@ MESSAGE_FIELDS: Mapping[str, Any] = {
     "sender_name": _NAME,
     "role": {"anyOf": [{"enum": [*Role]}, {"type": "null"}]},
     "text": {"type": ["string", "null"], **TEXT},
-    "sent_at": {**TIME, "description": "ISO 8601 or a Unix time; without one, that of the message before."},
+    "sent_at": {**TIME, "description": "ISO 8601 or a Unix time; by default now."},
     "reply_to": _NAME,
     "root_id": _NAME,
     "mentions": {"type": ["array", "null"], "items": {"type": "string"}},
@@ -178,6 +178,8 @@ MESSAGE_FIELDS: Mapping[str, Any] = {
     "turn_id": _NAME,
     "metadata": {"type": ["object", "null"]},
     "sent_at_estimated": _FLAG,
+    "heard_from": TIME,
+    "heard_until": TIME,
     "edited_at": TIME,
 }
 assert set(MESSAGE_FIELDS) == set(FIELDS)
@@ -531,10 +533,10 @@ def read_message(record: Any) -> Message:
     if not isinstance(record, Mapping):
         return from_record(record).message
     named = with_own_names(record)
-    message = from_record(named).message
+    read = from_record(named)
     given = named.get("sent_at")
     if given is not None and parse_time(given) is None:
         raise InvalidInput(
             f"sent_at is {given!r:.60}; give ISO 8601 such as 2024-05-01T12:30:00Z or a Unix time, or leave it out."
         )
-    return message
+    return carried(replace(read, edited_at=None))

@@ -3,12 +3,13 @@ them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace as changed
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 
+from roomlore.core.audience import END, Window, covers, windows_of
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.intake import content_hash
 from roomlore.core.linking.calibration import TEMPERATURES, UNCALIBRATED, Linked
@@ -45,6 +46,8 @@ _RICH = Entry(
         metadata={"caption": "图", "nested": {"n": [1, 2.5, None, False]}},
         arrival=1,
         sent_at_estimated=True,
+        heard_from=START - timedelta(days=1),
+        heard_until=START + timedelta(microseconds=123456),
         tokens=7,
         edited_at=START + timedelta(days=1),
     ),
@@ -346,15 +349,64 @@ class MessagesContract:
             assert await work.messages.page(**here, after=3, limit=9) == found[1:]
             assert await work.messages.page(**{**here, "sender_id": "nobody"}, after=0, limit=9) == []
 
-    async def test_the_edited_messages_of_a_room(self, storage: Storage) -> None:
-        times = {2: START + timedelta(days=1), 4: START - timedelta(days=1), 5: START}
-        said = [entry(number, edited_at=times.get(number)) for number in range(1, 6)]
+    async def test_when_messages_were_said_that_were_edited_or_have_no_certain_time(self, storage: Storage) -> None:
+        at, late, early = START, START + timedelta(days=1), START - timedelta(days=1)
+        flagged: dict[str, Any] = {"sent_at": at, "sent_at_estimated": True}
+        said = [
+            entry(1, sent_at=at),
+            entry(2, sent_at=at, edited_at=late),
+            entry(3, sent_at=at, edited_at=early),
+            entry(4, **flagged, heard_from=early, heard_until=late),
+            entry(5, **flagged, heard_from=at, heard_until=at),
+            entry(6, **flagged),
+            entry(7, **flagged, heard_from=early, heard_until=early),
+            entry(8, sent_at=at, edited_at=late),
+        ]
         await fill(storage, said)
         await fill(storage, [entry(1, edited_at=START)], room_id="other")
-        await erase(storage, 5)
+        await erase(storage, 8)
+        times = {2: (at, late), 3: (early, at), 4: (early, late), 6: (at, END), 7: (early, early)}
         async with storage.reading() as work:
-            assert await work.messages.edited(tenant=TENANT, room_id=ROOM) == {2: times[2], 4: times[4]}
-            assert await work.messages.edited(tenant=TENANT, room_id="unknown") == {}
+            found = await work.messages.said(tenant=TENANT, room_id=ROOM)
+            assert found == {arrival: Window(*its) for arrival, its in times.items()}
+            assert await work.messages.said(tenant=TENANT, room_id="unknown") == {}
+            origins = await work.messages.origins(tenant=TENANT, room_id=ROOM, message_ids=["m1", "m4", "m6"])
+        assert {name: (one.first, one.last) for name, one in origins.items()} == {
+            "m1": (at, at),
+            "m4": (early, late),
+            "m6": (at, END),
+        }
+
+    async def test_a_time_ahead_dates_neither_the_room_nor_what_was_said_since(self, storage: Storage) -> None:
+        ahead: dict[str, Any] = {"sent_at": START + timedelta(days=9999), "sent_at_estimated": True}
+        await fill(storage, [entry(1, **ahead, heard_from=START, heard_until=START, sender_id="ann")])
+        async with storage.reading() as work:
+            room = await work.rooms.find(tenant=TENANT, room_id=ROOM)
+            since: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "since": START + timedelta(minutes=1)}
+            assert room is not None
+            assert room.last_sent_at == START
+            assert await work.messages.first_since(**since) is None
+            assert await work.messages.tail(**since, limit=9) == []
+            people = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM].people
+        assert people["ann"].spoke == Window(START, START)
+
+    async def test_who_spoke_at_a_time_that_is_not_certain_was_there_in_its_middle_only(self, storage: Storage) -> None:
+        def hour(number: float) -> datetime:
+            return START + timedelta(hours=number)
+
+        unsure: dict[str, Any] = {
+            "sent_at": hour(2),
+            "sent_at_estimated": True,
+            "heard_from": hour(2),
+            "heard_until": hour(4),
+        }
+        said = [entry(1, sent_at=hour(1), sender_id="ann"), entry(2, **unsure, sender_id="ann")]
+        await fill(storage, [*said, entry(3, **unsure, sender_id="bo"), entry(4, sent_at=hour(4), sender_id="ann")])
+        async with storage.reading() as work:
+            people = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
+        assert people.people["ann"].spoke == Window(hour(1), hour(4))
+        shown = [when for when in range(6) if covers(windows_of(people, ["bo"]), hour(when), hour(when))]
+        assert shown == [], "nobody knows when bo was there"
 
     @pytest.mark.parametrize("sender_id", [None, "ann", "bo", "nobody"])
     async def test_how_many_a_page_has_in_all(self, storage: Storage, sender_id: str | None) -> None:
