@@ -304,7 +304,8 @@ class InProcessWork:
 
     async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
         self._check_open()
-        told = [one for one in self._pieces.values() if one.work_id.startswith(prefix) and any(map(tells, one.texts()))]
+        its = [(one, list(one.texts())) for one in self._pieces.values() if one.work_id.startswith(prefix)]
+        told = await asyncio.to_thread(lambda: [one for one, texts in its if any(map(tells, texts))])
         running = tuple(one.work_id for one in told if one.status == "running")
         for piece in told:
             if piece.status != "running":

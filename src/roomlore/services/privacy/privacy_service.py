@@ -133,7 +133,7 @@ class Forgetter:
         for _ in range(_ROUNDS):
             await self._bring_back(person)
             more = await gather(self._storage, tenant=person.tenant, user_id=person.user_id)
-            person = person.and_also(more)
+            person = await asyncio.to_thread(person.and_also, more)
             await self._rewrite(person, tally)
             if not more.messages:
                 return person
