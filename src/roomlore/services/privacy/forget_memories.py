@@ -12,7 +12,7 @@ from roomlore.core.models import Role
 from roomlore.core.privacy import Redaction, record_without
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.maintenance import Sought, StoredRow
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.storage import EMPTIED, OF_PEOPLE, Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, is_removed_room
 
@@ -560,6 +560,8 @@ def still(tally: Tally, telling: Mapping[str, int]) -> None:
 
 def _tells(table: str, row: StoredRow, person: Person, shared: set[object]) -> bool:
     words = _is_in(table, row, shared)
+    if table == "rooms_due" and row.texts["work"][0] in (*OF_PEOPLE, EMPTIED):
+        return False  # the request itself goes last, and this with its room
     if table == "messages":
         return any(_names(column, row, person) for column in row.texts)
     return any(_tells_in(column, row, person, words=words) for column in row.texts)

@@ -18,7 +18,7 @@ from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, p
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.maintenance import Linked, RoomOfPerson, Sought
-from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, Storage, UnitOfWork
+from roomlore.ports.storage import EMPTIED, MEMORY_VECTORS, VECTORS, Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
 log = logging.getLogger(__name__)
@@ -311,6 +311,17 @@ class MessageEraser:
                 await self._erase_said(person, room_id, said.arrivals, tally)
             else:
                 await self._remove_room(person, room_id, tally)
+        if not tally.dry:
+            await self._remove_emptied(person, tally)
+
+    async def _remove_emptied(self, person: Person, tally: Tally) -> None:
+        """Remove the rooms of which an earlier run erased the messages, and was killed before it deleted the rest: the
+        person is no longer found in them."""
+        async with self._storage.reading() as work:
+            emptied = await work.progress.noted(tenant=person.tenant, work=EMPTIED)
+        for room in emptied:
+            person.removed.add(room.room_id)
+            await self._remove_room(person, room.room_id, tally)
 
     async def rooms(self, tenant: str) -> list[str]:
         """Return the ids of all rooms."""
@@ -416,6 +427,7 @@ class MessageEraser:
             if last is None:
                 await self._rewrite_room(person, room_id, tally)
                 await self._erase_said(person, room_id, person.in_room(room_id).arrivals, tally)
+                await self._keep_room(person, room_id)
                 return
             its = {"collection": MESSAGES, "tenant": person.tenant, "scope": room_id}
             if not await self._vectors.remove_for_good(**its, numbers=range(1, last + 1)):
@@ -440,9 +452,16 @@ class MessageEraser:
                 page = [one.arrival for one in await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)]
                 if not page:
                     return room.next_arrival - 1
+                if not erased:
+                    await work.progress.note_room(**here, work=EMPTIED, now=self._clock.now())
                 await work.messages.erase(**here, arrivals=page, now=self._clock.now())
                 await self._owe_vectors(work, person.tenant, room_id, page)
             erased += page
+
+    async def _keep_room(self, person: Person, room_id: str) -> None:
+        async with self._storage.writing() as work:
+            for room in await work.progress.noted(tenant=person.tenant, work=EMPTIED, room_id=room_id):
+                await work.progress.done(room=room, work=EMPTIED)
 
     async def _delete_rows(self, person: Person, room_id: str) -> bool:
         """Delete the room with everything stored under its id. Return False, at whatever point, if something was said

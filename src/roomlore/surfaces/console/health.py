@@ -394,6 +394,11 @@ _OUTCOMES = tuple(
         (r"stopped after (\d+) titles of '(.*?)': ", "titles_stopped"),
         (r"There are no new messages\.$", "no_messages"),
         (r"archived (\d+) messages; removed the raw answers of (\d+) records$", "archived"),
+        (r"removing what is stored of a person$", "forgetting"),
+        (r"removed or changed (\d+) entries$", "forgotten"),
+        (r"removed or changed (\d+) entries; left: ", "forgotten_left"),
+        (r"compacted the databases$", "compacted"),
+        (r"nothing: it was done before$", "forgotten_before"),
     )
 )
 
