@@ -43,6 +43,15 @@ class SlowForgetter:
             raise self.errors[user_id, dry_run]
         return ForgetReport(user_id=user_id, dry_run=dry_run, started_at=START, finished_at=START)
 
+    async def begin(self, *, tenant: str, user_id: str, same_words: bool, retry: bool) -> str:
+        return f"{tenant}:forgetting:{user_id}"
+
+    async def ended(self, work_id: str, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
+        return await self.forget(tenant=tenant, user_id=user_id, dry_run=False, same_words=same_words)
+
+    async def is_asked_for(self, work: object, tenant: str, user_id: str) -> bool:
+        return False
+
 
 @dataclass(frozen=True)
 class Slow:
@@ -57,7 +66,8 @@ def slow_over(lore: Lore) -> Slow:
     shared, gate, forgetter = lore._resources, Gate(lore.storage), SlowForgetter()
     checks = IndexChecks(storage=gate, vectors=shared.indexing.vectors)
     verifier = Verifier(storage=gate, clock=shared.clock, indexes=checks)
-    return Slow(Lore(replace(shared, verifier=verifier, forgetter=forgetter), lore.tenant), gate, forgetter)
+    slow = replace(shared, verifier=verifier, forgetter=forgetter, forgettings=forgetter)
+    return Slow(Lore(slow, lore.tenant), gate, forgetter)
 
 
 async def ended(work: LongWork, *beginning: str) -> None:

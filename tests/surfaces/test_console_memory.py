@@ -15,6 +15,7 @@ from roomlore import Message, NewMemory
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.memory import Source
 from roomlore.core.privacy import ForgetReport
+from roomlore.services.privacy import MessageEraser
 from roomlore.surfaces.console import memory_editing
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.http import create_app
@@ -293,15 +294,15 @@ async def test_a_person_is_forgotten_only_where_the_id_is_typed(http, lore):
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_forgetting_that_takes_long_is_followed_and_done_once(http, lore, monkeypatch, language):
     await lore.messages.add([Message(id=f"m{n}", room_id="g", sender_id="安", text=f"word {n}") for n in range(3)])
-    begun, may_end, forget = [], asyncio.Event(), lore.privacy.forget
+    begun, may_end, erase = [], asyncio.Event(), MessageEraser.erase
 
-    async def slow(user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False):
-        if not dry_run:
-            begun.append(user_id)
+    async def slow(its, person, tally):
+        if not tally.dry:
+            begun.append(person.user_id)
             await may_end.wait()
-        return await forget(user_id, dry_run=dry_run, is_id=is_id)
+        await erase(its, person, tally)
 
-    monkeypatch.setattr(lore.privacy, "forget", slow)
+    monkeypatch.setattr(MessageEraser, "erase", slow)
     monkeypatch.setattr(memory_editing, "_WAITED", 0.01)
     path = "/console/memory/change?what=forget&id=%E5%AE%89"
     for _ in range(2):
@@ -394,18 +395,26 @@ async def test_no_more_is_counted_at_a_time_for_a_tenant_than_there_may_be(lore,
 
 async def test_forgetting_that_fails_says_so_and_what_is_left(http, lore, monkeypatch):
     await lore.messages.add([Message(id="m1", room_id="g", sender_id="ann", text="word")])
-    forget = lore.privacy.forget
+    erase = MessageEraser.erase
 
-    async def fails(user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False):
-        if not dry_run:
+    async def fails(its, person, tally):
+        if not tally.dry:
             raise StorageUnavailable("The disk is full; make room.")
-        return await forget(user_id, dry_run=True, is_id=is_id)
+        await erase(its, person, tally)
 
-    monkeypatch.setattr(lore.privacy, "forget", fails)
+    monkeypatch.setattr(MessageEraser, "erase", fails)
+    await lore.jobs.page()  # opens it
+    monkeypatch.setattr(lore._resources.durable._opened, "_pauses", (0.0, 0.0))
     told = await send(http, "/console/memory/change?what=forget&id=ann", 200, typed="ann")
     assert "The disk is full" in told.text
-    left = await http.get("/console/memory/forgetting?id=ann", headers={**LANGUAGES["en"], "HX-Request": "true"})
-    assert says("en", "forgotten.left") in left.text
+    for _ in range(2):
+        again = await http.get("/console/memory/forgetting?id=ann", headers={**LANGUAGES["en"], "HX-Request": "true"})
+        assert "The disk is full" in again.text
+        assert says("en", "forgetting.again") in again.text
+    (job,) = await lore.jobs.page(kind="forgetting")
+    assert (job.status, job.attempts) == ("failed", 3), "a look at the page tries nothing again"
+    left = await http.get("/console/memory/forgetting/would?id=ann", headers={**LANGUAGES["en"], "HX-Request": "true"})
+    assert "<td>1</td>" in left.text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

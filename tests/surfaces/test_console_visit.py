@@ -11,6 +11,7 @@ from console_rig import page
 from roomlore import Message
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source
+from roomlore.ports.storage import FORGETTING
 from roomlore.services.archives import RETENTION
 from roomlore.services.digest import DIGEST, TITLES
 from roomlore.services.evolution import EVOLUTION
@@ -152,7 +153,7 @@ def test_a_provider_that_rests_is_not_said_to_be_missing(language):
 
 @both
 def test_every_kind_of_job_has_a_name(language):
-    kinds = (DIGEST, EVOLUTION, EXTRACTION, EXTRACTION_RETRY, RETENTION, SUMMARY, TITLES)
+    kinds = (DIGEST, EVOLUTION, EXTRACTION, EXTRACTION_RETRY, FORGETTING, RETENTION, SUMMARY, TITLES)
     assert {f"job.kind.{kind}" for kind in kinds} == {
         key for key in tongue(language).words if key.startswith("job.kind.")
     }
@@ -193,6 +194,8 @@ def test_what_is_marked_stays_inert():
         ("checkpoint 3: 210 tokens", "检查点 3：210 个 token"),
         ("sent 4 messages of 'tea'", "已发送 tea 的 4 条消息"),
         ("The messages change nothing of what is remembered.", "这些消息没有改变任何记忆。"),
+        ("removing what is stored of a person", "正在删除此人的数据"),
+        ("removed or changed 40 entries", "已删除或修改 40 条数据"),
     ],
 )
 def test_what_came_of_a_job_is_said_in_chinese(progress, told):

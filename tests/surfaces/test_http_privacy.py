@@ -6,6 +6,7 @@ import pytest
 
 from evolution_rig import CHINESE, talk
 from roomlore.core.errors import StorageUnavailable
+from roomlore.services.privacy import MessageEraser
 from roomlore.surfaces.http import privacy_routes
 from roomlore.surfaces.long_work import LongWork
 
@@ -95,23 +96,27 @@ async def test_another_tenant_forgets_its_own(connect, lore, known):
 
 
 async def test_what_takes_long_goes_on_and_is_waited_for(http, lore, known, monkeypatch):
-    begun, may_end = [], asyncio.Event()
-    forget = lore.privacy.forget
+    begun, may_end, erase = [], asyncio.Event(), MessageEraser.erase
 
-    async def slow(user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False):
-        begun.append(user_id)
+    async def slow(its, person, tally) -> None:
+        begun.append(person.user_id)
         await may_end.wait()
-        return await forget(user_id, dry_run=dry_run, is_id=is_id)
+        await erase(its, person, tally)
 
-    monkeypatch.setattr(lore.privacy, "forget", slow)
+    monkeypatch.setattr(MessageEraser, "erase", slow)
     monkeypatch.setattr(privacy_routes, "_MAX_WAITED", 0.01)
     for _ in range(2):
         answer = await http.post("/privacy/forget", json=U1 | {"confirm": True})
         assert (answer.status_code, answer.json()["status"]) == (202, "running")
+        assert await lore.privacy.is_being_forgotten("u1"), "it is recorded before it is answered"
+    (job,) = (await http.get("/jobs", params={"kind": "forgetting"})).json()["jobs"]
+    assert job["status"] in ("waiting", "running")
+    assert "u1" not in str(job)
     monkeypatch.setattr(privacy_routes, "_MAX_WAITED", 60.0)
     may_end.set()
     told = (await http.post("/privacy/forget", json=U1 | {"confirm": True})).json()
-    assert (told["complete"], begun) == (True, ["u1"])
+    assert (told["complete"], told["places"]["messages"], begun) == (True, 2, ["u1"])
+    assert (await http.get(f"/jobs/{job['job_id']}")).json()["status"] == "done"
     assert await lore.memories.count("user:u1") == 0
 
 

@@ -168,6 +168,7 @@ class _Piece:
     progress: str = ""
     error: str = ""
     finished: dict[str, Json] = field(default_factory=dict)
+    result: Json | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     in_step: bool = False
@@ -178,7 +179,8 @@ class _Piece:
         return self.task if self.task is not None and not self.task.done() else None
 
     def texts(self) -> Iterator[str]:
-        return texts_in([self.work_id, self.partition, self.arguments, self.progress, self.error, self.finished])
+        kept = [self.arguments, self.progress, self.error, self.result, self.finished]
+        return texts_in([self.work_id, self.partition, *kept])
 
     def state(self) -> WorkState:
         return WorkState(
@@ -192,6 +194,7 @@ class _Piece:
             error=self.error if self.status == "failed" else "",
             created_at=self.created_at,
             updated_at=self.updated_at,
+            result=self.result,
         )
 
 
@@ -304,7 +307,8 @@ class InProcessWork:
 
     async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
         self._check_open()
-        told = [one for one in self._pieces.values() if one.work_id.startswith(prefix) and any(map(tells, one.texts()))]
+        its = [(one, list(one.texts())) for one in self._pieces.values() if one.work_id.startswith(prefix)]
+        told = await asyncio.to_thread(lambda: [one for one, texts in its if any(map(tells, texts))])
         running = tuple(one.work_id for one in told if one.status == "running")
         for piece in told:
             if piece.status != "running":
@@ -354,7 +358,8 @@ class InProcessWork:
         while True:
             piece.attempts += 1
             try:
-                await self._works[piece.name](_Steps(self, piece), piece.arguments)
+                gave = await self._works[piece.name](_Steps(self, piece), piece.arguments)
+                piece.result = None if gave is None else json_copy(gave, what="What work gives")
             except Exception as error:  # noqa: BLE001 - a worker: whatever went wrong, the work is tried again
                 piece.failures += 1
                 piece.error = describe(error)

@@ -40,7 +40,7 @@ _QUOTATION = lazy_pattern(
     r"^[ \t]*(?:>|＞|&gt;)[^\n]*|\"[^\"\n]*\"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|「[^「」]*」|『[^『』]*』", re.MULTILINE
 )
 _ISOLATES = "[\u2066-\u2069\u200e\u200f]*"
-_OWN_WORDS = frozenset({"user", "group", "agent", "facts", "extraction", "evolution"})
+_OWN_WORDS = frozenset({"user", "group", "agent", "facts", "extraction", "evolution", "forgetting"})
 """Words that roomlore writes before a colon: 'user:ben' is no trace of somebody whose id is 'user'."""
 
 Span = tuple[int, int]

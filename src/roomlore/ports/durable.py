@@ -49,7 +49,7 @@ ENDED: tuple[WorkStatus, ...] = ("done", *RETRIABLE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkState:
     """The state of a piece of work. `progress`: its last report, '' if none. `error`: the reason of its failure, else
-    ''. `attempts`: the number of starts."""
+    ''. `attempts`: the number of starts. `result`: what it returned, in the answers of `find` and `wait`."""
 
     work_id: str
     name: str
@@ -61,6 +61,7 @@ class WorkState:
     error: str
     created_at: datetime
     updated_at: datetime
+    result: Json | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,9 @@ class Steps(Protocol):
         """Record the progress of the work, for people to read."""
 
 
-Work = Callable[[Steps, Json], Awaitable[None]]
-"""Takes the steps and the arguments, and raises on failure. Failed work is retried with growing delays, three times in
-all, and then stays `failed` until somebody retries it."""
+Work = Callable[[Steps, Json], Awaitable[Json | None]]
+"""Takes the steps and the arguments, returns its result as plain JSON, if any, and raises on failure. Failed work is
+retried with growing delays, three times in all, and then stays `failed` until somebody retries it."""
 
 
 class DurableWork(Protocol):
@@ -137,8 +138,8 @@ class DurableWork(Protocol):
 
     async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
         """Delete work with this id prefix that waits or has ended, with everything stored of it, if `tells` returns
-        True for any text of it: its id, partition, arguments, progress and error, and the results of its steps. Running
-        work stays. The ids can be used again."""
+        True for any text of it: its id, partition, arguments, progress and error, its result and those of its steps.
+        Running work stays. The ids can be used again."""
 
     async def expire(self, *, before: datetime) -> int:
         """Delete work that is done and was last changed before this time. Return the number of pieces."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol
 
@@ -83,11 +83,18 @@ class RoomBehind:
 
 @dataclass(frozen=True, slots=True)
 class DueRoom:
-    """A claimed room. `noted`: how often it had been noted by then."""
+    """A room with work that is due. `noted`: how often it had been noted by then; `noted_at`: when first."""
 
     tenant: str
     room_id: str
     noted: int
+    noted_at: datetime | None = field(default=None, compare=False)
+
+
+FORGETTING, FORGETTING_SAME_WORDS = OF_PEOPLE = ("forgetting", "forgetting_same_words")
+"""Work that is noted for a person, whose id takes the place of the room's. It stays if a room of that id is removed."""
+EMPTIED = "forgetting_room"
+"""Work that is noted for a room that is being removed, until its rows are gone."""
 
 
 WORDS = "words"
@@ -681,6 +688,10 @@ class Progress(Protocol):
     async def claim_rooms(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
         """Claim up to `limit` rooms of any tenant, the longest waiting first. They stay claimed until `lease_until`,
         unless they are noted again, and are then free again; so the rooms of a killed process are not lost."""
+
+    async def noted(self, *, tenant: str, work: str, room_id: str | None = None) -> list[DueRoom]:
+        """Return the rooms of a tenant for which the work is noted, claimed or not, those noted first before others; or
+        the one room. While reading too."""
 
     async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
         """Postpone work in progress: the room is free again at `until`, or now if it was noted since."""

@@ -25,13 +25,14 @@ def counted(kind: str, work: Work, *, clock: Clock, telemetry: Telemetry) -> Wor
     """Return the same work, counted. Each attempt counts as `done`, `failed`, or `stopped` if it was interrupted; those
     done are timed."""
 
-    async def does(steps: Steps, arguments: Json) -> None:
+    async def does(steps: Steps, arguments: Json) -> Json | None:
         begun, result = clock.monotonic(), "stopped"
         try:
             with telemetry.span(f"work {kind}"):
-                await work(steps, arguments)
+                gave = await work(steps, arguments)
             result = "done"
             telemetry.observe("roomlore_work_seconds", clock.monotonic() - begun, labels={"kind": kind})
+            return gave
         except Exception as error:
             result = "failed"
             telemetry.unforeseen(error, attributes={"kind": kind})

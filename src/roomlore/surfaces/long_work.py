@@ -136,20 +136,31 @@ def forgetting(lore: Lore, user_id: str, *, same_words: bool = False) -> Name:
 
 
 async def forget(
-    work: LongWork, lore: Lore, user_id: str, *, seconds: float, anew: bool = False, same_words: bool = False
+    work: LongWork,
+    lore: Lore,
+    user_id: str,
+    *,
+    seconds: float,
+    anew: bool = False,
+    same_words: bool = False,
+    retry: bool = True,
 ) -> ForgetReport | None:
-    """Return the result as `LongWork.wait` does. Counts and checks from before are removed, as they may name the
-    person. A name is not told from an id here: the same call waits for work that has removed the id already."""
+    """Return the result as `LongWork.wait` does; the work itself goes on after the server ends. Counts and checks from
+    before are removed, as they may name the person. A name is not told from an id here: the same call waits for work
+    that has removed the id already."""
+    name = forgetting(lore, user_id, same_words=same_words)
+    job_id = ""
+    if anew or not work.knows(name):
+        job_id = await lore.privacy.begin_forgetting(user_id, same_words=same_words, is_id=True, retry=retry)
 
     async def begin() -> ForgetReport:
         try:
-            return await lore.privacy.forget(user_id, same_words=same_words, is_id=True)
+            return await lore.privacy.forgotten(job_id, user_id, same_words=same_words)
         finally:
             for words in (False, True):
                 work.drop(*_counting(lore, user_id, same_words=words))
             work.drop("verify", lore.tenant)
 
-    name = forgetting(lore, user_id, same_words=same_words)
     return await work.wait(name, begin, seconds=seconds, anew=anew)
 
 

@@ -163,7 +163,11 @@ class Lore:
     def privacy(self) -> PrivacyService:
         shared = self._resources
         return PrivacyService(
-            tenant=self.tenant, storage=shared.storage, forgetter=shared.forgetter, verifier=shared.verifier
+            tenant=self.tenant,
+            storage=shared.storage,
+            forgetter=shared.forgetter,
+            forgettings=shared.forgettings,
+            verifier=shared.verifier,
         )
 
     @cached_property

@@ -23,7 +23,7 @@ from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Describer, Embedder, Summarizer
 from roomlore.ports.memories import Recall
-from roomlore.ports.storage import THREADS, DueWork
+from roomlore.ports.storage import FORGETTING, THREADS, DueWork
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.archives import RETENTION, Archiver
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
@@ -37,7 +37,7 @@ from roomlore.services.memories import InForceCache
 from roomlore.services.memories.memory_service import Evolver, Searcher
 from roomlore.services.messages import AllDue, FactsCache, RoomCache
 from roomlore.services.models import ModelService
-from roomlore.services.privacy import Forgetter, IndexChecks, Verifier
+from roomlore.services.privacy import Forgetter, Forgettings, IndexChecks, Verifier
 from roomlore.services.quotas import QuotaKeeper
 from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
@@ -54,6 +54,7 @@ from roomlore.wiring.work import (
     make_evolutions,
     make_extraction,
     make_forgetter,
+    make_forgettings,
     make_moves,
     make_nightly,
     make_retention,
@@ -180,6 +181,7 @@ class Resources(Common):
     recall: RecallParts
     verifier: Verifier
     forgetter: Forgetter
+    forgettings: Forgettings
     recalls: tuple[Recall, ...]
     """The sources of memories for replies."""
     durable: DurableWork
@@ -255,6 +257,17 @@ async def make_resources(
         resume_left_work(common, url, engine)
     archiver = make_archiver(common, model, indexing.due)
     retention = make_retention(common, durable, archiver)
+    forgetter = make_forgetter(
+        storage,
+        durable,
+        sessions,
+        indexing,
+        tokens=common.tokens,
+        clock=clock,
+        ids=common.ids,
+        archives=archiver,
+    )
+    forgettings = make_forgettings(common, engine, forgetter)
     replies = make_replies(common, models, quotas)
     if background:
         expire_work(common, durable)
@@ -289,16 +302,8 @@ async def make_resources(
             indexes=IndexChecks(storage=storage, vectors=indexing.vectors),
             archives=archiver,
         ),
-        forgetter=make_forgetter(
-            storage,
-            durable,
-            sessions,
-            indexing,
-            tokens=common.tokens,
-            clock=clock,
-            ids=common.ids,
-            archives=archiver,
-        ),
+        forgetter=forgetter,
+        forgettings=forgettings,
         durable=durable,
         shares_work=engine.is_shared,
         sweeps={
@@ -312,6 +317,7 @@ async def make_resources(
             SUMMARY: summaries.sweep,
             **({DIGEST: nightly.sweep} if settings.digests.digest_schedule else {}),
             RETENTION: retention.sweep,
+            FORGETTING: forgettings.sweep,
             **({TITLES: titles.sweep} if settings.digests.model_titles else {}),
         },
         extraction=extraction,

@@ -23,7 +23,7 @@ from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
-from roomlore.ports.storage import THREADS, DueWork, Storage
+from roomlore.ports.storage import FORGETTING, THREADS, DueWork, Storage
 from roomlore.services.archives import RETENTION, Archiver, Retention
 from roomlore.services.contexts import UsageExpiry
 from roomlore.services.digest import (
@@ -58,7 +58,7 @@ from roomlore.services.extraction import (
 from roomlore.services.jobs import counted
 from roomlore.services.links import ThreadMoves
 from roomlore.services.models import ModelService
-from roomlore.services.privacy import Forgetter, MemoryEraser, MessageEraser, RowEraser, VectorEraser
+from roomlore.services.privacy import Forgetter, Forgettings, MemoryEraser, MessageEraser, RowEraser, VectorEraser
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
 from roomlore.wiring.indexing import Indexing
@@ -369,6 +369,18 @@ def make_forgetter(
         archives=archives,
         clock=clock,
     )
+
+
+def make_forgettings(common: Common, engine: Engine, forgetter: Forgetter) -> Forgettings:
+    """Return the requests to forget somebody, and the job that continues those that were left."""
+    durable = engine.durable
+    forgettings = Forgettings(
+        storage=common.storage, durable=durable, forgetter=forgetter, clock=common.clock, shared=engine.is_shared
+    )
+    durable.define(FORGETTING, counted(FORGETTING, forgettings.work, clock=common.clock, telemetry=common.telemetry))
+    if common.background:
+        common.jobs.handle(FORGETTING, forgettings.sweep, every_seconds=_SWEEP_SECONDS)
+    return forgettings
 
 
 def make_archiver(common: Common, model: LinkModel, due: DueWork) -> Archiver:

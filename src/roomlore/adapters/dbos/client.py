@@ -193,7 +193,7 @@ class WorkStore:
 
     def _row(self, work_id: str) -> WorkflowStatus | None:
         with translated():
-            rows = self._client.list_workflows(workflow_ids=[work_id], application_name=APPLICATION, load_output=False)
+            rows = self._client.list_workflows(workflow_ids=[work_id], application_name=APPLICATION)
         return rows[0] if rows else None
 
     def _note(self, work_id: str, **notes: Any) -> None:

@@ -138,6 +138,7 @@ def state_of(row: WorkflowStatus) -> WorkState:
         error=_error(row, notes) if status == "failed" else "",
         created_at=_moment(row.created_at),
         updated_at=_moment(row.updated_at or row.created_at),
+        result=row.output if status == "done" else None,
     )
 
 
@@ -179,15 +180,16 @@ class Run:
         self._loop, self._notes, self._pauses = loop, notes, pauses
         self._requests: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._finished: dict[str, Json] = {}
+        self._gave: Json | None = None
         self._task: asyncio.Task[Any] | None = None
         self._step: Future[Json] | None = None
         self._in_step = False
         self._stopping = False
         self._lost = False
 
-    def serve(self) -> None:
-        """Run the work, on a thread of DBOS's. Raises `Failed` if the work failed, and `Stopped` if it was
-        interrupted."""
+    def serve(self) -> Json | None:
+        """Run the work, on a thread of DBOS's, and return its result. Raises `Failed` if the work failed, and
+        `Stopped` if it was interrupted."""
         ended = self._submit(self._go())
         while (request := self._request()) is not None:
             request()
@@ -199,6 +201,7 @@ class Run:
             raise Stopped
         if failure:
             raise Failed(failure)
+        return self._gave
 
     def stop(self, *, at_once: bool = False) -> None:
         """End at the next pause between steps, or with `at_once` now, which loses the running step. Called on the event
@@ -229,7 +232,7 @@ class Run:
         while True:
             self._go_on_or_stop()
             try:
-                await self._work(self, self._arguments)
+                self._gave = await self._work(self, self._arguments)
             except Exception as error:  # noqa: BLE001 - a worker: whatever went wrong, the work is tried again
                 why = describe(error)
             else:
@@ -427,8 +430,8 @@ class Runtime:
             self._lock.leave()
             retire(self._engine)
 
-    def serve(self, name: str, work_id: str, arguments: Json) -> None:
-        """Run work that DBOS took from the queue, on DBOS's thread."""
+    def serve(self, name: str, work_id: str, arguments: Json) -> Json | None:
+        """Run work that DBOS took from the queue, on DBOS's thread, and return its result."""
         member = next((one for one in self.members if name in one.works and one.works_on()), None)
         if member is None or work_id in self._running:
             raise Stopped
@@ -439,7 +442,7 @@ class Runtime:
         self._running[work_id] = run
         member.runs.append(run)
         try:
-            run.serve()
+            return run.serve()
         finally:
             member.runs.remove(run)
             del self._running[work_id]
@@ -609,12 +612,12 @@ def _register(names: Mapping[str, Work]) -> None:
             _registered.add(name)
 
 
-def _served(name: str) -> Callable[[Json], None]:
-    def run(arguments: Json) -> None:
+def _served(name: str) -> Callable[[Json], Json | None]:
+    def run(arguments: Json) -> Json | None:
         runtime, work_id = _runtime, DBOS.workflow_id
         if runtime is None or work_id is None:
             raise Stopped
-        runtime.serve(name, work_id, arguments)
+        return runtime.serve(name, work_id, arguments)
 
     return run
 

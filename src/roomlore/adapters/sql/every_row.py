@@ -5,6 +5,7 @@ compares stored texts: escaped, and in columns of JSON spelled as JSON. So a pat
 that may be stored in another form.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -144,10 +145,13 @@ def _patterns(sought: Sought) -> tuple[tuple[int, int], dict[str, str]]:
 
 
 def _least(patterns: Iterable[str]) -> list[str]:
-    """Return the patterns without those that contain another one, as far as there are few."""
-    distinct = sorted(set(patterns), key=lambda pattern: (len(pattern), pattern))
-    if len(distinct) > _SIZES[-1]:
-        return distinct
+    """Return the patterns without those that contain another one; of many patterns some, one more than are compared."""
+    some: set[str] = set()
+    for pattern in patterns:
+        some.add(pattern)
+        if len(some) > _SIZES[-1]:
+            return list(some)
+    distinct = sorted(some, key=lambda pattern: (len(pattern), pattern))
     return [one for place, one in enumerate(distinct) if not any(less[1:-1] in one for less in distinct[:place])]
 
 
@@ -344,8 +348,7 @@ class StoredRows(Repository):
         sizes, patterns = _patterns(sought)
         here = {"tenant": escape(tenant), "room_id": escape(room_id), "its_sender": escape(user_id)}
         if linked is not None:
-            here["message_ids"] = names_text(sorted(linked.message_ids))
-            here["turn_ids"] = names_text(sorted(linked.turn_ids))
+            here |= await asyncio.to_thread(_ids_in, linked)
         statement = _telling(sizes, linked=linked is not None)
         rows = await self._sql.fetch(statement, **here, **patterns, after=after, count=limit)
         return [row[0] for row in rows]
@@ -375,6 +378,10 @@ class StoredRows(Repository):
         which others may change until then, and before the change, which may be to the row's key."""
         if "room_key" in _OF_TENANTS[table].c:
             await self._sql.fetch(_next_rows(table), **own)
+
+
+def _ids_in(linked: Linked) -> dict[str, str]:
+    return {"message_ids": names_text(sorted(linked.message_ids)), "turn_ids": names_text(sorted(linked.turn_ids))}
 
 
 def _named(key: tuple[Any, ...]) -> dict[str, Any]:

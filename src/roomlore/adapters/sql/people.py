@@ -28,6 +28,7 @@ from roomlore.adapters.sql.words import WithWords
 from roomlore.core.memory.memory import Change, Evolution, Memory
 from roomlore.core.models import Role
 from roomlore.ports.maintenance import RoomOfPerson
+from roomlore.ports.storage import OF_PEOPLE
 
 _r, _m, _w, _p = schema.rooms, schema.messages, schema.message_words, schema.participants
 _s, _c = schema.sessions, schema.checkpoints
@@ -162,7 +163,12 @@ def _without(table: Any, *where: Any) -> Statement:
 _GO = [_without(table, in_locked_room(table), among(table.c.arrival, "arrivals")) for table in _MESSAGE_TABLES]
 _GO_BY_KEY = [_without(table, in_locked_room(table)) for table in (*_BY_KEY, _r)]
 _GO_BY_NAME = [
-    _without(table, table.c.tenant == bindparam("tenant"), table.c.room_id == bindparam("room_id"))
+    _without(
+        table,
+        table.c.tenant == bindparam("tenant"),
+        table.c.room_id == bindparam("room_id"),
+        *([table.c.work != literal(kind) for kind in OF_PEOPLE] if table is schema.rooms_due else []),
+    )
     for table in _BY_NAME
 ]
 

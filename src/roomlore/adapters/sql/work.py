@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Statement, among
-from roomlore.adapters.sql.rows import escape, names_text, to_micros, unescape
+from roomlore.adapters.sql.rows import escape, from_micros, names_text, to_micros, unescape
 from roomlore.ports.storage import DueRoom, RoomBehind
 
 _d = schema.rooms_due
@@ -41,6 +41,12 @@ def _own() -> Any:
     return (_d.c.work == bindparam("its_work")) & named
 
 
+def _noted(*where: Any) -> Statement:
+    its = (_d.c.work == bindparam("its_work")) & (_d.c.tenant == bindparam("its_tenant"))
+    return Statement(lambda: select(_d.c.room_id, _d.c.noted, _d.c.noted_at).where(its, *where).order_by(_d.c.noted_at))
+
+
+_NOTED, _NOTED_ONE = _noted(), _noted(_d.c.room_id == bindparam("its_room"))
 _NOTE = Statement(_note, brief=True)
 _CLAIM = Statement(_claim)
 _DONE = Statement(lambda: delete(_d).where(_own(), _d.c.noted == bindparam("seen")).returning(_d.c.noted))
@@ -63,7 +69,18 @@ class DueRooms(Repository):
         self._locks.check_writing()
         times = {"now": to_micros(now), "until": to_micros(lease_until)}
         rows = await self._sql.fetch(_CLAIM, its_work=escape(work), count=limit, **times)
-        return [DueRoom(unescape(row[1]), unescape(row[2]), row[3]) for row in sorted(rows, key=tuple)]
+        return [
+            DueRoom(unescape(tenant), unescape(room_id), noted, from_micros(at))
+            for at, tenant, room_id, noted in sorted(rows, key=tuple)
+        ]
+
+    async def noted(self, *, tenant: str, work: str, room_id: str | None = None) -> list[DueRoom]:
+        asked = {"its_work": escape(work), "its_tenant": escape(tenant)}
+        if room_id is None:
+            rows = await self._sql.fetch(_NOTED, **asked)
+        else:
+            rows = await self._sql.fetch(_NOTED_ONE, **asked, its_room=escape(room_id))
+        return [DueRoom(tenant, unescape(row[0]), row[1], from_micros(row[2])) for row in rows]
 
     async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
         self._locks.check_writing()

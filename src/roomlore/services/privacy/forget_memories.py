@@ -1,18 +1,22 @@
 """Remove a person from memories, their log, and all other rows."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.models import Role
 from roomlore.core.privacy import Redaction, record_without
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.maintenance import Sought, StoredRow
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.storage import EMPTIED, OF_PEOPLE, Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, is_removed_room
+
+T = TypeVar("T")
 
 _PAGE = 500
 _AT_ONCE = 100
@@ -106,8 +110,7 @@ class MemoryEraser:
             async with self._storage.reading() as work:
                 page = await work.memories.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
                 redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
-            pairs = [(old, redaction.entry(old, statements)) for old in page]
-            changed = [(old, new) for old, new in pairs if new != old][::-1]
+            changed = (await asyncio.to_thread(_changed, redaction, page, statements))[::-1]
             for first in range(0, len(changed), _AT_ONCE):
                 some = changed[first : first + _AT_ONCE]
                 if not tally.dry:
@@ -122,8 +125,8 @@ class MemoryEraser:
             async with self._storage.reading() as work:
                 page = await work.memories.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
                 redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
-            statements |= redaction.statements(change.memory for change in page)
-            found = found or any(redaction.entry(change, statements) != change for change in page)
+            statements |= await asyncio.to_thread(redaction.statements, [change.memory for change in page])
+            found = found or bool(await asyncio.to_thread(_changed, redaction, page, statements))
         return statements, found
 
     async def _write_entries(self, tenant: str, scope: str, changed: Sequence[tuple[Change, Change]]) -> None:
@@ -165,9 +168,8 @@ class MemoryEraser:
         for scope in dict.fromkeys(memory.scope for _, memory in page):
             here = [(number, memory) for number, memory in page if memory.scope == scope]
             redaction = await self._redaction(work, person, scope, [memory for _, memory in here])
-            left = [(redaction.version(memory), number, memory) for number, memory in here]
-            alike += sum(one.status is MemoryStatus.ACTIVE and person.words.repeated(one.statement) for one, *_ in left)
-            changed = [(memory.memory_id, number) for version, number, memory in left if version != memory]
+            changed, same = await asyncio.to_thread(_changed_versions, redaction, here, person)
+            alike += same
             if changed:
                 told[scope] = changed
         return told, alike
@@ -187,9 +189,10 @@ class MemoryEraser:
             before = await work.memories.by_id(tenant=person.tenant, memory_ids=ids)
             if any(memory.scope != scope for memory in before):
                 raise _OvertakenError
-            after = {one.memory_id: redaction.version(one) for one in before}
-            await work.maintenance.rewrite_versions(tenant=person.tenant, scope=scope, memories=list(after.values()))
-            changes = self._changes(stored, redaction, [one for one in before if one.status is MemoryStatus.ACTIVE])
+            after = await asyncio.to_thread(lambda: list(map(redaction.version, before)))
+            await work.maintenance.rewrite_versions(tenant=person.tenant, scope=scope, memories=after)
+            active = [one for one in before if one.status is MemoryStatus.ACTIVE]
+            changes = await asyncio.to_thread(self._changes, stored, redaction, active)
             await work.memories.apply(tenant=person.tenant, scope=scope, changes=changes)
         numbers = [number for _, number in versions]
         if not await self._vectors.remove(collection=MEMORIES, tenant=person.tenant, scope=scope, numbers=numbers):
@@ -224,8 +227,7 @@ class MemoryEraser:
         if redaction.whole:
             return redaction
         redaction = replace(redaction, deleted=await _deleted(work, person, scope, memories))
-        theirs = [memory for memory in memories if redaction.emptied or redaction.theirs(memory)]
-        sources = {source for memory in theirs for source in memory.sources if not redaction.supports(source)}
+        sources = await asyncio.to_thread(_supported_by_others, redaction, memories)
         return replace(redaction, others=await _of_others(work, person, sources)) if sources else redaction
 
     async def _rewrite_records(self, person: Person, tally: Tally) -> None:
@@ -242,7 +244,7 @@ class MemoryEraser:
                 or person.owns(record.scope)
                 for record in page
             }
-            changed = [record.evolution_id for record in page if _record(person, record, touched) != record]
+            changed = await asyncio.to_thread(_changed_records, person, page, touched)
             tally.places["evolutions"] += len(changed)
             if changed and not tally.dry:
                 await self._write_records(person, changed, touched)
@@ -254,10 +256,9 @@ class MemoryEraser:
         """Redact the records as they are now: another process may have redacted them after they were read."""
         async with self._storage.writing() as work:
             stored = await work.maintenance.lock_evolutions(tenant=person.tenant, evolution_ids=evolution_ids)
-            for record in stored:
-                await work.maintenance.rewrite_evolution(
-                    tenant=person.tenant, evolution=_record(person, record, touched)
-                )
+            records = await asyncio.to_thread(lambda: [_record(person, record, touched) for record in stored])
+            for record in records:
+                await work.maintenance.rewrite_evolution(tenant=person.tenant, evolution=record)
 
     async def _rename(self, person: Person, scope: str, tally: Tally) -> None:
         """Rename the scope: last, and only if no vector is left under the old name, and the room is still to be
@@ -302,6 +303,33 @@ class MemoryEraser:
             if len(page) < _PAGE:
                 return numbers
             after = page[-1][0]
+
+
+def _changed(
+    redaction: Redaction, page: Sequence[Change], statements: Mapping[str, str]
+) -> list[tuple[Change, Change]]:
+    """Return the entries of the log that change, old and new."""
+    pairs = ((old, redaction.entry(old, statements)) for old in page)
+    return [(old, new) for old, new in pairs if new != old]
+
+
+def _changed_versions(
+    redaction: Redaction, page: Sequence[tuple[int, Memory]], person: Person
+) -> tuple[list[tuple[str, int]], int]:
+    """Return the memories that change, with their row numbers, and how many active ones have the same words
+    afterwards."""
+    left = [(redaction.version(memory), number, memory) for number, memory in page]
+    alike = sum(one.status is MemoryStatus.ACTIVE and person.words.repeated(one.statement) for one, *_ in left)
+    return [(memory.memory_id, number) for version, number, memory in left if version != memory], alike
+
+
+def _supported_by_others(redaction: Redaction, memories: Iterable[Memory]) -> set[Source]:
+    theirs = (memory for memory in memories if redaction.emptied or redaction.theirs(memory))
+    return {source for memory in theirs for source in memory.sources if not redaction.supports(source)}
+
+
+def _changed_records(person: Person, page: Iterable[Evolution], touched: Mapping[str, bool]) -> list[str]:
+    return [record.evolution_id for record in page if _record(person, record, touched) != record]
 
 
 def _room_of(scope: str) -> str | None:
@@ -380,37 +408,43 @@ class RowEraser:
     async def rewrite(self, person: Person, tally: Tally) -> None:
         shared = await self._shared(person)
         for table in _DROPPED:
-            async for row in self._rows(person.tenant, table, _sought(table, person)):
-                if _tells(table, row, person, shared) or _rests_on(table, row, person):
-                    tally.places[table] += 1
-                    if not tally.dry:
-                        async with self._storage.writing() as work:
-                            await work.maintenance.drop_row(tenant=person.tenant, table=table, key=row.key)
+
+            def goes(row: StoredRow, table: str = table) -> bool:
+                return _tells(table, row, person, shared) or _rests_on(table, row, person)
+
+            async for row, _ in self._rows(person, table, goes):
+                tally.places[table] += 1
+                if not tally.dry:
+                    async with self._storage.writing() as work:
+                        await work.maintenance.drop_row(tenant=person.tenant, table=table, key=row.key)
         await self._leave_rooms(person, tally)
         for table, columns in _REDACTED.items():
-            async for row in self._rows(person.tenant, table, _sought(table, person)):
-                told = [name for name in columns if _tells_in(name, row, person, words=_is_in(table, row, shared))]
-                if told:
-                    tally.places[table] += 1
-                    if not tally.dry:
-                        await self._redact(person, table, row, told)
+
+            def told_in(row: StoredRow, table: str = table, columns: tuple[str, ...] = columns) -> list[str]:
+                return [name for name in columns if _tells_in(name, row, person, words=_is_in(table, row, shared))]
+
+            async for row, told in self._rows(person, table, told_in):
+                tally.places[table] += 1
+                if not tally.dry:
+                    await self._redact(person, table, row, told)
 
     async def _leave_rooms(self, person: Person, tally: Tally) -> None:
         """Give the person another id among the members of rooms. They are still there: a room that lost a member would
         show what its other members alone may know."""
-        async for row in self._rows(person.tenant, "room_members", _sought("room_members", person)):
-            if _tells_in("person_id", row, person, words=False):
-                tally.places["room_members"] += 1
-                if not tally.dry:
-                    name = f"forgotten-{self._ids.new()}"
-                    async with self._storage.writing() as work:
-                        await work.maintenance.redact_row(
-                            tenant=person.tenant,
-                            table="room_members",
-                            key=row.key,
-                            columns=["person_id"],
-                            change=lambda _, name=name: name,  # type: ignore[misc]
-                        )
+        async for row, _ in self._rows(
+            person, "room_members", lambda row: _tells_in("person_id", row, person, words=False)
+        ):
+            tally.places["room_members"] += 1
+            if not tally.dry:
+                name = f"forgotten-{self._ids.new()}"
+                async with self._storage.writing() as work:
+                    await work.maintenance.redact_row(
+                        tenant=person.tenant,
+                        table="room_members",
+                        key=row.key,
+                        columns=["person_id"],
+                        change=lambda _, name=name: name,  # type: ignore[misc]
+                    )
 
     async def _redact(self, person: Person, table: str, row: StoredRow, told: Sequence[str]) -> None:
         traces = person.traces
@@ -430,17 +464,20 @@ class RowEraser:
 
     async def rename_deleted(self, person: Person, tally: Tally) -> None:
         """Rename messages that were deleted before and have the person's id in their own."""
-        async for row in self._rows(person.tenant, "messages", _sought("messages", person)):
-            if row.texts["sender_id"] == ("",) and _tells_in("message_id", row, person, words=False):
-                tally.places["messages"] += 1
-                async with self._storage.writing() as work:
-                    await work.maintenance.redact_row(
-                        tenant=person.tenant,
-                        table="messages",
-                        key=row.key,
-                        columns=["message_id"],
-                        change=lambda _: f"forgotten-{self._ids.new()}",
-                    )
+
+        def is_theirs(row: StoredRow) -> bool:
+            return row.texts["sender_id"] == ("",) and _tells_in("message_id", row, person, words=False)
+
+        async for row, _ in self._rows(person, "messages", is_theirs):
+            tally.places["messages"] += 1
+            async with self._storage.writing() as work:
+                await work.maintenance.redact_row(
+                    tenant=person.tenant,
+                    table="messages",
+                    key=row.key,
+                    columns=["message_id"],
+                    change=lambda _: f"forgotten-{self._ids.new()}",
+                )
 
     async def look_through(self, person: Person) -> tuple[dict[str, int], dict[str, int]]:
         """Return how many rows each table has, and how many of them still contain the person."""
@@ -450,17 +487,20 @@ class RowEraser:
         for table in await self._tables():
             async with self._storage.reading() as work:
                 seen[table] = await work.maintenance.count_rows(tenant=person.tenant, table=table)
-            async for row in self._rows(person.tenant, table, _sought(table, person)):
-                if _tells(table, row, person, shared):
-                    telling[table] = telling.get(table, 0) + 1
+
+            def tells(row: StoredRow, table: str = table) -> bool:
+                return _tells(table, row, person, shared)
+
+            async for _ in self._rows(person, table, tells):
+                telling[table] = telling.get(table, 0) + 1
         return seen, telling
 
     async def _shared(self, person: Person) -> set[object]:
         """Return the ids, and the keys, of the rooms in which the person spoke."""
         shared: set[object] = set(person.said)
-        async for row in self._rows(person.tenant, "rooms", Sought(texts=frozenset(person.said))):
-            if row.texts["room_id"][0] in person.said:
-                shared.add(row.key[0])
+        said = Sought(texts=frozenset(person.said))
+        async for row, _ in self._rows(person, "rooms", lambda row: row.texts["room_id"][0] in person.said, said):
+            shared.add(row.key[0])
         return shared
 
     async def _tables(self) -> Mapping[str, Sequence[str]]:
@@ -469,8 +509,12 @@ class RowEraser:
             tables = await work.maintenance.tables()
         return {table: [one for one in columns if one not in _TELLS_NOTHING] for table, columns in tables.items()}
 
-    async def _rows(self, tenant: str, table: str, sought: Sought) -> AsyncIterator[StoredRow]:
-        """Yield the rows that may have what is sought, room by room in the tables that have rooms."""
+    async def _rows(
+        self, person: Person, table: str, look: Callable[[StoredRow], T], sought: Sought | None = None
+    ) -> AsyncIterator[tuple[StoredRow, T]]:
+        """Yield the rows of which `look`, called in a thread, returns anything, with what it returns; room by room in
+        the tables that have rooms. `sought`: what the rows have, by default what may tell of the person."""
+        tenant, sought = person.tenant, sought or _sought(table, person)
         columns = (await self._tables())[table]
         if not columns:
             return
@@ -489,11 +533,15 @@ class RowEraser:
                         sought=sought,
                         room_key=room_key,
                     )
-                for row in page:
-                    yield row
+                for found in await asyncio.to_thread(_looked_at, page, look):
+                    yield found
                 if len(page) < _PAGE:
                     break
                 after = page[-1].key
+
+
+def _looked_at(page: Sequence[StoredRow], look: Callable[[StoredRow], T]) -> list[tuple[StoredRow, T]]:
+    return [(row, found) for row in page if (found := look(row))]
 
 
 def _sought(table: str, person: Person) -> Sought:
@@ -512,6 +560,8 @@ def still(tally: Tally, telling: Mapping[str, int]) -> None:
 
 def _tells(table: str, row: StoredRow, person: Person, shared: set[object]) -> bool:
     words = _is_in(table, row, shared)
+    if table == "rooms_due" and row.texts["work"][0] in (*OF_PEOPLE, EMPTIED):
+        return False  # the request itself goes last, and this with its room
     if table == "messages":
         return any(_names(column, row, person) for column in row.texts)
     return any(_tells_in(column, row, person, words=words) for column in row.texts)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,7 +18,7 @@ from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, p
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.maintenance import Linked, RoomOfPerson, Sought
-from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, Storage, UnitOfWork
+from roomlore.ports.storage import EMPTIED, MEMORY_VECTORS, VECTORS, Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,9 @@ log = logging.getLogger(__name__)
 _AT_ONCE = 1_000
 _STATES = {MESSAGES: VECTORS, MEMORIES: MEMORY_VECTORS}
 _PAGE = 500
-_ASKED_AT_ONCE = 50_000
+_ASKED_AT_ONCE = 10_000
+_FOUND_AT_ONCE = 20_000
+"""The most arrivals of messages that one query finds. Each query is given the ids of all messages of the person."""
 _REWRITTEN_AT_ONCE = 50
 _ERASED_AT_ONCE = 200
 _ROUNDS = 3
@@ -109,7 +111,11 @@ class PersonTexts:
     turns: dict[str, list[str]] = field(default_factory=dict)
     first: dict[str, tuple[datetime, int]] = field(default_factory=dict)
 
-    def add(self, message: StoredMessage) -> None:
+    def add_all(self, messages: Iterable[StoredMessage]) -> None:
+        for message in messages:
+            self._add(message)
+
+    def _add(self, message: StoredMessage) -> None:
         self.texts[message.id] = message.text
         for passage in passages(message.text):
             at = (message.dated_at, message.arrival)
@@ -126,7 +132,6 @@ class PersonTexts:
         texts = [self.texts[one] for one in named if one is not None and one in self.texts]
         return texts + (self.turns.get(message.turn_id, []) if message.turn_id is not None else [])
 
-    @property
     def linkable(self) -> Linked:
         """Return the ids to which messages of others may refer."""
         return Linked(frozenset(self.texts), frozenset(self.texts) | frozenset(self.turns))
@@ -228,16 +233,19 @@ async def gather(storage: Storage, *, tenant: str, user_id: str, same_words: boo
     async with storage.reading() as work:
         rooms = await work.maintenance.rooms_of(tenant=tenant, user_id=user_id)
         said, names = await _all_said(work, tenant, user_id, rooms)
-        known = {passage for room in said.values() for passage in room.first}
-        common = await _common(work, tenant, user_id, known)
-    traces = Traces(user_id, known - common, names)
+        known, doubtful = await asyncio.to_thread(_known, said.values())
+        common: set[str] = set()
+        for start in range(0, len(doubtful), _ASKED_AT_ONCE):
+            asked = doubtful[start : start + _ASKED_AT_ONCE]
+            common |= await work.maintenance.said_by_others(tenant=tenant, user_id=user_id, texts=asked)
+    traces, words = await asyncio.to_thread(_traces, user_id, known, common, names)
     return Person(
         tenant=tenant,
         user_id=user_id,
         said=said,
         removed={room.room_id for room in rooms if not room.others},
         traces=traces,
-        words=Traces(user_id, known, names) if common else traces,
+        words=words,
         same_words=same_words,
     )
 
@@ -249,33 +257,23 @@ async def _all_said(
     names: set[str] = set()
     for room in rooms:
         here = said[room.room_id] = PersonTexts()
-        async for message in messages_of(work, tenant, room.room_id, sender_id=user_id):
-            here.add(message)
-            names.add(message.sender_name)
+        its, after = {"tenant": tenant, "room_id": room.room_id, "sender_id": user_id}, 0
+        while page := await work.messages.page(**its, after=after, limit=_PAGE):
+            await asyncio.to_thread(here.add_all, page)
+            names |= {message.sender_name for message in page}
+            after = page[-1].arrival
     return said, names
 
 
-async def messages_of(
-    work: UnitOfWork, tenant: str, room_id: str, *, sender_id: str | None = None
-) -> AsyncIterator[StoredMessage]:
-    """Yield the messages of a room, or of one sender there, in order of arrival."""
-    after = 0
-    while True:
-        page = await work.messages.page(tenant=tenant, room_id=room_id, after=after, limit=_PAGE, sender_id=sender_id)
-        for message in page:
-            yield message
-        if len(page) < _PAGE:
-            return
-        after = page[-1].arrival
+def _known(said: Iterable[PersonTexts]) -> tuple[set[str], list[str]]:
+    """Return all passages, and those that are the person's unless somebody else wrote the same."""
+    known = {passage for room in said for passage in room.first}
+    return known, sorted(one for one in known if weight(one) < SURE)
 
 
-async def _common(work: UnitOfWork, tenant: str, user_id: str, known: Iterable[str]) -> set[str]:
-    doubtful = sorted(one for one in known if weight(one) < SURE)
-    common: set[str] = set()
-    for start in range(0, len(doubtful), _ASKED_AT_ONCE):
-        asked = doubtful[start : start + _ASKED_AT_ONCE]
-        common |= await work.maintenance.said_by_others(tenant=tenant, user_id=user_id, texts=asked)
-    return common
+def _traces(user_id: str, known: set[str], common: set[str], names: set[str]) -> tuple[Traces, Traces]:
+    traces = Traces(user_id, known - common, names)
+    return traces, Traces(user_id, known, names) if common else traces
 
 
 class MessageEraser:
@@ -313,6 +311,17 @@ class MessageEraser:
                 await self._erase_said(person, room_id, said.arrivals, tally)
             else:
                 await self._remove_room(person, room_id, tally)
+        if not tally.dry:
+            await self._remove_emptied(person, tally)
+
+    async def _remove_emptied(self, person: Person, tally: Tally) -> None:
+        """Remove the rooms of which an earlier run erased the messages, and was killed before it deleted the rest: the
+        person is no longer found in them."""
+        async with self._storage.reading() as work:
+            emptied = await work.progress.noted(tenant=person.tenant, work=EMPTIED)
+        for room in emptied:
+            person.removed.add(room.room_id)
+            await self._remove_room(person, room.room_id, tally)
 
     async def rooms(self, tenant: str) -> list[str]:
         """Return the ids of all rooms."""
@@ -336,25 +345,27 @@ class MessageEraser:
         told: list[int] = []
         own: dict[str, set[str]] = {}
         alike, after = 0, 0
-        linked = person.said[room_id].linkable if room_id in person.said else None
+        linked = await asyncio.to_thread(person.said[room_id].linkable) if room_id in person.said else None
         its = {"tenant": person.tenant, "room_id": room_id}
         while True:
             async with self._storage.reading() as work:
-                page = await work.maintenance.messages_telling(
-                    **its, user_id=person.user_id, sought=person.sought, linked=linked, after=after, limit=_PAGE
+                found = await work.maintenance.messages_telling(
+                    **its,
+                    user_id=person.user_id,
+                    sought=person.sought,
+                    linked=linked,
+                    after=after,
+                    limit=_FOUND_AT_ONCE,
                 )
-                entries = await work.messages.by_arrival(**its, arrivals=page)
-            for found in entries:
-                message, entry = found.message, found if linked else None
-                repeats = any(map(person.words.repeated, _texts(message)))
-                if repeats and (first := _said_first(message, person)):
-                    own.setdefault(message.sender_id, set()).update(first)
-                left = _without(message, person, own, entry)
-                told += [message.arrival] if left != message or (entry and _features_tell(entry, person)) else []
-                alike += repeats and any(map(person.words.repeated, _texts(left)))
-            if len(page) < _PAGE:
+            for start in range(0, len(found), _PAGE):
+                async with self._storage.reading() as work:
+                    entries = await work.messages.by_arrival(**its, arrivals=found[start : start + _PAGE])
+                some, same = await asyncio.to_thread(_told_in, entries, person, own, linked=linked is not None)
+                told += some
+                alike += same
+            if len(found) < _FOUND_AT_ONCE:
                 return told, alike, own
-            after = page[-1]
+            after = found[-1]
 
     async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally, own: _Own) -> None:
         tenant = person.tenant
@@ -365,7 +376,7 @@ class MessageEraser:
             people.pop(person.user_id, None)
             known = Participants.of(people)
             found = await work.messages.by_arrival(tenant=tenant, room_id=room_id, arrivals=arrivals)
-            entries = [self._entry(entry, person, known, own) for entry in found]
+            entries = await asyncio.to_thread(lambda: [self._entry(entry, person, known, own) for entry in found])
             await work.messages.replace(tenant=tenant, room_id=room_id, entries=entries)
             await self._owe_vectors(work, tenant, room_id, arrivals)
         await self._remove_vectors(person, room_id, arrivals, tally)
@@ -416,6 +427,7 @@ class MessageEraser:
             if last is None:
                 await self._rewrite_room(person, room_id, tally)
                 await self._erase_said(person, room_id, person.in_room(room_id).arrivals, tally)
+                await self._keep_room(person, room_id)
                 return
             its = {"collection": MESSAGES, "tenant": person.tenant, "scope": room_id}
             if not await self._vectors.remove_for_good(**its, numbers=range(1, last + 1)):
@@ -440,9 +452,16 @@ class MessageEraser:
                 page = [one.arrival for one in await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)]
                 if not page:
                     return room.next_arrival - 1
+                if not erased:
+                    await work.progress.note_room(**here, work=EMPTIED, now=self._clock.now())
                 await work.messages.erase(**here, arrivals=page, now=self._clock.now())
                 await self._owe_vectors(work, person.tenant, room_id, page)
             erased += page
+
+    async def _keep_room(self, person: Person, room_id: str) -> None:
+        async with self._storage.writing() as work:
+            for room in await work.progress.noted(tenant=person.tenant, work=EMPTIED, room_id=room_id):
+                await work.progress.done(room=room, work=EMPTIED)
 
     async def _delete_rows(self, person: Person, room_id: str) -> bool:
         """Delete the room with everything stored under its id. Return False, at whatever point, if something was said
@@ -464,6 +483,24 @@ class MessageEraser:
     async def _remove_vectors(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
         if not await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=arrivals):
             tally.leave("vectors of messages", len(arrivals), _VECTORS_LEFT)
+
+
+def _told_in(
+    entries: Sequence[Entry], person: Person, own: dict[str, set[str]], *, linked: bool
+) -> tuple[list[int], int]:
+    """Return the arrivals of the messages to rewrite, and how many have the same words afterwards. Add to `own` what
+    their senders said on their own."""
+    told: list[int] = []
+    alike = 0
+    for found in entries:
+        message, entry = found.message, found if linked else None
+        repeats = any(map(person.words.repeated, _texts(message)))
+        if repeats and (first := _said_first(message, person)):
+            own.setdefault(message.sender_id, set()).update(first)
+        left = _without(message, person, own, entry)
+        told += [message.arrival] if left != message or (entry and _features_tell(entry, person)) else []
+        alike += repeats and any(map(person.words.repeated, _texts(left)))
+    return told, alike
 
 
 def _said_first(message: StoredMessage, person: Person) -> set[str]:

@@ -395,6 +395,11 @@ _OUTCOMES = tuple(
         (r"There are no new messages\.$", "no_messages"),
         (r"(\d+) messages moved to their threads, (\d+) left$", "moved"),
         (r"archived (\d+) messages; removed the raw answers of (\d+) records$", "archived"),
+        (r"removing what is stored of a person$", "forgetting"),
+        (r"removed or changed (\d+) entries$", "forgotten"),
+        (r"removed or changed (\d+) entries; left: ", "forgotten_left"),
+        (r"compacted the databases$", "compacted"),
+        (r"nothing: it was done before$", "forgotten_before"),
     )
 )
 

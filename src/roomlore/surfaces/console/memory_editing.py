@@ -227,11 +227,11 @@ async def evolving(page: Page) -> Response:
 
 
 async def forgetting(page: Page) -> Response:
-    """Return the progress of forgetting a person. The page reloads until it is over. If nothing is running and the
+    """Return the progress of forgetting a person. The page reloads until it is over. If nothing was asked for, or the
     result was shown before, the stored data tell whether it was completed."""
     lore, user_id = page.need("admin"), page.needed("id")
     seconds = _seconds(page, at_first=0.0)
-    if _long_work(page).knows(long_work.forgetting(lore, user_id)):
+    if _long_work(page).knows(long_work.forgetting(lore, user_id)) or await lore.privacy.is_being_forgotten(user_id):
         return await _forgotten(page, lore, user_id, seconds)
     left = await _would(page, lore, user_id, seconds)
     told: Facts = {"left": left.report, "full": left.full, "counting": left.report is None}
@@ -329,7 +329,7 @@ async def _forgotten(page: Page, lore: Lore, user_id: str, seconds: float) -> Re
     report: ForgetReport | None = None
     failed, sent = "", page.request.method == "POST"
     try:
-        report = await long_work.forget(_long_work(page), lore, user_id, seconds=seconds, anew=sent)
+        report = await long_work.forget(_long_work(page), lore, user_id, seconds=seconds, anew=sent, retry=sent)
     except RoomloreError as error:
         failed = str(error)
     if sent and report is None and not failed:

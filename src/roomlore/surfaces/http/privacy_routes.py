@@ -107,8 +107,9 @@ async def forget(
     the answer is a 422 that says what would be, or a 404 if nothing of the id is here. With `dry_run` or `confirm`
     `found` is false then.
 
-    Work of more than 30 seconds continues and is answered with 202. The same request waits for it, or returns its
-    result of the last two minutes. If the server ends first, the same request resumes it.
+    It is a job, which is stored before it begins and goes on after a restart of the server: `GET /jobs?kind=forgetting`
+    lists it. If it takes more than 30 seconds, the answer is a 202. The same request waits for it, or returns its
+    result of the last two minutes.
     """
     work, user_id = request.app.state.long_work, wanted.user_id
     asked: _Asked = {"seconds": _MAX_WAITED, "same_words": wanted.same_words}

@@ -441,6 +441,16 @@ async def _gives(steps: Steps, given: Json) -> None:
 
 
 class ForgottenWorkContract:
+    @pytest.mark.parametrize("gives", [{"left": ["花生 🥜", 1, None]}, None], ids=["a result", "none"])
+    async def test_what_work_returns_is_kept_with_it_until_it_is_dropped(self, make: Make, gives: Json | None) -> None:
+        async def returns(_steps: Steps, _given: Json) -> Json | None:
+            return gives
+
+        async with opened(make(), does=returns) as work:
+            await hand_in(work, "a:1")
+            assert (await ended(work, "a:1")).result == gives
+            assert await work.drop(prefix="a:", tells=_said("花生")) == Dropped(0 if gives is None else 1)
+
     @pytest.mark.parametrize("secret", ["blue tin", "蓝色的铁盒"], ids=["en", "zh"])
     @pytest.mark.parametrize("where", ["says", "gives", "reports"])
     async def test_done_work_that_tells_is_forgotten(self, make: Make, secret: str, where: str) -> None:

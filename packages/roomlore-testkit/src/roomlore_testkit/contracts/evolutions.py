@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Evolution
 from roomlore.core.models import Role
-from roomlore.ports.storage import DueRoom, RoomBehind, Storage
+from roomlore.ports.storage import OF_PEOPLE, DueRoom, RoomBehind, Storage
 from roomlore_testkit.builders import START, entry, evolution
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.memory_log import SCOPE
@@ -405,6 +405,37 @@ class RoomsDueContract:
         assert (await any_left(), await any_left("evolution")) == (True, False)
         await done(storage, room)
         assert not await any_left()
+
+    async def test_what_is_noted_of_a_tenant_is_listed_claimed_or_not(self, storage: Storage) -> None:
+        async def noted(room_id: str | None = None) -> list[tuple[DueRoom, datetime | None]]:
+            async with storage.reading() as uow:
+                found = await uow.progress.noted(tenant=TENANT, work=WORK, room_id=room_id)
+            return [(room, room.noted_at) for room in found]
+
+        assert await noted() == []
+        await note(storage, "late", minutes=2)
+        await note(storage, "early", minutes=1)
+        await note(storage, "early", minutes=3)
+        await note(storage, "tea", tenant=OTHER)
+        await note(storage, "tea", work="evolution")
+        early = (DueRoom(TENANT, "early", 2), START + timedelta(minutes=1))
+        late = (DueRoom(TENANT, "late", 1), START + timedelta(minutes=2))
+        assert (await noted(), await noted("late"), await noted("tea")) == ([early, late], [late], [])
+        assert [(room, room.noted_at) for room in await claim(storage, minutes=4) if room.tenant == TENANT] == [
+            early,
+            late,
+        ]
+        assert await noted() == [early, late]
+
+    async def test_what_is_noted_for_a_person_stays_when_a_room_of_that_id_is_removed(self, storage: Storage) -> None:
+        for work in (WORK, *OF_PEOPLE):
+            await note(storage, ROOM, work=work)
+        async with storage.writing() as uow:
+            await uow.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            while await uow.maintenance.remove_room(tenant=TENANT, room_id=ROOM, limit=10) >= 0:
+                pass
+        async with storage.reading() as uow:
+            assert [await uow.progress.any_noted(work=work) for work in (WORK, *OF_PEOPLE)] == [False, True, True]
 
     async def test_what_was_noted_meanwhile_is_free_at_once(self, storage: Storage) -> None:
         await note(storage, "tea")

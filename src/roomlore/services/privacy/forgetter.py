@@ -1,0 +1,230 @@
+"""Forgetting a person: the order of its steps.
+
+Archives that may hold something of the person are brought back first, and their files are deleted. What follows from a
+person's messages is removed before the messages: so a run that continues after a kill still finds by them what to look
+for. Finished work is removed first of all, and once more at the end, since work that ran meanwhile
+may have ended.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Protocol
+
+from roomlore.core.errors import CacheUnavailable, StorageUnavailable, describe
+from roomlore.core.privacy import ForgetReport
+from roomlore.ports.archives import ArchivedMessages
+from roomlore.ports.coordination import Clock
+from roomlore.ports.durable import DurableWork, owner_prefix
+from roomlore.ports.maintenance import CompactDatabase
+from roomlore.ports.storage import Storage
+from roomlore.services.privacy.forget_memories import MemoryEraser, RowEraser, still
+from roomlore.services.privacy.forget_messages import MessageEraser, Person, Tally, gather
+
+_WAIT_SECONDS = 10.0
+_ROUNDS = 3
+"""The most rounds in which messages that came in meanwhile are handled."""
+_RUNNING = "Work that read the person's words runs just now; forget again when it has ended."
+_CACHE = "The session cache does not answer; its entries go by themselves after session_ttl_seconds."
+_WRITES = "They write just now; forget again when they have ended."
+_PAGES = "Free pages and the write-ahead log could not be given back; forget again when no other program is reading."
+
+log = logging.getLogger(__name__)
+
+
+class CachedSessions(Protocol):
+    """The cache of sessions beside the database."""
+
+    async def drop(self, *, tenant: str, conversation_id: str) -> None:
+        """Drop a session's entry. Raise `CacheUnavailable`."""
+
+
+class Forgetter:
+    """Forget a person, for all tenants. One call at a time in this process; two processes at once do no harm."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        compact_database: CompactDatabase,
+        durable: DurableWork,
+        sessions: CachedSessions,
+        memories: MemoryEraser,
+        messages: MessageEraser,
+        rows: RowEraser,
+        clock: Clock,
+        archives: ArchivedMessages,
+    ) -> None:
+        self._archives = archives
+        self._storage = storage
+        self._compact_database = compact_database
+        self._durable = durable
+        self._sessions = sessions
+        self._memories = memories
+        self._messages = messages
+        self._rows = rows
+        self._clock = clock
+        self._one = asyncio.Lock()
+
+    async def forget(
+        self,
+        *,
+        tenant: str,
+        user_id: str,
+        dry_run: bool,
+        same_words: bool = False,
+        settle: Callable[[], Awaitable[None]] | None = None,
+        own_work: str = "",
+    ) -> ForgetReport:
+        """Forget a person. `settle`: called before the database is compacted. `own_work`: a part of the id of the
+        durable work that does this."""
+        async with self._one:
+            begun, tally = self._clock.now(), Tally(dry=dry_run)
+            if dry_run:
+                archived = await self._archives.messages_of(tenant=tenant, user_id=user_id)
+                tally.places.update({"archived messages": archived} if archived else {})
+            person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
+            while not dry_run and await self._bring_back(person):
+                person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
+            checked = await (self._count(person, tally) if dry_run else self._forget(person, tally, settle, own_work))
+            report = self._report(person, tally, checked, begun)
+        if not dry_run:
+            _log_report(tenant, report)
+        return report
+
+    async def _bring_back(self, person: Person) -> int:
+        """Bring back the archives that may tell of the person, as far as the person is known by now."""
+        traces = person.traces
+
+        def tells(text: str) -> bool:
+            return traces.repeated(text) or traces.names_them(text)
+
+        return await self._archives.bring_back(
+            tenant=person.tenant, user_id=person.user_id, names=traces.names, tells=tells
+        )
+
+    async def _count(self, person: Person, tally: Tally) -> dict[str, int]:
+        await self._memories.rewrite(person, tally)
+        await self._rows.rewrite(person, tally)
+        await self._messages.rewrite_others(person, tally)
+        await self._messages.erase(person, tally)
+        return {}
+
+    async def compact(self) -> None:
+        """Compact the databases. Raise `StorageUnavailable`."""
+        await self._durable.compact()
+        await self._compact_database()
+
+    async def _forget(
+        self, person: Person, tally: Tally, settle: Callable[[], Awaitable[None]] | None, own_work: str
+    ) -> dict[str, int]:
+        await self._drop_cached(person, tally)
+        await self._drop_work(person, tally, own_work)
+        await self._rewrite(person, tally)
+        await self._messages.erase(person, tally)
+        person = await self._forget_new(person, tally)
+        await self._drop_work(person, tally, own_work)
+        checked = await self._follow_up(person, tally)
+        await self._drop_cached(person, tally)
+        if settle:
+            await settle()
+        await self._compact(tally)
+        return checked
+
+    async def _rewrite(self, person: Person, tally: Tally) -> None:
+        await self._memories.rewrite(person, tally)
+        await self._rows.rewrite(person, tally)
+        await self._messages.rewrite_others(person, tally)
+
+    async def _forget_new(self, person: Person, tally: Tally) -> Person:
+        """Handle what the person wrote meanwhile, what others derived from the messages before they were erased, and
+        what was archived meanwhile. After the erasure nothing more can be derived from them."""
+        for _ in range(_ROUNDS):
+            await self._bring_back(person)
+            more = await gather(self._storage, tenant=person.tenant, user_id=person.user_id)
+            person = await asyncio.to_thread(person.and_also, more)
+            await self._rewrite(person, tally)
+            if not more.messages:
+                return person
+            await self._messages.erase(more, tally)
+        tally.leave("messages", more.messages, _WRITES)
+        return person
+
+    async def _follow_up(self, person: Person, tally: Tally) -> dict[str, int]:
+        """Check everything, and handle what was written while the person was being forgotten."""
+        for _ in range(_ROUNDS):
+            checked, telling = await self._rows.look_through(person)
+            if not telling:
+                return checked
+            if "messages" in telling:
+                await self._rows.rename_deleted(person, tally)
+            await self._rewrite(person, tally)
+        checked, telling = await self._rows.look_through(person)
+        still(tally, telling)
+        return checked
+
+    async def _drop_work(self, person: Person, tally: Tally, own_work: str) -> None:
+        running = await self._dropped(person, tally, own_work)
+        if running:
+            await asyncio.gather(*(self._durable.wait(work_id, seconds=_WAIT_SECONDS) for work_id in running))
+            running = await self._dropped(person, tally, own_work)
+        tally.left.pop("durable work", None)
+        if running:
+            tally.leave("durable work", len(running), _RUNNING)
+
+    async def _dropped(self, person: Person, tally: Tally, own_work: str) -> list[str]:
+        """Drop work that tells of the person, and return what runs of it."""
+        dropped = await self._durable.drop(prefix=owner_prefix(person.tenant), tells=self._tells(person))
+        tally.places["durable work"] += dropped.count
+        return [work_id for work_id in dropped.running if not own_work or own_work not in work_id]
+
+    def _tells(self, person: Person) -> Callable[[str], bool]:
+        """Return the test for finished work: work in a room where the person spoke may hold their words in other
+        forms."""
+        named = {*person.said, *(f"group:{room_id}" for room_id in person.said)}
+        return lambda text: text in named or person.traces.tells(text)
+
+    async def _drop_cached(self, person: Person, tally: Tally) -> None:
+        """Drop the sessions of every room, since others may quote the person anywhere. Whatever a cache still holds is
+        older than its room, and never shown."""
+        rooms = {*person.said, *await self._messages.rooms(person.tenant)}
+        tally.left.pop("session cache", None)
+        try:
+            for room_id in rooms:
+                await self._sessions.drop(tenant=person.tenant, conversation_id=room_id)
+        except CacheUnavailable as error:
+            log.warning("sessions of a forgotten person stay cached", extra={"why": describe(error)})
+            tally.leave("session cache", len(rooms), _CACHE)
+
+    async def _compact(self, tally: Tally) -> None:
+        try:
+            await self.compact()
+        except StorageUnavailable as error:
+            log.warning("a database could not be compacted", extra={"why": describe(error)})
+            tally.leave("free pages", 1, _PAGES)
+
+    def _report(self, person: Person, tally: Tally, checked: dict[str, int], begun: datetime) -> ForgetReport:
+        return ForgetReport(
+            user_id=person.user_id,
+            dry_run=tally.dry,
+            places={place: count for place, count in tally.places.items() if count},
+            rooms_removed=tuple(sorted(set(tally.rooms_removed))),
+            retired=tuple(tally.retired),
+            rewritten=tuple(tally.rewritten),
+            same_words={place: count for place, count in tally.same_words.items() if count},
+            left=tuple(tally.left.values()),
+            checked=checked,
+            started_at=begun,
+            finished_at=self._clock.now(),
+        )
+
+
+def _log_report(tenant: str, report: ForgetReport) -> None:
+    """Write a log line that names nobody."""
+    seconds = round((report.finished_at - report.started_at).total_seconds(), 2)
+    counts = {"removed": sum(report.places.values()), "rooms_removed": len(report.rooms_removed)}
+    log.info(
+        "a person was forgotten",
+        extra={"tenant": tenant, **counts, "complete": report.complete, "seconds": seconds},
+    )

@@ -1,0 +1,251 @@
+"""Requests to forget somebody, which survive their process: each is recorded with the data of its tenant until it is
+done, and is done as durable work.
+
+Neither the id of the work, nor its arguments, nor its result names the person, since finished work is kept for days.
+The record goes before the database is compacted, so that the id can be read nowhere afterwards; a record of nobody
+takes its place until then.
+"""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from roomlore.core.errors import RoomloreError, StorageUnavailable
+from roomlore.core.privacy import ForgetReport, Left, Traces
+from roomlore.ports.coordination import Clock
+from roomlore.ports.durable import ENDED, RETRIABLE, DurableWork, Json, Steps, work_name
+from roomlore.ports.storage import FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom, Storage, UnitOfWork
+from roomlore.services.privacy.forgetter import Forgetter
+
+_NOBODY = ""
+"""Recorded in place of the person as long as the database is to be compacted."""
+_AT_ONCE = 50
+_LOOK_AGAIN = timedelta(seconds=30)
+_HELD = timedelta(seconds=60)
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
+_WAIT_SECONDS = 30.0
+_GOES = "removing what is stored of a person"
+_COMPACTED = "compacted the databases"
+_DONE_BEFORE = "nothing: it was done before"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A recorded request. `kind`: which of `OF_PEOPLE`; `room`: the record, with the person's id as the room's."""
+
+    kind: str
+    room: DueRoom
+
+    @property
+    def own(self) -> str:
+        """The part of the work's id that tells this request from others."""
+        named = f"{self.room.noted_at} {self.kind} {self.room.room_id}"
+        return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+class Forgettings:
+    """The requests of all tenants. `shared`: True if other processes see and do the durable work of this one."""
+
+    def __init__(
+        self, *, storage: Storage, durable: DurableWork, forgetter: Forgetter, clock: Clock, shared: bool
+    ) -> None:
+        self._storage = storage
+        self._durable = durable
+        self._forgetter = forgetter
+        self._clock = clock
+        self._shared = shared
+        self._waiting: Counter[str] = Counter()
+        self._reports: dict[str, ForgetReport] = {}
+        """Of work that was done here and is waited for."""
+
+    async def forget(self, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
+        """Forget a person now. If this breaks off, the background work of any process goes on with it."""
+        due = await self._recorded(tenant, user_id, same_words)
+        async with self._held(due):
+            report = await self._forgetter.forget(
+                tenant=tenant, user_id=user_id, dry_run=False, same_words=same_words, settle=partial(self._settle, due)
+            )
+        await self._compacted(tenant)
+        return report
+
+    async def begin(self, *, tenant: str, user_id: str, same_words: bool, retry: bool) -> str:
+        """Record the request, unless it is recorded, and submit its work. Return the id of the work."""
+        return await self._submitted(await self._recorded(tenant, user_id, same_words), patiently=not retry)
+
+    async def ended(self, work_id: str, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
+        """Return what came of the work when it has ended. Raise `StorageUnavailable` if it failed."""
+        if not (self._shared or self._durable.works()):  # nobody else can do it
+            await self._durable.drop(prefix=work_id, tells=lambda _: True)
+            return await self.forget(tenant=tenant, user_id=user_id, same_words=same_words)
+        self._waiting[work_id] += 1
+        try:
+            while (state := await self._durable.wait(work_id, seconds=_WAIT_SECONDS)) and state.status not in ENDED:
+                pass
+            report = self._reports.get(work_id)
+        finally:
+            self._waiting[work_id] -= 1
+            if not self._waiting[work_id]:
+                del self._waiting[work_id]
+                self._reports.pop(work_id, None)
+        if state is not None and state.status in RETRIABLE:
+            why = state.error or f"The job was {state.status}."
+            raise StorageUnavailable(f"A person could not be forgotten; it is tried again later. {why}")
+        if report is None and state is not None and state.result:
+            report = _report(user_id, state.result)
+        if report is None:
+            report = await self._forgetter.forget(tenant=tenant, user_id=user_id, dry_run=True, same_words=same_words)
+        return report
+
+    async def is_asked_for(self, work: UnitOfWork, tenant: str, user_id: str) -> bool:
+        """Return True if a request for the person is recorded."""
+        return any([await work.progress.noted(tenant=tenant, work=kind, room_id=user_id) for kind in OF_PEOPLE])
+
+    async def sweep(self) -> list[str]:
+        """Submit the work of recorded requests that no process is at, and return the ids of the work."""
+        found = []
+        async with self._storage.reading() as work:
+            kinds = [kind for kind in OF_PEOPLE if await work.progress.any_noted(work=kind)]
+        for kind in kinds:
+            now = self._clock.now()
+            async with self._storage.writing() as work:
+                claimed = await work.progress.claim_rooms(
+                    work=kind, now=now, lease_until=now + _LOOK_AGAIN, limit=_AT_ONCE
+                )
+            found += [await self._submitted(_Request(kind, room), patiently=True) for room in claimed]
+        return found
+
+    async def work(self, steps: Steps, arguments: Json) -> Json | None:
+        """Do what was asked for, as durable work, and return the report without the person's id; None if the request
+        is no longer there."""
+        tenant, own = str(arguments["tenant"]), str(arguments["own"])
+        request = await self._request(tenant, own)
+        if request is None:
+            await steps.report(_DONE_BEFORE)
+            return None
+        if request.room.room_id == _NOBODY:
+            await self._forgetter.compact()
+            await self._compacted(tenant)
+            await steps.report(_COMPACTED)
+            return None
+        await steps.report(_GOES)
+        report = await self._forgetter.forget(
+            tenant=tenant,
+            user_id=request.room.room_id,
+            dry_run=False,
+            same_words=request.kind == FORGETTING_SAME_WORDS,
+            settle=partial(self._settle, request),
+            own_work=own,
+        )
+        await self._compacted(tenant)
+        work_id = work_name(tenant, FORGETTING, own)
+        if work_id in self._waiting:
+            self._reports[work_id] = report
+        await steps.report(_told(report))
+        return _kept(report)
+
+    async def _recorded(self, tenant: str, user_id: str, same_words: bool) -> _Request:
+        kind = FORGETTING_SAME_WORDS if same_words else FORGETTING
+        its = {"tenant": tenant, "room_id": user_id, "work": kind}
+        async with self._storage.writing() as work:
+            found = await work.progress.noted(**its)
+            if not found:
+                await work.progress.note_room(**its, now=self._clock.now())
+                found = await work.progress.noted(**its)
+        return _Request(kind, found[0])
+
+    async def _request(self, tenant: str, own: str) -> _Request | None:
+        async with self._storage.reading() as work:
+            found = [
+                _Request(kind, room)
+                for kind in OF_PEOPLE
+                for room in await work.progress.noted(tenant=tenant, work=kind)
+            ]
+        return next((one for one in found if one.own == own), None)
+
+    async def _submitted(self, request: _Request, *, patiently: bool) -> str:
+        """Submit the work of the request, or again if it failed, and return its id. `patiently`: work that failed is
+        left alone for a time that grows with its attempts."""
+        tenant = request.room.tenant
+        work_id = work_name(tenant, FORGETTING, request.own)
+        given: dict[str, Any] = {
+            "partition": work_name(tenant, FORGETTING, "all"),
+            "arguments": {"tenant": tenant, "own": request.own},
+        }
+        if await self._durable.start(FORGETTING, work_id=work_id, **given):
+            return work_id
+        state = await self._durable.find(work_id)
+        if state is None or state.status not in ENDED:
+            return work_id
+        if state.status in RETRIABLE:
+            pause = min(_FIRST_PAUSE * 2 ** min(state.attempts // 3, 10), _LONGEST_PAUSE)
+            if not patiently or state.updated_at + pause <= self._clock.now():
+                await self._durable.retry(work_id)
+        elif await self._request(tenant, request.own):  # an older state of the database was restored
+            work_id = f"{work_id}-{self._clock.now():%Y%m%dT%H%M%S}"
+            await self._durable.start(FORGETTING, work_id=work_id, **given)
+        return work_id
+
+    async def _settle(self, request: _Request) -> None:
+        """Put a record of nobody in the place of the request."""
+        now, tenant = self._clock.now(), request.room.tenant
+        async with self._storage.writing() as work:
+            await work.progress.note_room(tenant=tenant, room_id=_NOBODY, work=FORGETTING, now=now)
+            await self._remove(work, tenant, request.room.room_id, request.kind)
+
+    async def _compacted(self, tenant: str) -> None:
+        async with self._storage.writing() as work:
+            await self._remove(work, tenant, _NOBODY, FORGETTING)
+
+    async def _remove(self, work: UnitOfWork, tenant: str, room_id: str, kind: str) -> None:
+        for room in await work.progress.noted(tenant=tenant, work=kind, room_id=room_id):
+            await work.progress.done(room=room, work=kind)
+
+    @asynccontextmanager
+    async def _held(self, request: _Request) -> AsyncIterator[None]:
+        """Keep the request from sweeps of other processes while it is done here. If this process ends, it is free again
+        soon after."""
+
+        async def hold() -> None:
+            while True:
+                async with self._storage.writing() as work:
+                    until = self._clock.now() + _HELD
+                    await work.progress.put_off(room=request.room, work=request.kind, until=until)
+                await asyncio.sleep(_HELD.total_seconds() / 3)
+
+        holding = asyncio.create_task(hold())
+        try:
+            yield
+        finally:
+            holding.cancel()
+            with suppress(asyncio.CancelledError, RoomloreError):
+                await holding
+
+
+def _told(report: ForgetReport) -> str:
+    told = f"removed or changed {sum(report.places.values())} entries"
+    return f"{told}; left: {', '.join(one.place for one in report.left)}" if report.left else told
+
+
+def _kept(report: ForgetReport) -> Json:
+    """Return the report as it is kept with the work, without the person's id."""
+    kept = asdict(report)
+    redact = Traces(report.user_id).redact_name
+    kept |= {name: list(map(redact, kept[name])) for name in ("rooms_removed", "retired", "rewritten")}
+    kept |= {name: kept[name].isoformat() for name in ("started_at", "finished_at")}
+    kept["left"] = list(kept["left"])
+    del kept["user_id"]
+    return kept
+
+
+def _report(user_id: str, kept: Mapping[str, Any]) -> ForgetReport:
+    told: dict[str, Any] = dict(kept)
+    told |= {name: tuple(told[name]) for name in ("rooms_removed", "retired", "rewritten")}
+    told |= {name: datetime.fromisoformat(told[name]) for name in ("started_at", "finished_at")}
+    told["left"] = tuple(Left(**one) for one in told["left"])
+    return ForgetReport(user_id=user_id, **told)

@@ -1,0 +1,167 @@
+"""Requests to forget somebody outlive their process: they are recorded first, listed, and done by the next process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+import roomlore
+from forget_rig import CHINESE, ENGLISH, Figure, fill, in_files, replays
+from roomlore import Lore, Settings, StorageUnavailable
+from roomlore.adapters.inprocess import SystemClock
+from roomlore.services.privacy import Forgetter, MessageEraser
+from roomlore_testkit import FrozenClock
+
+
+@pytest.fixture
+def frozen() -> FrozenClock:
+    return FrozenClock(SystemClock().now())
+
+
+both = pytest.mark.parametrize("engine", ["process", "dbos"])
+WHO = ENGLISH.user_id
+
+
+def opened(url: str, engine: str, *, background: bool = True):
+    return roomlore.open(url, settings=Settings(durable_work=engine), background=background)
+
+
+async def fill_first(url: str, who: Figure) -> None:
+    """Fill the store, without the work in it that no process knows."""
+    async with opened(url, "process", background=False) as lore:
+        await fill(lore, who)
+
+
+async def listed(lore: Lore) -> list[tuple[str, str]]:
+    return [(job.kind, job.status) for job in await lore.jobs.page(kind="forgetting")]
+
+
+@asynccontextmanager
+async def held(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[asyncio.Event]:
+    """Forgetting stops before it erases the person's messages. Yields what is set when it is there."""
+    there = asyncio.Event()
+
+    async def erase(*_: object) -> None:
+        there.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MessageEraser, "erase", erase)
+        yield there
+
+
+@both
+async def test_a_request_goes_on_after_a_restart_and_is_listed_until_it_is_done(
+    sqlite_url, tmp_path: Path, monkeypatch, engine
+):
+    await fill_first(sqlite_url, ENGLISH)
+    async with held(monkeypatch) as there, opened(sqlite_url, engine) as lore:
+        job = await lore.privacy.begin_forgetting(WHO)
+        await there.wait()
+        assert await listed(lore) == [("forgetting", "running")]
+        assert await lore.privacy.begin_forgetting(WHO, is_id=True) == job, "one request, one job"
+    async with opened(sqlite_url, engine, background=False) as lore:
+        assert await lore.privacy.is_being_forgotten(WHO)
+        assert await lore.privacy.begin_forgetting(WHO, is_id=True) == job
+        assert await lore.jobs.catch_up(seconds=60) == 1
+        report = await lore.privacy.forgotten(job, WHO)
+        assert (report.left, report.places["messages"]) == ((), 5)
+        assert not await lore.privacy.is_being_forgotten(WHO)
+        assert await listed(lore) == [("forgetting", "done")]
+        assert await replays(lore)
+    assert in_files(tmp_path, ENGLISH) == []
+
+
+@both
+async def test_nobody_has_to_ask_again(sqlite_url, tmp_path: Path, monkeypatch, engine):
+    """The sweep of the next process finds the request, even if the database of the durable work was lost."""
+    await fill_first(sqlite_url, CHINESE)
+    async with held(monkeypatch) as there, opened(sqlite_url, engine) as lore:
+        await lore.privacy.begin_forgetting(CHINESE.user_id)
+        await there.wait()
+    for file in sorted(tmp_path.glob("*.dbos.db*")):  # noqa: ASYNC240 - a moment
+        file.unlink()
+    async with opened(sqlite_url, engine, background=False) as lore:
+        assert await lore.jobs.catch_up(seconds=60) == 1
+        assert await listed(lore) == [("forgetting", "done")]
+    assert in_files(tmp_path, CHINESE) == []
+
+
+@both
+async def test_nothing_that_stays_of_the_work_names_the_person(sqlite_url, tmp_path: Path, engine):
+    await fill_first(sqlite_url, ENGLISH)
+    async with opened(sqlite_url, engine) as lore:
+        job = await lore.privacy.begin_forgetting(WHO)
+        report = await lore.privacy.forgotten(job, WHO)
+        assert report.rooms_removed == (f"dm:{WHO}", WHO)
+        state = await lore._resources.durable.find(f"default:{job}")
+        assert state.result["rooms_removed"] == ["[forgotten]", "[forgotten]"]
+        assert WHO not in str(state)
+        later = await lore.privacy.forgotten(job, WHO)
+        assert (later.user_id, later.places, later.checked) == (WHO, report.places, report.checked)
+    assert in_files(tmp_path, ENGLISH) == []
+
+
+async def test_what_a_call_left_undone_is_continued_in_the_background(sqlite_url, tmp_path: Path, monkeypatch, frozen):
+    async with opened(sqlite_url, "process", background=False) as lore:
+        await fill(lore, ENGLISH)
+        lore._resources.forgettings._clock = frozen
+        async with held(monkeypatch) as there:
+            call = asyncio.create_task(lore.privacy.forget(WHO))
+            await there.wait()
+            assert await lore._resources.forgettings.sweep() == [], "a call is at it"
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+        frozen.advance(120)
+        assert await lore.jobs.catch_up(seconds=60) == 1
+    assert in_files(tmp_path, ENGLISH) == []
+
+
+async def test_a_request_that_failed_says_why_and_is_tried_again_with_growing_pauses(sqlite_url, monkeypatch, frozen):
+    tries = []
+
+    async def fails(*_: object, **__: object) -> None:
+        tries.append(1)
+        raise StorageUnavailable("The disk is full; make room.")
+
+    async with opened(sqlite_url, "process") as lore:
+        await fill(lore, ENGLISH)
+        lore._resources.forgettings._clock = frozen
+        lore._resources.durable._opened._pauses = (0.0, 0.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(Forgetter, "forget", fails)
+            job = await lore.privacy.begin_forgetting(WHO)
+            with pytest.raises(StorageUnavailable, match=r"tried again later.*The disk is full; make room"):
+                await lore.privacy.forgotten(job, WHO)
+        (failed,) = await lore.jobs.page(kind="forgetting")
+        assert (failed.status, len(tries)) == ("failed", 3)
+        assert failed.error == "StorageUnavailable: The disk is full; make room."
+        sweep = lore._resources.forgettings.sweep
+        for minutes, status in ((1, "failed"), (2, "done")):
+            frozen.advance(60 * minutes)
+            assert len(await sweep()) == 1
+            assert (await lore.jobs.wait(job, seconds=0.5 if status == "failed" else 60)).status == status
+        assert not await lore.privacy.is_being_forgotten(WHO)
+
+
+async def test_a_kill_before_the_database_is_compacted_leaves_a_record_of_nobody(sqlite_url, tmp_path, monkeypatch):
+    async def fails(_: Forgetter, tally: object) -> None:
+        raise KilledError
+
+    async with opened(sqlite_url, "process", background=False) as lore:
+        await fill(lore, ENGLISH)
+        with monkeypatch.context() as patch:
+            patch.setattr(Forgetter, "_compact", fails)
+            with pytest.raises(KilledError):
+                await lore.privacy.forget(WHO)
+        assert not await lore.privacy.is_being_forgotten(WHO)
+        assert in_files(tmp_path, ENGLISH) != []
+        assert await lore.jobs.catch_up(seconds=60) == 1
+        assert await lore.jobs.catch_up(seconds=60) == 0
+    assert in_files(tmp_path, ENGLISH) == []
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
