@@ -11,7 +11,7 @@ from console_rig import page
 from roomlore import Message
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source
-from roomlore.ports.storage import FORGETTING
+from roomlore.ports.storage import FORGETTING, THREADS
 from roomlore.services.archives import RETENTION
 from roomlore.services.digest import DIGEST, TITLES
 from roomlore.services.evolution import EVOLUTION
@@ -153,7 +153,7 @@ def test_a_provider_that_rests_is_not_said_to_be_missing(language):
 
 @both
 def test_every_kind_of_job_has_a_name(language):
-    kinds = (DIGEST, EVOLUTION, EXTRACTION, EXTRACTION_RETRY, FORGETTING, RETENTION, SUMMARY, TITLES)
+    kinds = (DIGEST, EVOLUTION, EXTRACTION, EXTRACTION_RETRY, FORGETTING, RETENTION, SUMMARY, THREADS, TITLES)
     assert {f"job.kind.{kind}" for kind in kinds} == {
         key for key in tongue(language).words if key.startswith("job.kind.")
     }
