@@ -51,23 +51,23 @@ format: setup
 # a few tests that take as long as all others. `make ci` runs them.
 LONG := bench bots browser docs faults packages properties quality site
 # More workers than processors, since many tests wait. A worker that has nothing left takes from the others.
-PYTEST := $(BIN)/pytest --numprocesses 3 --dist worksteal
+PYTEST := $(BIN)/pytest --dist worksteal --numprocesses
 
 # Types and import contracts are checked while tests wait for processes and servers.
 test: style
 	$(MAKE) --jobs 2 types tests
 
 tests: setup
-	$(PYTEST) $(LONG:%=--ignore tests/%)
+	$(PYTEST) 4 $(LONG:%=--ignore tests/%)
 
 long-tests: setup
-	$(PYTEST) $(LONG:%=tests/%)
+	$(PYTEST) 3 $(LONG:%=tests/%)
 
 # Where the minutes of all tests go, by folder: processor and wall time, cases, functions.
 test-times: export ROOMLORE_TEST_TIMES := $(or $(TMPDIR),/tmp)/roomlore-test-times.jsonl
 test-times: setup
 	rm -f $$ROOMLORE_TEST_TIMES
-	$(PYTEST) --quiet
+	$(PYTEST) 3 --quiet
 	$(BIN)/python tests/timing.py
 
 # Before a release, an hour or two: many more kills, services on PostgreSQL too, and the loads that `make ci` runs in

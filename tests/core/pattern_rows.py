@@ -422,6 +422,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "search.query._REQUEST": [(["你还记得我的生日吗"], ["你 Ann cat ? 去过 cat"])],
     "search.query._SPEAKER": [(["What's my name?"], ["你 Ann cat ? 去过 cat"])],
     "search.query._SPOKEN_TO": [(["你 Ann cat ? 去过 ?"], ["What did she paint?"])],
+    "sessions.window._TOKEN": [(["12.0.0123456789abcdef0123456789abcdef.c1"], ["12.2.0123456789abcdef0123456789abcdef.c1"])],
     "subjects._WORD": [(["moved to bergen"], ["养了一只叫豆豆的猫"])],
     "subjects._HAN_RUN": [(["我在做一个 python 项目"], ["tea"])],
     "summary._SENTENCE": [(["One. Two"], ["v1.2"])],

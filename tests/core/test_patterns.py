@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import regex
-from case_table import all_cases
 from pattern_rows import ROWS
 
 from roomlore import core
 from roomlore.core.patterns import _LazyPattern, lazy_pattern
+from roomlore_testkit.case_table import all_cases
 
 
 def test_a_pattern_finds_what_a_compiled_one_finds():
