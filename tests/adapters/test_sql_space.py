@@ -23,6 +23,30 @@ async def test_a_database_that_may_not_grow(tmp_path):
             await lore.messages.add(said)
 
 
+async def test_what_may_not_grow_is_not_ready_until_it_may(tmp_path):
+    """Without room for more, small writes in the place of earlier ones still succeed."""
+    async with roomlore.open(f"sqlite:///{tmp_path}/chat.db", background=False) as lore:
+        await lore.ready()
+        async with lore.storage.outside() as connection:
+            await connection.run("PRAGMA max_page_count = 1")
+        lore._resources.readiness._tried = None
+        with pytest.raises(StorageUnavailable, match="has no space left on its disk"):
+            await lore.ready()
+        async with lore.storage.outside() as connection:
+            await connection.run("PRAGMA max_page_count = 1000000")
+        lore._resources.readiness._tried = None
+        await lore.ready()
+        async with lore.storage.reading() as work:
+            assert await work.progress.import_position(tenant="", source="") is None
+
+
+async def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**11, 10**11, 0))
+    async with roomlore.open(f"sqlite:///{tmp_path}/chat.db", background=False) as lore:
+        with pytest.raises(StorageUnavailable, match="has no space left on its disk"):
+            await lore.ready()
+
+
 @pytest.mark.parametrize(("free", "said"), [(4_096, "has no space left"), (10**10, "does not answer as it should")])
 def test_an_error_of_input_or_output_is_judged_by_the_space_that_is_left(monkeypatch, tmp_path, free, said):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**11, 10**11 - free, free))

@@ -1,6 +1,7 @@
 """Requests to forget somebody outlive their process: they are recorded first, listed, and done by the next process."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -160,6 +161,32 @@ async def test_a_kill_before_the_database_is_compacted_leaves_a_record_of_nobody
         assert in_files(tmp_path, ENGLISH) != []
         assert await lore.jobs.catch_up(seconds=60) == 1
         assert await lore.jobs.catch_up(seconds=60) == 0
+    assert in_files(tmp_path, ENGLISH) == []
+
+
+async def test_a_request_that_an_older_state_of_the_database_holds_is_done_again(sqlite_url, tmp_path: Path):
+    """Its work is done already in the newer database of durable work."""
+    path, kept = tmp_path / "roomlore.db", tmp_path / "kept"
+    await fill_first(sqlite_url, ENGLISH)
+    async with opened(sqlite_url, "dbos", background=False) as lore:
+        await lore.privacy.begin_forgetting(WHO)
+    shutil.copy(path, kept)
+    for _ in range(2):
+        async with opened(sqlite_url, "dbos", background=False) as lore:
+            assert await lore.privacy.is_being_forgotten(WHO)
+            assert await lore.jobs.catch_up(seconds=60) == 1
+            assert not await lore.privacy.is_being_forgotten(WHO)
+        if kept.exists():
+            shutil.move(kept, path)
+    assert in_files(tmp_path, ENGLISH) == []
+
+
+async def test_where_no_other_process_can_do_it_and_this_one_does_no_work_who_waits_does_it(sqlite_url, tmp_path: Path):
+    async with opened(sqlite_url, "process", background=False) as lore:
+        await fill(lore, ENGLISH)
+        job = await lore.privacy.begin_forgetting(WHO)
+        assert (await lore.privacy.forgotten(job, WHO)).places["messages"] == 5
+        assert await listed(lore) == []
     assert in_files(tmp_path, ENGLISH) == []
 
 

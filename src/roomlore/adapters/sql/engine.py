@@ -242,7 +242,7 @@ def _with_psycopg(errors: Errors, name: str) -> Errors:
 _CLOSED = "closed database"
 _RESTORE = "Bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
 _OUT_OF_SPACE = ("disk is full", "No space left", "disk full")
-_MIN_SPACE = 1_048_576
+MIN_SPACE = 1_048_576
 
 
 class translated:  # noqa: N801 - used as a function
@@ -291,7 +291,7 @@ def _is_out_of_space(text: str, file: Path | None) -> bool:
     if file is None or "disk I/O error" not in text:
         return False
     with suppress(OSError):
-        return shutil.disk_usage(file.resolve().parent).free < _MIN_SPACE
+        return shutil.disk_usage(file.resolve().parent).free < MIN_SPACE
     return False
 
 

@@ -5,6 +5,8 @@ read is given a moment on the event loop first. One that takes longer is interru
 """
 
 import asyncio
+import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +20,18 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Dialect
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
-from roomlore.adapters.sql.engine import FEW_ROWS, WAIT_SECONDS, Compiled, Row, Statement, shielded, translated
+from roomlore.adapters.sql.engine import (
+    FEW_ROWS,
+    MIN_SPACE,
+    WAIT_SECONDS,
+    Compiled,
+    Row,
+    Statement,
+    shielded,
+    translated,
+)
 from roomlore.adapters.sql.group_commit import SAVEPOINT, UNDO
+from roomlore.core.errors import StorageUnavailable
 
 T = TypeVar("T")
 
@@ -109,11 +121,54 @@ class Driver:
         return self.was_late
 
 
+class OpenFile:
+    """The database file of a storage, and its write-ahead log, as the connections opened them: SQLite goes on writing
+    to files that were removed or replaced, and what it writes there is lost."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.absolute()
+        self._log = f"{self._file.resolve()}-wal"
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def opened(self, *, writes: bool) -> None:
+        """Note what a connection opened. Raise `StorageUnavailable` if it is not the file that the others have open.
+        `writes`: the log stays the same as long as this connection is open."""
+        self._known.setdefault(str(self._file), _identity(self._file))
+        if writes:
+            self._known[self._log] = _identity(self._log)
+        self.check()
+
+    def check(self) -> None:
+        """Raise `StorageUnavailable` unless the files are there and the same."""
+        for path, known in self._known.items():
+            if _identity(path) != known:
+                raise StorageUnavailable(
+                    f"The database file {Path(path).name} was removed or replaced while it is open: what is written now"
+                    " would be lost. Put that file back, or restart roomlore to go on with what is there."
+                )
+
+    def check_space(self) -> None:
+        """Raise `StorageUnavailable` if the disk is full."""
+        with suppress(OSError):
+            if shutil.disk_usage(self._file.parent).free < MIN_SPACE:
+                raise StorageUnavailable("The database has no space left on its disk. Make room there, and try again.")
+
+
+def _identity(path: Path | str) -> tuple[int, int]:
+    """Return the device and the number of a file, zeros if it is not there."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - twice as fast, and called with every commit
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
 class SqliteConnection:
     """A connection to SQLite.
 
     `gate` is held during each call. It is the lock of a database in memory, whose single connection is shared. Its
     holder begins no transaction, as an open one belongs to another caller. `file`: the database file, None in memory.
+    `checked`: the same, if it is checked with every commit.
     """
 
     def __init__(
@@ -123,9 +178,11 @@ class SqliteConnection:
         pace: Pace,
         gate: AbstractAsyncContextManager[Any] | None = None,
         file: Path | None = None,
+        checked: OpenFile | None = None,
         patience_seconds: float = WAIT_SECONDS,
     ) -> None:
         self.driver = driver
+        self._checked = checked
         self._pace = pace
         self._gate = gate
         self._own = gate is None
@@ -185,7 +242,12 @@ class SqliteConnection:
                     return
                 except sqlite3.OperationalError as error:
                     self._check_is_worth_another_try(error, sql)
+            checked = self._checked if sql == "COMMIT" else None
+            if checked:
+                checked.check()
             await self._patiently(ran, stops=False)
+            if checked:
+                checked.check()  # it may have changed meanwhile, and the caller counts on what is committed
 
     def broken(self) -> bool:
         try:
@@ -277,6 +339,8 @@ class SqliteSource:
         *,
         pace: Pace,
         file: Path | None = None,
+        checked: OpenFile | None = None,
+        writes: bool = False,
         shared: Driver | None = None,
         gate: asyncio.Lock | None = None,
         patience_seconds: float = WAIT_SECONDS,
@@ -285,6 +349,8 @@ class SqliteSource:
         self._settings = settings
         self._pace = pace
         self._file = file
+        self._checked = checked
+        self._writes = writes
         self._shared = shared
         self._gate = gate
         self._patience_seconds = patience_seconds
@@ -295,8 +361,19 @@ class SqliteSource:
             with translated(self._file):
                 raw = await asyncio.to_thread(opened, self._url, *self._settings, "PRAGMA busy_timeout = 0")
             driver = Driver(raw)
+            try:
+                if self._checked:
+                    self._checked.opened(writes=self._writes)
+            except StorageUnavailable:
+                raw.close()
+                raise
         return SqliteConnection(
-            driver, pace=self._pace, file=self._file, gate=self._gate, patience_seconds=self._patience_seconds
+            driver,
+            pace=self._pace,
+            file=self._file,
+            checked=self._checked,
+            gate=self._gate,
+            patience_seconds=self._patience_seconds,
         )
 
     async def close(self, connection: SqliteConnection) -> None:

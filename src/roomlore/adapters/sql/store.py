@@ -18,7 +18,7 @@ from roomlore.adapters.sql.archives import SqlArchives
 from roomlore.adapters.sql.connections import Connections, PostgresSource
 from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Locks, shielded, translated
 from roomlore.adapters.sql.every_row import StoredRows
-from roomlore.adapters.sql.group_commit import GroupCommit
+from roomlore.adapters.sql.group_commit import SAVEPOINT, UNDO, GroupCommit
 from roomlore.adapters.sql.integrity import MemoryAudit, MessageAudit
 from roomlore.adapters.sql.memories import EvolutionRecords, MemoryReading, NumberedReading
 from roomlore.adapters.sql.memory_log import MemoryLog
@@ -27,7 +27,7 @@ from roomlore.adapters.sql.outbox import MEMORIES_DUE, MESSAGES_DUE, IndexStates
 from roomlore.adapters.sql.people import PeopleInRooms, Rewriting
 from roomlore.adapters.sql.rooms import ImportPositions, SqlKeys, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
-from roomlore.adapters.sql.sqlite import Driver, Pace, SqliteSource, opened
+from roomlore.adapters.sql.sqlite import Driver, OpenFile, Pace, SqliteSource, opened
 from roomlore.adapters.sql.tenants import SqlTenants
 from roomlore.adapters.sql.threads import SqlCorrections, SqlTitles
 from roomlore.adapters.sql.upgrade import upgrade
@@ -139,6 +139,9 @@ _WRITING_A_FILE = (
     "PRAGMA wal_autocheckpoint = 4000",
 )
 """64 MiB of pages keep the indexes of busy rooms in memory and make copies from the log fewer and larger."""
+_GROWS = """INSERT OR REPLACE INTO import_positions (tenant, source, position, saved_at)
+VALUES ('', '', hex(zeroblob(32768)), 0)"""
+"""A write of 64 KiB, which is undone."""
 _WRITING_IN_MEMORY = ("PRAGMA foreign_keys = ON",)
 _READING_A_FILE = ("PRAGMA query_only = ON", "PRAGMA cache_size = -16384")
 _ALONG_INDEXES = (
@@ -157,8 +160,14 @@ class SqlStorage:
     created."""
 
     def __init__(
-        self, readers: Connections[Any], writers: Connections[Any], *, gate: asyncio.Lock | None = None
+        self,
+        readers: Connections[Any],
+        writers: Connections[Any],
+        *,
+        gate: asyncio.Lock | None = None,
+        file: OpenFile | None = None,
     ) -> None:
+        self._file = file
         self._readers = readers
         self._writers = writers
         self._gate = gate
@@ -202,12 +211,21 @@ class SqlStorage:
     async def ping(self) -> None:
         """Return when the database answers."""
         self._check_open()
+        if self._file:
+            self._file.check()
         async with self._readers.one() as connection:
             await connection.run("SELECT 1")
 
     async def try_writing(self) -> None:
-        """Commit a write that changes nothing."""
+        """Commit a write that changes nothing. A file must have room for more: a full disk may still take small writes
+        in the place of earlier ones."""
+        if self._file:
+            self._file.check_space()
         async with self.writing() as work:
+            if self._file:
+                await work.connection.run(SAVEPOINT)
+                await work.connection.run(_GROWS)
+                await work.connection.run(UNDO)
             await work.connection.run("UPDATE alembic_version SET version_num = version_num")
 
     async def close(self) -> None:
@@ -348,11 +366,21 @@ def _in_memory(url: URL, driver: Driver) -> SqlStorage:
 
 def _file(url: URL, patience_seconds: float = WAIT_SECONDS) -> SqlStorage:
     pace = Pace(connections=_READERS + 1)
+    file = file_of(url)
+    checked = OpenFile(file) if file else None
     readers, writers = (
-        SqliteSource(url, settings, pace=pace, file=file_of(url), patience_seconds=patience_seconds)
+        SqliteSource(
+            url,
+            settings,
+            pace=pace,
+            file=file,
+            checked=checked,
+            writes=settings is _WRITING_A_FILE,
+            patience_seconds=patience_seconds,
+        )
         for settings in (_READING_A_FILE, _WRITING_A_FILE)
     )
-    return SqlStorage(Connections(readers, most=_READERS), Connections(writers, most=1))
+    return SqlStorage(Connections(readers, most=_READERS), Connections(writers, most=1), file=checked)
 
 
 async def _connect_postgres(url: URL, partitions: int) -> SqlStorage:
