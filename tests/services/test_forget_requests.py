@@ -164,6 +164,22 @@ async def test_a_kill_before_the_database_is_compacted_leaves_a_record_of_nobody
     assert in_files(tmp_path, ENGLISH) == []
 
 
+async def test_a_database_that_cannot_be_compacted_is_compacted_later(sqlite_url, tmp_path, monkeypatch):
+    async def fails(_: Forgetter) -> None:
+        raise StorageUnavailable("The disk is full; make room.")
+
+    async with opened(sqlite_url, "process", background=False) as lore:
+        await fill(lore, ENGLISH)
+        with monkeypatch.context() as patch:
+            patch.setattr(Forgetter, "compact", fails)
+            report = await lore.privacy.forget(WHO)
+        assert [one.place for one in report.left] == ["free pages"]
+        assert in_files(tmp_path, ENGLISH) != []
+        assert await lore.jobs.catch_up(seconds=60) == 1
+        assert await lore.jobs.catch_up(seconds=60) == 0
+    assert in_files(tmp_path, ENGLISH) == []
+
+
 async def test_a_request_that_an_older_state_of_the_database_holds_is_done_again(sqlite_url, tmp_path: Path):
     """Its work is done already in the newer database of durable work."""
     path, kept = tmp_path / "roomlore.db", tmp_path / "kept"

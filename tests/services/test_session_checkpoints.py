@@ -555,3 +555,10 @@ async def test_a_room_that_never_was_a_session_can_be_summarised(rig):
     await rig.sessions.checkpoint(ROOM, "six remarks", 1, "5")
     context = await rig.sessions.query_context(ROOM, recent_turns=1)
     assert context.history == "Summary: six remarks\n\nUser: remark 5"
+
+
+async def test_a_callers_state_of_the_name_of_the_note_is_left_out_and_harms_no_session(lore):
+    await lore.sessions.create_session("conv", "ann")
+    await lore.sessions.patch_state("conv", {"roomlore_asked": ["x", 10**18], "kept": 1})
+    assert (await lore.sessions.get_session("conv")).extra == {"kept": 1}
+    assert (await lore.sessions.query_context("conv", "hello")).history == ""

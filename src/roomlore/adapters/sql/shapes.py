@@ -477,7 +477,8 @@ def to_change(scope: str, row: Row) -> Change:
 def session_values(session: Session) -> dict[str, Any]:
     """Return what `save` writes of a session, by column."""
     asked = {_ASKED: [session.asked.token, to_micros(session.asked.at)]} if session.asked else {}
-    stored = replace(session, state={**session.state, **asked})
+    own = {name: value for name, value in session.state.items() if name != _ASKED}  # a caller's value of that name
+    stored = replace(session, state=own | asked)
     return SESSION.values(stored) | {"checkpoint": session.checkpoint.number if session.checkpoint else None}
 
 

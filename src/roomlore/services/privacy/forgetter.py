@@ -25,6 +25,8 @@ from roomlore.services.privacy.forget_messages import MessageEraser, Person, Tal
 _WAIT_SECONDS = 10.0
 _ROUNDS = 3
 """The most rounds in which messages that came in meanwhile are handled."""
+FREE_PAGES = "free pages"
+"""The place of what is left in pages that the database could not give back."""
 _RUNNING = "Work that read the person's words runs just now; forget again when it has ended."
 _CACHE = "The session cache does not answer; its entries go by themselves after session_ttl_seconds."
 _WRITES = "They write just now; forget again when they have ended."
@@ -202,7 +204,7 @@ class Forgetter:
             await self.compact()
         except StorageUnavailable as error:
             log.warning("a database could not be compacted", extra={"why": describe(error)})
-            tally.leave("free pages", 1, _PAGES)
+            tally.leave(FREE_PAGES, 1, _PAGES)
 
     def _report(self, person: Person, tally: Tally, checked: dict[str, int], begun: datetime) -> ForgetReport:
         return ForgetReport(

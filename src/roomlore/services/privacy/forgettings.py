@@ -21,7 +21,7 @@ from roomlore.core.privacy import ForgetReport, Left, Traces
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import ENDED, RETRIABLE, DurableWork, Json, Steps, work_name
 from roomlore.ports.storage import FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom, Storage, UnitOfWork
-from roomlore.services.privacy.forgetter import Forgetter
+from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter
 
 _NOBODY = ""
 """Recorded in place of the person as long as the database is to be compacted."""
@@ -71,7 +71,7 @@ class Forgettings:
             report = await self._forgetter.forget(
                 tenant=tenant, user_id=user_id, dry_run=False, same_words=same_words, settle=partial(self._settle, due)
             )
-        await self._compacted(tenant)
+        await self._compacted(tenant, report)
         return report
 
     async def begin(self, *, tenant: str, user_id: str, same_words: bool, retry: bool) -> str:
@@ -142,7 +142,7 @@ class Forgettings:
             settle=partial(self._settle, request),
             own_work=own,
         )
-        await self._compacted(tenant)
+        await self._compacted(tenant, report)
         work_id = work_name(tenant, FORGETTING, own)
         if work_id in self._waiting:
             self._reports[work_id] = report
@@ -198,7 +198,10 @@ class Forgettings:
             await work.progress.note_room(tenant=tenant, room_id=_NOBODY, work=FORGETTING, now=now)
             await self._remove(work, tenant, request.room.room_id, request.kind)
 
-    async def _compacted(self, tenant: str) -> None:
+    async def _compacted(self, tenant: str, report: ForgetReport | None = None) -> None:
+        """Remove the record of nobody. It stays if the report says that the databases could not be compacted."""
+        if report and any(one.place == FREE_PAGES for one in report.left):
+            return
         async with self._storage.writing() as work:
             await self._remove(work, tenant, _NOBODY, FORGETTING)
 
