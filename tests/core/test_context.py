@@ -6,9 +6,11 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 from relevance_rooms import BEGIN, entry
 
 from roomlore.core.context import (
+    Context,
     ContextOptions,
     choose_recent,
     choose_threaded,
@@ -312,3 +314,7 @@ class TestAnswers:
     def test_the_plain_window_knows_platform_replies(self):
         messages = [builders.message(1), builders.message(2, reply_to="m1")]
         assert [one.answers for one in choose_recent(messages, 5)] == [None, "m1"]
+
+
+def test_pydantic_makes_a_schema_of_a_context_as_frameworks_do():
+    assert TypeAdapter(Context).core_schema["type"]

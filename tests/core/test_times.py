@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import Estimates, Limits, as_stored, carried, check, content_hash, is_estimated
 from roomlore.core.linking.room import is_seen
 from roomlore.core.models import Message, StoredMessage
-from roomlore.core.records import Record
+from roomlore.core.records import Record, from_record
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FAR = datetime(2099, 1, 1, tzinfo=UTC)
@@ -170,3 +170,10 @@ def test_who_was_not_there_all_the_time_never_sees_it_and_who_was_does(moves):
         assert first <= at <= last or first == NOW, "it was said within the time that is known"
         within = [one for when, one in there.items() if first <= when <= last] or list(there.values())[-1:]
         assert is_seen(stored, windows) is (first > BEGINNING and all(within)), stored
+
+
+def test_an_unreadable_time_of_hearing_is_refused_of_every_message():
+    record = {"id": "1", "room_id": "r", "sender_id": "ann", "text": "hi", "sent_at": "2026-01-01", "heard_until": 253402300800 * 10**9}
+    for estimated in (True, False):
+        with pytest.raises(InvalidInput, match="heard_until must be ISO 8601"):
+            from_record(record | {"sent_at_estimated": estimated})

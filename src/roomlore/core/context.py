@@ -51,7 +51,7 @@ class Context:
     build_ms: float
     degraded: str | None = None
     arm: str | None = None
-    zone: tzinfo = field(default=UTC, metadata=HIDDEN)
+    zone: Any = field(default=UTC, metadata=HIDDEN)  # a tzinfo, of which Pydantic makes no schema
 
     def to_messages(
         self, *, agent: str | None = None, query: Message | None = None, zone: tzinfo | None = None

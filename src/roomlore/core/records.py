@@ -255,15 +255,15 @@ def from_record(record: Mapping[str, Any]) -> Record:
         metadata=check_metadata(_typed(record, "metadata", dict, "a JSON object", {})),
     )
     estimated = _typed(record, "sent_at_estimated", bool, "true or false", False)
-    heard = heard_in(record) if estimated else None
+    heard = heard_in(record, estimated=estimated)
     return Record(message=message, sent_at_estimated=estimated, edited_at=_readable(record, "edited_at"), heard=heard)
 
 
-def heard_in(record: Mapping[str, Any]) -> tuple[datetime, datetime] | None:
-    """Return from when until when an estimated message was heard; None if the record does not say. Raise
-    `InvalidInput`."""
+def heard_in(record: Mapping[str, Any], *, estimated: bool = True) -> tuple[datetime, datetime] | None:
+    """Return from when until when an estimated message was heard; None if the record does not say, and for another
+    message. Raise `InvalidInput`."""
     since, until = _readable(record, "heard_from"), _readable(record, "heard_until")
-    if since is None or until is None:
+    if not estimated or since is None or until is None:
         return None
     if until < since:
         raise InvalidInput(f"heard_until must not be before heard_from, as {_show(record['heard_until'])} is")
