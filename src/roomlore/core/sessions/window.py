@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from roomlore.core.attachments import caption_of
 from roomlore.core.errors import BudgetTooSmall, InvalidInput
 from roomlore.core.models import Role, StoredMessage
+from roomlore.core.patterns import lazy_pattern
 from roomlore.core.prompt import is_label, neutral
 from roomlore.core.sessions.session import (
     FlowContext,
@@ -351,14 +352,14 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
     )
 
 
-_TOKEN = re.compile(r"(\d{1,18})\.([01])\.([0-9a-f]{32})\.(.*)", re.ASCII | re.DOTALL)
+_TOKEN = lazy_pattern(r"(\d{1,18})\.([01])\.([0-9a-f]{32})\.(.*)", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a context was made from. `covers`: the arrival of its last message. `cut`: its history lacked messages that
-    no summary covers. `digest`: of the summary and the messages after it, as they were. `checkpoint_id`: the one in
-    force then."""
+    """The messages and the summary that a context was made from. `covers`: the arrival of its last message. `cut`: its
+    history lacked messages that no summary covers. `digest`: of the summary and the messages after it, as they were.
+    `checkpoint_id`: the one in force then."""
 
     covers: int
     cut: bool

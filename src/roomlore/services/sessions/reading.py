@@ -73,7 +73,7 @@ async def signing_key(storage: Storage) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Needed:
-    """What a session must have: the last `recent_turns` turns, and covered ones of so many `characters`."""
+    """The least that is read of a session: the last `recent_turns` turns, and covered ones of so many `characters`."""
 
     recent_turns: int
     characters: int
