@@ -4,7 +4,7 @@ import re
 from itertools import chain
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roomlore.adapters.tokens import EncodingTokens
@@ -137,7 +137,19 @@ def rooms(draw):
     return segment(messages, covers=covers, summary=draw(st.sampled_from(["so far", "备份都完成了", "a\n\n"])))
 
 
+LINES_THAT_MERGE = segment(
+    [
+        SessionMessage(
+            arrival=n, id=f"m{n}", role=Role.USER, name="", text=text, turn_id="t1" if n in (5, 7, 8) else None
+        )
+        for n, text in enumerate([*["yes"] * 5, "  x  ", "a\n\n\n b", "a\n\n\n b"], 1)
+    ]
+)
+"""As one text they have fewer tokens than their lines one by one."""
+
+
 @given(rooms(), st.integers(1, 120), st.integers(0, 6), st.sampled_from(["", "why?", "为什么？"]))
+@example(LINES_THAT_MERGE, 37, 0, "为什么？").via("dropped a turn that fits")
 def test_the_guard_holds_and_drops_no_more_than_it_must(whole, window, recent, query):
     options = WindowOptions(window=window, recent_turns=recent)
     tongue, kept = whole.language(), whole.session.checkpoint

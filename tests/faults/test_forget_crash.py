@@ -17,7 +17,7 @@ from roomlore import Message
 from worker_processes import kills
 
 MARIA, SECRET = "maria-7f3a9c", "the spare key hangs under the third flower pot"
-ROOMS = 150
+ROOMS = 600
 KILLS = kills(2)
 LONG = 120
 

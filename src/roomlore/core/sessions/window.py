@@ -436,7 +436,18 @@ def _fitting(summary: str, turns: Sequence[Turn], tongue: Language, budget: int,
         if first > len(turns):
             raise BudgetTooSmall(_too_small(summary, budget, fit.tokens))
         fit = _fit(summary, turns[first:], tongue, count)
+    while first and _may_hold(turns[first - 1], budget - fit.tokens, tongue, count):
+        more = _fit(summary, turns[first - 1 :], tongue, count)
+        if more.tokens > budget:
+            break
+        first, fit = first - 1, more
     return fit
+
+
+def _may_hold(turn: Turn, room: int, tongue: Language, count: Count) -> bool:
+    """Return True if a turn may fit in so many tokens: where lines meet, a tokenizer may merge two tokens into one."""
+    own = list(lines(turn.messages, tongue))
+    return sum(count(own)) <= room + len(own)
 
 
 def _is_long(turns: Sequence[Turn], budget: int) -> bool:
