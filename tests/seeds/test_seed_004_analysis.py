@@ -127,11 +127,6 @@ async def test_features_are_stored_with_the_message_and_shown():
     assert (shown["reply"]["kind"], shown["reply"]["message_id"]) == ("reply", "m4")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="a platform reply does not name the sender of its target, which is stored",
-)
 async def test_a_reply_of_the_platform_names_the_person_it_answers():
     async with group(*TALK) as lore:
         reply = (await lore.messages.get(GROUP, "m3")).features.reply

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import roomlore
-from roomlore import Conflict, InvalidInput, LinkKind, Message, NotFound
+from roomlore import Conflict, Entry, InvalidInput, LinkKind, Message, NotFound
 
 NINE = datetime(2026, 5, 4, 9, tzinfo=UTC)
 
@@ -152,6 +152,21 @@ async def test_a_reply_is_linked_when_its_target_arrives_later(lore):
     assert late.link.kind is LinkKind.PLATFORM
     assert late.link.parent == target.message.arrival
     assert late.link.thread == below.link.thread == target.link.thread
+
+
+async def test_a_reply_names_whom_it_answers_while_that_message_is_there(lore):
+    def named(entry: Entry) -> tuple[str | None, str | None]:
+        return entry.features.reply.message_id, entry.features.reply.sender_id
+
+    await lore.messages.add([said(1, "hi", "cat"), said(5, "yes, tomorrow", "bob", reply_to="4")])
+    assert named(await lore.messages.get("r", "5")) == ("4", None)
+    await lore.messages.add([said(4, "do we ship tomorrow?"), said(6, "great")])
+    for viewer in (None, "room:r", "user:ann"):
+        assert named(await lore.messages.get("r", "5", viewer=viewer)) == ("4", "ann"), viewer
+    await lore.messages.edit("r", "5", text="no, today")
+    assert named(await lore.links.correct("r", "5", answers=None)) == ("4", "ann")
+    await lore.messages.delete("r", "4")
+    assert named(await lore.messages.get("r", "5")) == ("4", None)
 
 
 @pytest.mark.parametrize("split", [1, 2, 3])

@@ -1,12 +1,13 @@
 """Derive the features of a message: reply target, mentions, message type and keywords."""
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from roomlore.core.attachments import caption_of
 from roomlore.core.mentions import TAG, find_mentions, split_quote
-from roomlore.core.models import Message, MessageFeatures, MessageType, ReplyInfo, Role
+from roomlore.core.models import Entry, Message, MessageFeatures, MessageType, ReplyInfo, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import from_record, with_own_names
 from roomlore.core.text import HAN, asks, fold, greets, head, keywords, thanks
@@ -216,6 +217,16 @@ def _reply(
     if quote or quoted is not None:
         return _quote_reply(quote, quoted, participants)
     return ReplyInfo(kind="mention", sender_id=addressed[0]) if addressed else None
+
+
+def with_answered(entry: Entry, answered: Sequence[Entry]) -> Entry:
+    """Return the entry; a platform reply to the only message of `answered` names its sender. This is not stored: the
+    message may arrive later, and be deleted."""
+    reply = entry.features.reply
+    if not answered or reply is None or reply.message_id != answered[0].message.id or reply.kind != "reply":
+        return entry
+    named = replace(reply, sender_id=answered[0].message.sender_id)
+    return replace(entry, features=replace(entry.features, reply=named))
 
 
 def _quote_reply(quote: Any, quoted: str | None, participants: Participants) -> ReplyInfo:

@@ -141,7 +141,7 @@ class Origin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyInfo:
     """The person or message that a message says it answers: a platform reply, a platform thread, a quotation or a
-    leading @/name."""
+    leading @/name. `sender_id` of a platform reply is None where the message it answers is not there."""
 
     kind: ReplyKind
     message_id: str | None = None

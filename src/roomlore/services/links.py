@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
+from roomlore.core.analysis import with_answered
 from roomlore.core.errors import InvalidInput, NotFound, RoomloreError, describe, unknown_room
 from roomlore.core.intake import check_page
 from roomlore.core.json_values import storable
@@ -287,6 +288,9 @@ class LinkService:
 
     async def _corrected(self, work: UnitOfWork, wish: _Wish, *, relinked: int = 0) -> CorrectedEntry:
         entry = await self._entry(work, wish.room_id, wish.message_id)
+        replied = [entry.message.reply_to] if entry.message.reply_to else []
+        answered = await work.messages.by_id(tenant=self._tenant, room_id=wish.room_id, message_ids=replied)
+        entry = with_answered(entry, answered)
         return CorrectedEntry(message=entry.message, features=entry.features, link=entry.link, relinked=relinked)
 
     async def _change(self, work: UnitOfWork, room: Room, wish: _Wish) -> _Change | None:

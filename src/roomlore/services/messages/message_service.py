@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
-from roomlore.core.analysis import Participants, analyse
+from roomlore.core.analysis import Participants, analyse, with_answered
 from roomlore.core.attachments import counted_text
 from roomlore.core.audience import Viewer, check_viewer
 from roomlore.core.errors import (
@@ -122,13 +122,14 @@ class MessageService:
         """Return the message with its features and link. Raise `NotFound` if it does not exist or was deleted, or if
         the viewer ('room:team' or 'user:anna') may not see it.
 
-        For a viewer who may see only a part of the room, features and link follow from that part alone, and
-        `arrival` is the place in it.
+        A platform reply names the sender of the message it answers, if that is stored. For a viewer who may see only a
+        part of the room, features and link follow from that part alone, and `arrival` is the place in it.
         """
         async with self._storage.reading() as work:
             part = await self._part(work, room_id, viewer)
             if part is None:
-                return await self._entry(work, room_id, message_id)
+                entry = await self._entry(work, room_id, message_id)
+                return with_answered(entry, await self._answered(work, entry.message))
             found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
             arrival = found[0].message.arrival if found else 0
             arrivals = part.facts.arrivals[part.facts.arrivals <= arrival][-WINDOW:].tolist()
@@ -137,11 +138,13 @@ class MessageService:
             shown = await self._search_rooms.told(work, part, arrivals)
             if arrival not in shown:
                 raise _unknown_message(room_id, message_id)
-        return (
-            await in_thread_if_large(
-                weight(list(shown.values())), partial(linked_alone, self._model, list(shown.values()))
-            )
-        )[-1]
+            answered = await self._answered(work, shown[arrival])
+        alone = partial(linked_alone, self._model, list(shown.values()))
+        return with_answered((await in_thread_if_large(weight(list(shown.values())), alone))[-1], answered)
+
+    async def _answered(self, work: UnitOfWork, message: StoredMessage) -> Sequence[Entry]:
+        wanted = [message.reply_to] if message.reply_to else []
+        return await work.messages.by_id(tenant=self._tenant, room_id=message.room_id, message_ids=wanted)
 
     async def named(self, room_id: str, part: str) -> str:
         """Return the id of the message of the room that is `part`, or the only one that begins or ends with it.
