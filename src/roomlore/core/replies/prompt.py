@@ -333,7 +333,8 @@ class _Writer:
     def _spoken(self, kept: Sequence[_Unit]) -> list[ChatMessage]:
         """Return the messages of people and the agent, with the message that is replied to last."""
         answers = {one.message.id: one.answers for one in self._material.context}
-        far = {one.message.id for one in self._material.context if one.is_far}
+        window = {message.id for message in self._material.window}
+        far = {one.message.id for one in self._material.context if one.is_far} - window
         zone, now = self._material.zone, self._material.now
         transcript = Transcript(
             [

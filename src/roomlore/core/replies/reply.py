@@ -8,11 +8,12 @@ means the same messages.
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from roomlore.core.attachments import MOST_READ, count_of, kind_of
+from roomlore.core.audience import RoomKind, RoomPeople
 from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import content_hash, normalised
@@ -177,6 +178,17 @@ def is_same(stored: StoredMessage, given: Message) -> bool:
     if isinstance(completed, StoredMessage):
         completed = replace(completed, sent_at_estimated=False)
     return content_hash(normalised(completed)) == content_hash(replace(stored, sent_at_estimated=False))
+
+
+_NO_AGENTS = {Role.SYSTEM.value, Role.TOOL.value}
+
+
+def is_one_to_one(room: RoomPeople, spoke: Collection[str]) -> bool:
+    """Return True for a direct room, and for one of unknown kind with one person and at most one agent. `spoke`: the
+    ids of all who spoke, agents too."""
+    if room.kind is None:
+        return len(room.people) == 1 and len({*spoke} - room.people.keys() - _NO_AGENTS) <= 1
+    return room.kind is RoomKind.DIRECT
 
 
 MAX_EARLIER = 200

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from roomlore.core.audience import RoomKind
 from roomlore.core.chat import Usage
 from roomlore.core.errors import BudgetTooSmall, Conflict, NotFound, StorageDamaged, StorageUnavailable, describe
 from roomlore.core.models import Message, Role, StoredMessage
@@ -19,6 +20,7 @@ from roomlore.core.replies.reply import (
     calls_as_json,
     calls_id,
     calls_of,
+    is_one_to_one,
     is_same,
     reply_ids,
     result_id,
@@ -37,6 +39,8 @@ log = logging.getLogger(__name__)
 
 
 _TOOL = Role.TOOL.value
+_FEW = 8
+"""The most who may have spoken in a room whose people are read."""
 _WAITS_SECONDS = (0.1, 0.5)
 PROMPT = "reply"
 _INLINE_CHARACTERS = 150_000
@@ -48,7 +52,8 @@ WITHOUT_DATABASE = "The database could not be used: the reply knows only what wa
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The progress of a reply. `reply`: the earlier reply. `session`: None if the room has none of its own. `people`:
-    the room's senders with their names. `problem`: why the message is not stored yet, '' if it is."""
+    the room's senders with their names. `is_one_to_one`: it is a conversation of one person and an agent. `problem`:
+    why the message is not stored yet, '' if it is."""
 
     message: StoredMessage
     agent_id: str
@@ -58,6 +63,7 @@ class Place:
     rounds: tuple[Round, ...]
     session: Session | None
     people: Mapping[str, str]
+    is_one_to_one: bool = False
     problem: str = ""
 
 
@@ -294,6 +300,7 @@ class ReplyStore:
             if reply is None:
                 reply_id, reply = await self._after_deleted(work, room_id, ids)
             rounds = () if reply else await self._rounds(work, room_id, reply_id, agent_id)
+            people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
             return Place(
                 message=found[message.id],
                 agent_id=agent_id,
@@ -302,8 +309,17 @@ class ReplyStore:
                 reply=_by_agent(reply, agent_id) if reply else None,
                 rounds=rounds,
                 session=await self._own_session(work, room_id),
-                people=await work.rooms.participants(tenant=self._tenant, room_id=room_id),
+                people=people,
+                is_one_to_one=await self._is_one_to_one(work, room_id, people),
             )
+
+    async def _is_one_to_one(self, work: UnitOfWork, room_id: str, spoke: Mapping[str, str]) -> bool:
+        """Return if a room is one-to-one. Of a large one, whose people are many, only the kind is read."""
+        if len(spoke) > _FEW:
+            room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+            return room is not None and room.kind is RoomKind.DIRECT
+        found = await work.rooms.people(tenant=self._tenant, room_ids=[room_id])
+        return room_id in found and is_one_to_one(found[room_id], spoke)
 
     async def _after_deleted(
         self, work: UnitOfWork, room_id: str, ids: Sequence[str]
@@ -465,14 +481,14 @@ class Gatherer:
         return replace(found, truncated=True) if gathered.truncated else found
 
     async def _window(self, place: Place, window: int) -> _Window:
-        if place.session is None:
+        if place.session is None and not place.is_one_to_one:
             return _Window()
         room_id = place.message.room_id
         try:
             shown = await self._sessions.query_window(room_id, window)
         except BudgetTooSmall:
-            summary = "" if _tells_of_later(place.session, place) else place.session.summary
-            return _Window(summary=summary, truncated=True)
+            known = None if _tells_of_later(place.session, place) else place.session
+            return _Window(summary=known.summary if known else "", truncated=True)
         async with self._parts.storage.reading() as work:
             entries = await work.messages.by_id(
                 tenant=self._tenant, room_id=room_id, message_ids=list(shown.message_ids)
@@ -542,9 +558,13 @@ class Gatherer:
         self._parts.telemetry.count("roomlore_recalls_total", labels={"recall": hook.name, "result": result})
 
 
-def _tells_of_later(session: Session, place: Place) -> bool:
+def _tells_of_later(session: Session | None, place: Place) -> bool:
     """Return True if the summary covers messages after the one to answer."""
-    return session.checkpoint is not None and session.checkpoint.covers_arrival > place.message.arrival
+    return (
+        session is not None
+        and session.checkpoint is not None
+        and session.checkpoint.covers_arrival > place.message.arrival
+    )
 
 
 def _chosen(material: Material) -> list[StoredMessage]:
