@@ -45,7 +45,7 @@ SHOTS = (
     Shot("console-room.png", f"/console/room?id={DEMO_ROOM}", "en-GB", "light", height=960),
     Shot(
         "console-context.png",
-        f"/console/context?room={DEMO_ROOM}&message={DEMO_QUESTIONS[-1]}",
+        f"/console/context?room={DEMO_ROOM}&message={list(DEMO_QUESTIONS)[-1]}",
         "en-GB",
         "dark",
         height=1000,

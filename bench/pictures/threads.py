@@ -40,7 +40,7 @@ async def run() -> tuple[list[Row], Explanation]:
     """Every message up to the question, and what was made of them."""
     async with held() as (lore, _):
         await lore.imports.run(demo_path())
-        explained = await lore.context.compare(DEMO_ROOM, DEMO_QUESTIONS[-1])
+        explained = await lore.context.compare(DEMO_ROOM, list(DEMO_QUESTIONS)[-1])
         (made,) = (one for one in explained if one.strategy == "threaded")
         async with lore.storage.reading() as work:
             entries = await work.messages.tail(tenant=lore.tenant, room_id=DEMO_ROOM, limit=200)

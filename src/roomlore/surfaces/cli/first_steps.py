@@ -1,4 +1,4 @@
-"""First steps: `roomlore demo`, a bundled chat with three questions to the bot, two searches and what to do next; and
+"""First steps: `roomlore demo`, a bundled chat with three of its questions, two searches and what to do next; and
 `roomlore new`, programs to begin with."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -22,7 +22,7 @@ from rich.text import Text
 
 from roomlore import samples
 from roomlore.core.errors import Conflict
-from roomlore.core.models import Explanation, Role, StoredMessage
+from roomlore.core.models import Role, StoredMessage
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import data, rooms, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
@@ -30,6 +30,7 @@ from roomlore.surfaces.cli.language import say
 
 if TYPE_CHECKING:
     from roomlore.core.context import Context
+    from roomlore.core.evaluation import RoomScore
     from roomlore.core.search.hits import SearchAnswer
     from roomlore.wiring import Lore
 
@@ -37,6 +38,9 @@ _SEARCHES = ("what did Anna say about the BOM this week", "这周谁说先不发
 """The chat is of one working day in Shanghai, which is in one week in every time zone."""
 _HITS = 2
 _MAX_SHOWN = 5
+_QUESTIONS = 3
+_QUOTED = 60
+"""The most characters of a message that is named."""
 _TRY = "try.db"
 
 _ASIDE = 42
@@ -45,24 +49,32 @@ _ASIDE = 42
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """Totals over the contexts of all messages of users. `shown`: messages in all contexts together. `replies`:
-    messages that are platform replies, `held`: those whose context has the answered message, `in_window`: those whose
-    plain window has it."""
+    """Totals over the contexts of all messages of users. `shown`: messages in all contexts together."""
 
     asked: int
     shown: int
     tokens: int
     window_tokens: int
-    replies: int
-    held: int
-    in_window: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question with its context. `missing`: what an answer needs and the context does not hold. Only where nothing is
+    missing a context is shown; else it is told what is."""
+
+    message: StoredMessage
+    context: Context
+    missing: list[StoredMessage]
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
+    """`score`: of the same contexts as `roomlore eval` measures them."""
+
     messages: int
-    asked: list[tuple[StoredMessage, Context]]
+    asked: list[_Asked]
     figures: _Figures
+    score: RoomScore
     found: list[SearchAnswer]
     zone: ZoneInfo
 
@@ -94,16 +106,21 @@ async def _run(lore: Lore) -> _Shown:
     await data.follow(lore.index.drain())
     return _Shown(
         messages=(await lore.rooms.get(DEMO_ROOM)).messages,
-        asked=[await _ask(lore, message_id) for message_id in DEMO_QUESTIONS],
+        asked=[await _ask(lore, message_id, needed) for message_id, needed in DEMO_QUESTIONS.items()],
         figures=await _figures(lore),
+        score=(await lore.evaluation.run([DEMO_ROOM])).rooms[0],
         found=[await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest") for text in _SEARCHES],
         zone=lore.settings.search.zone,
     )
 
 
-async def _ask(lore: Lore, message_id: str) -> tuple[StoredMessage, Context]:
+async def _ask(lore: Lore, message_id: str, needed: Sequence[str]) -> _Asked:
     built = await lore.context.build(DEMO_ROOM, message_id, max_messages=_MAX_SHOWN)
-    return (await lore.messages.get(DEMO_ROOM, message_id)).message, built
+    held = {one.message.id for one in built.messages}
+    message, *missing = [
+        (await lore.messages.get(DEMO_ROOM, one)).message for one in (message_id, *needed) if one not in held
+    ]
+    return _Asked(message, built, missing)
 
 
 async def _figures(lore: Lore) -> _Figures:
@@ -111,20 +128,12 @@ async def _figures(lore: Lore) -> _Figures:
     written = [m.id for m in await lore.messages.page(DEMO_ROOM, limit=200) if m.role is Role.USER]
     compared = [await lore.context.compare(DEMO_ROOM, message_id) for message_id in written]
     built = [next(one for one in found if one.in_force) for found in compared]
-    recent = [next(one for one in found if one.strategy == "recent") for found in compared]
     return _Figures(
         asked=len(built),
         shown=sum(len(one.taken) for one in built),
         tokens=sum(one.tokens for one in built),
         window_tokens=sum(one.window_tokens for one in built),
-        replies=sum(one.target.message.reply_to is not None for one in built),
-        held=sum(map(_holds_answered, built)),
-        in_window=sum(map(_holds_answered, recent)),
     )
-
-
-def _holds_answered(one: Explanation) -> bool:
-    return one.target.message.reply_to in {taken.message.id for taken in one.taken}
 
 
 def _tell(shown: _Shown, out: Console) -> None:
@@ -135,20 +144,35 @@ def _tell(shown: _Shown, out: Console) -> None:
             count=shown.messages,
         )
     )
-    out.print(say("Three are put to the bot. What does it need to know to answer each?"))
-    for trigger, built in shown.asked:
+    out.print(say("What does one need to know to answer its questions?"))
+    for one in [one for one in shown.asked if not one.missing][:_QUESTIONS]:
         out.print()
-        show.context(built, trigger, out)
+        show.context(one.context, one.message, out)
+    if lacking := list(_lacking(shown.asked)):
+        out.print()
+        out.print(Text("\n".join(lacking)))
     out.print()
-    out.print(Text("\n".join(_told(shown.figures)), "bold green"))
+    out.print(Text("\n".join(_told(shown)), "bold green"))
     for answer in shown.found:
         out.print()
         out.print(Text(say("Search: {query}", query=answer.query), "bold"))
         rooms.found_in_lines(answer, out, shown.zone)
 
 
-def _told(figures: _Figures) -> list[str]:
-    shown = say(
+def _lacking(asked: Sequence[_Asked]) -> Iterator[str]:
+    for one in asked:
+        for missing in one.missing:
+            names = {"asked": _quoted(one.message), "missing": _quoted(missing)}
+            yield say("Not right: the context of {asked} lacks {missing}", **names)
+
+
+def _quoted(message: StoredMessage) -> str:
+    return f"{message.id} ({show.name(message)}: {show.said(message, _QUOTED)})"
+
+
+def _told(shown: _Shown) -> list[str]:
+    figures, score = shown.figures, shown.score
+    size = say(
         "{mean:.1f} messages in a context, {tokens:,} tokens; the last 20: {window:,} ({saved})",
         mean=figures.shown / figures.asked,
         tokens=figures.tokens,
@@ -156,12 +180,12 @@ def _told(figures: _Figures) -> list[str]:
         saved=show.verdict(figures.tokens, figures.window_tokens),
     )
     held = say(
-        "what a platform reply answers is in {held} of {replies} contexts; in the last 20: {window}",
-        held=figures.held,
-        replies=figures.replies,
-        window=figures.in_window,
+        "{held} of {replies} contexts hold what a hidden platform reply answers; the last 20: {window}",
+        held=score.found.hits,
+        replies=score.found.cases,
+        window=score.window.hits,
     )
-    return [say("Over all {count} messages of people in the room:", count=figures.asked), f"  {shown}", f"  {held}"]
+    return [say("Over all {count} messages of people in the room:", count=figures.asked), f"  {size}", f"  {held}"]
 
 
 def _tell_next(database: str | None) -> None:
