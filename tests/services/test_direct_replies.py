@@ -141,7 +141,7 @@ async def test_a_conversation_longer_than_the_window_is_summed_up_as_a_session_i
         await lore.messages.add(said(long))
         await prompt_of(lore, server, "And now?", model_context_window=1500, max_tokens=100)
         async with asyncio.timeout(20):
-            while not await lore.sessions.checkpoints("r"):
+            while not await lore.sessions.checkpoints("r"):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         prompt = await prompt_of(
             lore, server, "May I take this?", message_id="q2", model_context_window=1500, max_tokens=100
