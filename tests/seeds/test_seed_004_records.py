@@ -50,9 +50,6 @@ async def test_a_context_has_the_score_of_each_message(used):
     assert all(0 <= score <= 1 for score in record["relevance_scores"].values())
 
 
-@pytest.mark.xfail(
-    strict=True, raises=KeyError, reason="a context has no summary: a line for each shown thread, with who is in it"
-)
 async def test_a_context_has_a_summary(used):
     context, _, _ = used
     (line,) = context["context_summary"].splitlines()

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.json_values import HIDDEN
+from roomlore.core.json_values import HIDDEN, in_json
 from roomlore.core.models import Candidate, Entry, Link, LinkKind, Message, Role, Signals, StoredMessage
 from roomlore.core.relevance import (
     MAX_WEIGHT,
@@ -22,7 +22,7 @@ from roomlore.core.relevance import (
     same_root,
 )
 from roomlore.core.sessions.window import Count
-from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, local, people_of, timed
+from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, local, people_of, speaks, timed
 
 SAME_THREAD_FROM = 0.5
 ANSWERS_FROM = 0.5
@@ -52,6 +52,15 @@ class Context:
     degraded: str | None = None
     arm: str | None = None
     zone: Any = field(default=UTC, metadata=HIDDEN)  # a tzinfo, of which Pydantic makes no schema
+
+    @property
+    @in_json
+    def context_summary(self) -> str:
+        """A line for each thread that is shown, in the order they begin: its title, and who speaks in it. Titles are
+        made of the messages shown. '' if the strategy tells no threads, as `recent`."""
+        from roomlore.core.digest.talks import summary_of  # its patterns take a tenth of a second to compile
+
+        return summary_of([one.entry for one in self.messages if one.entry is not None and speaks(one.message)])
 
     def to_messages(
         self, *, agent: str | None = None, query: Message | None = None, zone: tzinfo | None = None
@@ -251,6 +260,7 @@ def choose_weighted(
             signals=signals,
             reason=_why(view, entry, scorer, signals),
             answers=answered(entry, ids),
+            entry=entry,
         )
         for score, signals, entry in good[: options.max_context_messages]
     )
@@ -304,6 +314,7 @@ def choose_threaded(
             signals=scorer.signals(view, entry),
             reason=reasons.get(arrival) or _thread_reason(target, entry.message, chances[arrival]),
             answers=answered(entry, ids),
+            entry=entry,
         )
         for arrival, entry in shown.items()
         if precedes(entry.message, target.message)

@@ -350,6 +350,7 @@ class Candidate:
     """A message with its score in [0, 1], the signals behind it and the reason it was taken.
 
     `answers`: id of the earlier message that it answers, if the platform states it or its probability is at least 0.5.
+    `entry`: the `Entry` of the message, None if a strategy does not tell it.
     """
 
     message: StoredMessage
@@ -357,6 +358,7 @@ class Candidate:
     signals: Signals | None
     reason: str
     answers: str | None = None
+    entry: Any = field(default=None, metadata=HIDDEN, repr=False, compare=False)  # Pydantic makes no schema of an Entry
 
     @property
     def is_far(self) -> bool:

@@ -11,9 +11,10 @@ from functools import cached_property
 from roomlore.core.evolution.offline.cues import agrees, sense_of
 from roomlore.core.models import Entry, MessageType, Role, TalkState
 from roomlore.core.patterns import lazy_pattern
+from roomlore.core.prompt import neutral
 from roomlore.core.summary.sentences import unsplit
 from roomlore.core.text import asks, fold, graphemes, keywords, rarity, thanks, truncate
-from roomlore.core.transcript import spoken_text
+from roomlore.core.transcript import Speakers, people_of, spoken_text
 
 _SAME_TALK = 0.65
 """Least mean probability of sharing a thread with the newest members of a talk. A talk that is cut in two is shown in
@@ -25,6 +26,7 @@ _EDGE = 0.25
 """The share of a long talk at each end in which it is not cut."""
 _ANSWERED = 0.42
 """Least probability of sharing a thread with a question at which a later message by somebody else answers it."""
+_NO_TITLE = "…"
 _DECISIONS: frozenset[str] = frozenset(("decision", "change", "cancellation"))
 _DECISION_CHARACTERS = 400
 _LAST_CHARACTERS = 400
@@ -301,6 +303,21 @@ def title_of(talk: Talk, words: Words, best: Sequence[Sentence] | None = None) -
     missing = [word for word in telling[:_TITLE_WORDS] if word not in held and word not in sentence.casefold()]
     tail = ", ".join(truncate(word, 24) for word in missing)
     return f"{sentence} ({tail})" if tail else sentence
+
+
+def summary_of(entries: Sequence[Entry]) -> str:
+    """Return a line for each thread of these entries: its title by its newest ones, and who speaks in it."""
+    threads: defaultdict[int, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        threads[entry.link.thread].append(entry)
+    speakers = Speakers(people_of((entry.message for entry in entries), {}))
+    talks = [talk_of(sorted(its, key=lambda one: one.message.arrival)[-_LONGEST:]) for its in threads.values()]
+    words = Words.among(talks)
+    lines = []
+    for talk, its in zip(talks, threads.values(), strict=True):
+        names = dict.fromkeys(speakers.name_of(entry.message.sender_id) for entry in its)
+        lines.append(neutral(f"{title_of(talk, words) or _NO_TITLE} · {', '.join(names)}"))
+    return "\n".join(lines)
 
 
 def _unaddressed(text: str, names: Collection[str]) -> str:
