@@ -3,6 +3,7 @@ rooms as they were."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -179,6 +180,12 @@ async def test_a_direct_room_stays_one_with_whoever_spoke():
     async with replying(lambda _: "OK.") as (lore, server):
         await lore.messages.add(said(TRIP, people=tuple("abcdefghij")))
         await lore.rooms.set_kind("r", "direct")
+        assert "no stairs at the hotel" in await prompt_of(lore, server, CHATS["trip"][1])
+
+
+async def test_an_agent_whose_messages_have_no_role_is_no_second_person():
+    async with replying(lambda _: "OK.") as (lore, server):
+        await lore.messages.add([replace(message, role=Role.USER) for message in said(TRIP)])
         assert "no stairs at the hotel" in await prompt_of(lore, server, CHATS["trip"][1])
 
 

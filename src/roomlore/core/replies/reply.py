@@ -183,11 +183,13 @@ def is_same(stored: StoredMessage, given: Message) -> bool:
 _NO_AGENTS = {Role.SYSTEM.value, Role.TOOL.value}
 
 
-def is_one_to_one(room: RoomPeople, spoke: Collection[str]) -> bool:
+def is_one_to_one(room: RoomPeople, spoke: Collection[str], agent_id: str) -> bool:
     """Return True for a direct room, and for one of unknown kind with one person and at most one agent. `spoke`: the
-    ids of all who spoke, agents too."""
+    ids of all who spoke, agents too. `agent_id`: the agent that replies, whose messages a bot may store without their
+    role."""
     if room.kind is None:
-        return len(room.people) == 1 and len({*spoke} - room.people.keys() - _NO_AGENTS) <= 1
+        people = room.people.keys() - {agent_id}
+        return len(people) == 1 and len({*spoke} - people - _NO_AGENTS) <= 1
     return room.kind is RoomKind.DIRECT
 
 

@@ -310,16 +310,16 @@ class ReplyStore:
                 rounds=rounds,
                 session=await self._own_session(work, room_id),
                 people=people,
-                is_one_to_one=await self._is_one_to_one(work, room_id, people),
+                is_one_to_one=await self._is_one_to_one(work, room_id, people, agent_id),
             )
 
-    async def _is_one_to_one(self, work: UnitOfWork, room_id: str, spoke: Mapping[str, str]) -> bool:
+    async def _is_one_to_one(self, work: UnitOfWork, room_id: str, spoke: Mapping[str, str], agent_id: str) -> bool:
         """Return if a room is one-to-one. Of a large one, whose people are many, only the kind is read."""
         if len(spoke) > _FEW:
             room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
             return room is not None and room.kind is RoomKind.DIRECT
         found = await work.rooms.people(tenant=self._tenant, room_ids=[room_id])
-        return room_id in found and is_one_to_one(found[room_id], spoke)
+        return room_id in found and is_one_to_one(found[room_id], spoke, agent_id)
 
     async def _after_deleted(
         self, work: UnitOfWork, room_id: str, ids: Sequence[str]
