@@ -3,6 +3,7 @@ rooms as they were."""
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -106,6 +107,11 @@ def said(texts: Sequence[str], *, room_id: str = "r", people: Sequence[str] = ("
     ]
 
 
+def answering(**more: Any) -> AbstractAsyncContextManager[tuple[Lore, ModelServer]]:
+    """A model, and no short memories, which would bring words into the prompt at some time."""
+    return replying(lambda _: "OK.", extract_every=0, **more)
+
+
 async def prompt_of(lore: Lore, server: ModelServer, question: str, *, room_id: str = "r", **more: Any) -> str:
     """Return what the model is sent for a question, by default a day after what was said."""
     sent_at = NINE + timedelta(minutes=12) + more.pop("pause", timedelta(days=1))
@@ -119,7 +125,7 @@ async def prompt_of(lore: Lore, server: ModelServer, question: str, *, room_id: 
 async def test_a_question_after_any_pause_is_asked_with_the_conversation_before(pause, kind):
     """Without this the needed text was in 5, 2, 0, 0 and 0 of five prompts."""
     held = {}
-    async with replying(lambda _: "OK.") as (lore, server):
+    async with answering() as (lore, server):
         for name, (texts, question, needed) in CHATS.items():
             await lore.messages.add(said(texts, room_id=name))
             if kind:
@@ -133,7 +139,7 @@ async def test_a_question_after_any_pause_is_asked_with_the_conversation_before(
 
 async def test_a_conversation_longer_than_the_window_is_summed_up_as_a_session_is():
     """Without a model for summaries, sentences are chosen: an allergy stays."""
-    async with replying(lambda _: "OK.", auto_checkpoint=True, extract_every=0) as (lore, server):
+    async with answering(auto_checkpoint=True) as (lore, server):
         long = [
             "I am allergic to penicillin",
             "Noted.",
@@ -162,7 +168,7 @@ GROUPS = {
 @pytest.mark.parametrize("name", GROUPS)
 async def test_any_other_room_is_read_by_its_context_as_before(name):
     group = GROUPS[name]
-    async with replying(lambda _: "OK.") as (lore, server):
+    async with answering() as (lore, server):
         await lore.messages.add(said(TRIP, people=group.get("people", ("ann",))))
         if "agent" in group:
             await lore.messages.add(Message(id="x", room_id="r", sender_id="other-bot", role="assistant", text="Hi"))
@@ -177,20 +183,20 @@ async def test_any_other_room_is_read_by_its_context_as_before(name):
 
 
 async def test_a_direct_room_stays_one_with_whoever_spoke():
-    async with replying(lambda _: "OK.") as (lore, server):
+    async with answering() as (lore, server):
         await lore.messages.add(said(TRIP, people=tuple("abcdefghij")))
         await lore.rooms.set_kind("r", "direct")
         assert "no stairs at the hotel" in await prompt_of(lore, server, CHATS["trip"][1])
 
 
 async def test_an_agent_whose_messages_have_no_role_is_no_second_person():
-    async with replying(lambda _: "OK.") as (lore, server):
+    async with answering() as (lore, server):
         await lore.messages.add([replace(message, role=Role.USER) for message in said(TRIP)])
         assert "no stairs at the hotel" in await prompt_of(lore, server, CHATS["trip"][1])
 
 
 async def test_what_was_said_before_a_reset_stays_out():
-    async with replying(lambda _: "OK.") as (lore, server):
+    async with answering() as (lore, server):
         await lore.messages.add(said(TRIP))
         await lore.sessions.reset("r")
         prompt = await prompt_of(lore, server, CHATS["trip"][1])
