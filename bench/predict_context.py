@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out_dir", type=Path)
     parser.add_argument("--k", type=int, default=20, help="at most so many messages are selected")
     parser.add_argument("--strategy", default="threaded", choices=tuple(STRATEGIES))
+    parser.add_argument("--defaults", action="store_true", help="with all default settings; else threads alone")
 
 
 async def run(arguments: argparse.Namespace) -> None:
@@ -29,7 +30,8 @@ async def run(arguments: argparse.Namespace) -> None:
     paths = sorted(arguments.set_dir.glob("*" + SUFFIX))
     if not paths:
         raise SystemExit(f"{arguments.set_dir} holds no *{SUFFIX}")
-    settings = roomlore.Settings(enable_async_data_collection=False, fallback_on_error=False)
+    floor = {} if arguments.defaults else {"min_context_messages": 0}
+    settings = roomlore.Settings(enable_async_data_collection=False, fallback_on_error=False, **floor)
     for path in paths:
         started, count = time.perf_counter(), 0
         target = arguments.out_dir / path.name.replace(SUFFIX, ".predictions.jsonl")

@@ -124,6 +124,7 @@ class SyncContextService:
         *,
         strategy: str | None = None,
         max_messages: int | None = None,
+        min_messages: int | None = None,
         max_tokens: int | None = None,
     ) -> Context: ...
     def compare(

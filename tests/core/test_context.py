@@ -75,6 +75,7 @@ class TestOptions:
             "fallback_on_error": True,
             "context_recall": True,
             "max_context_messages": 20,
+            "min_context_messages": 8,
             "max_context_tokens": None,
             "recent_messages": 10,
             "time_window_hours": 24,

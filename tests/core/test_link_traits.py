@@ -80,3 +80,23 @@ def test_the_lean_of_a_text_is_that_of_its_script() -> None:
 @pytest.mark.parametrize("text", ["", "+1", "ok", "😀", "https://example.org/a", "@anna", "@李雷 👍"])
 def test_what_says_nothing_of_a_script_leans_nowhere(text: str) -> None:
     assert reading(text).lean == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("who took the pan", 4),
+        ("кто взял кастрюлю", 3),
+        ("ποιος πήρε την κατσαρόλα", 4),
+        ("من أخذ القدر", 3),
+        ("où est la clé", 4),
+        ("누가 냄비를 가져갔어", 3),
+        ("बर्तन किसने लिया", 3),
+        ("谁拿了锅", 2.4),
+        ("なべはどこ", 3.0),
+        ("ใครเอาหม้อ", 3.6),
+        ("42 ?!", 0),
+    ],
+)
+def test_the_words_of_every_script_count(text: str, number: float) -> None:
+    assert trait(text, "words") == pytest.approx(np.log1p(number))

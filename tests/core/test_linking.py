@@ -384,6 +384,24 @@ def test_two_talks_at_once_are_told_apart(room: list[tuple[str, str]], parents: 
     assert entries[5].link.thread == 2
 
 
+@pytest.mark.parametrize("call", ["@helper {}", "@助手 {}", " @helper, {}", "{} @helper", "@helper @other {}"])
+@pytest.mark.parametrize("text", ["who brings the cards?", "谁带牌？", "and the second question"])
+def test_a_call_of_somebody_who_never_spoke_changes_no_link(call: str, text: str) -> None:
+    room = [
+        said(1, "anna", "who brings the cards on Friday?"),
+        said(2, "bo", "周五谁带牌？"),
+        said(3, "dora", "I bring the cake"),
+    ]
+    plain = follow([*room, said(4, "finn", text, 40_000)])[-1].link
+    assert follow([*room, said(4, "finn", call.format(text), 40_000)])[-1].link == plain
+
+
+def test_a_call_of_somebody_who_spoke_says_whom_the_message_is_for() -> None:
+    room = [said(1, "anna", "my disk is full"), said(2, "bo", "the cake is ready"), said(3, "dora", "the lift is slow")]
+    for name, arrival in (("anna", 1), ("bo", 2)):
+        assert follow([*room, said(4, "finn", f"@{name} really?")])[-1].link.parent == arrival
+
+
 AGENT = "nova"
 
 

@@ -56,7 +56,7 @@ async def test_each_strategy_says_what_it_takes_as_a_context_would(talk):
 
 @both
 async def test_what_was_left_is_there_with_the_reason(talk):
-    settings = Settings(relevance_threshold=0.99)
+    settings = Settings(relevance_threshold=0.99, min_context_messages=0)
     async with roomlore.open("sqlite://", settings=settings) as lore:
         await lore.messages.add(said(talk))
         threaded, weighted, recent = await lore.context.compare("tea", "m6")

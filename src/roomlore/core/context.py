@@ -4,13 +4,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, timedelta, tzinfo
+from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import HIDDEN, in_json
-from roomlore.core.models import Candidate, Entry, Link, LinkKind, Message, Role, Signals, StoredMessage
+from roomlore.core.models import Candidate, Entry, Link, LinkKind, Message, Role, Room, Signals, StoredMessage
 from roomlore.core.relevance import (
     MAX_WEIGHT,
     SIGNALS,
@@ -25,6 +26,9 @@ from roomlore.core.sessions.window import Count
 from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, local, people_of, speaks, timed
 
 SAME_THREAD_FROM = 0.5
+SMALL_ROOM = 12
+"""A room of at most so many messages is shown whole."""
+RECENT_REASON = "recent"
 ANSWERS_FROM = 0.5
 """Least probability of a link that is shown to a model if the platform does not state it."""
 
@@ -142,6 +146,7 @@ class _Range(NamedTuple):
 
 _RANGES = {
     "max_context_messages": _Range(whole=True, low=1, high=200),
+    "min_context_messages": _Range(whole=True, low=0, high=200),
     "max_context_tokens": _Range(whole=True, low=1, high=1_000_000),
     "recent_messages": _Range(whole=True, low=1, high=200),
     "time_window_hours": _Range(whole=False, low=0, high=8760, open_below=True),
@@ -161,10 +166,12 @@ _PROCESS_WIDE = "context_build_timeout_seconds"
 class ContextOptions:
     """The options for choosing contexts. Raises `InvalidInput` naming setting, value and range.
 
-    `strategies`: the allowed names for `strategy`; None leaves the check to the service. `max_context_tokens`: the most
-    tokens of a rendered context, None for no limit. `candidate_limit` and `chain_limit` bound the pool of `weighted`,
-    `time_window_hours` its age; `relevance_threshold` is its least score, in [0, 1]. `recent_messages` is the size of
-    the plain window. `context_recall`: True if `threaded` also searches for messages said long ago.
+    `strategies`: the allowed names for `strategy`; None leaves the check to the service. `min_context_messages`: the
+    number up to which `threaded` adds the newest messages, never above `max_context_messages`; 0 for none.
+    `max_context_tokens`: the most tokens of a rendered context, None for no limit. `candidate_limit` and `chain_limit`
+    bound the pool of `weighted`, `time_window_hours` its age; `relevance_threshold` is its least score, in [0, 1].
+    `recent_messages` is the size of the plain window. `context_recall`: True if `threaded` also searches for messages
+    said long ago.
     """
 
     strategy: str = "threaded"
@@ -172,6 +179,7 @@ class ContextOptions:
     fallback_on_error: bool = True
     context_recall: bool = True
     max_context_messages: int = 20
+    min_context_messages: int = 8
     max_context_tokens: int | None = None
     recent_messages: int = 10
     time_window_hours: float = 24
@@ -236,7 +244,7 @@ def choose_recent(messages: Iterable[StoredMessage], n: int, *, before: StoredMe
     kept = [message for message in messages if before is None or precedes(message, before)]
     newest = sorted(kept, key=lambda message: message.arrival)[-n:] if n > 0 else []
     return in_order(
-        Candidate(message=message, score=0.0, signals=None, reason="recent", answers=message.reply_to)
+        Candidate(message=message, score=0.0, signals=None, reason=RECENT_REASON, answers=message.reply_to)
         for message in newest
     )
 
@@ -276,6 +284,26 @@ def weighted_pool(target: Entry, near: Iterable[Entry], chain: Sequence[Entry], 
     fresh.sort(key=lambda entry: entry.message.arrival)
     pool = {entry.message.arrival: entry for entry in (*chained, *fresh[-options.candidate_limit :])}
     return [pool[arrival] for arrival in sorted(pool)]
+
+
+def least_messages(target: StoredMessage, room: Room, options: ContextOptions) -> int:
+    """Return the least number of messages that `threaded` shows for a message, if there are so many before it: all of
+    them in a small room."""
+    if not options.min_context_messages:
+        return 0
+    before = min(room.messages, target.arrival) - 1
+    least = max(options.min_context_messages, before) if before < SMALL_ROOM else options.min_context_messages
+    return min(least, options.max_context_messages)
+
+
+def filled(chosen: Mapping[int, float], newest: Iterable[int], least: int, link: Link) -> dict[int, float]:
+    """Return the chosen messages (arrival to probability) and so many of the newest arrivals that there are `least`, if
+    possible, each with its probability."""
+    shares, found = link.thread_candidates.by_arrival(), dict(chosen)
+    others = (arrival for arrival in sorted(newest, reverse=True) if arrival not in chosen)
+    for arrival in islice(others, max(0, least - len(chosen))):
+        found[arrival] = shares.get(arrival, 0.0)
+    return found
 
 
 def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -> dict[int, float]:

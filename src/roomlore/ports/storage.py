@@ -363,6 +363,10 @@ class Messages(Protocol):
         same root; only those with arrival < `before`, and the message that the entry itself replies to.
         """
 
+    async def of_root(self, *, tenant: str, room_id: str, root_id: str, limit: int, before: int) -> list[int]:
+        """Return the arrival of the root of a platform thread, if it is there, and then those of its newest `limit`
+        messages with arrival < `before`, the newest first."""
+
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         """Return entries whose `reply_to` is one of these ids but whose link is not a platform link yet."""
 

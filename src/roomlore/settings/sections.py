@@ -109,6 +109,9 @@ class ContextSettings(Section):
         True, "Let the threaded strategy also show what was said long ago, where a message needs it."
     )
     max_context_messages: Whole = setting(20, "Most messages in a context.", ge=1, le=200)
+    min_context_messages: Whole = setting(
+        8, "The threaded strategy adds the newest messages up to this number; 0: it adds none.", ge=0, le=200
+    )
     max_context_tokens: Whole | None = setting(
         None,
         "Most tokens of a context as text, with names and times; none: any number.",

@@ -506,6 +506,22 @@ def _same_root(side: ColumnElement[bool], nearest: ColumnElement[Any]) -> Select
     return select(nearby.subquery())
 
 
+def _of_root() -> Select[Any]:
+    """Select (0, arrival) of the root and (1, arrival) of the newest messages of its thread."""
+    root = select(literal(0, Integer).label("part"), _m.c.arrival.label("arrival")).where(
+        visible, _m.c.message_id == bindparam("root")
+    )
+    newest = (
+        select(literal(1, Integer), _m.c.arrival)
+        .where(visible, _m.c.root_id == bindparam("root"), _m.c.arrival < bindparam("before"))
+        .order_by(_m.c.arrival.desc())
+        .limit(bindparam("count"))
+        .subquery()
+    )
+    found = union_all(root, select(newest)).subquery()
+    return select(found.c.part, found.c.arrival).order_by(found.c.part, found.c.arrival.desc())
+
+
 def _exchanged() -> Select[Any]:
     """Select rows of (asked arrival, 1 if the message answers it, the link's probability, the message)."""
     likely = _f.c.parent_probability >= bindparam("least", type_=_f.c.parent_probability.type)
@@ -576,6 +592,7 @@ def _newest_of_threads() -> Select[Any]:
 
 
 _RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())))
+_OF_ROOT = Statement(_of_root)
 _EXCHANGED = Statement(_exchanged)
 _UNCERTAIN = [_f.c.link_kind != kind.value for kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)]
 _WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), *_UNCERTAIN))
@@ -657,6 +674,10 @@ class ThreadReading(_InRoom):
             count=limit,
         )
         return to_entries(room_id, rows)
+
+    async def of_root(self, *, tenant: str, room_id: str, root_id: str, limit: int, before: int) -> list[int]:
+        own = {"root": escape(root_id), "before": before, "count": limit}
+        return [arrival for _, arrival in await self._rows(_OF_ROOT, tenant, room_id, **own)]
 
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:

@@ -119,7 +119,7 @@ class _FeatureReader:
     that are no logs."""
 
     def __init__(self, window: RoomWindow, message: StoredMessage, features: MessageFeatures) -> None:
-        self.window, self.reading = window, window.read(message, features)
+        self.window, self.reading = window, window.read_to_link(message, features)
         self.at = message.at.timestamp()
         self.first = window.end - SIZE
         self.me = window.names.find(message.sender_id)

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -15,7 +15,7 @@ import Stemmer
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 from roomlore.core.patterns import lazy_pattern
-from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, words
+from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, fold, words
 
 Vector = npt.NDArray[np.float32]
 
@@ -77,6 +77,11 @@ _CUES = {
 
 _TOKEN = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
 _CHINESE = lazy_pattern(r"[\u3400-\u9fff]")
+_UNSPACED = lazy_pattern(rf"[{HAN}{KANA}\u0e01-\u0e30\u0e81-\u0eb0\u1000-\u102a\u1780-\u17b3]")
+"""A character of a script that is written without blanks."""
+_OTHER_WORD = lazy_pattern(
+    rf"(?:[^\W\d_{HAN}{KANA}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]|[\u0300-\u036f\u0900-\u0dff])+"
+)
 _URL = lazy_pattern(r"https?://|www\.")
 _OTHER_LETTERS = lazy_pattern(rf"[^\W\d_\u0000-\u024f\u1e00-\u1eff{HAN}{KANA}{HANGUL}]")
 _CALLED = lazy_pattern(r"@[^\s:,，：]+")
@@ -84,6 +89,8 @@ _LATIN_RUN = lazy_pattern(r"[!-~\u00c0-\u024f]+")
 _CODE = lazy_pattern(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
 _TRAILS = ("..", "…", ",", "，", ":", "：")
 _SMILE = lazy_pattern(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
+_LEADING_CALL = lazy_pattern(r"^\s*@([^\s@:,：，]{1,64})[\s:,：，]*")
+_TRAILING_CALL = lazy_pattern(r"\s*@([^\s@:,：，?!.？！。]{1,64})\s*$")
 _LEADING_NAME = lazy_pattern(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
 
 TRAITS = (
@@ -111,10 +118,23 @@ def read(message: StoredMessage, features: MessageFeatures) -> Reading:
     named = tuple(dict.fromkeys((*features.addressed, *features.mentions)))[:MAX_NAMED]
     addressed = min(len(features.addressed), MAX_NAMED)
     body = _LEADING_NAME.sub("", text, count=1) if features.addressed else text
-    tokens, chinese = _TOKEN.findall(body), 0 if body.isascii() else len(_CHINESE.findall(body))
+    tokens, chinese = _TOKEN.findall(body), not body.isascii() and _CHINESE.search(body) is not None
     relations = (addressed > 0, len(named) > addressed, features.mentions_all, message.role is Role.ASSISTANT)
-    traits = (*_measures(body, len(tokens) + chinese * 0.6), *_cues(body, tokens, chinese > 0), *relations)
+    traits = (*_measures(body, _length(body, tokens)), *_cues(body, tokens, chinese), *relations)
     return Reading(np.array(traits, np.float32), known, named, addressed, _lean(body))
+
+
+def _length(text: str, tokens: Sequence[str]) -> float:
+    """Return the number of words. A character of a script without blanks counts 0.6."""
+    return len(tokens) if text.isascii() else len(_OTHER_WORD.findall(text)) + 0.6 * len(_UNSPACED.findall(text))
+
+
+def _without_calls(text: str, names: Collection[str]) -> str:
+    """Return the text without "@name" of these at its beginning and end."""
+    for call in (_LEADING_CALL, _TRAILING_CALL):
+        while (found := call.search(text)) and fold(found[1]) in names:
+            text = text[: found.start()] + text[found.end() :]
+    return text
 
 
 @lru_cache(maxsize=1 << 15)
@@ -367,6 +387,21 @@ class RoomWindow:
         if self._last is None or self._last[0] is not message or self._last[1] is not features:
             self._last = (message, features, read(message, features))
         return self._last[2]
+
+    def read_to_link(self, message: StoredMessage, features: MessageFeatures) -> Reading:
+        """Return the reading of a message to be linked, without a call at its beginning or end ("@bot") of somebody who
+        said nothing in the window: it does not tell what is answered."""
+        reading = self.read(message, features)
+        strangers = {name for name in reading.named if self.names.find(name) not in self.said}
+        if not strangers:
+            return reading
+        said = _without_calls(message.text, strangers)
+        if said == message.text:
+            return reading
+        addressed, mentions = (
+            tuple(one for one in names if one not in strangers) for names in (features.addressed, features.mentions)
+        )
+        return read(replace(message, text=said), replace(features, addressed=addressed, mentions=mentions))
 
     def agents(self, named: Iterable[str], within: int = REACH) -> int:
         """Return how many of these people are agents that spoke in the last `within` entries."""

@@ -9,7 +9,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any, Protocol
 
-from roomlore.core.context import Context, ContextOptions, rendered_tokens, within_tokens
+from roomlore.core.context import RECENT_REASON, Context, ContextOptions, rendered_tokens, within_tokens
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe, unknown_room
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
@@ -160,19 +160,26 @@ class ContextService:
         *,
         strategy: str | None = None,
         max_messages: int | None = None,
+        min_messages: int | None = None,
         max_tokens: int | None = None,
     ) -> Context:
         """Return what matters for the message (by default the newest one of a user in the room).
 
-        `strategy`, `max_messages` and `max_tokens` override the settings. `max_tokens` limits what `to_prompt()` of the
-        context returns, with names, times and notes; `to_messages()` is never longer. If it is too small, the likeliest
-        messages are taken first, each that still fits, and none is cut.
+        `strategy`, `max_messages`, `min_messages` and `max_tokens` override the settings. The strategy `threaded` adds
+        the newest messages up to `min_messages`, and all in a room of few messages. `max_tokens` limits what
+        `to_prompt()` of the context returns, with names, times and notes; `to_messages()` is never longer. If it is too
+        small, the likeliest messages are taken first, each that still fits, and none is cut.
 
         Raise `NotFound` for an unknown room or message, `InvalidInput` for a bad argument. Any other error, or a
         context that takes longer than `context_build_timeout_seconds`, gives a simpler answer that says so in
         `degraded`, if `fallback_on_error` is on; else the error is raised, a time-out as `TimedOut`.
         """
-        asked = {"strategy": strategy, "max_context_messages": max_messages, "max_context_tokens": max_tokens}
+        asked = {
+            "strategy": strategy,
+            "max_context_messages": max_messages,
+            "min_context_messages": min_messages,
+            "max_context_tokens": max_tokens,
+        }
         rules = self._rules(room_id, asked)
         started = self._clock.monotonic()
         try:
@@ -349,7 +356,7 @@ class ContextService:
         self._telemetry.count("roomlore_context_tokens_total", context.tokens)
         self._telemetry.count("roomlore_window_tokens_total", context.window_tokens)
         self._telemetry.see("roomlore_rooms_served", f"{self._tenant}\x00{context.room_id}")
-        scores = [candidate.score for candidate in context.messages if candidate.signals is not None]
+        scores = [one.score for one in context.messages if one.signals is not None and one.reason != RECENT_REASON]
         if scores:
             self._telemetry.observe("roomlore_context_score", fmean(scores))
 

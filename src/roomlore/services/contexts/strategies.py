@@ -7,11 +7,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from roomlore.core.context import (
+    RECENT_REASON,
     ContextOptions,
     Size,
     choose_recent,
     choose_threaded,
     choose_weighted,
+    filled,
+    least_messages,
     threaded_picks,
     weighted_pool,
     within_tokens,
@@ -19,7 +22,18 @@ from roomlore.core.context import (
 from roomlore.core.errors import InvalidInput
 from roomlore.core.far import NOTHING_FAR, Past
 from roomlore.core.linking.model import select
-from roomlore.core.models import Candidate, Entry, Explanation, Left, Link, LinkKind, Room, Signals, Target, Weighed
+from roomlore.core.models import (
+    Candidate,
+    Entry,
+    Explanation,
+    Left,
+    LinkKind,
+    Room,
+    Signals,
+    StoredMessage,
+    Target,
+    Weighed,
+)
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
 from roomlore.ports.storage import UnitOfWork
 
@@ -96,10 +110,47 @@ class Gatherer:
 
     async def threaded(self, target: Target, options: ContextOptions) -> list[Candidate]:
         """Return the messages likely to share the thread of the target, and the older messages it needs."""
-        chosen = picks(target.entry.link, self._past, options)
+        chosen, reasons = await self.picks(target, options)
         entries = await self._entries(target.room, chosen)
         view = await self.view(target, entries)
-        return choose_threaded(target.entry, entries, chosen, scorer(options), view, options, self._past.reasons)
+        return choose_threaded(target.entry, entries, chosen, scorer(options), view, options, reasons)
+
+    async def picks(self, target: Target, options: ContextOptions) -> tuple[dict[int, float], dict[int, str]]:
+        """Return the arrivals that `threaded` shows, each with its probability, and the reasons for those that are
+        chosen for something other than the thread."""
+        message, link, most = target.entry.message, target.entry.link, options.max_context_messages
+        likely = self._past.choose(most) if self._past.needed else dict(select(link, most))
+        if message.root_id:
+            certain = dict.fromkeys(await self._platform_thread(message, message.root_id, most), 1.0)
+            likely = {**certain, **likely, **certain}  # the root first, then the newest: of equals the first are taken
+        chosen = threaded_picks(link, likely, most)
+        least = least_messages(message, target.room, options)
+        if len(chosen) >= least:
+            return chosen, dict(self._past.reasons)
+        shown = filled(chosen, await self._newest(target, least), least, link)
+        return shown, {**dict.fromkeys(shown.keys() - chosen.keys(), RECENT_REASON), **self._past.reasons}
+
+    async def _platform_thread(self, message: StoredMessage, root_id: str, limit: int) -> list[int]:
+        """Return the arrivals of the root and of the newest messages of a platform thread, these newest first."""
+        found = await self._work.messages.of_root(
+            tenant=self._tenant,
+            room_id=message.room_id,
+            root_id=root_id,
+            limit=limit,
+            before=message.arrival,
+        )
+        return [arrival for arrival in found if arrival < message.arrival]
+
+    async def _newest(self, target: Target, limit: int) -> list[int]:
+        """Return the arrivals of the newest messages before the target, `limit` if there are so many."""
+        own = target.entry.message.arrival
+        known = [arrival for one in self._in_memory(target.room) if (arrival := one.message.arrival) < own]
+        if len(known) >= limit:
+            return known[-limit:]
+        found = await self._work.messages.recent(
+            tenant=self._tenant, room_id=target.room.room_id, limit=limit, before=own
+        )
+        return [message.arrival for message in found]
 
     async def _entries(self, room: Room, arrivals: Collection[int]) -> list[Entry]:
         """Return these entries in order of arrival. Those with metadata are always read: the entries in memory share
@@ -122,13 +173,6 @@ class Gatherer:
             tenant=self._tenant, room_id=target.room.room_id, keywords=list(wanted)
         )
         return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)
-
-
-def picks(link: Link, past: Past, options: ContextOptions) -> dict[int, float]:
-    """Return the arrivals that `threaded` shows, each with its probability."""
-    most = options.max_context_messages
-    chosen = past.choose(most) if past.needed else dict(select(link, most))
-    return threaded_picks(link, chosen, most)
 
 
 def _hours_before(at: datetime, hours: float) -> datetime:
@@ -170,7 +214,7 @@ class Explainer:
     async def threaded(self, target: Target, options: ContextOptions) -> list[Weighed]:
         """Weigh the recent messages by the probability that they share the thread of the target."""
         most, link = options.max_context_messages, target.entry.link
-        chosen = picks(link, self._past, options)
+        chosen, reasons = await self.gatherer.picks(target, options)
         chances = {**link.thread_candidates.by_arrival(), **self._past.chances, **chosen}
         likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MAX_THREAD_CANDIDATES]
         window = [one.message.arrival for one in await self.gatherer.recent(target, most)]
@@ -181,7 +225,7 @@ class Explainer:
         )
         view = await self.gatherer.view(target, entries)
         weigher = scorer(options)
-        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, options, self._past.reasons))
+        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, options, reasons))
         full: Left = "crowded" if len(taken) >= most else "unlikely"
         return [
             _weighed(

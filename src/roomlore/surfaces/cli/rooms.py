@@ -275,6 +275,7 @@ def context(
         str | None, typer.Option(help=f"{', '.join(f'`{name}`' for name in STRATEGIES)}; by default the room's.")
     ] = None,
     most: Annotated[int | None, typer.Option("--max", help="Most messages.")] = None,
+    least: Annotated[int | None, typer.Option("--min", help="Add the newest messages up to this number.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Most tokens of the context as text.")] = None,
     as_prompt: Annotated[
         bool, typer.Option("--prompt", help="As one text for a model, the message itself at the end.")
@@ -290,7 +291,9 @@ def context(
     async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo, Heading | None]:
         here = await lore.rooms.named(room)
         known = None if message is None else await lore.messages.named(here, message)
-        built = await lore.context.build(here, known, strategy=strategy, max_messages=most, max_tokens=max_tokens)
+        built = await lore.context.build(
+            here, known, strategy=strategy, max_messages=most, min_messages=least, max_tokens=max_tokens
+        )
         made = await lore.rooms.headings(here, [built.message_id])
         trigger = await lore.messages.get(here, built.message_id)
         return built, trigger, lore.settings.search.zone, made.get(built.message_id)

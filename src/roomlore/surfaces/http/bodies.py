@@ -390,6 +390,9 @@ class ContextRequest(Body):
     message_id: str | None = Field(None, description="By default the newest message that a user wrote.")
     strategy: StrategyName | None = Field(None, description="By default the room's.")
     max_messages: int | None = Field(None, ge=1, le=200, description="Most messages in the context.")
+    min_messages: int | None = Field(
+        None, ge=0, le=200, description="The newest messages are added up to this number; by default the room's."
+    )
     max_tokens: int | None = Field(
         None,
         ge=1,

@@ -447,6 +447,7 @@ async def build_context(
             wanted.message_id,
             strategy=wanted.strategy,
             max_messages=wanted.max_messages,
+            min_messages=wanted.min_messages,
             max_tokens=wanted.max_tokens,
         )
 

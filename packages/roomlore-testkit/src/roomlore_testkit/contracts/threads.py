@@ -108,6 +108,22 @@ class ThreadsContract:
         assert await _related(storage, entries[0]) == ["m2", "m3", "m4", "m6", "m7"]
         assert await _related(storage, entries[4]) == []
 
+    async def test_a_platform_thread_is_its_root_and_its_newest_messages(self, storage: Storage) -> None:
+        entries = [entry(n, root_id="m1" if n % 2 else None) for n in range(2, 12)]
+        await fill(storage, [entry(1), *entries])
+        await erase(storage, 7)
+
+        async def of_root(root_id: str, limit: int, before: int) -> list[int]:
+            async with storage.reading() as work:
+                return await work.messages.of_root(
+                    tenant=TENANT, room_id=ROOM, root_id=root_id, limit=limit, before=before
+                )
+
+        assert await of_root("m1", 9, 12) == [1, 11, 9, 5, 3]
+        assert await of_root("m1", 2, 11) == [1, 9, 5]
+        assert await of_root("m4", 9, 12) == [4]
+        assert await of_root("m99", 9, 12) == []
+
     async def test_related_keeps_the_nearest_when_cut(self, storage: Storage) -> None:
         entries = [*_chain(8), *(entry(n, root_id="m1") for n in range(9, 30))]
         await fill(storage, entries)
