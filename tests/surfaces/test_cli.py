@@ -548,7 +548,8 @@ def test_the_demo_tells_the_figures_of_eval_where_replies_are_hidden(run):
     assert found["hits"] < window["hits"], "worse than the last 20: the demo says it"
 
 
-def test_a_context_that_the_demo_shows_holds_what_an_answer_needs(run):
+def test_a_context_that_the_demo_shows_holds_what_an_answer_needs(run, monkeypatch):
+    monkeypatch.setenv("MEMORY_MIN_CONTEXT_MESSAGES", "0")
     told = run("demo").stdout
     rows = [json.loads(line) for line in demo_path().read_text(encoding="utf-8").splitlines()]
     texts = {row["id"]: row["text"] for row in rows}

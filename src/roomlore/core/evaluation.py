@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roomlore.core.context import threaded_picks
+from roomlore.core.context import ContextOptions, filled, least_messages, threaded_picks
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import in_json
 from roomlore.core.linking.model import LinkModel, select
@@ -176,7 +176,13 @@ def sampled(arrivals: Sequence[int], most: int, seed: int, room_id: str) -> list
 
 
 def context_without_reply(
-    entry: Entry, before: Sequence[Entry], *, room: Room, people: Mapping[str, str], model: LinkModel, most: int
+    entry: Entry,
+    before: Sequence[Entry],
+    *,
+    room: Room,
+    people: Mapping[str, str],
+    model: LinkModel,
+    options: ContextOptions,
 ) -> list[int]:
     """Return the arrivals of the context of a message as if the platform had not said what it answers.
 
@@ -194,8 +200,10 @@ def context_without_reply(
     )
     arrivals = state.begin((), ())
     arrivals.take(replace(message, reply_to=None, root_id=None))
-    link = arrivals.entries[0].link
-    return sorted(threaded_picks(link, dict(select(link, most)), most))
+    link, most = arrivals.entries[0].link, options.max_context_messages
+    chosen = threaded_picks(link, dict(select(link, most)), most)
+    newest = [one.message.arrival for one in before]
+    return sorted(filled(chosen, newest, least_messages(message, room, options), link))
 
 
 def read_questions(rows: Iterable[Mapping[str, Any]]) -> list[Question]:

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from roomlore.core.audience import check_viewer
+from roomlore.core.context import ContextOptions
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, unknown_room
 from roomlore.core.evaluation import (
@@ -71,7 +72,7 @@ class EvaluationService:
         storage: Storage,
         clock: Clock,
         model: LinkModel,
-        most: int,
+        options: ContextOptions,
         messages: MessageVerbs,
         memories: Remembers,
         digest: Digests,
@@ -82,7 +83,7 @@ class EvaluationService:
         self._storage = storage
         self._clock = clock
         self._model = model
-        self._most = most
+        self._options = options
         self._messages = messages
         self._memories = memories
         self._digest = digest
@@ -156,7 +157,13 @@ class EvaluationService:
                 return None
             entry, before = entries[-1], entries[:-1]
             chosen = await asyncio.to_thread(
-                context_without_reply, entry, before, room=room, people=people, model=self._model, most=self._most
+                context_without_reply,
+                entry,
+                before,
+                room=room,
+                people=people,
+                model=self._model,
+                options=self._options.overridden(room.settings),
             )
             taken = await work.messages.messages_by_arrival(tenant=tenant, room_id=room_id, arrivals=chosen)
         window = [one.message for one in before[-WINDOW_MESSAGES:]]

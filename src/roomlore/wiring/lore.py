@@ -242,7 +242,7 @@ class Lore:
             storage=shared.storage,
             clock=shared.clock,
             model=shared.model,
-            most=shared.options.max_context_messages,
+            options=shared.options,
             messages=self.messages,
             memories=self.memories,
             digest=self.digest,
