@@ -298,3 +298,22 @@ def test_equal_messages_come_in_order_of_arrival(texts):
         for one, other in pairwise(found):
             if one.score == other.score:
                 assert one.arrival < other.arrival
+
+
+@settings(max_examples=200)
+@given(st.lists(st.floats(0.01, 1), max_size=30).map(lambda found: sorted(found, reverse=True)), st.booleans())
+def test_the_list_ends_where_the_score_falls_off(scores, by_meaning):
+    kept = ranking.near_best(scores, by_meaning=by_meaning)
+    assert min(len(scores), 1) <= kept <= len(scores), "the best stays"
+    assert set(scores[:kept]).isdisjoint(scores[kept:]), "equal scores stay or go together"
+    for fewer in range(len(scores)):
+        assert ranking.near_best(scores[:fewer], by_meaning=by_meaning) == min(kept, fewer), "a limit changes nothing"
+    lower = ranking.near_best([*scores[:1], *(score / 2 for score in scores[1:])], by_meaning=by_meaning)
+    assert lower <= kept, "what falls further from the best does not stay"
+    assert ranking.near_best(scores, by_meaning=True) <= ranking.near_best(scores, by_meaning=False)
+
+
+def test_the_list_ends_before_what_only_shares_a_common_word():
+    scores = [0.9, 0.6, 0.28, 0.2, 0.17, 0.02]
+    assert ranking.near_best(scores, by_meaning=False) == 4
+    assert ranking.near_best(scores, by_meaning=True) == 3

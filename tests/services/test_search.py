@@ -265,3 +265,23 @@ async def test_the_limit_holds(lore):
     await drained(lore)
     assert len(await found(lore, "lunch", limit=7)) == 7
     assert len(await found(lore, "lunch", limit=40)) == 40
+
+
+async def test_what_scores_far_below_the_best_is_left_out(lore):
+    """Most of the room shares a word with the question, or is a little near in meaning."""
+    small = [("ann", "The machine was late again."), ("bob", "Our machine is cold, too."), ("eve", "Oh?")] * 5
+    said = [*small, ("bob", "The router in the cellar burned out by the machine.")]
+    await lore.messages.add(
+        [
+            roomlore.Message(id=f"s{n}", room_id="den", sender_id=sender, text=text, sent_at=MONDAY + timedelta(days=n))
+            for n, (sender, text) in enumerate(said)
+        ]
+    )
+    await drained(lore)
+    question = "Which router burned out in the cellar by the machine?"
+    for viewer in (None, "user:bob"):
+        hits = (await lore.messages.search("den", question, viewer=viewer, limit=16)).hits
+        assert hits[0].message.id == "s15"
+        assert len(hits) <= 3
+        assert hits[-1].score >= 0.2 * hits[0].score
+        assert [hit.message.id for hit in (await lore.messages.search("den", question, limit=1)).hits] == ["s15"]

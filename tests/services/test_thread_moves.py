@@ -7,10 +7,12 @@ import pytest
 import roomlore
 from engines import ENGINES
 from relink_rig import ROOM, START, stored
-from roomlore import Conflict, LinkKind, Message
+from roomlore import Conflict, LinkKind, Message, Settings, StorageUnavailable
+from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.sql.writer import MessageWriting
 from roomlore.core.linking.corrections import FOLLOWING
 from roomlore.services import links
+from roomlore_testkit import FrozenClock
 
 PIECE, CHAIN = 100, 1500
 
@@ -164,3 +166,85 @@ async def test_a_room_that_a_killed_process_left_is_found(lore, monkeypatch):
         assert len(await lore.links._moves._claim()) == 1
     assert await lore.jobs.catch_up() == 1
     assert {one.link.thread for one in (await stored(lore))[0].values()} == {1, 5}
+
+
+def with_frozen_clock(lore) -> FrozenClock:
+    """The clock that work on threads reads from now on."""
+    lore.links._moves._clock = FrozenClock(SystemClock().now())
+    return lore.links._moves._clock
+
+
+async def test_a_move_that_fails_stays_one_job_and_is_tried_again_after_growing_pauses(sqlite_url, monkeypatch):
+    tries = []
+
+    async def fails(*_: object, **__: object) -> None:
+        tries.append(1)
+        raise StorageUnavailable("The disk is full; make room.")
+
+    monkeypatch.setattr(links, "_PIECE", PIECE)
+    async with roomlore.open(sqlite_url, settings=Settings(durable_work="process"), background=False) as lore:
+        frozen, sweep = with_frozen_clock(lore), lore.links._moves.sweep
+        await lore.jobs.begin()
+        work = lore._resources.durable._opened
+        work._clock, work._pauses = frozen, (0.0, 0.0)
+        await lore.messages.add(replies(700))
+        await lore.links.correct(ROOM, "m5", answers=None)
+        with monkeypatch.context() as patch:
+            patch.setattr(MessageWriting, "follow", fails)
+            assert await lore.jobs.catch_up() == 0
+            for seconds, tried in ((60, 3), (90, 6), (180, 6), (90, 9), (400, 9)):
+                frozen.advance(seconds)
+                assert len(await sweep()) == 1
+                await lore.jobs.catch_up()
+                (job,) = await lore.jobs.page()
+                assert (job.status, job.attempts, len(tries)) == ("failed", tried, tried), seconds
+            async with lore._resources.storage.writing() as writing:
+                await lore.links._moves.note(writing, "default", ROOM)
+            assert len(await sweep()) == 1, "what is noted since belongs to the same job"
+        frozen.advance(600)
+        assert await lore.jobs.catch_up() == 1
+        assert [(one.job_id, one.status) for one in await lore.jobs.page()] == [(job.job_id, "done")]
+        assert {one.link.thread for one in (await stored(lore))[0].values()} == {1, 5}
+
+
+async def test_a_move_that_nobody_takes_is_begun_once(lore):
+    frozen = with_frozen_clock(lore)
+    await lore.messages.add(replies(700))
+    await lore.links.correct(ROOM, "m5", answers=None)
+    assert len({work_id for _ in range(3) for work_id in await swept_later(lore, frozen)}) == 1
+    assert [job.status for job in await lore.jobs.page()] == ["waiting"]
+    assert await lore.jobs.catch_up() == 1
+    assert [job.status for job in await lore.jobs.page()] == ["done"]
+
+
+async def swept_later(lore, frozen: FrozenClock) -> list[str]:
+    frozen.advance(31)
+    return await lore.links._moves.sweep()
+
+
+async def test_a_room_moves_again_after_it_was_done_even_at_the_same_instant(lore):
+    with_frozen_clock(lore)
+    await lore.messages.add(replies(700))
+    for name in ("m5", "m8"):
+        assert (await lore.links.correct(ROOM, name, answers=None)).left > 0
+        assert await lore.jobs.catch_up() == 1
+    assert [job.status for job in await lore.jobs.page()] == ["done", "done"]
+    assert {one.link.thread for one in (await stored(lore))[0].values()} == {1, 5, 8}
+
+
+async def test_what_is_noted_while_a_job_runs_is_done_by_it(lore, monkeypatch):
+    """A second job would find nothing to move."""
+    moves, moved = lore.links._moves, lore.links._moves._moved
+
+    async def twice_noted(room):
+        async for piece in moved(room):
+            if len(await lore.links.corrections(ROOM)) == 1:
+                assert (await lore.links.correct(ROOM, "m8", answers=None)).left > 0
+            yield piece
+
+    monkeypatch.setattr(moves, "_moved", twice_noted)
+    await lore.messages.add(replies(CHAIN))
+    await lore.links.correct(ROOM, "m5", answers=None)
+    assert await lore.jobs.catch_up() == 1
+    assert [job.status for job in await lore.jobs.page()] == ["done"]
+    assert {one.link.thread for one in (await stored(lore))[0].values()} == {1, 5, 8}

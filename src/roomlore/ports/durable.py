@@ -1,18 +1,19 @@
-"""Durable work that continues after a process is killed: the names of work, the port, and schedules, of which each time
-is handled once, whichever process looks.
+"""Durable work that continues after a process is killed: the names of work, the port, the work of noted rooms,
+and schedules, of which each time is handled once, whichever process looks.
 
 Names of work begin with the owner, so that a tenant's work can be found.
 """
 
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import json_copy
 from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import RoomBehind, Storage
+from roomlore.ports.storage import DueRoom, RoomBehind, Storage
 
 _AS_THEY_ARE = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -149,6 +150,44 @@ class DurableWork(Protocol):
 
     async def close(self) -> None:
         """Stop accepting work, let running steps reach their next pause, and end."""
+
+
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
+
+
+def own_part(room: DueRoom, kind: str) -> str:
+    """Return the part of a work's id that tells this noted work from all other, without naming the room."""
+    named = f"{room.noted_at} {kind} {room.room_id}"
+    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+async def submit_noted(
+    durable: DurableWork,
+    name: str,
+    *,
+    work_id: str,
+    partition: str,
+    arguments: Json,
+    now: datetime,
+    is_due: Callable[[], Awaitable[bool]],
+    patiently: bool = True,
+) -> str:
+    """Submit noted work, or again if it failed, and return its id. `is_due`: returns True if it is still noted.
+    `patiently`: work that failed is left alone for a time that grows with its attempts."""
+    given: dict[str, Any] = {"partition": partition, "arguments": arguments}
+    if await durable.start(name, work_id=work_id, **given):
+        return work_id
+    state = await durable.find(work_id)
+    if state is None or state.status not in ENDED:
+        return work_id
+    if state.status in RETRIABLE:
+        pause = min(_FIRST_PAUSE * 2 ** min(state.attempts // 3, 10), _LONGEST_PAUSE)
+        if not patiently or state.updated_at + pause <= now:
+            await durable.retry(work_id)
+    elif await is_due():  # an older state of the database was restored
+        work_id = f"{work_id}-{now:%Y%m%dT%H%M%S}"
+        await durable.start(name, work_id=work_id, **given)
+    return work_id
 
 
 _NOWHERE = {"tenant": "", "room_id": ""}

@@ -34,8 +34,8 @@ from roomlore.core.linking.corrections import (
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, Link, Room
-from roomlore.ports.coordination import Clock, Ids
-from roomlore.ports.durable import DurableWork, Json, Steps, work_name
+from roomlore.ports.coordination import Clock
+from roomlore.ports.durable import DurableWork, Json, Steps, own_part, submit_noted, work_name
 from roomlore.ports.storage import THREADS, DueRoom, Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -81,11 +81,10 @@ class ThreadMoves:
     """Move the messages of noted rooms, of all tenants, to the thread of what each answers, in short transactions.
     `background`: True if this process enqueues the work at once; else others find the rooms."""
 
-    def __init__(self, *, storage: Storage, durable: DurableWork, clock: Clock, ids: Ids, background: bool) -> None:
+    def __init__(self, *, storage: Storage, durable: DurableWork, clock: Clock, background: bool) -> None:
         self._storage = storage
         self._durable = durable
         self._clock = clock
-        self._ids = ids
         self._background = background
 
     async def note(self, work: UnitOfWork, tenant: str, room_id: str) -> None:
@@ -111,23 +110,41 @@ class ThreadMoves:
                     pass
 
     async def sweep(self) -> list[str]:
-        """Enqueue the noted rooms and return the ids of the work."""
+        """Enqueue the noted rooms and return the ids of the work. A room has one piece, which is retried after growing
+        pauses if it failed."""
         enqueued: list[str] = []
         while await self._any() and (rooms := await self._claim()):
-            for room in rooms:
-                work_id = work_name(room.tenant, THREADS, self._ids.new())
-                arguments = {"tenant": room.tenant, "room_id": room.room_id, "noted": room.noted}
-                partition = work_name(room.tenant, THREADS, storable(room.room_id))
-                await self._durable.start(THREADS, work_id=work_id, partition=partition, arguments=arguments)
-                enqueued.append(work_id)
+            enqueued += [await self._submitted(room) for room in rooms]
         return enqueued
 
     async def work(self, steps: Steps, arguments: Json) -> None:
-        """Move the messages of one room, as durable work."""
-        done, room = 0, DueRoom(arguments["tenant"], arguments["room_id"], arguments["noted"])
-        async for count, left in self._moved(room):
-            done += count
-            await steps.report(f"{done} messages moved to their threads, {left} left")
+        """Move the messages of one room, as durable work, until it is no longer noted."""
+        done, here = 0, {"tenant": arguments["tenant"], "room_id": arguments["room_id"]}
+        while rooms := await self._noted(**here):
+            async for count, left in self._moved(rooms[0]):
+                done += count
+                await steps.report(f"{done} messages moved to their threads, {left} left")
+
+    async def _submitted(self, room: DueRoom) -> str:
+        here = {"tenant": room.tenant, "room_id": room.room_id}
+
+        async def is_due() -> bool:
+            return own in [own_part(one, THREADS) for one in await self._noted(**here)]
+
+        own = own_part(room, THREADS)
+        return await submit_noted(
+            self._durable,
+            THREADS,
+            work_id=work_name(room.tenant, THREADS, own),
+            partition=work_name(room.tenant, THREADS, storable(room.room_id)),
+            arguments=here,
+            now=self._clock.now(),
+            is_due=is_due,
+        )
+
+    async def _noted(self, tenant: str, room_id: str) -> list[DueRoom]:
+        async with self._storage.reading() as work:
+            return await work.progress.noted(tenant=tenant, work=THREADS, room_id=room_id)
 
     async def _any(self) -> bool:
         async with self._storage.reading() as work:

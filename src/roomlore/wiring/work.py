@@ -173,13 +173,7 @@ def _summaries(settings: Settings, models: ModelService) -> MemorySummaries:
 
 def make_moves(common: Common, durable: DurableWork) -> ThreadMoves:
     """Return what moves messages to other threads after corrections. Nothing is read yet."""
-    moves = ThreadMoves(
-        storage=common.storage,
-        durable=durable,
-        clock=common.clock,
-        ids=common.ids,
-        background=common.background,
-    )
+    moves = ThreadMoves(storage=common.storage, durable=durable, clock=common.clock, background=common.background)
     durable.define(THREADS, counted(THREADS, moves.work, clock=common.clock, telemetry=common.telemetry))
     if common.background:
         common.jobs.handle(THREADS, moves.sweep, every_seconds=_SWEEP_SECONDS)

@@ -247,6 +247,7 @@ _MIN = 0.01
 _TINIEST = np.nextafter(0.0, 1.0)
 _DIGITS = 12
 """Rounding digits, so that equal evidence gives equal scores in any order of summation."""
+_SHARE_BY_WORDS, _SHARE_BY_MEANING = 0.2, 0.3
 _WORTH_SAYING = 0.05
 LOWERED = 0.75
 """At or below this factor, lists without scores mention that the kind of a message lowered it."""
@@ -336,6 +337,18 @@ def rank(
     asked = [int(arrivals[best[place]]) if place in best else None for place in order.tolist()]
     least = 1.0 if query.only_then else _MIN
     return _listed(order, fused, signals, arrivals, asked, least=least)
+
+
+def before_fall(ranked: list[Ranked], query: SearchQuery, *, by_meaning: bool) -> list[Ranked]:
+    """Return the hits before the score falls off; all if the query asks for nothing but a time."""
+    return ranked if query.only_then else ranked[: near_best([one.score for one in ranked], by_meaning=by_meaning)]
+
+
+def near_best(scores: Sequence[float], *, by_meaning: bool) -> int:
+    """Return how many of these scores, highest first, are at least a share of the best one. The share is larger if
+    meaning counts, as it gives something to each message."""
+    share = _SHARE_BY_MEANING if by_meaning else _SHARE_BY_WORDS
+    return sum(score >= share * scores[0] for score in scores)
 
 
 def _sent_then(query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:

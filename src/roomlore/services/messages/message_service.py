@@ -198,7 +198,8 @@ class MessageService:
         conversation: bool = False,
     ) -> SearchAnswer:
         """Return the messages that answer the query best, at most `limit` (1 to 200), best first: of the room, or
-        without one of all rooms, ranked as one (at most the 200 used last, and 200,000 messages).
+        without one of all rooms, ranked as one (at most the 200 used last, and 200,000 messages). Those that score far
+        below the best are left out.
 
         `viewer`, 'room:team' or 'user:anna': only what that room or person may see is found, and nothing else changes
         a score; a room of which it may see nothing is unknown, and the answer's `hint` says if the viewer itself is.

@@ -35,7 +35,7 @@ from roomlore.core.search.facts import (
 from roomlore.core.search.facts import conversation as conversation_of
 from roomlore.core.search.hits import Dense, Ints, Postings, RoomFacts, SearchAnswer, SearchHit, SearchMode
 from roomlore.core.search.query import SearchQuery, read_query
-from roomlore.core.search.ranking import Ranked, rank
+from roomlore.core.search.ranking import Ranked, before_fall, rank
 from roomlore.ports.audience import room_shown, rooms_shown
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -210,6 +210,7 @@ class MessageSearch(Searching):
                 only = now_only
                 dense = await self._by_meaning(room_id, read, only, mode)
         ranked = rank(read, postings=postings, dense=dense.found, facts=facts, limit=limit, only=only)
+        ranked = before_fall(ranked, read, by_meaning=dense.used)
         around = conversations(ranked, facts) if conversation else {}
         messages = await self._messages(room_id, ranked, around)
         answer = SearchAnswer(
@@ -369,13 +370,15 @@ class RoomsSearch(Searching):
         postings = await self._postings(rooms, read)
         nearest = rooms.nearest([one.found for one in dense])
         ranked = rank(read, postings=postings, dense=nearest, facts=facts, limit=limit, only=only)
+        used = any(one.used for one in dense)
+        ranked = before_fall(ranked, read, by_meaning=used)
         around = conversations(ranked, facts) if conversation else {}
         messages = await self._messages(rooms, ranked, around)
         problems = [one.problem for one in dense[:1] if one.problem] + ([left_out] if left_out else [])
         answer = SearchAnswer(
             room_id=room_id,
             query=query,
-            mode="hybrid" if any(one.used for one in dense) else "lexical",
+            mode="hybrid" if used else "lexical",
             hits=tuple(hit_of(one, messages, around) for one in ranked if one.arrival in messages),
             times=read.spans,
             degraded=" ".join(problems) or None,

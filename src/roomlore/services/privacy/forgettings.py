@@ -7,7 +7,6 @@ takes its place until then.
 """
 
 import asyncio
-import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -19,7 +18,7 @@ from typing import Any
 from roomlore.core.errors import RoomloreError, StorageUnavailable
 from roomlore.core.privacy import ForgetReport, Left, Traces
 from roomlore.ports.coordination import Clock
-from roomlore.ports.durable import ENDED, RETRIABLE, DurableWork, Json, Steps, work_name
+from roomlore.ports.durable import ENDED, RETRIABLE, DurableWork, Json, Steps, own_part, submit_noted, work_name
 from roomlore.ports.storage import FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom, Storage, UnitOfWork
 from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter
 
@@ -28,7 +27,6 @@ _NOBODY = ""
 _AT_ONCE = 50
 _LOOK_AGAIN = timedelta(seconds=30)
 _HELD = timedelta(seconds=60)
-_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
 _WAIT_SECONDS = 30.0
 _GOES = "removing what is stored of a person"
 _COMPACTED = "compacted the databases"
@@ -45,8 +43,7 @@ class _Request:
     @property
     def own(self) -> str:
         """The part of the work's id that tells this request from others."""
-        named = f"{self.room.noted_at} {self.kind} {self.room.room_id}"
-        return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        return own_part(self.room, self.kind)
 
 
 class Forgettings:
@@ -169,27 +166,21 @@ class Forgettings:
         return next((one for one in found if one.own == own), None)
 
     async def _submitted(self, request: _Request, *, patiently: bool) -> str:
-        """Submit the work of the request, or again if it failed, and return its id. `patiently`: work that failed is
-        left alone for a time that grows with its attempts."""
-        tenant = request.room.tenant
-        work_id = work_name(tenant, FORGETTING, request.own)
-        given: dict[str, Any] = {
-            "partition": work_name(tenant, FORGETTING, "all"),
-            "arguments": {"tenant": tenant, "own": request.own},
-        }
-        if await self._durable.start(FORGETTING, work_id=work_id, **given):
-            return work_id
-        state = await self._durable.find(work_id)
-        if state is None or state.status not in ENDED:
-            return work_id
-        if state.status in RETRIABLE:
-            pause = min(_FIRST_PAUSE * 2 ** min(state.attempts // 3, 10), _LONGEST_PAUSE)
-            if not patiently or state.updated_at + pause <= self._clock.now():
-                await self._durable.retry(work_id)
-        elif await self._request(tenant, request.own):  # an older state of the database was restored
-            work_id = f"{work_id}-{self._clock.now():%Y%m%dT%H%M%S}"
-            await self._durable.start(FORGETTING, work_id=work_id, **given)
-        return work_id
+        tenant, own = request.room.tenant, request.own
+
+        async def is_due() -> bool:
+            return await self._request(tenant, own) is not None
+
+        return await submit_noted(
+            self._durable,
+            FORGETTING,
+            work_id=work_name(tenant, FORGETTING, own),
+            partition=work_name(tenant, FORGETTING, "all"),
+            arguments={"tenant": tenant, "own": own},
+            now=self._clock.now(),
+            is_due=is_due,
+            patiently=patiently,
+        )
 
     async def _settle(self, request: _Request) -> None:
         """Put a record of nobody in the place of the request."""

@@ -360,7 +360,9 @@ def search(
     everywhere: Annotated[
         bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="Most messages, 1 to 200.")] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", help="Most messages, 1 to 200; those far below the best are left out.")
+    ] = 10,
     mode: Annotated[str, typer.Option(help="`hybrid`, by words and meaning, or `lexical`, by words alone.")] = "hybrid",
     sender: Annotated[list[str] | None, typer.Option(help="Only what this sender id said; may be repeated.")] = None,
     since: Annotated[

@@ -227,7 +227,9 @@ async def search_messages(
     q: Annotated[
         str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
     ] = "",
-    limit: Annotated[int, Query(ge=1, le=MAX_HITS, description="Most messages.")] = 10,
+    limit: Annotated[
+        int, Query(ge=1, le=MAX_HITS, description="Most messages; those far below the best are left out.")
+    ] = 10,
     mode: Annotated[SearchMode, Query(description="By words and meaning, or by words alone.")] = "hybrid",
     conversation: Annotated[
         bool, Query(description="Bring the messages of its conversation around each hit too, at most 12.")

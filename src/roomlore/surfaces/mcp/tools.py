@@ -386,7 +386,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="search_messages",
         title="Search messages",
-        about="Find what was said, best first.",
+        about="Find what was said that fits well, best first.",
         takes=answers.SearchMessages,
         gives=answers.FoundMessages,
         run=searched_messages,
