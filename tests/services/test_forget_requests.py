@@ -98,10 +98,11 @@ async def test_nothing_that_stays_of_the_work_names_the_person(sqlite_url, tmp_p
         report = await lore.privacy.forgotten(job, WHO)
         assert report.rooms_removed == (f"dm:{WHO}", WHO)
         state = await lore._resources.durable.find(f"default:{job}")
-        assert state.result["rooms_removed"] == ["[forgotten]", "[forgotten]"]
-        assert WHO not in str(state)
+        assert state.result["unlisted"] == report.counts == {"rooms_removed": 2, "retired": 3, "rewritten": 2}
+        assert not any(memory_id in str(state) for memory_id in (WHO, *report.retired, *report.rewritten))
         later = await lore.privacy.forgotten(job, WHO)
         assert (later.user_id, later.places, later.checked) == (WHO, report.places, report.checked)
+        assert (later.counts, later.found, later.retired) == (report.counts, True, ())
     assert in_files(tmp_path, ENGLISH) == []
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from roomlore.core.errors import RoomloreError, StorageUnavailable
-from roomlore.core.privacy import ForgetReport, Left, Traces
+from roomlore.core.privacy import LISTED, ForgetReport, Left
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import ENDED, RETRIABLE, DurableWork, Json, Steps, work_name
 from roomlore.ports.storage import FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom, Storage, UnitOfWork
@@ -236,19 +236,15 @@ def _told(report: ForgetReport) -> str:
 
 
 def _kept(report: ForgetReport) -> Json:
-    """Return the report as it is kept with the work, without the person's id."""
-    kept = asdict(report)
-    redact = Traces(report.user_id).redact_name
-    kept |= {name: list(map(redact, kept[name])) for name in ("rooms_removed", "retired", "rewritten")}
+    """Return the report as it is kept with the work: without the person's id, and with numbers in place of lists of
+    ids, as those may be names of other people."""
+    kept = asdict(report) | {"unlisted": report.counts, "left": list(map(asdict, report.left))}
     kept |= {name: kept[name].isoformat() for name in ("started_at", "finished_at")}
-    kept["left"] = list(kept["left"])
-    del kept["user_id"]
-    return kept
+    return {name: value for name, value in kept.items() if name not in ("user_id", *LISTED)}
 
 
 def _report(user_id: str, kept: Mapping[str, Any]) -> ForgetReport:
     told: dict[str, Any] = dict(kept)
-    told |= {name: tuple(told[name]) for name in ("rooms_removed", "retired", "rewritten")}
     told |= {name: datetime.fromisoformat(told[name]) for name in ("started_at", "finished_at")}
     told["left"] = tuple(Left(**one) for one in told["left"])
     return ForgetReport(user_id=user_id, **told)

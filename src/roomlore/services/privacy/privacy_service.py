@@ -108,9 +108,9 @@ class PrivacyService:
         return work_id.removeprefix(owner_prefix(self._tenant))
 
     async def forgotten(self, job_id: str, user_id: str, *, same_words: bool = False) -> ForgetReport:
-        """Wait until the job that `begin_forgetting` returned for the person has ended, and return its report, in which
-        ids of rooms and memories may lack the person's own. Raise `StorageUnavailable` if it failed: it is tried again
-        later.
+        """Wait until the job that `begin_forgetting` returned for the person has ended, and return its report. If it
+        ended before, or in another process, the report counts rooms and memories without listing their ids
+        (`unlisted`). Raise `StorageUnavailable` if it failed: it is tried again later.
         """
         return await self._forgettings.ended(
             owner_prefix(self._tenant) + job_id, tenant=self._tenant, user_id=_checked(user_id), same_words=same_words
