@@ -207,5 +207,17 @@ async def test_where_no_other_process_can_do_it_and_this_one_does_no_work_who_wa
     assert in_files(tmp_path, ENGLISH) == []
 
 
+async def test_a_job_whose_request_somebody_else_did_says_that_it_did_nothing(sqlite_url):
+    async with opened(sqlite_url, "dbos", background=False) as lore:
+        await fill(lore, ENGLISH)
+        job = await lore.privacy.begin_forgetting(WHO)
+        assert (await lore.privacy.forget(WHO)).places["messages"] == 5
+        assert await lore.jobs.catch_up(seconds=60) == 1
+        await lore.messages.add([roomlore.Message(id="new", room_id="tea", sender_id=WHO, text="back again")])
+        report = await lore.privacy.forgotten(job, WHO)
+        assert (report.dry_run, report.found, report.complete) == (False, False, True)
+        assert await lore.privacy.forgetting_job(WHO) is None
+
+
 class KilledError(Exception):
     """Stands for the end of the process."""

@@ -19,7 +19,7 @@ from typing import Any
 from roomlore.core.errors import RoomloreError, StorageUnavailable
 from roomlore.core.privacy import LISTED, ForgetReport, Left
 from roomlore.ports.coordination import Clock
-from roomlore.ports.durable import ENDED, RETRIABLE, DurableWork, Json, Steps, work_name
+from roomlore.ports.durable import ENDED, RETRIABLE, DurableWork, Json, Steps, WorkState, work_name
 from roomlore.ports.storage import FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom, Storage, UnitOfWork
 from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter
 
@@ -74,37 +74,51 @@ class Forgettings:
         await self._compacted(tenant, report)
         return report
 
-    async def begin(self, *, tenant: str, user_id: str, same_words: bool, retry: bool) -> str:
+    async def begin(self, *, tenant: str, user_id: str, same_words: bool) -> str:
         """Record the request, unless it is recorded, and submit its work. Return the id of the work."""
-        return await self._submitted(await self._recorded(tenant, user_id, same_words), patiently=not retry)
+        return await self._submitted(await self._recorded(tenant, user_id, same_words), patiently=False)
 
     async def ended(self, work_id: str, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
-        """Return what came of the work when it has ended. Raise `StorageUnavailable` if it failed."""
-        if not (self._shared or self._durable.works()):  # nobody else can do it
+        """Return what came of the work when it has ended. Raise `StorageUnavailable` if it failed, or was lost before
+        it was done."""
+        alone = not (self._shared or self._durable.works())
+        if alone and await self._is_recorded(tenant, user_id):
             await self._durable.drop(prefix=work_id, tells=lambda _: True)
             return await self.forget(tenant=tenant, user_id=user_id, same_words=same_words)
+        state, report = (await self._durable.find(work_id), None) if alone else await self._end_of(work_id)
+        if report is None and state is not None and state.result:
+            report = _report(user_id, state.result)
+        if report is not None:
+            return report
+        if (state is not None and state.status in RETRIABLE) or await self._is_recorded(tenant, user_id):
+            why = (state.error or f"The job was {state.status}.") if state else "The job is not there any more."
+            raise StorageUnavailable(f"A person could not be forgotten; it is tried again later. {why}")
+        now = self._clock.now()  # somebody else did it before the work began: it found nothing to do
+        return ForgetReport(user_id=user_id, dry_run=False, started_at=now, finished_at=now)
+
+    async def _end_of(self, work_id: str) -> tuple[WorkState | None, ForgetReport | None]:
+        """Return the work when it has ended, None if it is unknown; and its report if it was done here."""
         self._waiting[work_id] += 1
         try:
             while (state := await self._durable.wait(work_id, seconds=_WAIT_SECONDS)) and state.status not in ENDED:
                 pass
-            report = self._reports.get(work_id)
+            return state, self._reports.get(work_id)
         finally:
             self._waiting[work_id] -= 1
             if not self._waiting[work_id]:
                 del self._waiting[work_id]
                 self._reports.pop(work_id, None)
-        if state is not None and state.status in RETRIABLE:
-            why = state.error or f"The job was {state.status}."
-            raise StorageUnavailable(f"A person could not be forgotten; it is tried again later. {why}")
-        if report is None and state is not None and state.result:
-            report = _report(user_id, state.result)
-        if report is None:
-            report = await self._forgetter.forget(tenant=tenant, user_id=user_id, dry_run=True, same_words=same_words)
-        return report
 
-    async def is_asked_for(self, work: UnitOfWork, tenant: str, user_id: str) -> bool:
-        """Return True if a request for the person is recorded."""
-        return any([await work.progress.noted(tenant=tenant, work=kind, room_id=user_id) for kind in OF_PEOPLE])
+    async def _is_recorded(self, tenant: str, user_id: str) -> bool:
+        async with self._storage.reading() as work:
+            return await self.work_of(work, tenant, user_id) is not None
+
+    async def work_of(self, work: UnitOfWork, tenant: str, user_id: str) -> str | None:
+        """Return the id of the work of a request that is recorded for the person, submitted or not; None if none is."""
+        for kind in OF_PEOPLE:
+            for room in await work.progress.noted(tenant=tenant, work=kind, room_id=user_id):
+                return work_name(tenant, FORGETTING, _Request(kind, room).own)
+        return None
 
     async def sweep(self) -> list[str]:
         """Submit the work of recorded requests that no process is at, and return the ids of the work."""
