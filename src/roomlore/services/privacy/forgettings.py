@@ -1,5 +1,5 @@
 """Requests to forget somebody, which survive their process: each is recorded with the data of its tenant until it is
-done, and is done as durable work.
+done and nothing is left that another try may remove, and is done as durable work.
 
 Neither the id of the work, nor its arguments, nor its result names the person, since finished work is kept for days.
 The record goes before the database is compacted, so that the id can be read nowhere afterwards; a record of nobody
@@ -21,7 +21,7 @@ from roomlore.core.privacy import LISTED, ForgetReport, Left
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import ENDED, RETRIABLE, DurableWork, Json, Steps, WorkState, work_name
 from roomlore.ports.storage import FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom, Storage, UnitOfWork
-from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter
+from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter, unfinished
 
 _NOBODY = ""
 """Recorded in place of the person as long as the database is to be compacted."""
@@ -63,15 +63,22 @@ class Forgettings:
         self._waiting: Counter[str] = Counter()
         self._reports: dict[str, ForgetReport] = {}
         """Of work that was done here and is waited for."""
+        self._so_far: dict[str, ForgetReport] = {}
+        """Of work that was done here and left something."""
 
     async def forget(self, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
-        """Forget a person now. If this breaks off, the background work of any process goes on with it."""
+        """Forget a person now. If this breaks off, or leaves something, the background work of any process goes on with
+        it."""
         due = await self._recorded(tenant, user_id, same_words)
         async with self._held(due):
             report = await self._forgetter.forget(
                 tenant=tenant, user_id=user_id, dry_run=False, same_words=same_words, settle=partial(self._settle, due)
             )
-        await self._compacted(tenant, report)
+        if not unfinished(report.left):
+            await self._compacted(tenant, report)
+            work_id = work_name(tenant, FORGETTING, due.own)
+            self._so_far.pop(work_id, None)
+            await self._durable.retry(work_id)  # so that work that failed does not stay listed
         return report
 
     async def begin(self, *, tenant: str, user_id: str, same_words: bool) -> str:
@@ -102,7 +109,7 @@ class Forgettings:
         try:
             while (state := await self._durable.wait(work_id, seconds=_WAIT_SECONDS)) and state.status not in ENDED:
                 pass
-            return state, self._reports.get(work_id)
+            return state, self._reports.get(work_id) or self._so_far.get(work_id)
         finally:
             self._waiting[work_id] -= 1
             if not self._waiting[work_id]:
@@ -136,8 +143,10 @@ class Forgettings:
 
     async def work(self, steps: Steps, arguments: Json) -> Json | None:
         """Do what was asked for, as durable work, and return the report without the person's id; None if the request
-        is no longer there."""
+        is no longer there. Raise `StorageUnavailable` if something is left that another try may remove: the request
+        stays, and the work is listed as failed until it is tried again."""
         tenant, own = str(arguments["tenant"]), str(arguments["own"])
+        work_id = work_name(tenant, FORGETTING, own)
         request = await self._request(tenant, own)
         if request is None:
             await steps.report(_DONE_BEFORE)
@@ -156,11 +165,16 @@ class Forgettings:
             settle=partial(self._settle, request),
             own_work=own,
         )
+        if before := self._so_far.pop(work_id, None):
+            report = report.after(before)
+        await steps.report(_told(report))
+        if left := unfinished(report.left):
+            self._so_far[work_id] = report
+            places = " ".join(f"{one.place} ({one.count}): {one.why}" for one in left)
+            raise StorageUnavailable(f"Something of a person is left; it is tried again later. {places}")
         await self._compacted(tenant, report)
-        work_id = work_name(tenant, FORGETTING, own)
         if work_id in self._waiting:
             self._reports[work_id] = report
-        await steps.report(_told(report))
         return _kept(report)
 
     async def _recorded(self, tenant: str, user_id: str, same_words: bool) -> _Request:
