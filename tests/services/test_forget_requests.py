@@ -1,9 +1,10 @@
 """Requests to forget somebody outlive their process: they are recorded first, listed, and done by the next process."""
 
 import asyncio
+import re
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ import roomlore
 from forget_rig import CHINESE, ENGLISH, Figure, fill, in_files, replays
 from roomlore import Lore, Settings, StorageUnavailable
 from roomlore.adapters.inprocess import SystemClock
-from roomlore.services.privacy import Forgetter, MessageEraser
+from roomlore.core.errors import CacheUnavailable
+from roomlore.services.privacy import Forgetter, MessageEraser, VectorEraser
 from roomlore_testkit import FrozenClock
 
 
@@ -98,10 +100,11 @@ async def test_nothing_that_stays_of_the_work_names_the_person(sqlite_url, tmp_p
         report = await lore.privacy.forgotten(job, WHO)
         assert report.rooms_removed == (f"dm:{WHO}", WHO)
         state = await lore._resources.durable.find(f"default:{job}")
-        assert state.result["rooms_removed"] == ["[forgotten]", "[forgotten]"]
-        assert WHO not in str(state)
+        assert state.result["unlisted"] == report.counts == {"rooms_removed": 2, "retired": 3, "rewritten": 2}
+        assert not any(memory_id in str(state) for memory_id in (WHO, *report.retired, *report.rewritten))
         later = await lore.privacy.forgotten(job, WHO)
         assert (later.user_id, later.places, later.checked) == (WHO, report.places, report.checked)
+        assert (later.counts, later.found, later.retired) == (report.counts, True, ())
     assert in_files(tmp_path, ENGLISH) == []
 
 
@@ -204,6 +207,100 @@ async def test_where_no_other_process_can_do_it_and_this_one_does_no_work_who_wa
         assert (await lore.privacy.forgotten(job, WHO)).places["messages"] == 5
         assert await listed(lore) == []
     assert in_files(tmp_path, ENGLISH) == []
+
+
+async def test_a_job_whose_request_somebody_else_did_says_that_it_did_nothing(sqlite_url):
+    async with opened(sqlite_url, "dbos", background=False) as lore:
+        await fill(lore, ENGLISH)
+        job = await lore.privacy.begin_forgetting(WHO)
+        assert (await lore.privacy.forget(WHO)).places["messages"] == 5
+        assert await lore.jobs.catch_up(seconds=60) == 1
+        await lore.messages.add([roomlore.Message(id="new", room_id="tea", sender_id=WHO, text="back again")])
+        report = await lore.privacy.forgotten(job, WHO)
+        assert (report.dry_run, report.found, report.complete) == (False, False, True)
+        assert await lore.privacy.forgetting_job(WHO) is None
+
+
+@contextmanager
+def store_of_vectors_down(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    async def fails(*_: object, **__: object) -> bool:
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(VectorEraser, "remove", fails)
+        yield
+
+
+async def test_a_job_that_left_something_is_not_done_until_nothing_is_left(sqlite_url, tmp_path, monkeypatch, frozen):
+    async with opened(sqlite_url, "process") as lore:
+        await fill(lore, ENGLISH)
+        lore._resources.forgettings._clock = frozen
+        lore._resources.durable._opened._pauses = (0.0, 0.0)
+        with store_of_vectors_down(monkeypatch):
+            job = await lore.privacy.begin_forgetting(WHO)
+            report = await lore.privacy.forgotten(job, WHO)
+            assert {one.place for one in report.left} == {"rooms", "memory_scopes"}
+            assert (report.places["messages"], report.rooms_removed) == (5, ()), "of all three attempts"
+            (failed,) = await lore.jobs.page(kind="forgetting")
+            assert (failed.status, failed.attempts, WHO in str(failed)) == ("failed", 3, False)
+            assert re.match(r"StorageUnavailable: Something of a person is left.*rooms \(2\): Emptied", failed.error)
+            assert failed.progress.endswith("left: rooms, memory_scopes")
+            frozen.advance(60)
+            assert len(await lore._resources.forgettings.sweep()) == 1
+            assert (await lore.jobs.wait(job, seconds=0.1)).attempts == 3, "the pause is longer"
+        assert await lore.privacy.is_being_forgotten(WHO)
+        frozen.advance(120)
+        await lore._resources.forgettings.sweep()
+        assert (await lore.jobs.wait(job, seconds=60)).status == "done"
+        assert not await lore.privacy.is_being_forgotten(WHO)
+        kept = await lore.privacy.forgotten(job, WHO)
+        assert (kept.left, kept.places["messages"], kept.counts["rooms_removed"]) == ((), 5, 2)
+    assert in_files(tmp_path, ENGLISH) == []
+
+
+@both
+async def test_what_a_call_left_is_tried_again_in_the_background(sqlite_url, tmp_path, monkeypatch, frozen, engine):
+    await fill_first(sqlite_url, CHINESE)
+    who = CHINESE.user_id
+    async with opened(sqlite_url, engine, background=False) as lore:
+        lore._resources.forgettings._clock = frozen
+        with store_of_vectors_down(monkeypatch):
+            left = (await lore.privacy.forget(who)).left
+        assert {one.place for one in left} >= {"rooms", "memory_scopes"}
+        frozen.advance(61)
+        assert await lore.jobs.catch_up(seconds=60) == 1
+        assert await listed(lore) == [("forgetting", "done")]
+        assert not await lore.privacy.is_being_forgotten(who)
+    assert in_files(tmp_path, CHINESE) == []
+
+
+async def test_a_call_that_leaves_nothing_ends_the_job_that_left_something(sqlite_url, monkeypatch):
+    async with opened(sqlite_url, "process") as lore:
+        await fill(lore, ENGLISH)
+        lore._resources.durable._opened._pauses = ()
+        with store_of_vectors_down(monkeypatch):
+            job = await lore.privacy.begin_forgetting(WHO)
+            assert (await lore.jobs.wait(job, seconds=60)).status == "failed"
+        assert (await lore.privacy.forget(WHO)).left == ()
+        assert (await lore.jobs.wait(job, seconds=60)).status == "done"
+
+
+async def test_what_goes_by_itself_or_only_by_a_caller_keeps_no_request(sqlite_url, monkeypatch):
+    """What the person writes later would be removed with each try."""
+
+    async def fails(*_: object, **__: object) -> None:
+        raise CacheUnavailable("Redis does not answer; start it.")
+
+    async with opened(sqlite_url, "process", background=False) as lore:
+        monkeypatch.setattr(lore._resources.forgetter._sessions, "drop", fails)
+        await lore.messages.add(
+            [
+                roomlore.Message(id="1", room_id="tea", sender_id=WHO, text="hello there"),
+                roomlore.Message(id=f"re:{WHO}", room_id="tea", sender_id="ben", text="hello"),
+            ]
+        )
+        assert {one.place for one in (await lore.privacy.forget(WHO)).left} == {"session cache", "messages"}
+        assert not await lore.privacy.is_being_forgotten(WHO)
 
 
 class KilledError(Exception):

@@ -238,7 +238,7 @@ async def test_a_summary_of_a_truncated_history_is_refused(quick):
 
 
 @pytest.mark.parametrize("change", ["delete the first", "delete the last", "edit", "forget"])
-@pytest.mark.parametrize("told", ["nothing", "context", "token", "beginning"])
+@pytest.mark.parametrize("told", ["nothing", "context", "token", "beginning", "last message"])
 async def test_a_summary_of_what_was_removed_meanwhile_is_refused(quick, told, change):
     await talk(quick, 0, 1)
     bo = roomlore.Message(id="bo", room_id=ROOM, sender_id="bo", text="my number is 555", turn_id="t1")
@@ -257,14 +257,18 @@ async def test_a_summary_of_what_was_removed_meanwhile_is_refused(quick, told, c
         "context": {"context": context},
         "token": {"context": context.checkpoint_token},
         "beginning": {"context": context, "covers_through": "t1-answer"},
+        "last message": {"covers_through": "t1-answer" if change == "delete the last" else "t2-answer"},
     }[told]
     with pytest.raises(Conflict, match="edited or deleted"):
         await quick.sessions.checkpoint(ROOM, "my number is 555", **given)
     await asked(quick)
-    if told == "nothing":
+    if told in ("nothing", "last message"):
         with pytest.raises(Conflict, match=BOTH_WAYS):
-            await quick.sessions.checkpoint(ROOM, "of the first context again")
+            await quick.sessions.checkpoint(ROOM, "of the first context again", **given)
         quick.clock.advance(601)
+        await asked(quick)
+        made = await quick.sessions.checkpoint(ROOM, "of what is there", **given)
+        assert made.coverage_assumed == (told == "nothing")
     made = await quick.sessions.checkpoint(ROOM, "of what is there", context=await asked(quick))
     assert made.covers_through == "t3-answer"
 

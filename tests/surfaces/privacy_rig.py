@@ -43,14 +43,14 @@ class SlowForgetter:
             raise self.errors[user_id, dry_run]
         return ForgetReport(user_id=user_id, dry_run=dry_run, started_at=START, finished_at=START)
 
-    async def begin(self, *, tenant: str, user_id: str, same_words: bool, retry: bool) -> str:
+    async def begin(self, *, tenant: str, user_id: str, same_words: bool) -> str:
         return f"{tenant}:forgetting:{user_id}"
 
     async def ended(self, work_id: str, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
         return await self.forget(tenant=tenant, user_id=user_id, dry_run=False, same_words=same_words)
 
-    async def is_asked_for(self, work: object, tenant: str, user_id: str) -> bool:
-        return False
+    async def work_of(self, work: object, tenant: str, user_id: str) -> str | None:
+        return None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from console_rig import asking
 
+import roomlore
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, remember, talk, update
 from roomlore import Message, NewMemory
 from roomlore.core.errors import StorageUnavailable
@@ -317,6 +318,35 @@ async def test_forgetting_that_takes_long_is_followed_and_done_once(http, lore, 
     assert "hx-trigger" not in ended
     assert begun == ["安"]
     assert await lore.rooms.page() == []
+
+
+async def test_a_page_that_follows_a_request_begins_nothing(monkeypatch):
+    """Somebody else's request, as before a restart. This process does no work, so nobody does it until `catch_up`."""
+    erase, errors = MessageEraser.erase, [StorageUnavailable("The disk is full; make room.")]
+
+    async def fails_first(*given):
+        if errors:
+            raise errors.pop()
+        await erase(*given)
+
+    monkeypatch.setattr(MessageEraser, "erase", fails_first)
+    follow = "/console/memory/forgetting?id=ann"
+    async with roomlore.open("sqlite://", background=False) as lore, asking(lore) as http:
+        await lore.messages.add([Message(id="m1", room_id="g", sender_id="ann", text="word")])
+        job = await lore.privacy.begin_forgetting("ann")
+        lore._resources.durable._opened._pauses = ()
+        assert says("en", "forgetting.going") in await page(http, follow)
+        assert (await lore.jobs.get(job)).attempts == 0
+        await lore.jobs.catch_up(seconds=SECONDS)
+        for _ in range(2):
+            assert "The disk is full; make room." in await page(http, follow)
+        assert ((await lore.jobs.get(job)).attempts, len(await lore.messages.page("g"))) == (1, 1)
+        await lore.jobs.retry(job)
+        ended = asyncio.create_task(http.get(follow, headers={"HX-Request": "true", **LANGUAGES["en"]}))
+        await lore.jobs.catch_up(seconds=SECONDS)
+        assert says("en", "forgotten.complete") in (await ended).text
+        assert says("en", "forget.nothing") in (await http.get(follow, headers={"HX-Request": "true"})).text
+        assert len(await lore.jobs.page(kind="forgetting")) == 1
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -9,6 +9,7 @@ is; between the two it is unless somebody else wrote the same, which the caller 
 import re
 import unicodedata
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -336,6 +337,10 @@ class Left:
     why: str
 
 
+LISTED = ("rooms_removed", "retired", "rewritten")
+"""The lists of ids in a report."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetReport:
     """The result of forgetting, or with `dry_run` the expected one.
@@ -343,8 +348,10 @@ class ForgetReport:
     `places`: entries removed or rewritten, by place; places without any are omitted. `rooms_removed`: rooms removed
     entirely. `retired`: ids of memories deprecated because they rested on the person alone; `rewritten`: ids of
     memories that stay, without the person. `same_words`: entries of others, by place, with words that the person said
-    too; they stay since nothing links them to the person. `left`: what remains and why; calling again continues with
-    it. `checked`: rows of each table that were searched at the end; empty with `dry_run`.
+    too; they stay since nothing links them to the person. `left`: what remains and why; if another try may remove it,
+    background work tries again, and calling again continues at once. `checked`: rows of each table that were searched
+    at the end; empty with `dry_run`. `unlisted`: how many rooms and memories are missing from the lists of ids:
+    finished work keeps no ids, as they may be names.
     """
 
     user_id: str
@@ -358,6 +365,21 @@ class ForgetReport:
     checked: Mapping[str, int] = field(default_factory=dict)
     started_at: datetime
     finished_at: datetime
+    unlisted: Mapping[str, int] = field(default_factory=dict)
+
+    def after(self, earlier: "ForgetReport") -> "ForgetReport":
+        """Return the report of this run together with that of an earlier one, which left something."""
+        lists: dict[str, Any] = {
+            name: tuple(dict.fromkeys((*getattr(earlier, name), *getattr(self, name)))) for name in LISTED
+        }
+        places = dict(Counter(earlier.places) + Counter(self.places))
+        return replace(self, places=places, started_at=earlier.started_at, **lists)
+
+    @property
+    @in_json
+    def counts(self) -> Mapping[str, int]:
+        """The number of rooms that were removed, and of memories that were retired or rewritten, listed or not."""
+        return {name: len(getattr(self, name)) + self.unlisted.get(name, 0) for name in LISTED}
 
     @property
     @in_json
@@ -369,7 +391,7 @@ class ForgetReport:
     @in_json
     def found(self) -> bool:
         """True if anything of the person was here."""
-        return bool(self.places or self.rooms_removed)
+        return bool(self.places or self.counts["rooms_removed"])
 
 
 PLACES_IN_WORDS: Mapping[str, str] = {

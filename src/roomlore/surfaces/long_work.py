@@ -143,7 +143,6 @@ async def forget(
     seconds: float,
     anew: bool = False,
     same_words: bool = False,
-    retry: bool = True,
 ) -> ForgetReport | None:
     """Return the result as `LongWork.wait` does; the work itself goes on after the server ends. Counts and checks from
     before are removed, as they may name the person. A name is not told from an id here: the same call waits for work
@@ -151,7 +150,7 @@ async def forget(
     name = forgetting(lore, user_id, same_words=same_words)
     job_id = ""
     if anew or not work.knows(name):
-        job_id = await lore.privacy.begin_forgetting(user_id, same_words=same_words, is_id=True, retry=retry)
+        job_id = await lore.privacy.begin_forgetting(user_id, same_words=same_words, is_id=True)
 
     async def begin() -> ForgetReport:
         try:

@@ -23,7 +23,8 @@ _AT_ONCE = 100
 _ALL = 2**31 - 1
 _WHY = "The person whose words this rested on was forgotten."
 _ACTOR = "roomlore"
-_VECTORS_LEFT = "Vectors of memories could not be removed; forget again when their store answers."
+MEMORY_VECTORS_LEFT = "Vectors of memories could not be removed; the index removes them when their store answers."
+_SCOPE_LEFT = "Memories keep their scope until their vectors could be removed; roomlore tries again."
 _DROPPED = ("context_usage_records", "watermarks", "rooms_due", "leases", "import_positions", "thread_titles")
 _REDACTED: Mapping[str, tuple[str, ...]] = {
     "sessions": ("user_id", "enterprise_id", "patient_id", "agent_key", "state"),
@@ -58,7 +59,8 @@ _ROOM_NAMES = frozenset({"room_name"})
 _ONLY_NAMES = frozenset({"link_corrections", "message_features", "messages", "participants", "room_members"})
 """Tables with a row for each message or person of a room, in which only the id tells of a person: the words of messages
 are handled when these are rewritten."""
-_STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
+_WRITTEN = "Rows that name the person are written just now; roomlore tries again."
+STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
 
 
 class _OvertakenError(Exception):
@@ -80,6 +82,7 @@ class MemoryEraser:
             await self._rewrite_log(person, scope, tally)
         await self._rewrite_versions(person, tally)
         await self._rewrite_records(person, tally)
+        tally.left.pop("memory_scopes", None)
         for scope in await self._scopes(person.tenant):
             if person.owns(scope.scope):
                 await self._rename(person, scope.scope, tally)
@@ -196,7 +199,7 @@ class MemoryEraser:
             await work.memories.apply(tenant=person.tenant, scope=scope, changes=changes)
         numbers = [number for _, number in versions]
         if not await self._vectors.remove(collection=MEMORIES, tenant=person.tenant, scope=scope, numbers=numbers):
-            tally.leave("vectors of memories", len(numbers), _VECTORS_LEFT)
+            tally.leave("vectors of memories", len(numbers), MEMORY_VECTORS_LEFT)
 
     def _note(self, redaction: Redaction, before: Iterable[Memory], tally: Tally) -> None:
         for memory in before:
@@ -265,13 +268,13 @@ class MemoryEraser:
         removed. A scope with a memory that others support elsewhere stays."""
         if await self._stays(person, scope):
             return
-        tally.places["memory_scopes"] += 1
         if tally.dry:
+            tally.places["memory_scopes"] += 1
             return
         numbers = await self._numbers(person.tenant, scope)
         its = {"collection": MEMORIES, "tenant": person.tenant, "scope": scope}
         if not await self._vectors.remove_for_good(**its, numbers=numbers):
-            tally.leave("memory_scopes", 1, _VECTORS_LEFT)
+            tally.leave("memory_scopes", 1, _SCOPE_LEFT)
             return
         async with self._storage.writing() as work:
             stored = await work.memories.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
@@ -279,11 +282,12 @@ class MemoryEraser:
             if room_id is not None and not await is_removed_room(work, person, room_id):
                 return
             if stored.active:
-                tally.leave("memory_scopes", 1, "Something was remembered there meanwhile; forget again.")
+                tally.leave("memory_scopes", 1, "Something was remembered there meanwhile; roomlore tries again.")
                 return
             await work.maintenance.drop_vector_scope(tenant=person.tenant, scope=scope)
             name = f"{scope.partition(':')[0]}:forgotten-{self._ids.new()}"
             await work.maintenance.rename_scope(tenant=person.tenant, scope=scope, name=name)
+        tally.places["memory_scopes"] += 1
 
     async def _stays(self, person: Person, scope: str) -> bool:
         async with self._storage.reading() as work:
@@ -552,10 +556,12 @@ def _sought(table: str, person: Person) -> Sought:
     return replace(person.sought, texts=texts | person.said.keys() if table == "context_usage_records" else texts)
 
 
-def still(tally: Tally, telling: Mapping[str, int]) -> None:
+def still(tally: Tally, telling: Mapping[str, int], before: Mapping[str, int]) -> None:
+    """Note the rows that tell of the person. `before`: those before the last rewriting. What it left as it was, no
+    other try removes."""
     for table, count in telling.items():
         if table not in tally.left:
-            tally.leave(table, count, _STILL)
+            tally.leave(table, count, STILL if before.get(table) == count else _WRITTEN)
 
 
 def _tells(table: str, row: StoredRow, person: Person, shared: set[object]) -> bool:

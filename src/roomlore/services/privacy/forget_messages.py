@@ -39,7 +39,8 @@ _LOOKS = 200
 """The most waits for a worker that makes vectors: ten seconds in all."""
 _Own = Mapping[str, AbstractSet[str]]
 """By sender, the passages of the person that the sender said before the person did."""
-_VECTORS_LEFT = "Vectors of messages could not be removed; the index removes them when their store answers."
+_EMPTIED_LEFT = "Emptied rooms stay until their vectors could be removed; roomlore tries again."
+VECTORS_LEFT = "Vectors of messages could not be removed; the index removes them when their store answers."
 
 
 @dataclass(slots=True)
@@ -315,8 +316,9 @@ class MessageEraser:
             await self._remove_emptied(person, tally)
 
     async def _remove_emptied(self, person: Person, tally: Tally) -> None:
-        """Remove the rooms of which an earlier run erased the messages, and was killed before it deleted the rest: the
-        person is no longer found in them."""
+        """Remove the rooms of which this or an earlier run erased the messages and could not delete the rest: the
+        person is no longer found in them. The request that left them stays until they are gone."""
+        tally.left.pop("rooms", None)
         async with self._storage.reading() as work:
             emptied = await work.progress.noted(tenant=person.tenant, work=EMPTIED)
         for room in emptied:
@@ -432,12 +434,12 @@ class MessageEraser:
             its = {"collection": MESSAGES, "tenant": person.tenant, "scope": room_id}
             if not await self._vectors.remove_for_good(**its, numbers=range(1, last + 1)):
                 await self._erase_said(person, room_id, erased, tally)
-                tally.leave("rooms", 1, "Emptied rooms stay until their vectors could be removed; forget again then.")
+                tally.leave("rooms", 1, _EMPTIED_LEFT)
                 return
             if await self._delete_rows(person, room_id):
                 tally.rooms_removed.append(room_id)
                 return
-        tally.leave("rooms", 1, "Somebody writes there just now; forget again when they have ended.")
+        tally.leave("rooms", 1, "Somebody writes there just now; roomlore tries again.")
 
     async def _erase_all(self, person: Person, room_id: str, erased: list[int]) -> int | None:
         """Erase every message and add its arrival to `erased`. Return the last arrival, those of messages deleted long
@@ -482,7 +484,7 @@ class MessageEraser:
 
     async def _remove_vectors(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
         if not await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=arrivals):
-            tally.leave("vectors of messages", len(arrivals), _VECTORS_LEFT)
+            tally.leave("vectors of messages", len(arrivals), VECTORS_LEFT)
 
 
 def _told_in(

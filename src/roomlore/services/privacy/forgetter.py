@@ -8,29 +8,34 @@ may have ended.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Protocol
 
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable, describe
-from roomlore.core.privacy import ForgetReport
+from roomlore.core.privacy import ForgetReport, Left
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, owner_prefix
 from roomlore.ports.maintenance import CompactDatabase
 from roomlore.ports.storage import Storage
-from roomlore.services.privacy.forget_memories import MemoryEraser, RowEraser, still
-from roomlore.services.privacy.forget_messages import MessageEraser, Person, Tally, gather
+from roomlore.services.privacy.forget_memories import MEMORY_VECTORS_LEFT, STILL, MemoryEraser, RowEraser, still
+from roomlore.services.privacy.forget_messages import VECTORS_LEFT, MessageEraser, Person, Tally, gather
 
 _WAIT_SECONDS = 10.0
 _ROUNDS = 3
 """The most rounds in which messages that came in meanwhile are handled."""
 FREE_PAGES = "free pages"
 """The place of what is left in pages that the database could not give back."""
-_RUNNING = "Work that read the person's words runs just now; forget again when it has ended."
+_RUNNING = "Work that read the person's words runs just now; roomlore tries again."
 _CACHE = "The session cache does not answer; its entries go by themselves after session_ttl_seconds."
-_WRITES = "They write just now; forget again when they have ended."
-_PAGES = "Free pages and the write-ahead log could not be given back; forget again when no other program is reading."
+_WRITES = "They write just now; roomlore tries again."
+_PAGES = "Free pages and the write-ahead log could not be given back; roomlore tries again."
+_NO_OTHER_TRY = frozenset({_CACHE, _PAGES, VECTORS_LEFT, MEMORY_VECTORS_LEFT, STILL})
+"""Why something is left that needs no other try. The cache's entries are older than their rooms, so never shown, and
+expire; a try would have to last as long as the cache is down. The index removes vectors by its outbox, which is written
+with the data. The databases have a record of their own. Rows of callers change by a caller's hand only; what the person
+writes later must not be removed until then."""
 
 log = logging.getLogger(__name__)
 
@@ -79,8 +84,8 @@ class Forgetter:
         settle: Callable[[], Awaitable[None]] | None = None,
         own_work: str = "",
     ) -> ForgetReport:
-        """Forget a person. `settle`: called before the database is compacted. `own_work`: a part of the id of the
-        durable work that does this."""
+        """Forget a person. `settle`: called before the database is compacted, unless something is `unfinished`.
+        `own_work`: a part of the id of the durable work that does this."""
         async with self._one:
             begun, tally = self._clock.now(), Tally(dry=dry_run)
             if dry_run:
@@ -129,9 +134,11 @@ class Forgetter:
         await self._drop_work(person, tally, own_work)
         checked = await self._follow_up(person, tally)
         await self._drop_cached(person, tally)
-        if settle:
+        finished = not unfinished(tally.left.values())
+        if finished and settle:
             await settle()
-        await self._compact(tally)
+        if finished or tally.places.total():
+            await self._compact(tally)
         return checked
 
     async def _rewrite(self, person: Person, tally: Tally) -> None:
@@ -155,6 +162,7 @@ class Forgetter:
 
     async def _follow_up(self, person: Person, tally: Tally) -> dict[str, int]:
         """Check everything, and handle what was written while the person was being forgotten."""
+        before: dict[str, int] = {}
         for _ in range(_ROUNDS):
             checked, telling = await self._rows.look_through(person)
             if not telling:
@@ -162,8 +170,9 @@ class Forgetter:
             if "messages" in telling:
                 await self._rows.rename_deleted(person, tally)
             await self._rewrite(person, tally)
+            before = telling
         checked, telling = await self._rows.look_through(person)
-        still(tally, telling)
+        still(tally, telling, before)
         return checked
 
     async def _drop_work(self, person: Person, tally: Tally, own_work: str) -> None:
@@ -220,6 +229,11 @@ class Forgetter:
             started_at=begun,
             finished_at=self._clock.now(),
         )
+
+
+def unfinished(left: Iterable[Left]) -> list[Left]:
+    """Return what another try may remove."""
+    return [one for one in left if one.why not in _NO_OTHER_TRY]
 
 
 def _log_report(tenant: str, report: ForgetReport) -> None:

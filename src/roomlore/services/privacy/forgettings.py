@@ -1,5 +1,5 @@
 """Requests to forget somebody, which survive their process: each is recorded with the data of its tenant until it is
-done, and is done as durable work.
+done and nothing is left that another try may remove, and is done as durable work.
 
 Neither the id of the work, nor its arguments, nor its result names the person, since finished work is kept for days.
 The record goes before the database is compacted, so that the id can be read nowhere afterwards; a record of nobody
@@ -16,11 +16,21 @@ from functools import partial
 from typing import Any
 
 from roomlore.core.errors import RoomloreError, StorageUnavailable
-from roomlore.core.privacy import ForgetReport, Left, Traces
+from roomlore.core.privacy import LISTED, ForgetReport, Left
 from roomlore.ports.coordination import Clock
-from roomlore.ports.durable import ENDED, RETRIABLE, DurableWork, Json, Steps, own_part, submit_noted, work_name
+from roomlore.ports.durable import (
+    ENDED,
+    RETRIABLE,
+    DurableWork,
+    Json,
+    Steps,
+    WorkState,
+    own_part,
+    submit_noted,
+    work_name,
+)
 from roomlore.ports.storage import FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom, Storage, UnitOfWork
-from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter
+from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter, unfinished
 
 _NOBODY = ""
 """Recorded in place of the person as long as the database is to be compacted."""
@@ -60,48 +70,69 @@ class Forgettings:
         self._waiting: Counter[str] = Counter()
         self._reports: dict[str, ForgetReport] = {}
         """Of work that was done here and is waited for."""
+        self._so_far: dict[str, ForgetReport] = {}
+        """Of work that was done here and left something."""
 
     async def forget(self, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
-        """Forget a person now. If this breaks off, the background work of any process goes on with it."""
+        """Forget a person now. If this breaks off, or leaves something, the background work of any process goes on with
+        it."""
         due = await self._recorded(tenant, user_id, same_words)
         async with self._held(due):
             report = await self._forgetter.forget(
                 tenant=tenant, user_id=user_id, dry_run=False, same_words=same_words, settle=partial(self._settle, due)
             )
-        await self._compacted(tenant, report)
+        if not unfinished(report.left):
+            await self._compacted(tenant, report)
+            work_id = work_name(tenant, FORGETTING, due.own)
+            self._so_far.pop(work_id, None)
+            await self._durable.retry(work_id)  # so that work that failed does not stay listed
         return report
 
-    async def begin(self, *, tenant: str, user_id: str, same_words: bool, retry: bool) -> str:
+    async def begin(self, *, tenant: str, user_id: str, same_words: bool) -> str:
         """Record the request, unless it is recorded, and submit its work. Return the id of the work."""
-        return await self._submitted(await self._recorded(tenant, user_id, same_words), patiently=not retry)
+        return await self._submitted(await self._recorded(tenant, user_id, same_words), patiently=False)
 
     async def ended(self, work_id: str, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
-        """Return what came of the work when it has ended. Raise `StorageUnavailable` if it failed."""
-        if not (self._shared or self._durable.works()):  # nobody else can do it
+        """Return what came of the work when it has ended. Raise `StorageUnavailable` if it failed, or was lost before
+        it was done."""
+        alone = not (self._shared or self._durable.works())
+        if alone and await self._is_recorded(tenant, user_id):
             await self._durable.drop(prefix=work_id, tells=lambda _: True)
             return await self.forget(tenant=tenant, user_id=user_id, same_words=same_words)
+        state, report = (await self._durable.find(work_id), None) if alone else await self._end_of(work_id)
+        if report is None and state is not None and state.result:
+            report = _report(user_id, state.result)
+        if report is not None:
+            return report
+        if (state is not None and state.status in RETRIABLE) or await self._is_recorded(tenant, user_id):
+            why = (state.error or f"The job was {state.status}.") if state else "The job is not there any more."
+            raise StorageUnavailable(f"A person could not be forgotten; it is tried again later. {why}")
+        now = self._clock.now()  # somebody else did it before the work began: it found nothing to do
+        return ForgetReport(user_id=user_id, dry_run=False, started_at=now, finished_at=now)
+
+    async def _end_of(self, work_id: str) -> tuple[WorkState | None, ForgetReport | None]:
+        """Return the work when it has ended, None if it is unknown; and its report if it was done here."""
         self._waiting[work_id] += 1
         try:
             while (state := await self._durable.wait(work_id, seconds=_WAIT_SECONDS)) and state.status not in ENDED:
                 pass
-            report = self._reports.get(work_id)
+            return state, self._reports.get(work_id) or self._so_far.get(work_id)
         finally:
             self._waiting[work_id] -= 1
             if not self._waiting[work_id]:
                 del self._waiting[work_id]
                 self._reports.pop(work_id, None)
-        if state is not None and state.status in RETRIABLE:
-            why = state.error or f"The job was {state.status}."
-            raise StorageUnavailable(f"A person could not be forgotten; it is tried again later. {why}")
-        if report is None and state is not None and state.result:
-            report = _report(user_id, state.result)
-        if report is None:
-            report = await self._forgetter.forget(tenant=tenant, user_id=user_id, dry_run=True, same_words=same_words)
-        return report
 
-    async def is_asked_for(self, work: UnitOfWork, tenant: str, user_id: str) -> bool:
-        """Return True if a request for the person is recorded."""
-        return any([await work.progress.noted(tenant=tenant, work=kind, room_id=user_id) for kind in OF_PEOPLE])
+    async def _is_recorded(self, tenant: str, user_id: str) -> bool:
+        async with self._storage.reading() as work:
+            return await self.work_of(work, tenant, user_id) is not None
+
+    async def work_of(self, work: UnitOfWork, tenant: str, user_id: str) -> str | None:
+        """Return the id of the work of a request that is recorded for the person, submitted or not; None if none is."""
+        for kind in OF_PEOPLE:
+            for room in await work.progress.noted(tenant=tenant, work=kind, room_id=user_id):
+                return work_name(tenant, FORGETTING, _Request(kind, room).own)
+        return None
 
     async def sweep(self) -> list[str]:
         """Submit the work of recorded requests that no process is at, and return the ids of the work."""
@@ -119,8 +150,10 @@ class Forgettings:
 
     async def work(self, steps: Steps, arguments: Json) -> Json | None:
         """Do what was asked for, as durable work, and return the report without the person's id; None if the request
-        is no longer there."""
+        is no longer there. Raise `StorageUnavailable` if something is left that another try may remove: the request
+        stays, and the work is listed as failed until it is tried again."""
         tenant, own = str(arguments["tenant"]), str(arguments["own"])
+        work_id = work_name(tenant, FORGETTING, own)
         request = await self._request(tenant, own)
         if request is None:
             await steps.report(_DONE_BEFORE)
@@ -139,11 +172,16 @@ class Forgettings:
             settle=partial(self._settle, request),
             own_work=own,
         )
+        if before := self._so_far.pop(work_id, None):
+            report = report.after(before)
+        await steps.report(_told(report))
+        if left := unfinished(report.left):
+            self._so_far[work_id] = report
+            places = " ".join(f"{one.place} ({one.count}): {one.why}" for one in left)
+            raise StorageUnavailable(f"Something of a person is left; it is tried again later. {places}")
         await self._compacted(tenant, report)
-        work_id = work_name(tenant, FORGETTING, own)
         if work_id in self._waiting:
             self._reports[work_id] = report
-        await steps.report(_told(report))
         return _kept(report)
 
     async def _recorded(self, tenant: str, user_id: str, same_words: bool) -> _Request:
@@ -227,19 +265,15 @@ def _told(report: ForgetReport) -> str:
 
 
 def _kept(report: ForgetReport) -> Json:
-    """Return the report as it is kept with the work, without the person's id."""
-    kept = asdict(report)
-    redact = Traces(report.user_id).redact_name
-    kept |= {name: list(map(redact, kept[name])) for name in ("rooms_removed", "retired", "rewritten")}
+    """Return the report as it is kept with the work: without the person's id, and with numbers in place of lists of
+    ids, as those may be names of other people."""
+    kept = asdict(report) | {"unlisted": report.counts, "left": list(map(asdict, report.left))}
     kept |= {name: kept[name].isoformat() for name in ("started_at", "finished_at")}
-    kept["left"] = list(kept["left"])
-    del kept["user_id"]
-    return kept
+    return {name: value for name, value in kept.items() if name not in ("user_id", *LISTED)}
 
 
 def _report(user_id: str, kept: Mapping[str, Any]) -> ForgetReport:
     told: dict[str, Any] = dict(kept)
-    told |= {name: tuple(told[name]) for name in ("rooms_removed", "retired", "rewritten")}
     told |= {name: datetime.fromisoformat(told[name]) for name in ("started_at", "finished_at")}
     told["left"] = tuple(Left(**one) for one in told["left"])
     return ForgetReport(user_id=user_id, **told)

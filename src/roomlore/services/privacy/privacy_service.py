@@ -57,7 +57,7 @@ class PrivacyService:
         return bool(
             await work.rooms.of_person(tenant=self._tenant, person_id=user_id)
             or await work.memories.scope(tenant=self._tenant, scope=f"user:{user_id}")
-            or await self._forgettings.is_asked_for(work, self._tenant, user_id)
+            or await self._forgettings.work_of(work, self._tenant, user_id)
         )
 
     async def _called(self, work: UnitOfWork, name: str) -> list[str]:
@@ -92,25 +92,31 @@ class PrivacyService:
             return await self._forgetter.forget(tenant=self._tenant, user_id=given, dry_run=True, same_words=same_words)
         return await self._forgettings.forget(tenant=self._tenant, user_id=given, same_words=same_words)
 
-    async def begin_forgetting(
-        self, user_id: str, *, same_words: bool = False, is_id: bool = False, retry: bool = True
-    ) -> str:
+    async def begin_forgetting(self, user_id: str, *, same_words: bool = False, is_id: bool = False) -> str:
         """Do what `forget` does as a job, and return its id at once. The request is stored first, and done even if this
         process ends: by its next start, or by another process. The job is listed until it is done, and names nobody.
-        A request for somebody whose job is not done returns that job. `retry`: if it failed, it is tried again now, not
-        after its pause. Raise as `forget` does.
+        A request for somebody whose job is not done returns that job; if it failed, it is tried again now, not after
+        its pause. Raise as `forget` does.
         """
         given = _checked(user_id)
         if not is_id:
             await self.check_person(given)
-        its = {"tenant": self._tenant, "user_id": given}
-        work_id = await self._forgettings.begin(**its, same_words=same_words, retry=retry)
+        return self._job_id(await self._forgettings.begin(tenant=self._tenant, user_id=given, same_words=same_words))
+
+    async def forgetting_job(self, user_id: str) -> str | None:
+        """Return the id of the job of a request to forget the person that is not done, None if there is none. A request
+        that was stored a moment ago may not have its job yet."""
+        async with self._storage.reading() as work:
+            work_id = await self._forgettings.work_of(work, self._tenant, _checked(user_id))
+        return None if work_id is None else self._job_id(work_id)
+
+    def _job_id(self, work_id: str) -> str:
         return work_id.removeprefix(owner_prefix(self._tenant))
 
     async def forgotten(self, job_id: str, user_id: str, *, same_words: bool = False) -> ForgetReport:
-        """Wait until the job that `begin_forgetting` returned for the person has ended, and return its report, in which
-        ids of rooms and memories may lack the person's own. Raise `StorageUnavailable` if it failed: it is tried again
-        later.
+        """Wait until the job that `begin_forgetting` returned for the person has ended, and return its report. If it
+        ended before, or in another process, the report counts rooms and memories without listing their ids
+        (`unlisted`). Raise `StorageUnavailable` if it failed: it is tried again later.
         """
         return await self._forgettings.ended(
             owner_prefix(self._tenant) + job_id, tenant=self._tenant, user_id=_checked(user_id), same_words=same_words
@@ -118,8 +124,7 @@ class PrivacyService:
 
     async def is_being_forgotten(self, user_id: str) -> bool:
         """Return True if a request to forget the person is not done."""
-        async with self._storage.reading() as work:
-            return await self._forgettings.is_asked_for(work, self._tenant, _checked(user_id))
+        return await self.forgetting_job(user_id) is not None
 
     async def verify(
         self, scope: str | None = None, *, progress: Callable[[VerifyProgress], None] | None = None

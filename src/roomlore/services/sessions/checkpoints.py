@@ -24,6 +24,11 @@ _TELL = (
     "(checkpoint_token over HTTP)."
 )
 _RESET = "The conversation was reset after what this summary covers; it stands for nothing any more."
+_MAY_BE_STALE = (
+    "Since a context asked for a checkpoint, messages of it were edited or deleted or somebody was forgotten. This "
+    "summary may be of that context, and covers_through does not tell: summarise a new one and pass it as context= "
+    "(checkpoint_token over HTTP)."
+)
 _CHANGED = "messages that the summary covers were edited or deleted"
 
 
@@ -115,6 +120,8 @@ class Checkpointer:
         arrival = await self._arrival(segment, wanted.covers_through)
         if arrival <= session.boundary:
             raise Conflict(_RESET)
+        if mark is None and arrival > session.covered and session.asked and not _holds(session.asked, segment):
+            raise Conflict(_MAY_BE_STALE)
         if mark is not None and arrival > mark.covers:
             raise InvalidInput("covers_through names a message that came after the context; give one that it has.")
         return arrival, False
@@ -131,10 +138,7 @@ class Checkpointer:
             )
         mark = Mark.read(session.asked.token)
         if mark is None or not mark.holds(segment):
-            raise Conflict(
-                "The context that asked for this summary was made before messages of it were edited or deleted or "
-                f"somebody was forgotten; summarise a new one. {_TELL}"
-            )
+            raise Conflict(_MAY_BE_STALE)
         return _whole(mark), True
 
     async def note_asked(self, segment: Segment, token: str) -> None:

@@ -402,6 +402,8 @@ class SessionService:
         summarised. Raise `Conflict` if another checkpoint was put in force since the context, or if messages of it were
         edited or deleted or somebody in it was forgotten. Raise `InvalidInput` if the context was truncated and
         `covers_through` does not tell that not its `history` was summarised.
+        With `covers_through` alone, the first context from `query_context` that asked for a checkpoint counts as that
+        context, until another one asks ten minutes after it.
 
         If neither is given, the summary is taken for one of the first context from `query_context` since the last
         checkpoint that asked for one, and the checkpoint and every context say `coverage_assumed` until the next one

@@ -1,6 +1,7 @@
 """Pages that change memories: writing one by hand, and forms that confirm an evolution, a change or forgetting."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -231,11 +232,26 @@ async def forgetting(page: Page) -> Response:
     result was shown before, the stored data tell whether it was completed."""
     lore, user_id = page.need("admin"), page.needed("id")
     seconds = _seconds(page, at_first=0.0)
-    if _long_work(page).knows(long_work.forgetting(lore, user_id)) or await lore.privacy.is_being_forgotten(user_id):
+    if _long_work(page).knows(long_work.forgetting(lore, user_id)):
         return await _forgotten(page, lore, user_id, seconds)
+    if (job_id := await lore.privacy.forgetting_job(user_id)) is not None:
+        return await _followed(page, lore, user_id, job_id, seconds)
     left = await _would(page, lore, user_id, seconds)
     told: Facts = {"left": left.report, "full": left.full, "counting": left.report is None}
     return page.show("forgetting.html", _status(page, left), id=user_id, report=None, failed="", **told)
+
+
+async def _followed(page: Page, lore: Lore, user_id: str, job_id: str, seconds: float) -> Response:
+    """Return the progress of a job that this process did not begin, or not since its start. It may begin nothing."""
+    report: ForgetReport | None = None
+    failed = ""
+    with suppress(NotFound):  # a request that was stored a moment ago
+        job = await lore.jobs.wait(job_id, seconds)
+        if job.status in ("failed", "cancelled"):
+            failed = job.error or job.status
+        elif job.status == "done" and not await lore.privacy.is_being_forgotten(user_id):
+            report = await lore.privacy.forgotten(job_id, user_id)
+    return _progress(page, user_id, report, failed)
 
 
 async def would_go(page: Page) -> Response:
@@ -329,11 +345,15 @@ async def _forgotten(page: Page, lore: Lore, user_id: str, seconds: float) -> Re
     report: ForgetReport | None = None
     failed, sent = "", page.request.method == "POST"
     try:
-        report = await long_work.forget(_long_work(page), lore, user_id, seconds=seconds, anew=sent, retry=sent)
+        report = await long_work.forget(_long_work(page), lore, user_id, seconds=seconds, anew=sent)
     except RoomloreError as error:
         failed = str(error)
     if sent and report is None and not failed:
         return page.go("/memory/forgetting", id=user_id)
+    return _progress(page, user_id, report, failed)
+
+
+def _progress(page: Page, user_id: str, report: ForgetReport | None, failed: str) -> Response:
     told: Facts = {"report": report, "failed": failed, "left": None, "full": False, "counting": False}
     return page.show("forgetting.html", id=user_id, **told)
 
