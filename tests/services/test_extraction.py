@@ -1,9 +1,10 @@
 """Short memories: when they are made, of what, and what happens when a model or the store fails."""
 
 import asyncio
+import json
 import logging
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -40,7 +41,7 @@ from roomlore.core.errors import ModelUnavailable, StorageUnavailable
 from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
-from roomlore.services.extraction.extraction_service import PROMPT, MemorySummaries, _Answer
+from roomlore.services.extraction.extraction_service import PROMPT, Extracted, MemorySummaries, _Answer
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
@@ -630,6 +631,26 @@ async def test_an_answer_that_an_earlier_version_paid_for_is_kept(monkeypatch):
         await extracted(lore)
         assert [len(memory.sources) for memory in await memories(lore)] == [9]
         assert len(server.requests) == 1
+
+
+async def test_a_step_is_read_by_the_versions_before_and_theirs_is_read_here(monkeypatch):
+    """A regression: a step recorded four values a message, which a worker of build 526591a could not unpack."""
+    given, steps = _Answer.of, []
+
+    def of_step_with_intervals(step, window, spent):
+        steps.append(json.loads(json.dumps(step)))
+        return given({**step, "read": [[*pair, pair[1], pair[1]] for pair in step["read"]]}, window, spent)
+
+    monkeypatch.setattr(_Answer, "of", of_step_with_intervals)
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server) as lore:
+        await replies(lore, ENGLISH, 5)
+        await extracted(lore)
+        assert [len(memory.sources) for memory in await memories(lore)] == [10]
+    (step,) = steps
+    read = {arrival: datetime.fromisoformat(at) for arrival, at in step.pop("read")}
+    assert list(read) == list(range(1, 11))
+    assert len(step.pop("digest")) == 64
+    assert set(step) <= {field.name for field in fields(Extracted)}, "build 526591a refuses another name"
 
 
 async def test_what_is_edited_is_read_as_it_is_then():

@@ -213,7 +213,7 @@ def _pause(target: Target) -> float:
     """Return the minutes since the message before."""
     if target.previous_at is None:
         return _DAY
-    return max(0.0, (target.entry.message.at - target.previous_at).total_seconds() / 60)
+    return max(0.0, (target.entry.message.dated_at - target.previous_at).total_seconds() / 60)
 
 
 def _words_of(message: StoredMessage) -> str:

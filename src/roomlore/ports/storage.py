@@ -641,10 +641,11 @@ class Archives(Protocol):
         """Return archives with an id above `after`, ascending: those of the room, or all."""
 
     async def rooms_due(self, *, tenant: str, before: datetime, after: str, limit: int) -> list[str]:
-        """Return rooms, ascending by id and above `after`, that have a message sent before this time."""
+        """Return rooms, ascending by id and above `after`, that have a message said before this time for certain."""
 
     async def due(self, *, tenant: str, room_id: str, before: datetime, limit: int) -> list[StoredMessage]:
-        """Return the first `limit` messages by time that were sent before this time, in order of arrival."""
+        """Return the first `limit` messages by time that were said before this time for certain, in order of
+        arrival."""
 
     async def erased(self, *, tenant: str, room_id: str, archive: Archive) -> dict[str, int]:
         """Return the arrivals of the archive's messages that are still erased, by message id."""

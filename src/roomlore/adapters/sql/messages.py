@@ -75,6 +75,12 @@ _since = and_(
 _origin = (_m.c.sent_at, _m.c.sender_id, _m.c.edited_at, _m.c.heard_from, _m.c.heard_until, _m.c.sent_at_estimated)
 
 
+def dated_at(messages: Any) -> ColumnElement[Any]:
+    """Return the time that other times follow from, as `StoredMessage.dated_at` is."""
+    sent_at, until = messages.c.sent_at, messages.c.heard_until
+    return case((until < sent_at, until), else_=sent_at)
+
+
 def entries(*where: ColumnElement[bool]) -> Select[Any]:
     """Select visible entries of the room under these conditions."""
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
@@ -419,7 +425,7 @@ def _window() -> ColumnElement[Any]:
 
 def _found(*where: ColumnElement[bool]) -> Select[Any]:
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
-    previous = _newest_before(_earlier_message.c.sent_at).limit(1).scalar_subquery()
+    previous = _newest_before(dated_at(_earlier_message)).limit(1).scalar_subquery()
     columns = (_window(), previous, *ROOM.columns, *ENTRY.columns)
     joined = _r.join(_m, _r.c.room_key == _m.c.room_key).join(_f, beside)
     return select(*columns).select_from(joined).where(visible, *where)
@@ -560,8 +566,8 @@ def _grouped() -> Select[Any]:
         select(
             _f.c.thread,
             func.count(),
-            func.min(_m.c.sent_at),
-            func.max(_m.c.sent_at),
+            func.min(dated_at(_m)),
+            func.max(dated_at(_m)),
             func.min(_m.c.arrival),
         )
         .select_from(_f.join(_m, beside))

@@ -50,6 +50,7 @@ from roomlore.adapters.sql.engine import (
     numbers_in,
     texts_in,
 )
+from roomlore.adapters.sql.messages import dated_at
 from roomlore.adapters.sql.rows import escape, names_text, numbers_text, read_texts
 from roomlore.adapters.sql.shapes import ROOM
 from roomlore.core.errors import InvalidInput
@@ -246,7 +247,7 @@ def _facts(*, since: bool) -> Select[Any]:
     odds = cast(func.round(_f.c.parent_probability * _PROBABILITY_UNIT), BigInteger)
     people = [texts_in(_m.c.sender_id), texts_in(_m.c.sender_name)]
     words = _gathered(_w, since, [_w.c.length])
-    messages = _gathered(_m, since, [_m.c.sent_at, role, deleted], people)
+    messages = _gathered(_m, since, [dated_at(_m), role, deleted], people)
     features = _gathered(_f, since, [question, func.coalesce(_f.c.parent, 0), odds, _f.c.thread])
     return select(words, messages, features).select_from(words.join(messages, true()).join(features, true()))
 

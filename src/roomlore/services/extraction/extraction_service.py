@@ -299,12 +299,9 @@ class _Window:
     messages: Sequence[StoredMessage]
     passed: Sequence[int]
 
-    def times(self) -> list[tuple[int | str, ...]]:
-        """Return arrival and times of each message, as JSON: when it was sent, and from when until when it was said."""
-        return [
-            (one.arrival, *(at.isoformat() for at in (one.dated_at, one.origin.first, one.origin.last)))
-            for one in self.messages
-        ]
+    def times(self) -> list[tuple[int, str]]:
+        """Return arrival and time of each message, as JSON. Processes of other versions read it: its form must stay."""
+        return [(message.arrival, message.dated_at.isoformat()) for message in self.messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,18 +310,15 @@ class _Answer:
     `spent`: on an earlier answer, in vain."""
 
     extracted: Extracted
-    read: Mapping[int, Sequence[datetime]]
+    read: Mapping[int, datetime]
     digest: str
     spent: Usage
 
     @classmethod
     def of(cls, step: Json, window: _Window, spent: Usage) -> "_Answer":
-        """Return the answer of a step. One of earlier versions has no digest, "", or only one time a message."""
+        """Return the answer of a step. One of other versions has no digest, "", or more than one time a message."""
         answer = dict(step)
-        read = {
-            arrival: [datetime.fromisoformat(at) for at in times]
-            for arrival, *times in answer.pop("read", window.times())
-        }
+        read = {arrival: datetime.fromisoformat(at) for arrival, at, *_ in answer.pop("read", window.times())}
         digest = answer.pop("digest", "")
         return cls(Extracted.from_json(answer), read, digest, spent)
 
@@ -591,7 +585,7 @@ class ExtractionService:
             evidence=evidence_of(
                 (piece.room_id, at)
                 for at in (
-                    *(time for times in read.values() for time in times),
+                    *read.values(),
                     *(time for one in messages for time in (one.origin.first, one.origin.last)),
                 )
             ),
@@ -600,7 +594,7 @@ class ExtractionService:
             fallback=extracted.is_fallback,
             created_at=now,
             updated_at=now,
-            supported_at=max((times[0] for times in read.values()), default=now),
+            supported_at=max(read.values(), default=now),
         )
         change = Change(
             number=scope.changes + 1,

@@ -379,7 +379,8 @@ class MessagesContract:
 
     async def test_a_time_ahead_dates_neither_the_room_nor_what_was_said_since(self, storage: Storage) -> None:
         ahead: dict[str, Any] = {"sent_at": START + timedelta(days=9999), "sent_at_estimated": True}
-        await fill(storage, [entry(1, **ahead, heard_from=START, heard_until=START, sender_id="ann")])
+        said = entry(1, **ahead, heard_from=START, heard_until=START, sender_id="ann")
+        await fill(storage, [said, entry(2, sent_at=START)])
         async with storage.reading() as work:
             room = await work.rooms.find(tenant=TENANT, room_id=ROOM)
             since: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "since": START + timedelta(minutes=1)}
@@ -388,7 +389,15 @@ class MessagesContract:
             assert await work.messages.first_since(**since) is None
             assert await work.messages.tail(**since, limit=9) == []
             people = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM].people
+            target = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m2", window=9)
+            threads = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9)
+            facts = await work.messages.facts(tenant=TENANT, room_id=ROOM, since=0)
         assert people["ann"].spoke == Window(START, START)
+        assert target is not None
+        assert target.previous_at == START
+        assert {(one.first_sent_at, one.last_sent_at) for _, one in threads} == {(START, START)}
+        assert facts is not None
+        assert len(set(facts.sent_at.tolist())) == 1
 
     async def test_who_spoke_at_a_time_that_is_not_certain_was_there_in_its_middle_only(self, storage: Storage) -> None:
         def hour(number: float) -> datetime:

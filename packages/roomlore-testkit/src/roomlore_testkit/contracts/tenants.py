@@ -175,6 +175,23 @@ class ArchivesContract:
             assert await work.archives.rooms_due(**asked, after="", limit=9) == ["a", "c", "d"]
             assert await work.archives.rooms_due(**asked, after="a", limit=1) == ["c"]
 
+    async def test_what_was_heard_decides_if_a_message_is_old(self, storage: Storage) -> None:
+        """One of the future is as old as its arrival; an estimated one may be as young as its latest time."""
+        far, old, new = START.replace(year=2099), START - _DAY, START + _DAY
+        for room_id, at, until in (("a", far, old), ("b", far, new), ("c", old, new), ("d", old, old)):
+            heard = {"sent_at_estimated": True, "heard_from": old, "heard_until": until}
+            await fill(storage, [entry(1, sent_at=at, **heard), entry(2, sent_at=new)], room_id=room_id)
+        asked: dict[str, Any] = {"tenant": TENANT, "before": START}
+        async with storage.reading() as work:
+            assert await work.archives.rooms_due(**asked, after="", limit=9) == ["a", "d"]
+            due = {name: await work.archives.due(**asked, room_id=name, limit=9) for name in "abcd"}
+        assert {name: [one.arrival for one in its] for name, its in due.items()} == {
+            "a": [1],
+            "b": [],
+            "c": [],
+            "d": [1],
+        }
+
     async def test_the_oldest_messages_are_due_in_order_of_arrival(self, storage: Storage) -> None:
         ages = (1, 4, 0, 3, 2)
         entries = [entry(number, sent_at=START - age * _DAY) for number, age in enumerate(ages, start=1)]
