@@ -518,6 +518,12 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "text._THANKS_HINT": [(["found it, thanks"], ["genii: use apt for that"])],
     "text._THANKS": [(["found it, thanks"], ["thanks in advance"])],
     "text._GREETING": [(["good morning"], ["i'll cover for him"])],
+    "text._REQUEST": [
+        (
+            ["谢谢,还要旧密码", "多谢!麻烦把地址也给我", "谢谢 再发一份", "thanks, i also need the key", "thx, and the password", "hi, please send it"],
+            ["谢谢你帮我搬家", "谢谢,收到了", "拜托了,谢谢", "thanks, i need to go", "thanks, that worked", "thanks, call you later"],
+        ),
+    ],
     "text._RUN": [(["等等 3床先别喝水 检查完再说"], [".。 .。 .。 .。 .。 .。 .。 .。 .。 .。 .。 .。"])],
     "text._ASCII": [(["i'll cover for him"], ["     ?"])],
     "text._CONTRACTED": [(["project's"], ["containerization"])],
