@@ -17,6 +17,8 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "analysis._CHANGE": [(["张三 加入了群聊"], ["it is on the left"])],
     "analysis._SMALL_TALK": [(["haha"], ["部署"], "fullmatch")],
     "attachments._SIGNS": [
+        (["poll", "投票"], ["poll.pdf"]),
+        (["location", "位置"], ["locations.csv"]),
         (["sticker"], ["photos/photo_1.jpg"]),
         (["photos/photo_1.jpg"], ["contract.pdf"]),
         (["a.ogg"], ["contract.pdf"]),
@@ -407,6 +409,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "recall.recollection._UNSEEN": [(["a\u200bb"], ["a b"])],
     "records._DIGITS": [(["1234.5"], ["abc"])],
     "reimport._DERIVED": [(["x0a0a0a0a0a0a0a0a0a0a0a0a"], ["7"])],
+    "reimport._WORD": [(["at nine"], [" - "])],
     "safety._GRAVE": [(["has a pacemaker"], ["the cats are sleeping in the kitchen"])],
     "safety._TAKEN": [(["ann injects 12 units", "takes 5 ml", "is on 20 iu of it", "gets two tablets", "每天吃药"], ["rents 12 units", "takes (1, 6) ml", "takes a day off"])],
     "safety._DOSE": [(["12 units at night", "insulin: 4 units", "25 μg", "5 毫升", "打了十二个单位"], ["12 units in the block", "5 ml bottle", "有12个单位参加"])],
