@@ -19,6 +19,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "attachments._SIGNS": [
         (["poll", "投票"], ["poll.pdf"]),
         (["location", "位置"], ["locations.csv"]),
+        (["contact", "Ann.vcf"], ["contacts.csv"]),
         (["sticker"], ["photos/photo_1.jpg"]),
         (["photos/photo_1.jpg"], ["contract.pdf"]),
         (["a.ogg"], ["contract.pdf"]),

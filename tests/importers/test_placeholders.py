@@ -52,7 +52,7 @@ LEFT_OUT = (
     (f"{MARK}immagine omessa", "", {"type": "picture"}),
     (f"{MARK}аудиофайл отсутствует", "", {"type": "voice"}),
     (f"{MARK}视频已忽略", "", {"type": "video"}),
-    (f"{MARK}Contact card omitted", "", {"type": "file"}),
+    (f"{MARK}Contact card omitted", "", {"type": "contact"}),
     (f"recipe.pdf • {MARK}3 pages {MARK}document omitted", "", {"type": "file", "name": "recipe.pdf"}),
     (f"{MARK}IMG-20240512-WA0001.jpg (file attached)\nthe pot", "the pot",
      {"type": "picture", "name": "IMG-20240512-WA0001.jpg", "file": "IMG-20240512-WA0001.jpg"}),

@@ -166,6 +166,7 @@ _MEDIA_MARKED = lazy_pattern(
     re.I,
 )
 _THINGS = (
+    ("contact", r"contact|kontakt|contato|名片|联系人|聯絡人|контакт|연락처|連絡先"),
     ("sticker", r"sticker|figurinha|стикер|çıkartma|naklejk|stiker|贴图|貼圖|表情|ステッカー|スタンプ|스티커"),
     ("voice", r"audio|áudio|voice|sprachnachricht|аудио|\bses\b|音频|音訊|语音|語音|音声|오디오|음성"),
     ("video", r"v[ií]d[eé]o|wideo|видео|视频|視訊|影片|動画|ビデオ|동영상|\bgif\b"),
