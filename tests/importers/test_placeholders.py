@@ -114,6 +114,41 @@ def test_what_a_person_writes_stays(said, tmp_path):
     assert read_line(said, tmp_path, "android").text == said
 
 
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [
+        ("[图片]", [{"type": "picture"}]),
+        (
+            "[图片][图片] [表情 抱抱]",
+            [{"type": "picture"}, {"type": "picture"}, {"type": "sticker", "caption": "抱抱"}],
+        ),
+        ("[语音:3秒]", [{"type": "voice", "caption": "3秒"}]),
+        ("[文件] 第三章.pdf", [{"type": "file", "name": "第三章.pdf"}]),
+        ("[位置 国贸]", [{"type": "location", "name": "国贸"}]),
+        ("![图片](http://127.0.0.1:5030/image/b)", [{"type": "picture", "url": "http://127.0.0.1:5030/image/b"}]),
+        ("看 [图片]", None),
+        ("[图片]看这个", None),
+        ("[红包] 恭喜发财", None),
+        ("[急] 谁有空", None),
+        ("[合并转发]\n甲: 周日", None),
+    ],
+)
+def test_labels_of_chinese_programs_alone_are_no_text(said, held):
+    event = {"message_id": 7, "group_id": 9, "user_id": 1, "time": 1762650000, "message_type": "group"}
+    found = roomlore.importers.onebot_message(event | {"message": [{"type": "text", "data": {"text": said}}]})
+    assert (found.text, found.metadata.get("attachments")) == (said if held is None else "", held)
+
+
+async def test_a_picture_of_a_chinese_chat_is_not_found_by_its_label(tmp_path):
+    said = "2025-11-09 10:00:00 土豆(10001)\n[图片]\n\n2025-11-09 10:01:00 番茄(10002)\n这是香山的红叶？\n"
+    (tmp_path / "爬山.txt").write_text(f"消息记录（此消息记录为文本格式）\n消息对象:爬山\n\n{said}", encoding="utf-8")
+    async with roomlore.open("sqlite://", background=False) as lore:
+        await lore.imports.run(tmp_path / "爬山.txt")
+        assert not (await lore.messages.search("爬山", "图片")).hits
+        page = await lore.messages.page("爬山")
+        assert "土豆: [图片]\n" in (await lore.context.build("爬山", page[-1].id)).to_prompt(query=page[-1])
+
+
 CHAT = """\
 12/05/2024, 18:31 - Ann: Shall we cook on Friday?
 12/05/2024, 18:32 - Ann: <Media omitted>
