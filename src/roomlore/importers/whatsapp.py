@@ -181,11 +181,14 @@ _UNNAMED = lazy_pattern(
 """A name that WhatsApp itself gives a file."""
 _NAME = lazy_pattern(r"[^\n•]{1,200}\.\w{2,5}")
 _ATTACHED = lazy_pattern(
-    r"<(?:attached|Anhang|附件|adjunto|pièce jointe|allegato|anexado)[:：] ?(?P<name>[^<>]+)>", re.I
+    r"<(?:attached|Anhang|附件|adjunto|pièce jointe|allegato|anexado|bijgevoegd|прикреплено|eklendi|załącznik|terlampir"
+    r"|添付ファイル|첨부) ?[:：] ?(?P<name>[^<>]+)>",
+    re.I,
 )
 _FILE = lazy_pattern(
     r"(?P<name>[^\n]{1,200}\.\w{2,5}) \((?:file attached|Datei angehängt|文件附件|檔案附件|附件|archivo adjunto"
-    r"|fichier joint|file allegato|arquivo anexado)\)(?:\n|$)",
+    r"|fichier joint|file allegato|arquivo anexado|bestand bijgevoegd|файл добавлен|dosya ekli|plik załączony"
+    r"|file terlampir|添付ファイル|파일 첨부됨)\)(?:\n|$)",
     re.I,
 )
 _MARKED_FILE = lazy_pattern(
