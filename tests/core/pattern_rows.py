@@ -17,6 +17,9 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "analysis._CHANGE": [(["张三 加入了群聊"], ["it is on the left"])],
     "analysis._SMALL_TALK": [(["haha"], ["部署"], "fullmatch")],
     "attachments._SIGNS": [
+        (["poll", "投票"], ["poll.pdf"]),
+        (["location", "位置"], ["locations.csv"]),
+        (["contact", "Ann.vcf"], ["contacts.csv"]),
         (["sticker"], ["photos/photo_1.jpg"]),
         (["photos/photo_1.jpg"], ["contract.pdf"]),
         (["a.ogg"], ["contract.pdf"]),
@@ -411,6 +414,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "recall.recollection._UNSEEN": [(["a\u200bb"], ["a b"])],
     "records._DIGITS": [(["1234.5"], ["abc"])],
     "reimport._DERIVED": [(["x0a0a0a0a0a0a0a0a0a0a0a0a"], ["7"])],
+    "reimport._WORD": [(["at nine"], [" - "])],
     "safety._GRAVE": [(["has a pacemaker"], ["the cats are sleeping in the kitchen"])],
     "safety._TAKEN": [(["ann injects 12 units", "takes 5 ml", "is on 20 iu of it", "gets two tablets", "每天吃药"], ["rents 12 units", "takes (1, 6) ml", "takes a day off"])],
     "safety._DOSE": [(["12 units at night", "insulin: 4 units", "25 μg", "5 毫升", "打了十二个单位"], ["12 units in the block", "5 ml bottle", "有12个单位参加"])],
@@ -522,6 +526,12 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "text._THANKS_HINT": [(["found it, thanks"], ["genii: use apt for that"])],
     "text._THANKS": [(["found it, thanks"], ["thanks in advance"])],
     "text._GREETING": [(["good morning"], ["i'll cover for him"])],
+    "text._REQUEST": [
+        (
+            ["谢谢,还要旧密码", "多谢!麻烦把地址也给我", "谢谢 再发一份", "thanks, i also need the key", "thx, and the password", "hi, please send it"],
+            ["谢谢你帮我搬家", "谢谢,收到了", "拜托了,谢谢", "thanks, i need to go", "thanks, that worked", "thanks, call you later"],
+        ),
+    ],
     "text._RUN": [(["等等 3床先别喝水 检查完再说"], [".。 .。 .。 .。 .。 .。 .。 .。 .。 .。 .。 .。"])],
     "text._ASCII": [(["i'll cover for him"], ["     ?"])],
     "text._CONTRACTED": [(["project's"], ["containerization"])],

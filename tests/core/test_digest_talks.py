@@ -257,7 +257,7 @@ def test_a_small_room_gets_the_lines_that_it_is_allowed(said, mixed):
 )
 def test_a_title_names_nobody_whom_it_addresses(text, title):
     talk = Talk(1, (entry(1, text, "bob"),))
-    words = Words({}, texts=20, names=["Ann Lee", "ann", "小李", "bob"])
+    words = Words({}, texts=20, people={"ann": "Ann Lee", "bob": "小李"})
     assert title_of(talk, words) == title
 
 

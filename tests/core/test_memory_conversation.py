@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from roomlore.core.memory.extraction import conversations_of
+from roomlore.core.memory.reading import as_conversation
 from roomlore.core.models import LinkKind, MessageFeatures, Role
 from roomlore_testkit.builders import START, entry, link
 
@@ -78,3 +79,9 @@ def test_another_agents_conversation_is_its_own():
     bob = entry(2, sender_id="bob", role=Role.ASSISTANT, link=link(1, 1), **at(1))
     assert of_bot(asked, bob) == []
     assert [message.id for message in conversations_of("bob", [asked, bob], alone=False)] == ["m1", "m2"]
+
+
+def test_people_who_are_mentioned_by_id_are_named():
+    said = entry(1, sender_id="bo", sender_name="Bo", text="<@900> 带绳子, @901 drives, <@902> not", mentions=("901",))
+    shown = as_conversation([said.message], quoted={}, people={"900": "Ann Lee", "901": "陈静", "902": ""})
+    assert shown == "Bo: @Ann Lee 带绳子, @陈静 drives, <@902> not"

@@ -63,6 +63,17 @@ def test_a_mark_that_its_sender_wrote_does_not_keep_an_edit_away():
     assert compared(stored, again(text="Status: [forgotten], says Anna", edited_at=ONE)) is Again.REDACTED
 
 
+def test_what_an_earlier_importer_kept_as_words_is_the_same_message():
+    poll = {"caption": "Which day? 哪天", "attachments": [{"type": "poll", "caption": "Sat (2), 周日 (1)"}]}
+    stored = replace(STORED, text="", metadata={"caption": "Which day? 哪天 Sat 周日"})
+    assert compared(stored, again(text="", metadata=poll)) is Again.SAME
+    assert compared(stored, again(text="", metadata=poll | {"caption": "Which week?"})) is Again.OTHER
+    assert compared(stored, again(text="Which day?", metadata=poll)) is Again.OTHER
+    assert compared(stored, again(text="", metadata={})) is Again.OTHER
+    made_of_the_line = {"id": f"x{7:024x}"}
+    assert compared(replace(stored, **made_of_the_line), again(**made_of_the_line)) is Again.SAME
+
+
 def test_what_was_said_of_the_same_attachments_stays():
     told = {"type": "picture", "name": "map.jpg"}
     stored = replace(STORED, metadata={"attachments": [told | {"description": "地图"}], "pinned": True})

@@ -151,7 +151,8 @@ ATTACHED = (
     re.compile(r"<(?:attached|Anhang): (?P<name>.*)>"),
 )
 OMITTED = re.compile(
-    r"<(?:Media omitted|省略多媒体文件)>|(?:audio|image|sticker|video) omitted|.*Contact card omitted|Bild weggelassen"
+    r"<(?:Media omitted|省略多媒体文件)>|(?:audio|image|sticker|video) omitted|(?P<card>.*) Contact card omitted"
+    r"|Bild weggelassen"
 )
 ANDROID, IOS = r"(?P<at>{}) - (?P<rest>.*)", r"\u200e?\[(?P<at>{})\] (?P<rest>.*)"
 NOTICE = re.compile(r".* (?:created group|changed the group name) .*")
@@ -205,10 +206,22 @@ def _whatsapp_message(room: str, number: int, at: datetime, said: str, numbers: 
         if attached := form.search(first):
             before = "" if "•" in first else first[: attached.start()].strip()  # a bullet: how many pages it has
             return replace(counted, text=before or rest, shown=(attached["name"],))
-    if OMITTED.fullmatch(plain):
-        return replace(counted, text="", shown=(re.sub(r"[<>]", "", plain),))
+    return _in_place_of_text(counted, plain, rest)
+
+
+def _in_place_of_text(counted: Counted, plain: str, rest: str) -> Counted:
+    if held := OMITTED.fullmatch(plain):
+        return replace(counted, text="", shown=(held["card"],) if held["card"] else ())
+    if plain in ("null", "live location shared"):
+        return replace(counted, text="")
+    if plain == "Missed voice call":
+        return replace(counted, sender=None, name=None, text=plain)
+    if place := re.fullmatch(r"[Ll]ocation: https://maps\.google\.com/\?q=(.*)", plain):
+        return replace(counted, text="", shown=(place[1],))
     if plain.startswith("POLL:"):
-        return replace(counted, words=(first[6:], *re.findall(r"(?:OPTION: )?(.+?)(?: \(\d+ votes?\))?(?:\n|$)", rest)))
+        question, *options = rest.rstrip().split("\n")
+        shown = re.findall(r"OPTION: (.+) \(\d+ votes?\)", "\n".join(options))
+        return replace(counted, text=question, shown=tuple(shown))
     return replace(counted, text=plain)
 
 

@@ -437,7 +437,8 @@ def test_events_of_onebot_are_told_among_heartbeats_and_never_taken_for_larks(tm
     event = {key: value for key, value in ONEBOT.items() if key not in left_out}
     path = write(tmp_path, "events.jsonl", "".join(json.dumps(one) + "\n" for one in [event, BEAT] * 5))
     assert detect(path) == "onebot"
-    assert {(message.room_id, message.text) for message in catalogue.messages(path)} == {("7", "[图片]")}
+    [one] = {(message.room_id, message.metadata["attachments"][0]["type"]) for message in catalogue.messages(path)}
+    assert one == ("7", "picture")
 
 
 TELEGRAM = {"name": "c", "type": "public_channel", "id": 9}

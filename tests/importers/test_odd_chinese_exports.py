@@ -44,7 +44,7 @@ def test_a_chatlab_document_on_one_line(tmp_path):
         ],
     }  # fmt: skip
     path = written(tmp_path, "a.json", document)
-    assert said(path) == [("1", "🐱", "零点", None), ("2", '乙,"名片"', "同意", "outside"), ("1", "🐱", "[表情]", None)]
+    assert said(path) == [("1", "🐱", "零点", None), ("2", '乙,"名片"', "同意", "outside"), ("1", "🐱", "", None)]
     items = catalogue.items(path)
     assert {item.message.room_id for item in items} == {"555"}
     assert catalogue.items(path, resume_from=items[0].position) == items[1:]
@@ -138,12 +138,13 @@ def test_elements_without_a_text_in_an_export_of_qqchatexporter(tmp_path):
     }
     found = catalogue.messages(written(tmp_path, "group.json", document))
     assert [one.text for one in found] == [
-        "[表情 抱抱]",
+        "",
         "[hologram]",
         "[合并转发] 群聊的聊天记录\n丁: 一\n戊: [合并转发]\n  己: 里面",
         "好",
         "",
     ]
+    assert found[0].metadata == {"attachments": [{"type": "sticker", "caption": "抱抱"}]}
     assert found[3].reply_to == "77"
 
 

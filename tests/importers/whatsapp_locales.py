@@ -81,8 +81,8 @@ LOCALES = (
 
 
 def told(system: str) -> list[tuple[datetime, str, str, str]]:
-    """Return what a reader must find: the time, the author, the text, and the name of a file, '?' for any note."""
-    whole = [(at, who, text, "") for at, who, text in TALK] + [(*FILE[:2], "look", FILE[2]), (*LEFT_OUT, "", "?")]
+    """Return what a reader must find: the time, the author, the text, and the name of a file."""
+    whole = [(at, who, text, "") for at, who, text in TALK] + [(*FILE[:2], "look", FILE[2]), (*LEFT_OUT, "", "")]
     if system == "android":  # which writes no seconds
         whole = [(at.replace(second=0), *rest) for at, *rest in whole]
     return whole

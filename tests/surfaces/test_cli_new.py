@@ -1,11 +1,13 @@
 """`roomlore new bot`. The bots themselves run in tests/docs, on the page docs/how-to/small-bots.md."""
 
+import json
 import os
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+import roomlore
 from forked_process import run_forked
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.first_steps import Platform
@@ -53,13 +55,44 @@ def test_a_bot_without_its_token_says_what_to_set(platform, tmp_path):
     assert "Traceback" not in ended.stderr
 
 
-def test_no_group_of_telegram_is_the_room_of_a_person(tmp_path, monkeypatch):
-    """A basic group -1002345678 had the room of the user 2345678. Groups have the ids of Telegram's exports."""
+@pytest.fixture
+def telegram_reads(tmp_path, monkeypatch):
+    """Return what the bot for Telegram makes of a message."""
     run("--platform", "telegram", str(tmp_path))
     monkeypatch.setenv("TELEGRAM_TOKEN", "x")
     program = (tmp_path / "telegram_bot.py").read_text(encoding="utf-8").partition("\nwith contextlib")[0]
     names: dict[str, Any] = {}
     exec(program, names)
+    return names["read"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "exported"),
+    [("private_supergroup", (-1001555000111, "supergroup"), 1555000111), ("private_group", (-4242, "group"), 4242)],
+)
+def test_an_import_of_telegram_meets_the_room_of_the_bot_and_names_it(telegram_reads, tmp_path, kind, told, exported):
+    live = {"message_id": 7, "from": {"id": 11, "first_name": "Ann"}, "date": 1717228860, "text": "Who has the map?"}
+    before = {
+        "id": 6,
+        "type": "message",
+        "date_unixtime": "1717228800",
+        "from": "李雷",
+        "from_id": "user12",
+        "text": "hi",
+    }
+    after = {**before, "id": 7, "date_unixtime": "1717228860", "from": "Ann", "from_id": "user11", "text": live["text"]}
+    export = {"name": "Bergfreunde", "type": kind, "id": exported, "messages": [before, after]}
+    (tmp_path / "result.json").write_text(json.dumps(export), encoding="utf-8")
+    with roomlore.open_sync("sqlite://", background=False) as lore:
+        lore.messages.add([telegram_reads({**live, "chat": {"id": told[0], "type": told[1]}})])
+        report = lore.imports.run(tmp_path / "result.json")
+        [room] = lore.rooms.page()
+    assert (report.added, report.duplicates, report.conflict_count) == (1, 1, 0)
+    assert (room.room_id, room.name, room.kind, room.messages) == (str(exported), "Bergfreunde", "private", 2)
+
+
+def test_no_group_of_telegram_is_the_room_of_a_person(telegram_reads):
+    """A basic group -1002345678 had the room of the user 2345678. Groups have the ids of Telegram's exports."""
     chats = {
         "1002345678": (-1002345678, "group"),
         "2345678": (-1000002345678, "supergroup"),
@@ -71,7 +104,7 @@ def test_no_group_of_telegram_is_the_room_of_a_person(tmp_path, monkeypatch):
     }
     who = {"id": 1, "first_name": "Ann"}
     told = {"message_id": 1, "from": who, "date": 1780300000, "text": "hi"}
-    found = [names["read"]({**told, "chat": {"id": own, "type": kind}}).room_id for own, kind in chats.values()]
+    found = [telegram_reads({**told, "chat": {"id": own, "type": kind}}).room_id for own, kind in chats.values()]
     assert found == list(chats)
 
 

@@ -10,7 +10,7 @@ from roomlore.core.mentions import TAG, find_mentions, split_quote
 from roomlore.core.models import Entry, Message, MessageFeatures, MessageType, ReplyInfo, Role
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import from_record, with_own_names
-from roomlore.core.text import HAN, asks, fold, greets, head, keywords, thanks
+from roomlore.core.text import HAN, asks, fold, greets, head, keywords, requests, thanks
 
 _ID, _NAME, _NICK, _GIVEN = range(4)
 _AWAY, _CLAN = lazy_pattern(r"(?<=\w)\|"), lazy_pattern(r"(?<=\w)\[")
@@ -269,7 +269,11 @@ def _is_notice(folded: str) -> bool:
 
 
 def _is_casual(folded: str) -> bool:
-    """Return True for greetings, thanks and other short courtesies, laughter, emoji and messages without words."""
+    """Return True for greetings, thanks and other short courtesies, laughter, emoji and messages without words.
+
+    'Thanks, I also need the key' asks for something.
+    """
     if len(folded) > _COURTESY:
         return False
-    return bool(greets(folded) or thanks(folded) or _SMALL_TALK.fullmatch(folded))
+    courteous = greets(folded) or thanks(folded)
+    return not requests(folded) if courteous else _SMALL_TALK.fullmatch(folded) is not None

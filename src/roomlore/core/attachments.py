@@ -1,5 +1,5 @@
-"""Attachments, which a message holds beside its text: pictures, stickers, voice messages, videos and files, and how a
-model reads of them.
+"""Attachments, which a message holds beside its text: pictures, stickers, voice messages, videos, files, polls,
+locations and contacts, and how a model reads of them.
 
 `metadata.attachments` lists them, each an object with `type`, `name`, `mime_type`, `caption`, `url`, `file` and
 `description`, as far as these are known. `metadata.caption` has the words that search finds.
@@ -13,8 +13,11 @@ from typing import Any, Literal
 from roomlore.core.models import Message
 from roomlore.core.patterns import lazy_pattern
 
-Kind = Literal["sticker", "picture", "voice", "video", "file", ""]
+Kind = Literal["sticker", "picture", "voice", "video", "file", "poll", "location", "contact", ""]
 _SIGNS: Sequence[tuple[Kind, re.Pattern[str]]] = (
+    ("poll", lazy_pattern(r"\A(poll|投票)\Z")),
+    ("location", lazy_pattern(r"\A(location|位置)\Z")),
+    ("contact", lazy_pattern(r"\A(contact|名片)\Z|\.vcf$", re.IGNORECASE)),
     ("sticker", lazy_pattern(r"sticker|emoji|emotion|表情|贴纸|貼圖|\.(tgs|webp)$", re.IGNORECASE)),
     (
         "picture",
@@ -23,7 +26,7 @@ _SIGNS: Sequence[tuple[Kind, re.Pattern[str]]] = (
     ("voice", lazy_pattern(r"voice|audio|record|语音|語音|\.(ogg|opus|mp3|m4a|amr|wav)$", re.IGNORECASE)),
     ("video", lazy_pattern(r"video|animation|视频|影片|動画|\.(mp4|mov|webm|avi)$", re.IGNORECASE)),
 )
-_KINDS: tuple[Kind, ...] = ("sticker", "picture", "voice", "video", "file")
+_KINDS: tuple[Kind, ...] = ("sticker", "picture", "voice", "video", "file", "poll", "location", "contact")
 _TELLING = ("media_type", "type", "mime_type", "photo", "file", "caption")
 _FIELDS = ("name", "mime_type", "caption", "url", "file", "description")
 _OWN = ("description", "file")
@@ -34,9 +37,15 @@ _MOST_SHOWN = 4
 LONGEST_DESCRIPTION = 8_000
 """Characters of a description that are kept."""
 _LABELS = {
-    "en": {"sticker": "sticker", "picture": "picture", "voice": "voice message", "video": "video", "file": "file"},
-    "zh": {"sticker": "表情", "picture": "图片", "voice": "语音", "video": "视频", "file": "文件"},
-}
+    "en": {
+        "sticker": "sticker", "picture": "picture", "voice": "voice message", "video": "video", "file": "file",
+        "poll": "poll", "location": "location", "contact": "contact",
+    },
+    "zh": {
+        "sticker": "表情", "picture": "图片", "voice": "语音", "video": "视频", "file": "文件", "poll": "投票",
+        "location": "位置", "contact": "名片",
+    },
+}  # fmt: skip
 _BRACKETED = {
     kind: tuple(
         f"[{label}"
@@ -48,8 +57,8 @@ _BRACKETED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """One of the things that a message holds. `type`: "sticker", "picture", "voice", "video", "file", or '' if nothing
-    says so.
+    """One of the things that a message holds. `type`: "sticker", "picture", "voice", "video", "file", "poll",
+    "location", "contact", or '' if nothing says so.
 
     `caption`: what the sender or the program wrote about it. `file`: its place in the export. `description`: what a
     `Describer` said of its content, such as what a picture shows or what is said in a voice message.

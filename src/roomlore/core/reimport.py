@@ -7,7 +7,7 @@ from enum import Enum, auto
 from itertools import chain, count
 from typing import Any
 
-from roomlore.core.attachments import as_submitted
+from roomlore.core.attachments import as_submitted, attachments_of, caption_of
 from roomlore.core.intake import is_estimated
 from roomlore.core.json_values import texts_in
 from roomlore.core.models import Message, Origin, StoredMessage
@@ -41,7 +41,21 @@ def compared(stored: StoredMessage, message: Message) -> Again:
         return Again.EDITED
     if was is not None and was != edited:
         return Again.OLDER
-    return Again.SAME if was is not None and _edited_alike(stored, message) else Again.OTHER
+    alike = _is_read_anew(stored, message) if was is None else _edited_alike(stored, message)
+    return Again.SAME if alike else Again.OTHER
+
+
+def _is_read_anew(stored: StoredMessage, message: Message) -> bool:
+    """Return True if an earlier importer read the same of the export: its id was made of what stands there, or it kept
+    as words what is an attachment."""
+    if _DERIVED.fullmatch(message.id):
+        return True
+    held = bool(attachments_of(message)) and not message.text.strip()
+    return held and _words(caption_of(message)) <= _words(f"{stored.text} {caption_of(stored)}")
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text))
 
 
 def metadata_after(stored: StoredMessage, message: Message) -> Mapping[str, Any]:
@@ -134,6 +148,7 @@ def room_for(name: str, wanted: str, stored: Mapping[str, Likeness], taken: Coll
 
 _DERIVED = lazy_pattern(r"x[0-9a-f]{24}(-\d+)?")
 """An id that an importer makes of the message itself."""
+_WORD = lazy_pattern(r"\w+")
 
 
 def is_shared(message: Message, stored: Origin | None) -> bool:

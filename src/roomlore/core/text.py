@@ -433,6 +433,23 @@ _GREETING = lazy_pattern(
     r"|[\s!~.,])|在吗|在嗎)"
 )
 
+_REQUEST = lazy_pattern(
+    r"""(?:^|[,.!;:~。\s])\s{0,3}(?:
+    (?:(?:and|but|so|now|then|also|next|just)\s{1,3}){0,2}
+      (?:(?:please|pls|plz|kindly)\s+\w
+      |(?:i|we)\s+(?:(?:also|still|now|just|only)\s+)?(?:need|want)\s+(?!to\b)
+      |(?:add|remind|let\s+me\s+know|send|forward)\s+\w
+      |(?:give|tell|show|check|bring|book|call|put|remove|delete|fix|update|change|share|post|write|move)
+        \s+(?:me|us|him|her|them|it|the|my|our|your|this|that|these|those|an?|one)\b)
+    |and\s+(?:also\s+)?(?:the|my|our|another|one\s+more)\b
+    |(?:另外|顺便|順便|那|也){0,2}
+      (?:[还還](?:要|需|差|缺|少|想|得)|需要|再[发發给給来來帮幫要加看查说說订訂送传傳寄买買拿带帶]
+      |(?:麻烦|麻煩|劳驾|勞駕|拜托|拜託)(?![你您大家]{0,2}了)|[请請](?![客多])|[帮幫][我忙他她咱]|把|记得|記得|[别別]忘
+      |[发發给給传傳寄送拿带帶订訂查改删刪加][一下份个個张張我他她它])
+    )""",
+    re.VERBOSE,
+)
+
 
 def is_thanks(text: str) -> bool:
     """Return True if the text thanks somebody; thanks in advance do not count."""
@@ -452,6 +469,11 @@ def is_greeting(text: str) -> bool:
 def greets(folded: str) -> bool:
     """Return `is_greeting` of a text that is folded already."""
     return bool(_GREETING.match(folded))
+
+
+def requests(folded: str) -> bool:
+    """Return True if a clause of a folded text asks for something without being a question."""
+    return _REQUEST.search(folded) is not None
 
 
 _MAX_TERM = 64

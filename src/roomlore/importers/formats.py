@@ -95,6 +95,11 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
     }
 )
 
+LABELLING = frozenset(
+    ("chatlab", "qq-exporter", "onebot", "qq-text", "chatlog", "weflow", "wechat-csv", "wecom"),
+)
+"""The formats that write `[图片]` as the text of a picture."""
+
 ENDINGS = tuple(sorted({ending for one in FORMATS.values() for ending in one.endings}))
 """The endings of the files that an export may consist of."""
 

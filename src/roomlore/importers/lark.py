@@ -27,7 +27,10 @@ from roomlore.importers.shapes import attached, first_name, joined, kept, name, 
 _IDS = ("open_id", "user_id", "union_id", "app_id")
 _CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name", "summary", "topic")
 
-_HELD = {"image": "image", "file": "file", "folder": "file", "audio": "audio", "media": "video", "sticker": "sticker"}
+_HELD = {
+    "image": "image", "file": "file", "folder": "file", "audio": "audio", "media": "video", "sticker": "sticker",
+    "vote": "poll", "location": "location",
+}  # fmt: skip
 _KINDS = {"p2p": RoomKind.DIRECT, "group": RoomKind.PRIVATE, "topic_group": RoomKind.PRIVATE}
 _CAME = lazy_pattern(r"\b(?:invited|added|joined)\b|邀请|加入|添加", re.I)
 _WENT = lazy_pattern(r"\b(?:removed|left)\b|移出|移除|退出|离开", re.I)
@@ -249,21 +252,22 @@ def _named(text: str, people: list[dict[str, Any]]) -> str:
     return text
 
 
-def _listed_words(facts: dict[str, Any]) -> list[object]:
-    """Return the options of a vote and the words of a task."""
+def _attachment(kind: str, facts: dict[str, Any]) -> dict[str, Any]:
     options = facts.get("options")
-    task = obj(facts.get("summary"))
-    return [*(options if isinstance(options, list) else ()), _post(task) if task else ""]
+    listed = joined(options, ", ") if kind == "vote" and isinstance(options, list) else ""
+    named = facts.get("name") if kind == "location" else facts.get("file_name")
+    return attached(kind=_HELD[kind], name=named, caption=listed)
 
 
 def _metadata(said: dict[str, Any], content: Any) -> dict[str, Any]:
     kind = _kind(said)
     facts = content if isinstance(content, dict) and kind not in ("text", "post", "interactive", "system") else {}
+    task = obj(facts.get("summary"))
     return kept(
         {
-            "caption": joined((*(facts.get(key) for key in _CAPTIONS), *_listed_words(facts))),
+            "caption": joined((*(facts.get(key) for key in _CAPTIONS), _post(task) if task else "")),
             "type": "" if kind == "text" else kind,
-            "attachments": [attached(kind=_HELD[kind], name=facts.get("file_name"))] if kind in _HELD else [],
+            "attachments": [_attachment(kind, facts)] if kind in _HELD else [],
             "content": facts,
             "deleted": said.get("deleted"),
             "upper_message_id": said.get("upper_message_id"),

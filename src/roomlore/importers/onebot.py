@@ -20,7 +20,7 @@ from roomlore.importers.json_stream import (
     read_members,
     spread,
 )
-from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
+from roomlore.importers.shapes import attached, first_name, joined, kept, name, obj, objects, without_labels, words
 
 _CQ = lazy_pattern(r"\[CQ:([a-zA-Z0-9_.-]+)((?:,[a-zA-Z0-9_.-]+=[^,\]]*)*),?\]")
 _SPOKEN = ("message", "message_sent")
@@ -65,7 +65,7 @@ def onebot_message(event: Mapping[str, Any]) -> Message:
         raise InvalidInput(
             "That is no OneBot v11 message: give a whole event with post_type 'message', a message_id and a user_id."
         )
-    return message
+    return without_labels(message)
 
 
 def onebot_recall(event: Mapping[str, Any]) -> tuple[str, str] | None:

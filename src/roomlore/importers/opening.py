@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import UTC, date
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,8 @@ from roomlore.core.records import Item, Parsed, Position
 from roomlore.importers.apart import other_ids
 from roomlore.importers.export_files import Options, Source
 from roomlore.importers.finding import find, known_name
-from roomlore.importers.formats import FORMATS, Format, check_read, told
+from roomlore.importers.formats import FORMATS, LABELLING, Format, check_read, told
+from roomlore.importers.shapes import without_labels
 from roomlore.ports.exports import ExportFile
 
 _SHOWN = 3
@@ -66,6 +67,8 @@ class Import:
             if isinstance(item, Parsed):
                 self.parsed += 1
                 self.undated += item.message.sent_at is None
+                if self.format in LABELLING:
+                    item = replace(item, message=without_labels(item.message))
             else:
                 self.bad += 1
             yield item

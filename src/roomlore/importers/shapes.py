@@ -114,6 +114,34 @@ def labelled(label: object, **told: object) -> list[dict[str, Any]]:
     return [attached(kind=label, **told)] if label in _LABELS else []
 
 
+_LABELLED = lazy_pattern(
+    r"\s*!?\[(?P<label>图片|照片|语音|视频|文件|表情|表情包|动画表情|位置|名片|(?:图片|语音|视频|文件|位置|名片)消息)"
+    r"(?:[:：| ]\s?(?P<name>[^\[\]\n]{0,200}))?\]"
+    r"(?:\((?P<url>https?://[^\s()]{1,400})\)| ?(?P<file>[^\[\]\n]{1,200}\.\w{2,5}))?\s*"
+)
+
+
+def without_labels(message: Message) -> Message:
+    """Return a message of nothing but labels such as `[图片]`, which programs write in place of what they leave out,
+    with what these stand for as attachments, and no text. Any other message is returned as it is."""
+    if message.role is not Role.USER or not message.text.lstrip().startswith(("[", "![")):
+        return message
+    at, told = 0, []
+    while found := _LABELLED.match(message.text, at):
+        at = found.end()
+        label, about = found["label"].removesuffix("消息"), (found["file"] or found["name"] or "").strip()
+        named = label in ("文件", "位置", "名片") or "." in about
+        told.append(attached(kind=label, **{"name" if named else "caption": about}, url=found["url"]))
+    if not told or at < len(message.text):
+        return message
+    known = objects(message.metadata.get("attachments"))
+    pairs = zip(told, known, strict=True) if len(told) == len(known) else ((one, {}) for one in known or told)
+    held = [{**one, **more} for one, more in pairs]
+    names = joined(one.get("name") for one in held if one["type"] == "file")
+    caption = {"caption": names} if names and not message.metadata.get("caption") else {}
+    return replace(message, text="", metadata={**message.metadata, **caption, "attachments": held})
+
+
 def storable(value: dict[str, Any]) -> dict[str, Any]:
     """Return the object; values that a store cannot hold are written as text."""
     return {key: _storable(inner, 2) for key, inner in value.items()}

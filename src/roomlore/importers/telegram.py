@@ -178,12 +178,11 @@ def _mentions(said: dict[str, Any]) -> tuple[str, ...]:
 
 def _metadata(said: dict[str, Any]) -> dict[str, Any]:
     poll = obj(said.get("poll"))
-    answers = [one.get("text") for one in objects(poll.get("answers"))]
     place = obj(said.get("location_information"))
     contact = obj(said.get("contact_information"))
     caption = (
         said.get("file_name"), said.get("title") if said.get("media_type") else "", said.get("performer"),
-        said.get("sticker_emoji"), poll.get("question"), *answers, said.get("place_name"), said.get("address"),
+        said.get("sticker_emoji"), _text(poll.get("question")), said.get("place_name"), said.get("address"),
         contact.get("first_name"), contact.get("last_name"), said.get("game_title"), said.get("game_description"),
     )  # fmt: skip
     reactions = _reactions(said)
@@ -206,7 +205,8 @@ def _reactions(said: dict[str, Any]) -> dict[str, int]:
 
 
 def _attachments(said: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the picture or file. Where the export left it out, the place of the file is a sentence in brackets."""
+    """Return the picture or file, the poll, the place or the contact. Where the export left a file out, its place is a
+    sentence in brackets."""
     kind = "photo" if "photo" in said else words(said.get("media_type"))
     place = first_name(said.get("photo"), said.get("file"))
     found = attached(
@@ -216,4 +216,26 @@ def _attachments(said: dict[str, Any]) -> list[dict[str, Any]]:
         caption=joined((said.get("title"), said.get("performer"), said.get("sticker_emoji"))),
         file="" if place.startswith("(") else place,
     )
-    return [found] if found else []
+    return [one for one in (found, _poll(said), _place(said), _contact(said)) if one]
+
+
+def _poll(said: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a poll with their votes."""
+    options = objects(obj(said.get("poll")).get("answers"))
+    told = (
+        f"{_text(one.get('text'))} ({votes})" if (votes := name(one.get("voters"))) else _text(one.get("text"))
+        for one in options
+    )
+    return attached(kind="poll", caption=joined(told, ", ")) if "poll" in said else {}
+
+
+def _place(said: dict[str, Any]) -> dict[str, Any]:
+    at = obj(said.get("location_information"))
+    shown = joined((words(at.get("latitude")), words(at.get("longitude"))), ",")
+    return attached(kind="location", caption=shown) if at else {}
+
+
+def _contact(said: dict[str, Any]) -> dict[str, Any]:
+    who = obj(said.get("contact_information"))
+    called = joined((who.get("first_name"), who.get("last_name")))
+    return attached(kind="contact", name=called) if who else {}

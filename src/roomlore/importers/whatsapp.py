@@ -150,19 +150,45 @@ _LEFT_OUT = (
 )
 _MEDIA = lazy_pattern(rf"<(?=[^<>]*+>\Z)(?P<kind>[^<>]*(?:{_LEFT_OUT})[^<>]*)>", re.I)
 _MEDIA_PLAIN = lazy_pattern(
-    r"(?:image|video|audio|sticker|GIF|document|Contact card|Bild|Video|Audio) (?:omitted|weggelassen)"
+    r"(?:image|video(?: note)?|audio|voice message|sticker|GIF|document|contact card) omitted"
+    r"|(?:Bild|Video|Audio|Sticker|GIF|Dokument|Kontaktkarte) weggelassen"
+    r"|(?:imagen|video|audio|sticker|GIF|documento) omitid[oa]|(?:immagine|video|audio|sticker|documento) omess[oa]"
+    r"|(?:imagem|vídeo|áudio|figurinha|GIF|documento) (?:ocultad|omitid)[oa]"
+    r"|(?:afbeelding|video|audio|sticker|GIF|document) weggelaten"
+    r"|(?:obraz|wideo|audio|naklejk[aęi]|dokument) pominięt\w{1,2}"
+    r"|(?:图像|图片|视频|音频|贴图|表情|文档)已忽略|忽略(?:图像|图片|视频|音频|贴图|文档)"
+    r"|(?:圖片|影片|視訊|音訊|貼圖|文件)已略去|(?:사진|동영상|오디오|음성|스티커|문서) 생략됨",
+    re.I,
 )
 _MEDIA_MARKED = lazy_pattern(
     r"[^\n]{0,120}(?:omitted|weggelassen|omitid[oa]|omise?|忽略[^\n]{0,8}|已略去|已省略|absente?|omess[oa]|ocultad[oa]"
     r"|weggelaten|отсутству\w{2,3}|dahil edilmedi|pominięt[oya]|tidak disertakan|含まれていません|생략됨)",
     re.I,
 )
+_THINGS = (
+    ("contact", r"contact|kontakt|contato|名片|联系人|聯絡人|контакт|연락처|連絡先"),
+    ("sticker", r"sticker|figurinha|стикер|çıkartma|naklejk|stiker|贴图|貼圖|表情|ステッカー|スタンプ|스티커"),
+    ("voice", r"audio|áudio|voice|sprachnachricht|аудио|\bses\b|音频|音訊|语音|語音|音声|오디오|음성"),
+    ("video", r"v[ií]d[eé]o|wideo|видео|视频|視訊|影片|動画|ビデオ|동영상|\bgif\b"),
+    ("picture", r"image|photo|imagen|immagine|imagem|foto|bild|afbeelding|изображени|фото|görüntü|resim|obraz|zdjęci"
+                r"|gambar|图像|图片|圖片|照片|画像|写真|사진|이미지"),
+)  # fmt: skip
+_WHAT = tuple((kind, lazy_pattern(words, re.I)) for kind, words in _THINGS)
+"""Of what kind media are that were left out, by the words of the program."""
+_UNNAMED = lazy_pattern(
+    r"(?:IMG|VID|PTT|AUD|STK|DOC)-\d{8}-WA\d{1,9}\.\w{2,5}|\d{8}-[A-Z]{3,8}(?:-[-\d]{1,30})?\.\w{2,5}"
+)
+"""A name that WhatsApp itself gives a file."""
+_NAME = lazy_pattern(r"[^\n•]{1,200}\.\w{2,5}")
 _ATTACHED = lazy_pattern(
-    r"<(?:attached|Anhang|附件|adjunto|pièce jointe|allegato|anexado)[:：] ?(?P<name>[^<>]+)>", re.I
+    r"<(?:attached|Anhang|附件|adjunto|pièce jointe|allegato|anexado|bijgevoegd|прикреплено|eklendi|załącznik|terlampir"
+    r"|添付ファイル|첨부) ?[:：] ?(?P<name>[^<>]+)>",
+    re.I,
 )
 _FILE = lazy_pattern(
     r"(?P<name>[^\n]{1,200}\.\w{2,5}) \((?:file attached|Datei angehängt|文件附件|檔案附件|附件|archivo adjunto"
-    r"|fichier joint|file allegato|arquivo anexado)\)(?:\n|$)",
+    r"|fichier joint|file allegato|arquivo anexado|bestand bijgevoegd|файл добавлен|dosya ekli|plik załączony"
+    r"|file terlampir|添付ファイル|파일 첨부됨)\)(?:\n|$)",
     re.I,
 )
 _MARKED_FILE = lazy_pattern(
@@ -183,6 +209,8 @@ _EDITED = lazy_pattern(
 _DELETED = lazy_pattern(
     r"(?:This message was deleted(?: by admin[^\n]{0,100})?|You deleted this message(?: as admin)?"
     r"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht|此消息已删除|此訊息已刪除|此訊息已被刪除"
+    r"|(?:这条消息|該訊息|这则消息|這則訊息)已被?[删刪]除|[你您]已?[删刪]除了?(?:这条消息|這則訊息)"
+    r"|Diese Nachricht wurde von (?:einem )?Admin[^\n]{0,100} gelöscht"
     r"|你删除了此消息|您已刪除此訊息|你已删除此消息|您删除了此消息|你已刪除此訊息|您刪除了此訊息"
     r"|Se eliminó este mensaje|Este mensaje fue eliminado|Eliminaste este mensaje|Has eliminado este mensaje"
     r"|Esta mensagem foi apagada|Mensagem apagada|Você apagou esta mensagem|Apagou esta mensagem|Apagaste esta mensagem"
@@ -200,6 +228,55 @@ _DELETED = lazy_pattern(
     r"|आपने (?:यह|इस) (?:मैसेज|संदेश)(?: को)? (?:हटाया|मिटाया|डिलीट किया))[.。।]?",
     re.I,
 )
+_NOT_HERE = lazy_pattern(
+    r"null|(?:Waiting for this message|Esperando (?:este|el) mensaje|En attente de ce message|In attesa del messaggio"
+    r"|Aguardando (?:esta )?mensagem|Wachten op dit bericht|Warten auf diese Nachricht|Auf diese Nachricht warten"
+    r"|Ожидание (?:данного|этого) сообщения|正在等待此消息|正在等待此訊息)[.…。][^\n]{0,80}"
+    r"|You received a view once \w{1,10}(?: message)?\.[^\n]{0,100}"
+)
+"""What stands for a message that WhatsApp could not show or may be seen only once."""
+_POLL_HEADS = (
+    "POLL", "UMFRAGE", "ENCUESTA", "SONDAGE", "SONDAGGIO", "ENQUETE", "SONDAGEM", "PEILING", "ОПРОС", "ANKET",
+    "ANKIETA", "POLLING", "JAJAK PENDAPAT", "投票", "投票调查", "アンケート", "투표", "OMRÖSTNING",
+)  # fmt: skip
+_POLL_OPTION = lazy_pattern(
+    r"(?P<word>OPTION|OPCIÓN|OPZIONE|OPÇÃO|OPTIE|ВАРИАНТ|SEÇENEK|OPCJA|OPSI|PILIHAN|选项|選項|選択肢|옵션|ALTERNATIV)"
+    r" ?[:：] ?(?P<text>[^\n]*?) ?[(（](?P<votes>\d{1,6})[^\n()（）]{0,20}[)）]"
+)
+_POLL_OPTION_MARKED = lazy_pattern(
+    r"(?P<word>[^\W\d_]{2,20}) ?[:：] ?(?P<text>[^\n]*?) ?[(（](?P<votes>\d{1,6})[^\n()（）]{0,20}[)）]"
+)
+_MAP = lazy_pattern(
+    r"[^\n:：]{2,30}[:：] ?(?P<url>https://maps\.google\.com/\?q=(?P<at>-?\d{1,3}(?:\.\d{1,20})?,-?\d{1,3}(?:\.\d{1,20})?)\S{0,100})"
+)
+_PLACE = lazy_pattern(
+    r"(?P<at>[^\n]{1,300}?)[:：] ?(?P<url>https://(?:\w{1,20}\.)?(?:foursquare\.com|maps\.google\.com)/\S{1,300})"
+)
+_LIVE = lazy_pattern(
+    r"live location shared|Live-Standort (?:wird )?geteilt|(?:已分享)?实时位置(?:共享)?|(?:已分享)?即時位置", re.I
+)
+_MISSED = (
+    r"Missed (?:group )?(?:voice|video) call|Verpasste[rs]? (?:Gruppen-?)?(?:Sprach|Video)anruf"
+    r"|(?:Llamada|Videollamada)(?: de voz| grupal)? perdida|Appel (?:vocal|vidéo) manqué"
+    r"|(?:Chiamata vocale|Videochiamata) persa"
+    r"|(?:Chamada|Ligação) de (?:voz|vídeo) perdida|Gemiste (?:spraak|video-?)oproep"
+    r"|Пропущенный (?:аудио|видео)(?:звонок|вызов)"
+    r"|未接(?:的)?(?:群组|群組)?(?:语音|視訊|视频|語音)(?:通话|通話|来电|來電)|Cevapsız (?:sesli|görüntülü) arama"
+    r"|Nieodebrane połączenie (?:głosowe|wideo)|Panggilan (?:suara|video) tak terjawab"
+    r"|(?:音声|ビデオ)通話不在着信|부재중 (?:음성|영상) 통화"
+)
+_CALL = lazy_pattern(rf"(?:{_MISSED})(?:[.,，] ?[^\n]{{0,80}})?")
+_CALL_MARKED = lazy_pattern(
+    rf"(?:{_MISSED}|(?:group )?(?:voice|video) call|(?:Sprach|Video)anruf|(?:Llamada de voz|Videollamada)"
+    r"|Appel (?:vocal|vidéo)"
+    r"|(?:Chiamata vocale|Videochiamata)|(?:Chamada|Ligação) de (?:voz|vídeo)|(?:Spraak|Video-?)oproep"
+    r"|(?:Аудио|Видео)звонок"
+    r"|(?:语音|視訊|视频|語音)(?:通话|通話)|(?:Sesli|Görüntülü) arama|Połączenie (?:głosowe|wideo)"
+    r"|Panggilan (?:suara|video)"
+    r"|(?:音声|ビデオ)通話|(?:음성|영상) 통화)(?:[.,，] ?[^\n]{0,80})?",
+    re.I,
+)
+"""Calls, by the mark that WhatsApp puts before them if they were taken too."""
 _SYSTEM = lazy_pattern(
     r"end-to-end|Ende-zu-Ende|端到端|端對端|cifrad[oa]s? de extremo|chiffré|created (?:this )?group|added|\bleft\b"
     r"|joined|removed|changed (?:the|this|their)|erstellt|hinzugefügt|verlassen|创建|建立|加入|退出|离开|離開|移除"
@@ -248,16 +325,19 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Content:
+    """What a line says. `call`: it is the program's notice of a call."""
+
     text: str
     mentions: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
+    call: bool = False
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
     """Yield the messages of one chat; a line without a date continues the message before it.
 
-    Day and month are told apart by the first thousands of lines. Lines without a sender are system messages. Media left
-    out give an empty text with a caption.
+    Day and month are told apart by the first thousands of lines. Lines without a sender are system messages, and so are
+    calls. Media left out, polls and locations are attachments; what the program writes in their place is no text.
     """
     yield from after_position(_Chat(source, options, resume_from).items(), resume_from)
 
@@ -318,7 +398,7 @@ class _Chat:
             room_id=self._room,
             sender_id=sender or "system",
             sender_name=sender,
-            role=Role.USER if sender else Role.SYSTEM,
+            role=Role.USER if sender and not content.call else Role.SYSTEM,
             text=content.text,
             sent_at=local and in_zone(local, self._options.timezone),
             mentions=tuple(dict.fromkeys((*content.mentions, *(one for one in numbers if one)))),
@@ -416,8 +496,14 @@ def _content(said: str) -> _Content:
     metadata: dict[str, Any] = {"edited": True} if edited else {}
     if _DELETED.fullmatch(text):
         return _Content("", metadata=metadata | {"deleted": True})
-    if caption := _left_out(text, marked):
-        return _Content("", metadata=metadata | {"caption": caption, "attachments": [attached(kind=caption)]})
+    if _NOT_HERE.fullmatch(text):
+        return _Content("", metadata=metadata | {"not_shown": True})
+    if _CALL.fullmatch(text) or (marked and _CALL_MARKED.fullmatch(text)):
+        return _Content(text, metadata=metadata, call=True)
+    words, held = _poll(text, said) or _location(text, marked) or _left_out(said, marked) or (None, {})
+    if words is not None:
+        said, text = words, words.replace("\u200e", "").strip()
+        metadata |= {"attachments": [held]} | ({"caption": held["name"]} if "name" in held else {})
     names = tuple(dict.fromkeys(name.strip(_MARGIN) for name in _MENTION.findall(text)))
     text = _MENTION.sub(r"@\1", text)
     if marked_file := _marked_file(said):
@@ -430,8 +516,10 @@ def _content(said: str) -> _Content:
 
 
 def _file(name: str) -> dict[str, Any]:
-    """Return the metadata of a file that lies beside the chat in its zip."""
-    return {"caption": name, "attachments": [attached(name=name, file=name)]}
+    """Return the metadata of a file that lies beside the chat in its zip. A name that the program gave is no word that
+    anybody looks for."""
+    caption = {} if _UNNAMED.fullmatch(name) else {"caption": name}
+    return caption | {"attachments": [attached(name=name, file=name)]}
 
 
 def _marked_file(said: str) -> tuple[str, str] | None:
@@ -445,12 +533,49 @@ def _marked_file(said: str) -> tuple[str, str] | None:
     return rest.replace("\u200e", "").strip("\u200f\u202a\u202c \n"), (file["ios"] or file["android"]).strip()
 
 
-def _left_out(text: str, marked: bool) -> str:
-    """Return the placeholder of media that were not exported, '' if the text is a real one."""
-    if match := _MEDIA.fullmatch(text):
-        return match["kind"]
-    plain = _MEDIA_PLAIN.fullmatch(text) or (marked and _MEDIA_MARKED.fullmatch(text))
-    return text if plain else ""
+def _left_out(said: str, marked: bool) -> tuple[str, dict[str, Any]] | None:
+    """Return the words beside media that were not exported, and what those were; None if the text is a real one."""
+    first, _, rest = said.replace("\u200e", "").strip("\u200f\u202a\u202c ").partition("\n")
+    if match := _MEDIA.fullmatch(first):
+        return rest, attached(kind=_kind(match["kind"]))
+    if _MEDIA_PLAIN.fullmatch(first) and not rest:
+        return "", attached(kind=_kind(first))
+    before, mark, told = said.rpartition("\u200e")
+    if not mark or not _MEDIA_MARKED.fullmatch(told):
+        return None
+    named = _PAGES.match(before.lstrip("\u200e")) or _NAME.fullmatch(before.strip("\u200e "))
+    name = (named.groupdict().get("title") or named[0]).strip("\u200e ") if named else ""
+    return "" if named else before, attached(kind=_kind(told), name=name)
+
+
+def _kind(told: str) -> str:
+    return next((kind for kind, words in _WHAT if words.search(told)), "file")
+
+
+def _poll(text: str, said: str) -> tuple[str, dict[str, Any]] | None:
+    """Return the question of a poll, and its options with their votes; None if the text is none."""
+    head, _, rest = text.strip().partition("\n")
+    option = _POLL_OPTION_MARKED if "\n\u200e" in said else _POLL_OPTION
+    if head.rstrip(" :：").upper() not in _POLL_HEADS and not (
+        said.startswith("\u200e") and head.endswith((":", "："))
+    ):
+        return None
+    lines = rest.strip().split("\n")
+    options: list[re.Match[str]] = []
+    while lines and (found := option.fullmatch(lines[-1])) and (not options or options[0]["word"] == found["word"]):
+        options.insert(0, found)
+        lines.pop()
+    if not options or not lines:
+        return None
+    told = ", ".join(f"{one['text']} ({one['votes']})" for one in options)
+    return "\n".join(lines).strip(), attached(kind="poll", caption=told)
+
+
+def _location(text: str, marked: bool) -> tuple[str, dict[str, Any]] | None:
+    """Return '' and the place that somebody shared; None if the text is none."""
+    if place := _MAP.fullmatch(text) or (marked and _PLACE.fullmatch(text)):
+        return "", attached(kind="location", caption=place["at"], url=place["url"])
+    return ("", attached(kind="location")) if _LIVE.fullmatch(text) else None
 
 
 def room_name(source: Source) -> str:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from roomlore.core.digest.talks import Words, talk_of, title_of
+from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, Heading, Room
 from roomlore.ports.storage import UnitOfWork
 
@@ -21,7 +22,7 @@ async def headings_of(work: UnitOfWork, room: Room, threads: Sequence[int]) -> d
     keywords = sorted({word for entry in entries for word in entry.features.keywords})
     counts = await work.messages.keyword_counts(**here, keywords=keywords)
     people = await work.rooms.participants(**here) if entries else {}
-    words = Words(counts, texts=room.messages, names=[name for pair in people.items() for name in pair if name])
+    words = Words(counts, texts=room.messages, people=people)
     return await asyncio.to_thread(_headings, entries, words, written)
 
 
@@ -31,6 +32,8 @@ def _headings(entries: Sequence[Entry], words: Words, written: Mapping[int, str]
         members[entry.link.thread].append(entry)
     talks = {thread: talk_of(its) for thread, its in members.items()}
     return {
-        thread: Heading(title=written.get(thread) or title_of(talk, words), state=talk.state)
+        thread: Heading(
+            title=with_names(written.get(thread, ""), words.people, ()) or title_of(talk, words), state=talk.state
+        )
         for thread, talk in talks.items()
     }

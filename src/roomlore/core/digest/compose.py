@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
 from roomlore.core.digest.talks import (
@@ -23,10 +24,10 @@ from roomlore.core.digest.talks import (
 )
 from roomlore.core.digest.written import Written, WrittenLine
 from roomlore.core.evolution.offline.cues import agrees
+from roomlore.core.mentions import with_names
 from roomlore.core.models import Entry, TalkState
 from roomlore.core.summary import cut
 from roomlore.core.text import asks, fold
-from roomlore.core.transcript import spoken_text
 
 Count = Callable[[Sequence[str]], list[int]]
 
@@ -124,17 +125,18 @@ class Draft:
         answered: Collection[str] = (),
         after: int = 0,
         messages: int | None = None,
+        people: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Choose what the digest of these entries, in order of arrival, shows in at most `max_tokens` tokens.
 
         `for_user`: the reader, whose own messages are not news. `answered`: the ids of the reader's messages before
-        these that some of these reply to. `messages`: how many messages the span has, if not all are given. The same
-        input gives the same digest.
+        these that some of these reply to. `messages`: how many messages the span has, if not all are given. `people`:
+        the names of people whom they mention. The same input gives the same digest.
         """
         talks = talks_of(entries)
         own = {entry.message.id for entry in entries if entry.message.sender_id == for_user} | set(answered)
         weighed = [one for talk in talks if (one := _weigh(talk, for_user, own)) is not None]
-        self._page = _Page(Words.among(talks), count, max_tokens)
+        self._page = _Page(Words.among(talks, people), count, max_tokens)
         self._rows = self._page.rows(_best(weighed, max_tokens))
         self._weighed = len(weighed)
         self._whole = _whole(talks)
@@ -278,7 +280,7 @@ class _Page:
         """Return the talk with its first line; None if there is no room."""
         if self._left < _LEAST:
             return None
-        best = sentences_of(one.talk, self._words.weights(one.talk), self._words.names)
+        best = sentences_of(one.talk, self._words.weights(one.talk), self._words)
         entry = _entry(one, self._lead(one, best, cap))
         tokens = self._cost(entry)
         if tokens > self._left:
@@ -320,7 +322,7 @@ class _Page:
 
     def _said(self, sentence: Sentence) -> Sentence:
         """Return the whole message in place of a sentence of it if it is short enough for a line."""
-        text = spoken_text(sentence.entry.message)
+        text = self._words.text_of(sentence.entry.message)
         if len(text) > _SHORT_MESSAGE or self._count([text])[0] > _LONGEST:
             return sentence
         return replace(sentence, text=" ".join(text.split()))
@@ -369,13 +371,16 @@ class _Page:
         """Return the entry in a model's words, as much of it as there is room for; None if there is none."""
         if written is None:
             return None
-        title = written.title or self._title(row, None)
+        title = self._named(written.title) or self._title(row, None)
         lines = tuple(self._written_line(row.one.talk, line) for line in written.lines)
         for full, count in [(True, n) for n in range(len(lines), 0, -1)] + [(False, 1)]:
             more = replace(row.entry, title=title, lines=lines[:count], full=full)
             if self._tried(row.entry, more) is more:
                 return more
         return None
+
+    def _named(self, text: str) -> str:
+        return with_names(text, self._words.people, ())
 
     def _written_line(self, talk: Talk, line: WrittenLine) -> DigestLine:
         cited = [entry for entry in talk.entries if entry.message.id in line.message_ids]
@@ -385,7 +390,7 @@ class _Page:
             sender_id=first.sender_id,
             sender_name=first.sender_name,
             sent_at=first.at,
-            text=line.text,
+            text=self._named(line.text),
             more=line.message_ids[1:],
             decides=any(entry in talk.decisions for entry in cited),
         )

@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+from types import MappingProxyType
 
 from roomlore.core.evolution.offline.cues import agrees, sense_of
-from roomlore.core.models import Entry, MessageType, Role, TalkState
+from roomlore.core.mentions import with_names
+from roomlore.core.models import Entry, Message, MessageType, Role, TalkState
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.prompt import neutral
 from roomlore.core.summary.sentences import unsplit
@@ -231,23 +233,27 @@ class Sentence:
 
 
 class Words:
-    """The rarity of words. `counts`: how many of the `texts` have each. `names`: of people, which tell nothing of a
-    subject."""
+    """The rarity of words. `counts`: how many of the `texts` have each. `people`: names by id, which tell nothing of a
+    subject, and which texts have in place of the ids that they mention."""
 
-    def __init__(self, counts: Mapping[str, int], *, texts: int, names: Iterable[str]) -> None:
+    def __init__(self, counts: Mapping[str, int], *, texts: int, people: Mapping[str, str]) -> None:
         self._counts = counts
         self._texts = max(texts, _FEW)
-        self.names = frozenset(map(fold, names))
+        self.people = people
+        self.names = frozenset(fold(name) for pair in people.items() for name in pair if name)
 
     @classmethod
-    def among(cls, talks: Sequence[Talk]) -> "Words":
-        """Return the rarity of words among the talks of a span."""
+    def among(cls, talks: Sequence[Talk], people: Mapping[str, str] = MappingProxyType({})) -> "Words":
+        """Return the rarity of words among the talks of a span. `people`: names of others than those who speak."""
         counts = Counter[str]()
         for talk in talks:
             counts.update({word for entry in talk.entries for word in entry.features.keywords})
-        said = [entry.message for talk in talks for entry in talk.entries]
-        names = [name for one in said for name in (one.sender_id, one.sender_name) if name]
-        return cls(counts, texts=len(talks), names=names)
+        spoke = {entry.message.sender_id: entry.message.sender_name for talk in talks for entry in talk.entries}
+        return cls(counts, texts=len(talks), people={**people, **spoke})
+
+    def text_of(self, message: Message) -> str:
+        """Return what a message says, with names in place of the ids of people."""
+        return with_names(spoken_text(message), self.people, message.mentions)
 
     def rarity(self, word: str) -> float:
         return rarity(self._counts.get(word, 0), self._texts)
@@ -262,11 +268,11 @@ class Words:
         }
 
 
-def sentences_of(talk: Talk, weights: Mapping[str, float], names: Collection[str]) -> list[Sentence]:
-    """Return the sentences of the talk, the most telling first, without a name of `names` that they begin with."""
+def sentences_of(talk: Talk, weights: Mapping[str, float], words: Words) -> list[Sentence]:
+    """Return the sentences of the talk, the most telling first, without a name that they begin by addressing."""
     found = []
     for place, entry in enumerate(talk.entries):
-        for text in sentences_in(entry, names):
+        for text in sentences_in(entry, words):
             known = keywords(text)
             worth = sum(weights.get(word, 0.0) for word in known)
             size = math.sqrt(_SHORT + len(known))
@@ -274,10 +280,10 @@ def sentences_of(talk: Talk, weights: Mapping[str, float], names: Collection[str
     return sorted(found, key=lambda one: (-one.worth, one.entry.message.arrival))
 
 
-def sentences_in(entry: Entry, names: Collection[str]) -> list[str]:
+def sentences_in(entry: Entry, words: Words) -> list[str]:
     """Return the first sentences of a message, each on one line, without a name that it begins by addressing."""
-    found = [" ".join(one.split()) for one in unsplit(spoken_text(entry.message)[:_READ])[:_MAX_SENTENCES]]
-    return [_plain(one, names) for one in found if one]
+    found = [" ".join(one.split()) for one in unsplit(words.text_of(entry.message)[:_READ])[:_MAX_SENTENCES]]
+    return [_plain(one, words.names) for one in found if one]
 
 
 def _plain(text: str, names: Collection[str]) -> str:
@@ -292,7 +298,7 @@ def title_of(talk: Talk, words: Words, best: Sequence[Sentence] | None = None) -
     `best`: its sentences, the most telling first, if they are known.
     """
     weights = words.weights(talk)
-    best = sentences_of(talk, weights, words.names) if best is None else best
+    best = sentences_of(talk, weights, words) if best is None else best
     if not best:
         return ""
     first = _deciding(talk, best) or best[0]

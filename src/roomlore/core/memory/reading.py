@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 
 from roomlore.core.attachments import descriptions_of
-from roomlore.core.mentions import Quotation, named_author, split_quotes
+from roomlore.core.mentions import Quotation, named_author, split_quotes, with_names
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.prompt import neutral
@@ -117,14 +117,15 @@ def _without_blocks(text: str) -> str:
 def _line(
     message: StoredMessage, quoted: Mapping[str, StoredMessage], people: Mapping[str, str], characters: int
 ) -> str:
-    parts = split_quotes(truncate(own_words(message), characters))
+    said = with_names(own_words(message), people, message.mentions)
+    parts = split_quotes(truncate(said, characters))
     first = next((part for part in parts if isinstance(part, Quotation)), None)
     original = quoted.get(message.reply_to or "")
     shown = [_shown(part, original if part is first else None, people) for part in parts]
     name, quotation = name_of(message, people), shown.pop(0) if parts[0] is first else ""
-    said = " ".join(filter(None, shown))
+    rest = " ".join(filter(None, shown))
     who = f"{name} {quotation}" if quotation else name
-    return f"{who}: {said}" if said else who if quotation else ""
+    return f"{who}: {rest}" if rest else who if quotation else ""
 
 
 def _shown(part: Quotation | str, original: StoredMessage | None, people: Mapping[str, str]) -> str:

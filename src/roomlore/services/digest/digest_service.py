@@ -15,8 +15,10 @@ from roomlore.core.evolution.requests import Mode, check_mode
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import is_seen, linked_alone
+from roomlore.core.mentions import ids_named
 from roomlore.core.models import Entry, Room
 from roomlore.core.text import fold
+from roomlore.core.transcript import spoken_text
 from roomlore.ports.audience import room_shown
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
@@ -193,6 +195,7 @@ class DigestService:
                 span = await self._span(work, room, begin, reader, windows)
             answered = await self._answered(work, room_id, span.entries, reader, windows)
             own = await self._own(work, room_id, reader) if writes and windows == ALWAYS else []
+            people = await self._mentioned(work, room_id, span.entries) if windows == ALWAYS else {}
         entries = span.entries
         if windows != ALWAYS:
             entries = await asyncio.to_thread(linked_alone, self._model, [one.message for one in entries])
@@ -206,6 +209,7 @@ class DigestService:
             answered=answered,
             after=span.after,
             messages=span.messages,
+            people=people,
         )
         titles = await self._titles(room, draft) if windows == ALWAYS else {}
         if not writes or not draft.talks:
@@ -226,6 +230,11 @@ class DigestService:
         after = max(0, last - _TEXTS_READ)
         found = await work.messages.page(**here, after=after, limit=_TEXTS_READ, sender_id=reader)
         return [message.text for message in found]
+
+    async def _mentioned(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> Mapping[str, str]:
+        """Return the names of the people whom these messages mention by their ids."""
+        ids = {one for entry in entries for one in ids_named(spoken_text(entry.message), entry.message.mentions)}
+        return (await work.rooms.names_of(tenant=self._tenant, room_ids=[room_id], sender_ids=ids)).get(room_id, {})
 
     async def _titles(self, room: Room, draft: Draft) -> Mapping[int, str]:
         """Return the titles of the threads that it shows as a whole. A viewer who may not see all of a room gets

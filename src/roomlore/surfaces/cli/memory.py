@@ -33,6 +33,7 @@ from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.surfaces.people_named import blame_with_people_named
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -343,8 +344,8 @@ def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
     """Show the messages and evolutions that made a memory, the newest version first."""
 
     async def work(lore: Lore) -> tuple[Blame, ZoneInfo]:
-        known = await lore.memories.named(memory)
-        return await lore.memories.blame(known), lore.settings.search.zone
+        made = await lore.memories.blame(await lore.memories.named(memory))
+        return made if as_json else await blame_with_people_named(lore, made), lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
     if as_json:

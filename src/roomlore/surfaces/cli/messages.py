@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import say
 from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.surfaces.people_named import with_people_named
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -35,7 +37,8 @@ def delete_message(
 
     async def find(lore: Lore) -> StoredMessage:
         here = await lore.rooms.named(room)
-        return (await lore.messages.get(here, await lore.messages.named(here, message))).message
+        found = (await lore.messages.get(here, await lore.messages.named(here, message))).message
+        return (await with_people_named(lore, [found]))[0]
 
     there = frame_of(ctx).run(find)
     if not yes:
@@ -84,7 +87,8 @@ def correct_link(
         known = await lore.messages.named(here, message)
         answered = None if answers is None else await lore.messages.named(here, answers)
         entry = await lore.links.catch_up(await lore.links.correct(here, known, answers=answered, by=by))
-        return entry, None if answered is None else (await lore.messages.get(here, answered)).message
+        there = None if answered is None else (await lore.messages.get(here, answered)).message
+        return (entry, there) if as_json else await _with_people_named(lore, entry, there)
 
     entry, answered = frame_of(ctx).run(work)
     _tell_link(entry, answered, as_json=as_json)
@@ -100,10 +104,18 @@ def undo_correction(
         here = await lore.rooms.named(room)
         known = await lore.messages.named(here, message)
         entry = await lore.links.catch_up(await lore.links.undo(here, known, by=by))
-        return entry, await _answered_message(lore, entry)
+        there = await _answered_message(lore, entry)
+        return (entry, there) if as_json else await _with_people_named(lore, entry, there)
 
     entry, answered = frame_of(ctx).run(work)
     _tell_link(entry, answered, as_json=as_json)
+
+
+async def _with_people_named(
+    lore: Lore, entry: CorrectedEntry, answered: StoredMessage | None
+) -> tuple[CorrectedEntry, StoredMessage | None]:
+    said, *there = await with_people_named(lore, [entry.message, *([answered] if answered else [])])
+    return replace(entry, message=said), there[0] if there else None
 
 
 async def _answered_message(lore: Lore, entry: Entry) -> StoredMessage | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
@@ -17,12 +18,18 @@ from roomlore.core.attachments import caption_of
 from roomlore.core.dates import FAR_PAST, TimeSpan, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
+from roomlore.core.mentions import with_names
 from roomlore.core.models import Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of, scope_meant, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.surfaces.people_named import (
+    answer_with_people_named,
+    context_with_people_named,
+    with_people_named,
+)
 
 if TYPE_CHECKING:
     from roomlore.core.context import Context
@@ -137,7 +144,7 @@ def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bo
     out = show.console()
     if ids:
         for _, one in found:
-            title = show.inert(one.title or one.first_text, 160) or say("(no text)")
+            title = _heading(one, names)
             out.print(Text.assemble((show.inert(one.thread_id, show.WHOLE_ID), "dim"), f"  {title}"), soft_wrap=True)
         return
     shape = show.one_line(title=None, count=None, who=22, last=None, first=None)
@@ -145,9 +152,13 @@ def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bo
     shape.add_row(*(Text(head, "bold") for head in heads))
     for _, one in found:
         who = ", ".join(show.inert(names.get(sender) or sender, 24) for sender in one.senders)
-        title = show.inert(one.title or one.first_text, 160) or say("(no text)")
+        title = _heading(one, names)
         shape.add_row(title, str(one.messages), who, show.clock(one.last_sent_at)[5:], show.inert(one.thread_id))
     out.print(shape)
+
+
+def _heading(one: Thread, names: Mapping[str, str]) -> str:
+    return show.inert(one.title or with_names(one.first_text, names, ()), 160) or say("(no text)")
 
 
 async def _notices(lore: Lore, room: str, page: Sequence[tuple[int, Thread]]) -> set[str]:
@@ -161,7 +172,11 @@ async def _notices(lore: Lore, room: str, page: Sequence[tuple[int, Thread]]) ->
 def _show_thread(frame: Frame, room: str, message: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> list[Entry]:
         here = await lore.rooms.named(room)
-        return await lore.rooms.thread(here, await lore.messages.named(here, message), limit=limit)
+        found = await lore.rooms.thread(here, await lore.messages.named(here, message), limit=limit)
+        if as_json:
+            return found
+        named = await with_people_named(lore, (entry.message for entry in found))
+        return [replace(one, message=its) for one, its in zip(found, named, strict=True)]
 
     entries = frame.run(work)
     if as_json:
@@ -296,6 +311,9 @@ def context(
         )
         made = await lore.rooms.headings(here, [built.message_id])
         trigger = await lore.messages.get(here, built.message_id)
+        if not (as_prompt or as_json):
+            [message_] = await with_people_named(lore, [trigger.message])
+            built, trigger = await context_with_people_named(lore, built), replace(trigger, message=message_)
         return built, trigger, lore.settings.search.zone, made.get(built.message_id)
 
     if as_prompt and (as_json or explain):
@@ -407,7 +425,9 @@ def search(
         # The operator may know which room was meant, even one that the viewer may not see.
         meant = await scope_meant(lore, _scope(whom)) if whom else ""
         hint = meant or answer.hint or ""
-        return answer, zone, {} if as_json else await _headings(lore, answer, whom), hint
+        if as_json:
+            return answer, zone, {}, hint
+        return await answer_with_people_named(lore, answer), zone, await _headings(lore, answer, whom), hint
 
     answer, zone, headings, hint = frame_of(ctx).run(work)
     if as_json:

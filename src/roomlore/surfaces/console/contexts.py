@@ -12,7 +12,7 @@ from roomlore.core.experiments import Experiment, feedback_differences
 from roomlore.core.models import FAR_REASON, Entry, Explanation, LinkKind, StoredMessage, Weighed
 from roomlore.core.patterns import lazy_pattern
 from roomlore.surfaces.console.frame import Page, Tongue
-from roomlore.surfaces.console.shell import with_people_named
+from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
 
 _CONSOLE = "console"

@@ -3,7 +3,7 @@ the history of one memory, recall, and what a room sees."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Literal
@@ -19,7 +19,6 @@ from roomlore.core.memory.memory import (
     Blame,
     BlamedVersion,
     Change,
-    Evidence,
     Memory,
     MemoryKind,
     MemoryStatus,
@@ -30,7 +29,8 @@ from roomlore.core.memory.writing import scope_of
 from roomlore.core.recall.recollection import Recollection
 from roomlore.core.visibility import Visibility, is_for_all
 from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.shell import name_scopes, with_people_named
+from roomlore.surfaces.console.shell import name_scopes
+from roomlore.surfaces.people_named import blame_with_people_named
 from roomlore.wiring import Lore
 
 _SCOPES = 50
@@ -139,7 +139,7 @@ async def memory(page: Page) -> Response:
 
 async def lineage(page: Page) -> Response:
     """Return the page of a memory's history: its versions, their differences, and the messages that support it."""
-    found = await _lineage_with_names(page.lore, await _shown_lineage(page, page.needed("id")))
+    found = await blame_with_people_named(page.lore, await _shown_lineage(page, page.needed("id")))
     versions = [(one, _lineage_pieces(one, found)) for one in found.versions]
     alive = found.memory.status is MemoryStatus.ACTIVE
     seen = await page.lore.memories.seen_in(found.memory.memory_id) if alive and page.is_admin else None
@@ -176,18 +176,6 @@ async def _shown_lineage(page: Page, memory_id: str) -> Blame:
     head = await memories.head(memory_id, viewer=viewer)
     versions = reversed(await memories.history(memory_id, viewer=viewer))
     return Blame(head, tuple(BlamedVersion(one, None, None) for one in versions))
-
-
-async def _lineage_with_names(lore: Lore, found: Blame) -> Blame:
-    """Return the versions with names in place of the ids of people whom its messages mention."""
-    there = [one.message for version in found.versions for one in version.evidence if one.message]
-    named = {(one.room_id, one.id): one for one in await with_people_named(lore, there)}
-
-    def told(one: Evidence) -> Evidence:
-        return replace(one, message=named[one.message.room_id, one.message.id]) if one.message else one
-
-    versions = (replace(version, evidence=tuple(map(told, version.evidence))) for version in found.versions)
-    return replace(found, versions=tuple(versions))
 
 
 async def _stored_scope(lore: Lore, scope: str) -> Scope | None:

@@ -10,7 +10,8 @@ from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, Speaker, StoredMessage, Voice
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.console.memories import locked
-from roomlore.surfaces.console.shell import rooms_among, with_people_named
+from roomlore.surfaces.console.shell import rooms_among
+from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
 
 _PEOPLE = 50

@@ -18,8 +18,8 @@ from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
 from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
 from roomlore.surfaces.console.frame import LONGEST, Page, width_of
 from roomlore.surfaces.console.live import Live, told
-from roomlore.surfaces.console.shell import texts_with_names, with_people_named
 from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
+from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
 
 _USUAL_MESSAGES = 60
@@ -276,15 +276,10 @@ async def _shown_conversation(page: Page, room_id: str, entries: Sequence[Entry]
 async def _titled_threads(page: Page, room_id: str, threads: Sequence[Strand]) -> list[Strand]:
     """Return the threads with their titles and states; without them if they cannot be read."""
     made: Mapping[str, Heading] = {}
-    titles: Mapping[str, str] = {}
     with suppress(RoomloreError):
         made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads])
-        titles = await texts_with_names(page.lore, room_id, (its.title for its in made.values()))
     named = ((one, made.get(one.message_id)) for one in threads)
-    return [
-        replace(one, title=titles.get(its.title, its.title), open=its.state is TalkState.OPEN) if its else one
-        for one, its in named
-    ]
+    return [replace(one, title=its.title, open=its.state is TalkState.OPEN) if its else one for one, its in named]
 
 
 async def _quoted_messages(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
@@ -361,16 +356,5 @@ async def digest(page: Page) -> Response:
         if unknown and not reader:
             raise
         return page.show("digest.html", 404 if unknown else 422, problem=str(error), digest=None, groups=[], **asked)
-    entries = await _digest_entries_with_names(page.lore, room_id, made.entries)
-    groups = [DigestGroup(why, tuple(its)) for why, its in groupby(entries, key=lambda entry: entry.why)]
+    groups = [DigestGroup(why, tuple(its)) for why, its in groupby(made.entries, key=lambda entry: entry.why)]
     return page.show("digest.html", problem="", digest=made, groups=groups, **asked)
-
-
-async def _digest_entries_with_names(lore: Lore, room_id: str, entries: Sequence[DigestEntry]) -> list[DigestEntry]:
-    """Return the entries with names in place of the ids of people whom titles and lines mention."""
-    titles, said = [one.title for one in entries], [line.text for one in entries for line in one.lines]
-    named = await texts_with_names(lore, room_id, [*titles, *said])
-    return [
-        replace(one, title=named[one.title], lines=tuple(replace(line, text=named[line.text]) for line in one.lines))
-        for one in entries
-    ]

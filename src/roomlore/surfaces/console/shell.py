@@ -1,8 +1,7 @@
 """The shell around every page: the rooms by last activity, one search over everything, and the page of all places."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
@@ -16,13 +15,13 @@ from roomlore.core.audience import ALWAYS, check_viewer
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.errors import RoomloreError
 from roomlore.core.memory.memory import Memory
-from roomlore.core.mentions import ids_named, with_names
 from roomlore.core.models import Room, Speaker, StoredMessage
 from roomlore.core.search.hits import SearchHit, SearchMode
 from roomlore.core.search.ranking import LOWERED
 from roomlore.core.text import words as words_of
 from roomlore.ports.audience import rooms_shown
 from roomlore.surfaces.console.frame import NoViewer, Page, Tongue, clipped, clock, compile_pages
+from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
 
 _BESIDE = 14
@@ -164,34 +163,6 @@ async def _with_news(page: Page, rooms: Sequence[Room]) -> list[ListedRoom]:
         days = await work.messages.sent_between(tenant=lore.tenant, room_ids=ids, times=midnights, most=_BUSY)
     named = {one.room_id: one for one in await with_people_named(lore, last.values())}
     return [ListedRoom(one, named.get(one.room_id), days.get(one.room_id, (0,) * _DAYS)) for one in rooms]
-
-
-async def with_people_named(lore: Lore, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
-    """Return the messages with names in place of the ids of people whom they mention: one query, whatever their
-    number."""
-    said = list(messages)
-    ids = [ids_named(one.text, one.mentions) for one in said]
-    names = await _names_of(lore, {one.room_id for one, its in zip(said, ids, strict=True) if its}, ids)
-    texts = [with_names(one.text, names.get(one.room_id, {}), one.mentions) for one in said]
-    return [one if text == one.text else replace(one, text=text) for one, text in zip(said, texts, strict=True)]
-
-
-async def texts_with_names(lore: Lore, room_id: str, texts: Iterable[str]) -> dict[str, str]:
-    """Return texts of a room, such as titles, by what they are with names in place of the ids in tags."""
-    ids = {text: ids_named(text, ()) for text in texts}
-    names = await _names_of(lore, [room_id], ids.values())
-    return {text: with_names(text, names.get(room_id, {}), ()) for text in ids}
-
-
-async def _names_of(
-    lore: Lore, rooms: Collection[str], ids: Iterable[AbstractSet[str]]
-) -> Mapping[str, Mapping[str, str]]:
-    """Return by room and id the names of the people with these ids."""
-    wanted = set[str]().union(*ids)
-    if not wanted:
-        return {}
-    async with lore.storage.reading() as work:
-        return await work.rooms.names_of(tenant=lore.tenant, room_ids=rooms, sender_ids=wanted)
 
 
 async def search(page: Page) -> Response:

@@ -9,7 +9,7 @@ from datetime import date, datetime, tzinfo
 from functools import lru_cache
 
 from roomlore.core.memory.reading import name_of, own_words
-from roomlore.core.mentions import sounds_like_agent, split_quotes
+from roomlore.core.mentions import sounds_like_agent, split_quotes, with_names
 from roomlore.core.models import Role, StoredMessage
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.summary.sentences import prose
@@ -193,7 +193,8 @@ def read(
 def _line(
     number: int, handle: str, message: StoredMessage, fresh: bool, *, zone: tzinfo, people: Mapping[str, str]
 ) -> Line:
-    text = visible_line(" ".join(prose(own_text(message))[:_MAX_SENTENCES]))
+    said = with_names(own_text(message), people, message.mentions)
+    text = visible_line(" ".join(prose(said)[:_MAX_SENTENCES]))
     folded = fold(text)
     return Line(
         number=number,
