@@ -338,6 +338,18 @@ async def test_a_model_that_fails_is_an_error_and_the_message_is_kept():
         assert [text for *_, text in await said(lore, "key:none:ann")] == ["?"]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_first_completion_of_an_unreachable_model_is_refused_as_the_later_ones(stream):
+    nowhere = {name: {"base_url": "http://127.0.0.1:1/v1"} for name in ("here", "closed")}
+    async with chatting(settings={"providers": nowhere}) as (_, _lore, client):
+        told = []
+        for number in range(3):
+            with pytest.raises(openai.InternalServerError) as caught:
+                await ask(client, user(f"Question {number}?"), user="ann", stream=stream)
+            told.append((caught.value.status_code, caught.value.response.headers["retry-after"]))
+    assert told == [(503, "2"), (503, "15"), (503, "15")]
+
+
 async def test_a_stream_that_breaks_off_ends_with_an_error():
     script = [Says(pieces=["Green ", "tea ", "is ", "best"], between=0.15, breaks=Break(after=3))]
     async with chatting(script) as (_, _lore, client):
