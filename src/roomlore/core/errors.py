@@ -46,6 +46,10 @@ class UnknownRoom(NotFound):
         self.room_id = room_id
 
 
+class Deleted(NotFound):
+    """It was deleted."""
+
+
 class InvalidInput(RoomloreError, ValueError):
     """The input cannot be used as it is."""
 

@@ -26,7 +26,7 @@ from roomlore.core.audience import (
     view_of,
     windows_of,
 )
-from roomlore.core.errors import NotFound, unknown_room
+from roomlore.core.errors import Deleted, NotFound, unknown_room
 from roomlore.core.models import Room
 from roomlore.core.search.facts import nobody_has
 from roomlore.core.text import alike
@@ -43,7 +43,7 @@ async def gone(work: UnitOfWork, *, tenant: str, room_id: str, message_id: str) 
     named = f"Message {message_id!r:.80} of room {room_id!r}"
     if await work.archives.of_messages(tenant=tenant, room_id=room_id, message_ids=[message_id]):
         return NotFound(f"{named} is archived; `roomlore archive restore` brings it back.")
-    return NotFound(f"{named} was deleted.")
+    return Deleted(f"{named} was deleted.")
 
 
 async def view_for(

@@ -16,7 +16,7 @@ from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import Context, ContextOptions
 from roomlore.core.dates import Edge, day_in, moment
 from roomlore.core.digest.digest import Digest
-from roomlore.core.errors import InvalidInput, NotFound, Unavailable
+from roomlore.core.errors import Deleted, InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.linking.corrections import MAX_BY_CHARS
@@ -390,9 +390,10 @@ async def edit_message(
 
 @messages.delete("/messages/{room_id:id}/{message_id:id}", status_code=204)
 async def delete_message(lore: Writer, room_id: ShownRoom, message_id: MessageId) -> None:
-    """Empty and hide a message; its id stays taken."""
+    """Empty and hide a message; its id stays taken. Deleting it again changes nothing."""
     if not await lore.messages.delete(room_id, [message_id]):
-        await lore.messages.get(room_id, message_id)  # raises, and says if the message was deleted
+        with suppress(Deleted):
+            await lore.messages.get(room_id, message_id)
 
 
 @messages.put("/messages/{room_id:id}/{message_id:id}/link", openapi_extra=bodies.described(bodies.LinkRequest))
@@ -416,7 +417,7 @@ async def undo_link(
         str, Query(min_length=1, max_length=MAX_BY_CHARS, description="The name of who takes it back, for the log.")
     ] = "caller",
 ) -> CorrectedEntry:
-    """Take the correction of a link back."""
+    """Take the correction of a link back. Without one nothing changes."""
     return await lore.links.undo(room_id, message_id, by=by)
 
 
