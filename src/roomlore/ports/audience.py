@@ -46,6 +46,14 @@ async def gone(work: UnitOfWork, *, tenant: str, room_id: str, message_id: str) 
     return Deleted(f"{named} was deleted.")
 
 
+async def has_id(work: UnitOfWork, *, tenant: str, scope: str) -> bool:
+    """Return True if there is a room with the id of a scope, or a person who spoke or is a member."""
+    kind, _, name = scope.partition(":")
+    if kind == "group":
+        return await work.rooms.find(tenant=tenant, room_id=name) is not None
+    return bool(await work.rooms.of_person(tenant=tenant, person_id=name))
+
+
 async def view_for(
     work: UnitOfWork,
     *,

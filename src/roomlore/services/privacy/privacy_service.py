@@ -9,6 +9,7 @@ from roomlore.core.integrity import Note, VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope, owner_of
 from roomlore.core.privacy import ForgetReport
 from roomlore.core.text import fold
+from roomlore.ports.audience import has_id
 from roomlore.ports.durable import owner_prefix
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.privacy.forgetter import Forgetter
@@ -143,12 +144,8 @@ class PrivacyService:
 
     async def _check_there(self, scope: str) -> None:
         """Raise `NotFound` if neither a room nor a person has the id of a scope in which nothing is remembered."""
-        kind, _, name = scope.partition(":")
         async with self._storage.reading() as work:
-            if kind == "group":
-                there = await work.rooms.find(tenant=self._tenant, room_id=name) is not None
-            else:
-                there = bool(await work.rooms.of_person(tenant=self._tenant, person_id=name))
+            there = await has_id(work, tenant=self._tenant, scope=scope)
         if not there:
             raise NotFound(
                 f"There is nothing to check in {scope!r:.80}: nothing is remembered, and nobody has this id."
