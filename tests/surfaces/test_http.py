@@ -159,6 +159,25 @@ async def test_without_a_message_the_newest_of_a_user_is_meant(http, make_messag
     assert (built.json()["message_id"], [one["message"]["id"] for one in built.json()["messages"]]) == ("m2", ["m1"])
 
 
+async def test_a_strategy_of_the_callers_own_is_known_by_its_name(make_message):
+    async def first(gatherer, target, options):
+        return (await gatherer.recent(target, 10))[:1]
+
+    async with (
+        roomlore.open("sqlite://", strategies={"first": Strategy(first)}, background=False) as lore,
+        httpx.AsyncClient(transport=httpx.ASGITransport(create_app(lore)), base_url="http://127.0.0.1") as http,
+    ):
+        await http.post("/messages", json={"messages": [make_message(number) for number in (1, 2, 3, 4)]})
+        built = await http.post("/context", json={"room_id": "tea", "strategy": "first"})
+        assert [one["message"]["id"] for one in built.json()["messages"]] == ["m1"]
+        assert (await http.patch("/rooms/tea/settings", json={"strategy": "first"})).status_code == 200
+        unknown = await http.post("/context", json={"room_id": "tea", "strategy": "second"})
+        assert unknown.status_code == 422
+        assert unknown.json()["detail"] == (
+            "strategy is 'second'; it must be one of threaded, weighted, recent, first."
+        )
+
+
 async def test_a_context_is_rendered_if_asked_for(http, make_message):
     batch = [
         make_message(1, text="绿茶还是红茶？", sender_name="小雪"),
@@ -367,7 +386,7 @@ BAD = [
     ("DELETE", "/messages/nowhere/m1", {}, 404, "'nowhere'"),
     ("POST", "/context", {"json": {"room_id": "nowhere"}}, 404, "'nowhere'"),
     ("POST", "/context", {"json": {"room_id": "tea", "message_id": "nothing"}}, 404, "'nothing'"),
-    ("POST", "/context", {"json": {"room_id": "tea", "strategy": "clever"}}, 422, "'threaded', 'weighted' or 'recent'"),
+    ("POST", "/context", {"json": {"room_id": "tea", "strategy": "clever"}}, 422, "threaded, weighted, recent"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_messages": 0}}, 422, "max_messages"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_mesages": 1}}, 422, "max_mesages"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_tokens": 0}}, 422, "max_tokens"),

@@ -41,7 +41,7 @@ from roomlore.core.records import (
     with_own_names,
 )
 from roomlore.settings import Settings
-from roomlore.settings.sections import StrategyName
+from roomlore.settings.sections import AskedStrategy
 from roomlore.surfaces.http.problems import Refused
 from roomlore.surfaces.shapes import in_words, time_of, time_or_day
 
@@ -388,7 +388,7 @@ class ContextRequest(Body):
         "the same.",
     )
     message_id: str | None = Field(None, description="By default the newest message that a user wrote.")
-    strategy: StrategyName | None = Field(None, description="By default the room's.")
+    strategy: AskedStrategy | None = Field(None, description="By default the room's.")
     max_messages: int | None = Field(None, ge=1, le=200, description="Most messages in the context.")
     max_tokens: int | None = Field(
         None,
