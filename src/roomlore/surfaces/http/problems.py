@@ -24,6 +24,7 @@ STATUS: Mapping[type[errors.RoomloreError], int] = {
     errors.RoomloreError: 500,
     errors.NotFound: 404,
     errors.UnknownRoom: 404,
+    errors.Deleted: 404,
     errors.InvalidInput: 422,
     errors.NameNotId: 422,
     errors.Conflict: 409,
