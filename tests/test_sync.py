@@ -23,6 +23,18 @@ from roomlore_testkit.model_server import Hangs, Says, serve_models
 BATCH = [Message(id=str(number), room_id="r", sender_id="ann", text="hello there " * 9) for number in range(2000)]
 
 
+async def test_a_path_names_a_database_as_its_text_does(tmp_path):
+    path = tmp_path / "a.db"
+    async with roomlore.open(path) as lore:
+        await lore.messages.add(BATCH[:1])
+    for named in (path, str(path)):
+        with roomlore.open_sync(named) as lore:
+            assert [message.id for message in lore.messages.page("r")] == ["0"]
+    for wrong in (tmp_path / "a.txt", 5):
+        with pytest.raises(InvalidInput, match="database"):
+            await roomlore.connect(wrong)
+
+
 def test_many_threads_share_one_client(tmp_path):
     with roomlore.open_sync(f"sqlite:///{tmp_path / 'a.db'}") as lore:
 

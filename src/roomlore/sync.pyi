@@ -5,6 +5,7 @@ import builtins
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeVar, type_check_only
 
@@ -624,7 +625,7 @@ class SyncLore:
     def wait(self, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T: ...
 
 def connect_sync(
-    url: str | None = None,
+    url: str | PathLike[str] | None = None,
     *,
     tenant: str = "default",
     settings: Settings | None = None,
@@ -640,7 +641,7 @@ def connect_sync(
 ) -> SyncLore: ...
 @contextmanager
 def open_sync(
-    url: str | None = None,
+    url: str | PathLike[str] | None = None,
     *,
     tenant: str = "default",
     settings: Settings | None = None,
