@@ -16,6 +16,7 @@ import roomlore
 from roomlore import Message
 from roomlore.core import errors
 from roomlore.core.audience import Member
+from roomlore.core.records import FIELDS
 from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.surfaces import logs
 from roomlore.surfaces.http import create_app, problems
@@ -157,6 +158,29 @@ async def test_without_a_message_the_newest_of_a_user_is_meant(http, make_messag
     await http.post("/messages", json={"messages": batch})
     built = await http.post("/context", json={"room_id": "tea", "strategy": "recent", "max_messages": 1})
     assert (built.json()["message_id"], [one["message"]["id"] for one in built.json()["messages"]]) == ("m2", ["m1"])
+
+
+async def test_every_wrong_field_of_every_message_is_named_at_once(http, make_message):
+    bad = {"group_id": "tea", "text": 3, "role": "x", "sent_at": "soon", "txt": "", "titel": ""}
+    told = (await http.post("/messages", json=bad)).json()["detail"]
+    assert told == (
+        f"unknown field 'txt', 'titel': put what is your own into metadata; known are {', '.join(FIELDS)}"
+        "; also id is missing: a non-empty string is wanted; also sender_id is missing: a non-empty string is wanted"
+        "; also text is 3: wanted is a string; also role is 'x': wanted is one of user, assistant, system, tool"
+        "; also sent_at is 'soon'; give ISO 8601 such as 2024-05-01T12:30:00Z or a Unix time, or leave it out."
+    )
+    one = make_message(1)
+    batch = {"messages": [one, {**one, "text": 3, "role": 4}, {**one, "id": ""}, {"id": "m4", "sender_id": "ann"}]}
+    answer = await http.post("/messages", json=batch, headers={"Accept-Language": "zh"})
+    assert answer.json()["detail"].split("；另外，") == [
+        "messages[1] 有误：text 是 3，应为：字符串",
+        "role 是 4，应为：user, assistant, system, tool 之一",
+        "messages[2] 有误：id 是 ''，应为：非空字符串",
+        "messages[3] 有误：缺少 room_id：请指明房间（也接受 group_id、chat_id、conversation_id）",
+    ]
+    both = {**one, "group_id": "other"}
+    assert "name different rooms" in (await http.post("/messages", json=both)).json()["detail"]
+    assert (await http.get("/rooms")).json()["rooms"] == []
 
 
 async def test_a_strategy_of_the_callers_own_is_known_by_its_name(make_message):

@@ -36,6 +36,7 @@ from roomlore.core.records import (
     LAST_UNIX,
     ROOM_NAMES,
     UNIX_TEXT,
+    all_wrong,
     from_record,
     parse_time,
     with_own_names,
@@ -529,10 +530,18 @@ def one_room(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_message(record: Any) -> Message:
     """Return the message of a JSON object, whose fields may have their other names. Raise `InvalidInput`, also for a
-    time that cannot be read: who sends it can mend it, and an estimated time would hide the mistake."""
+    time that cannot be read: who sends it can mend it, and an estimated time would hide the mistake. The error tells of
+    all fields that are wrong."""
     if not isinstance(record, Mapping):
         return from_record(record).message
     named = with_own_names(record)
+    try:
+        return _read(named)
+    except InvalidInput as error:
+        raise all_wrong(named, _read, error) from error
+
+
+def _read(named: Mapping[str, Any]) -> Message:
     read = from_record(named)
     given = named.get("sent_at")
     if given is not None and parse_time(given) is None:

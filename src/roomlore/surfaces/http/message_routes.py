@@ -16,7 +16,7 @@ from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import Context, ContextOptions
 from roomlore.core.dates import Edge, day_in, moment
 from roomlore.core.digest.digest import Digest
-from roomlore.core.errors import Deleted, InvalidInput, NotFound, Unavailable
+from roomlore.core.errors import MOST_LISTED, Deleted, InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.linking.corrections import MAX_BY_CHARS
@@ -680,11 +680,14 @@ def _read_batch(body: Any) -> list[Message]:
         return [bodies.read_message(body)]
     if set(body) != {"messages"} or not isinstance(body["messages"], list):
         raise InvalidInput('A batch is {"messages": [...]} and nothing else.')
-    return [_read_one(place, record) for place, record in enumerate(body["messages"])]
-
-
-def _read_one(place: int, record: Any) -> Message:
-    try:
-        return bodies.read_message(record)
-    except InvalidInput as error:
-        raise InvalidInput(f"messages[{place}]: {error}") from error
+    read, wrong = list[Message](), list[str]()
+    for place, record in enumerate(body["messages"]):
+        try:
+            read.append(bodies.read_message(record))
+        except InvalidInput as error:
+            wrong.append(f"messages[{place}]: {error}")
+        if len(wrong) == MOST_LISTED:
+            break
+    if wrong:
+        raise InvalidInput("; also ".join(wrong))
+    return read
