@@ -67,6 +67,21 @@ async def test_over_http(lore, connect):
                     assert told[2] == 404
 
 
+async def test_a_body_of_a_delete_is_refused_and_nothing_is_deleted(lore, connect):
+    memory_id, _ = await filled(lore)
+    _, key = await lore.keys.create("admin", scopes=["read", "write", "admin"])
+    async with connect(key=key) as http:
+        for path in (f"/memory/{memory_id}", f"/messages/{ROOM}/m1"):
+            answer = await http.request("DELETE", path, json={"expected": "another"})
+            assert (answer.status_code, answer.json()["detail"][:26]) == (422, "DELETE takes no body here;")
+        assert (
+            "are expected, memory_id, reason, viewer."
+            in (await http.request("DELETE", "/facts/x", content=b"{}")).json()["detail"]
+        )
+    assert (await lore.memories.get(memory_id)).status == "active"
+    assert len(await lore.messages.page(ROOM)) == 4
+
+
 async def _fill(url: str) -> tuple[str, str]:
     async with roomlore.open(url, background=False) as lore:
         return await filled(lore)
