@@ -277,9 +277,12 @@ def test_ctrl_c_ends_the_call_it_interrupts_and_no_other(tmp_path):
             with pytest.raises(KeyboardInterrupt):
                 list(lore.models.stream("chat", request))
             pressing.join()
+            ends = time.monotonic() + 60
+            while server.requests[0].left_at is None and time.monotonic() < ends:
+                time.sleep(0.01)  # the server looks for it now and then, and so not at once
+            assert server.requests[0].left_at is not None, "before anything closes the client"
             assert "".join(piece.text for piece in lore.models.stream("chat", request)) == "ready"
             lore.ping()
-        assert server.requests[0].left_at is not None
 
 
 def _press_once(server) -> None:
