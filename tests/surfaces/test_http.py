@@ -625,7 +625,9 @@ async def test_a_strange_request_id_is_replaced(http):
 
 async def test_every_line_of_a_request_has_its_id(http, lore, monkeypatch, capfd):
     async def says(**_):
-        logging.getLogger("roomlore.anywhere").warning("something is odd", extra={"room": "茶室"})
+        logging.getLogger("roomlore.anywhere").warning(
+            "something is odd: %s", "No room.", extra={"room": "茶室", "why": "No room."}
+        )
         return []
 
     logs.configure(form="json", level="info")
@@ -636,6 +638,7 @@ async def test_every_line_of_a_request_has_its_id(http, lore, monkeypatch, capfd
         ("something is odd", "trace-2"), ("request", "trace-2"),
     ]  # fmt: skip
     assert (told[0]["level"], told[0]["logger"], told[0]["room"]) == ("warning", "roomlore.anywhere", "茶室")
+    assert told[0]["why"] == "No room.", "the reason has a place of its own"
     assert (told[1]["method"], told[1]["route"], told[1]["status"]) == ("GET", "/rooms", 200)
     assert "secret-words" not in json.dumps(told)
 
