@@ -211,13 +211,13 @@ async def test_a_request_without_a_room_has_one_of_its_own_for_key_and_speaker()
             client.with_options(api_key=await keyed(lore, "write")),
             client.with_options(api_key=await keyed(lore, "write")),
         )
-        await ask(ann, user("My secret is 42"), user="ann")
+        await ask(ann, user("My secret is plum"), user="ann")
         await ask(ann, user("What is the secret?"), user="bob")
         await ask(bob, user("What is the secret?"), user="ann")
         rooms = [room.room_id for room in await lore.rooms.page()]
         assert len(rooms) == 3
         assert {room.kind for room in await lore.rooms.page()} == {"direct"}
-    assert all("42" not in asked.prompt for asked in model.requests[1:])
+    assert all("plum" not in asked.prompt for asked in model.requests[1:])
 
 
 async def test_what_was_said_alone_does_not_come_up_in_a_group():
