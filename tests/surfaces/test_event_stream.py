@@ -77,6 +77,12 @@ async def several(*parts, breaks: Exception | None = None):
         raise breaks
 
 
+async def test_no_events_end_at_once():
+    client = Client()
+    await asyncio.wait_for(send(several(), client), EventStream.moment_seconds / 2)
+    assert (client.taken, client.ended) == ([], True)
+
+
 async def test_events_then_the_end():
     client = Client()
     await send(several(b"a", b"b", b"c"), client)

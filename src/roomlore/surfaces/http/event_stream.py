@@ -108,10 +108,11 @@ class EventStream(StreamingResponse):
                 await send(message)
 
         self._first = [_sound(await self._ahead.take())]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.moment_seconds):
-                self._first.append(await self._ahead.take())
-        _sound(self._first[-1])
+        if not isinstance(self._first[0], _Ended):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.moment_seconds):
+                    self._first.append(await self._ahead.take())
+            _sound(self._first[-1])
         with suppress(TimeoutError):
             await self.stream_response(patiently)
 
