@@ -23,6 +23,18 @@ from roomlore_testkit.model_server import Hangs, Says, serve_models
 BATCH = [Message(id=str(number), room_id="r", sender_id="ann", text="hello there " * 9) for number in range(2000)]
 
 
+async def test_a_path_names_a_database_as_its_text_does(tmp_path):
+    path = tmp_path / "a.db"
+    async with roomlore.open(path) as lore:
+        await lore.messages.add(BATCH[:1])
+    for named in (path, str(path)):
+        with roomlore.open_sync(named) as lore:
+            assert [message.id for message in lore.messages.page("r")] == ["0"]
+    for wrong in (tmp_path / "a.txt", 5):
+        with pytest.raises(InvalidInput, match="database"):
+            await roomlore.connect(wrong)
+
+
 def test_many_threads_share_one_client(tmp_path):
     with roomlore.open_sync(f"sqlite:///{tmp_path / 'a.db'}") as lore:
 
@@ -265,9 +277,12 @@ def test_ctrl_c_ends_the_call_it_interrupts_and_no_other(tmp_path):
             with pytest.raises(KeyboardInterrupt):
                 list(lore.models.stream("chat", request))
             pressing.join()
+            ends = time.monotonic() + 60
+            while server.requests[0].left_at is None and time.monotonic() < ends:
+                time.sleep(0.01)  # the server looks for it now and then, and so not at once
+            assert server.requests[0].left_at is not None, "before anything closes the client"
             assert "".join(piece.text for piece in lore.models.stream("chat", request)) == "ready"
             lore.ping()
-        assert server.requests[0].left_at is not None
 
 
 def _press_once(server) -> None:

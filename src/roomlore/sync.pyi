@@ -5,6 +5,7 @@ import builtins
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeVar, type_check_only
 
@@ -473,6 +474,7 @@ class SyncReplyService:
 @type_check_only
 class SyncPrivacyService:
     def check_person(self, user_id: str) -> None: ...
+    def person_named(self, name: str) -> str: ...
     def forget(
         self, user_id: str, *, dry_run: bool = False, same_words: bool = False, is_id: bool = False
     ) -> ForgetReport: ...
@@ -489,6 +491,7 @@ class SyncRoomService:
     def get(self, room_id: str) -> Room: ...
     def named(self, name: str, *, viewer: str | None = None, or_new: bool = False) -> str: ...
     def scope_named(self, scope: str, *, viewer: str | None = None) -> str: ...
+    def check_there(self, scope: str) -> None: ...
     def meant(self, name: str, *, viewer: str | None = None) -> str: ...
     def check_shown(self, room_id: str, viewer: str | None) -> None: ...
     def page(self, *, after: str | None = None, limit: int = 100, viewer: str | None = None) -> list[Room]: ...
@@ -622,7 +625,7 @@ class SyncLore:
     def wait(self, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T: ...
 
 def connect_sync(
-    url: str | None = None,
+    url: str | PathLike[str] | None = None,
     *,
     tenant: str = "default",
     settings: Settings | None = None,
@@ -638,7 +641,7 @@ def connect_sync(
 ) -> SyncLore: ...
 @contextmanager
 def open_sync(
-    url: str | None = None,
+    url: str | PathLike[str] | None = None,
     *,
     tenant: str = "default",
     settings: Settings | None = None,

@@ -369,8 +369,8 @@ async def test_storing_that_fails_loses_neither_the_reply_nor_the_memory(said, c
         await extracted(lore)
         (memory,) = await memories(lore)
         assert (memory.statement, len(server.requests)) == (said.summary, 1)
-    warned = set(warnings_of(caplog, "kind", "why"))
-    assert warned == {("an attempt at durable work failed", "extraction", "StorageUnavailable: The disk is full.")}
+    warned, full = set(warnings_of(caplog, "kind", "why")), "StorageUnavailable: The disk is full."
+    assert warned == {(f"an attempt at durable work failed: {full}", "extraction", full)}
 
 
 # What a reply waits for.

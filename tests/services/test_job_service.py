@@ -179,7 +179,7 @@ async def test_a_failed_job_is_retried_and_keeps_its_steps(desk, caplog):
         await jobs.retry(name)
     assert desk.counted() == {"failed": 3, "retried": 1, "done": 1}
     told = [(record.getMessage(), record.why) for record in caplog.records if hasattr(record, "kind")]
-    assert told == [("an attempt at durable work failed", failed.error)] * 3
+    assert told == [(f"an attempt at durable work failed: {failed.error}", failed.error)] * 3
 
 
 async def test_what_waits_or_runs_is_not_retried(desk):

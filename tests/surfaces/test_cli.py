@@ -425,11 +425,11 @@ def test_a_message_is_deleted_after_asking_and_then_said_to_be(chat):
     assert "m2" in chat("export", "--room", "tea").stdout
     assert chat("messages", "delete", "tea", "m2", "--yes").stdout == "Deleted m2\n"
     assert "绿茶" not in chat("export", "--room", "tea").stdout
-    again = chat("messages", "delete", "tea", "m2", "--yes", code=1).stderr
-    assert again == "roomlore: Message 'm2' of room 'tea' was deleted. Looked for in chat.db.\n"
+    assert chat("messages", "delete", "tea", "m2").stdout == "Deleted already, m2\n", "nobody is asked"
     Path("one.jsonl").write_text(json.dumps(said("xm2", "tea", "ann", 9, "kept")) + "\n", "utf-8")
     chat("import", "one.jsonl")
-    assert "'m2' of room 'tea' was deleted" in chat("messages", "delete", "tea", "m2", "--yes", code=1).stderr
+    again = chat("messages", "delete", "tea", "m2", "--json").stdout
+    assert json.loads(again) == {"room_id": "tea", "message_id": "m2"}
     assert "kept" in chat("export", "--room", "tea").stdout, "its id ends with m2"
     assert "has no message 'm9'" in chat("messages", "delete", "tea", "m9", code=1).stderr
     deleted = json.loads(chat("messages", "delete", "tea", "m1", "--yes", "--json").stdout)

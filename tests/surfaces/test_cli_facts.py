@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from typer.testing import CliRunner
 
+import roomlore
 from roomlore.surfaces.cli.app import app
 from roomlore_testkit.case_table import all_cases
 
@@ -64,6 +65,28 @@ def test_a_fact_about_a_group_that_does_not_exist_says_so():
     assert "There is no room nosuch yet" in told
     assert "roomlore facts delete f9" in told
     assert "There is no room" not in run("facts", "add", ANNA, "Likes tea").stderr
+
+
+def test_a_person_may_be_named_if_only_one_has_the_name():
+    people = (("u1", "Anna"), ("u2", "Bo"), ("u3", "Bo"), ("u4", "u2"))
+    with roomlore.open_sync("facts.db") as lore:
+        lore.messages.add([_said(*one) for one in people])
+        lore.rooms.rename("r1", "Crew")
+    assert (
+        asked("add", "user:Anna", "Likes tea")["scope"] == asked("add", "user:@anna", "Is kind")["scope"] == "user:u1"
+    )
+    assert asked("add", "group:crew", "They meet on Fridays")["scope"] == "group:r1"
+    assert [one["statement"] for one in asked("list", "user:Anna")] == ["Is kind", "Likes tea"]
+    assert asked("add", "user:u2", "Likes cake")["scope"] == "user:u2", "an id is no name"
+    told = run("facts", "add", "user:Bo", "Likes tea", code=1).stderr
+    assert told.startswith("roomlore: Nobody has the id 'Bo'; it is the name of u2, u3. Give the id of one.")
+    assert "did you mean 'u1' ('Anna')?" in run("facts", "add", "user:Ana", "Likes tea").stderr
+    assert asked("list", "user:Ana")[0]["scope"] == "user:Ana"
+    assert run("facts", "add", "user:zoe", "Likes tea").stderr == ""
+
+
+def _said(sender: str, name: str) -> roomlore.Message:
+    return roomlore.Message(id=f"of {sender}", room_id="r1", sender_id=sender, sender_name=name, text="Hi")
 
 
 def test_deleting_asks_first():

@@ -114,6 +114,32 @@ async def test_a_schema_of_another_version_is_left_as_it_is(version):
     assert sqlite3.connect("chat.db").execute("SELECT version_num FROM alembic_version").fetchone() == (version,)
 
 
+_STAMP = "CREATE TABLE alembic_version (version_num TEXT)"
+
+
+@pytest.mark.parametrize(
+    ("statements", "verdict", "says"),
+    [
+        (["CREATE TABLE orders (id)"], "warn", "tables of another program: orders; none of roomlore"),
+        (["CREATE TABLE orders (id)", "CREATE TABLE Rooms (id)"], "fail", "called as roomlore's own: Rooms;"),
+        ([_STAMP], "fail", "called as roomlore's own: alembic_version;"),
+        ([_STAMP, "INSERT INTO alembic_version VALUES ('ae1027a6acf1')"], "fail", "called as roomlore's own: alembic"),
+        (["CREATE TABLE a (id)", "DROP TABLE a"], "warn", "schema none yet"),
+    ],
+)
+async def test_the_tables_of_another_program(statements, verdict, says):
+    for statement in statements:
+        change(statement)
+    database = (await found())["database"]
+    assert (database.verdict, says in database.told) == (verdict, True), database.told
+    if verdict == "fail":
+        with pytest.raises(roomlore.StorageUnavailable, match="Another program has tables"):
+            await make_database()
+    else:
+        await make_database()
+        assert sound((await found())["database"])
+
+
 async def test_a_database_that_may_only_be_read():
     await make_database()
     database = (await found(database_url="sqlite:///file:chat.db?mode=ro&uri=true"))["database"]

@@ -19,6 +19,7 @@ class Client:
 
     def __init__(self, *, stalls_at: int | None = None) -> None:
         self.taken: list[bytes] = []
+        self.sent = 0
         self.ended = False
         self.leaves = asyncio.Event()
         self._stalls_at = stalls_at
@@ -28,6 +29,7 @@ class Client:
         return {"type": "http.disconnect"}
 
     async def send(self, message: dict) -> None:
+        self.sent += 1
         if self._stalls_at is not None and len(self.taken) >= self._stalls_at:
             await asyncio.Event().wait()
         if message["type"] == "http.response.body" and message["body"]:
@@ -64,8 +66,8 @@ def explain(error: Exception) -> bytes:
     return f"broke off: {error}".encode()
 
 
-async def begin(events) -> EventStream:
-    return await EventStream.begin(events, last=explain)
+async def send(events, client: Client) -> None:
+    await EventStream(events, last=explain)(SCOPE, client.receive, client.send)
 
 
 async def several(*parts, breaks: Exception | None = None):
@@ -75,28 +77,35 @@ async def several(*parts, breaks: Exception | None = None):
         raise breaks
 
 
+async def test_no_events_end_at_once():
+    client = Client()
+    await asyncio.wait_for(send(several(), client), EventStream.moment_seconds / 2)
+    assert (client.taken, client.ended) == ([], True)
+
+
 async def test_events_then_the_end():
     client = Client()
-    await (await begin(several(b"a", b"b", b"c")))(SCOPE, client.receive, client.send)
+    await send(several(b"a", b"b", b"c"), client)
     assert (client.taken, client.ended) == ([b"a", b"b", b"c"], True)
 
 
 @pytest.mark.parametrize("before", [(), (b"start",)])
-async def test_what_comes_in_the_place_of_the_first_events_is_raised(before):
+async def test_what_comes_in_the_place_of_the_first_events_is_raised_before_anything_is_sent(before):
+    client = Client()
     with pytest.raises(NotFound, match="no such model"):
-        await begin(several(*before, breaks=NotFound("no such model")))
+        await send(several(*before, breaks=NotFound("no such model")), client)
+    assert client.sent == 0
 
 
 async def test_what_comes_later_is_the_last_event():
     client = Client()
-    await (await begin(several(b"a", b"b", breaks=NotFound("gone"))))(SCOPE, client.receive, client.send)
+    await send(several(b"a", b"b", breaks=NotFound("gone")), client)
     assert (client.taken, client.ended) == ([b"a", b"b", b"broke off: gone"], True)
 
 
 async def test_a_client_that_takes_nothing_lets_nothing_pile_up():
     source, client = Source(), Client(stalls_at=3)
-    stream = await begin(source.events())
-    answering = asyncio.ensure_future(stream(SCOPE, client.receive, client.send))
+    answering = asyncio.ensure_future(send(source.events(), client))
     await asyncio.sleep(0.1)
     assert source.made <= 7
     client.leaves.set()
@@ -107,8 +116,7 @@ async def test_a_client_that_takes_nothing_lets_nothing_pile_up():
 @pytest.mark.parametrize("pause", [0.0, 60.0])
 async def test_a_client_that_leaves_ends_the_work_and_its_end_is_waited_for(pause):
     source, client = Source(pause=pause), Client()
-    stream = await begin(source.events())
-    answering = asyncio.ensure_future(stream(SCOPE, client.receive, client.send))
+    answering = asyncio.ensure_future(send(source.events(), client))
     await asyncio.sleep(0.05)
     made = source.made
     client.leaves.set()
@@ -121,14 +129,13 @@ async def test_a_client_that_leaves_ends_the_work_and_its_end_is_waited_for(paus
 async def test_a_client_that_stalls_for_long_is_taken_for_gone(monkeypatch):
     monkeypatch.setattr(EventStream, "patience_seconds", 0.05)
     source, client = Source(), Client(stalls_at=1)
-    stream = await begin(source.events())
-    await asyncio.wait_for(stream(SCOPE, client.receive, client.send), SECONDS)
+    await asyncio.wait_for(send(source.events(), client), SECONDS)
     assert source.in_order
 
 
 async def test_a_request_that_is_cancelled_ends_the_work_too():
     source, client = Source(), Client()
-    answering = asyncio.ensure_future((await begin(source.events()))(SCOPE, client.receive, client.send))
+    answering = asyncio.ensure_future(send(source.events(), client))
     await soon(lambda: bool(client.taken))
     answering.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -139,16 +146,20 @@ async def test_a_request_that_is_cancelled_ends_the_work_too():
 async def test_the_first_event_goes_out_though_the_second_takes_long(monkeypatch):
     monkeypatch.setattr(EventStream, "moment_seconds", 0.01)
     source, client = Source(pause=60), Client()
-    answering = asyncio.ensure_future((await begin(source.events()))(SCOPE, client.receive, client.send))
+    answering = asyncio.ensure_future(send(source.events(), client))
     await soon(lambda: client.taken == [b"1"])
     client.leaves.set()
     await answering
 
 
-async def test_to_wait_in_vain_for_the_first_event_can_be_broken_off():
-    begun, ended = asyncio.Event(), asyncio.Event()
+@pytest.mark.parametrize("before", [(), (b"start",)])
+@pytest.mark.parametrize("how", ["cancelled", "left"])
+async def test_to_wait_in_vain_for_the_first_events_can_be_broken_off(before, how):
+    begun, ended, client = asyncio.Event(), asyncio.Event(), Client()
 
     async def silent():
+        for part in before:
+            yield part
         try:
             begun.set()
             await asyncio.sleep(60)
@@ -156,12 +167,17 @@ async def test_to_wait_in_vain_for_the_first_event_can_be_broken_off():
         finally:
             ended.set()
 
-    waiting = asyncio.ensure_future(begin(silent()))
+    waiting = asyncio.ensure_future(send(silent(), client))
     await begun.wait()
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
+    if how == "left":
+        client.leaves.set()
+        await asyncio.wait_for(waiting, SECONDS)
+    else:
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
     assert ended.is_set()
+    assert client.sent == 0
 
 
 async def test_silence_is_filled_with_comments(monkeypatch):
@@ -174,7 +190,7 @@ async def test_silence_is_filled_with_comments(monkeypatch):
         yield b"b"
 
     client, begun = Client(), time.monotonic()
-    await (await begin(slow()))(SCOPE, client.receive, client.send)
+    await send(slow(), client)
     assert [part for part in client.taken if part != PING] == [b"a", b"b"]
     assert client.taken.count(PING) <= (time.monotonic() - begun) / 0.03 + 1
     assert PING.startswith(b":")

@@ -16,6 +16,7 @@ import roomlore
 from roomlore import Message
 from roomlore.core import errors
 from roomlore.core.audience import Member
+from roomlore.core.records import FIELDS
 from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.surfaces import logs
 from roomlore.surfaces.http import create_app, problems
@@ -159,6 +160,48 @@ async def test_without_a_message_the_newest_of_a_user_is_meant(http, make_messag
     assert (built.json()["message_id"], [one["message"]["id"] for one in built.json()["messages"]]) == ("m2", ["m1"])
 
 
+async def test_every_wrong_field_of_every_message_is_named_at_once(http, make_message):
+    bad = {"group_id": "tea", "text": 3, "role": "x", "sent_at": "soon", "txt": "", "titel": ""}
+    told = (await http.post("/messages", json=bad)).json()["detail"]
+    assert told == (
+        f"unknown field 'txt', 'titel': put what is your own into metadata; known are {', '.join(FIELDS)}"
+        "; also id is missing: a non-empty string is wanted; also sender_id is missing: a non-empty string is wanted"
+        "; also text is 3: wanted is a string; also role is 'x': wanted is one of user, assistant, system, tool"
+        "; also sent_at is 'soon'; give ISO 8601 such as 2024-05-01T12:30:00Z or a Unix time, or leave it out."
+    )
+    one = make_message(1)
+    batch = {"messages": [one, {**one, "text": 3, "role": 4}, {**one, "id": ""}, {"id": "m4", "sender_id": "ann"}]}
+    answer = await http.post("/messages", json=batch, headers={"Accept-Language": "zh"})
+    assert answer.json()["detail"].split("；另外，") == [
+        "messages[1] 有误：text 是 3，应为：字符串",
+        "role 是 4，应为：user, assistant, system, tool 之一",
+        "messages[2] 有误：id 是 ''，应为：非空字符串",
+        "messages[3] 有误：缺少 room_id：请指明房间（也接受 group_id、chat_id、conversation_id）",
+    ]
+    both = {**one, "group_id": "other"}
+    assert "name different rooms" in (await http.post("/messages", json=both)).json()["detail"]
+    assert (await http.get("/rooms")).json()["rooms"] == []
+
+
+async def test_a_strategy_of_the_callers_own_is_known_by_its_name(make_message):
+    async def first(gatherer, target, options):
+        return (await gatherer.recent(target, 10))[:1]
+
+    async with (
+        roomlore.open("sqlite://", strategies={"first": Strategy(first)}, background=False) as lore,
+        httpx.AsyncClient(transport=httpx.ASGITransport(create_app(lore)), base_url="http://127.0.0.1") as http,
+    ):
+        await http.post("/messages", json={"messages": [make_message(number) for number in (1, 2, 3, 4)]})
+        built = await http.post("/context", json={"room_id": "tea", "strategy": "first"})
+        assert [one["message"]["id"] for one in built.json()["messages"]] == ["m1"]
+        assert (await http.patch("/rooms/tea/settings", json={"strategy": "first"})).status_code == 200
+        unknown = await http.post("/context", json={"room_id": "tea", "strategy": "second"})
+        assert unknown.status_code == 422
+        assert unknown.json()["detail"] == (
+            "strategy is 'second'; it must be one of threaded, weighted, recent, first."
+        )
+
+
 async def test_a_context_is_rendered_if_asked_for(http, make_message):
     batch = [
         make_message(1, text="绿茶还是红茶？", sender_name="小雪"),
@@ -210,18 +253,17 @@ async def test_edit_and_delete(http, make_message):
     assert edited.json()["edited_at"]
     assert (await http.delete("/messages/tea/m1")).status_code == 204
     gone = [
-        await http.delete("/messages/tea/m1"),
         await http.get("/messages/tea/m1"),
         await http.patch("/messages/tea/m1", json={"text": "again"}),
     ]
     told = [(one.status_code, one.json()["type"], one.json()["detail"]) for one in gone]
-    assert told == [(404, "urn:roomlore:not-found", "Message 'm1' of room 'tea' was deleted.")] * 3
+    assert told == [(404, "urn:roomlore:not-found", "Message 'm1' of room 'tea' was deleted.")] * 2
     context = await http.post("/context", json={"room_id": "tea", "message_id": "m1"})
     assert (context.status_code, context.json()["detail"]) == (
         404,
         "Message 'm1' of room 'tea' was deleted.",
     )
-    chinese = await http.delete("/messages/tea/m1", headers={"Accept-Language": "zh"})
+    chinese = await http.get("/messages/tea/m1", headers={"Accept-Language": "zh"})
     assert chinese.json()["detail"] == "房间 'tea' 的消息 'm1' 已删除。"
     never = await http.delete("/messages/tea/m9")
     assert (never.status_code, never.json()["detail"]) == (404, "Room 'tea' has no message 'm9'.")
@@ -368,7 +410,7 @@ BAD = [
     ("DELETE", "/messages/nowhere/m1", {}, 404, "'nowhere'"),
     ("POST", "/context", {"json": {"room_id": "nowhere"}}, 404, "'nowhere'"),
     ("POST", "/context", {"json": {"room_id": "tea", "message_id": "nothing"}}, 404, "'nothing'"),
-    ("POST", "/context", {"json": {"room_id": "tea", "strategy": "clever"}}, 422, "'threaded', 'weighted' or 'recent'"),
+    ("POST", "/context", {"json": {"room_id": "tea", "strategy": "clever"}}, 422, "threaded, weighted, recent"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_messages": 0}}, 422, "max_messages"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_mesages": 1}}, 422, "max_mesages"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_tokens": 0}}, 422, "max_tokens"),
@@ -583,7 +625,9 @@ async def test_a_strange_request_id_is_replaced(http):
 
 async def test_every_line_of_a_request_has_its_id(http, lore, monkeypatch, capfd):
     async def says(**_):
-        logging.getLogger("roomlore.anywhere").warning("something is odd", extra={"room": "茶室"})
+        logging.getLogger("roomlore.anywhere").warning(
+            "something is odd: %s", "No room.", extra={"room": "茶室", "why": "No room."}
+        )
         return []
 
     logs.configure(form="json", level="info")
@@ -594,6 +638,7 @@ async def test_every_line_of_a_request_has_its_id(http, lore, monkeypatch, capfd
         ("something is odd", "trace-2"), ("request", "trace-2"),
     ]  # fmt: skip
     assert (told[0]["level"], told[0]["logger"], told[0]["room"]) == ("warning", "roomlore.anywhere", "茶室")
+    assert told[0]["why"] == "No room.", "the reason has a place of its own"
     assert (told[1]["method"], told[1]["route"], told[1]["status"]) == ("GET", "/rooms", 200)
     assert "secret-words" not in json.dumps(told)
 

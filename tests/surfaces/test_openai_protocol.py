@@ -211,13 +211,13 @@ async def test_a_request_without_a_room_has_one_of_its_own_for_key_and_speaker()
             client.with_options(api_key=await keyed(lore, "write")),
             client.with_options(api_key=await keyed(lore, "write")),
         )
-        await ask(ann, user("My secret is 42"), user="ann")
+        await ask(ann, user("My secret is plum"), user="ann")
         await ask(ann, user("What is the secret?"), user="bob")
         await ask(bob, user("What is the secret?"), user="ann")
         rooms = [room.room_id for room in await lore.rooms.page()]
         assert len(rooms) == 3
         assert {room.kind for room in await lore.rooms.page()} == {"direct"}
-    assert all("42" not in asked.prompt for asked in model.requests[1:])
+    assert all("plum" not in asked.prompt for asked in model.requests[1:])
 
 
 async def test_what_was_said_alone_does_not_come_up_in_a_group():
@@ -336,6 +336,18 @@ async def test_a_model_that_fails_is_an_error_and_the_message_is_kept():
             await ask(client, user("?"), user="ann")
         assert caught.value.type == "server_error"
         assert [text for *_, text in await said(lore, "key:none:ann")] == ["?"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_first_completion_of_an_unreachable_model_is_refused_as_the_later_ones(stream):
+    nowhere = {name: {"base_url": "http://127.0.0.1:1/v1"} for name in ("here", "closed")}
+    async with chatting(settings={"providers": nowhere}) as (_, _lore, client):
+        told = []
+        for number in range(3):
+            with pytest.raises(openai.InternalServerError) as caught:
+                await ask(client, user(f"Question {number}?"), user="ann", stream=stream)
+            told.append((caught.value.status_code, caught.value.response.headers["retry-after"]))
+    assert told == [(503, "2"), (503, "15"), (503, "15")]
 
 
 async def test_a_stream_that_breaks_off_ends_with_an_error():

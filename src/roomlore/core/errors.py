@@ -46,6 +46,10 @@ class UnknownRoom(NotFound):
         self.room_id = room_id
 
 
+class Deleted(NotFound):
+    """It was deleted."""
+
+
 class InvalidInput(RoomloreError, ValueError):
     """The input cannot be used as it is."""
 
@@ -126,7 +130,7 @@ class ModelUnavailable(Unavailable):
     def __init__(
         self, message: str | None = None, *, cause: Cause = "broken", wait_seconds: float | None = None
     ) -> None:
-        """Set the reason, and the wait that the provider asks for.
+        """Set the reason, and the wait that the provider asks for, infinity if waiting does not help.
 
         `cause`: the request never arrived (unreachable), the connection broke after it may have arrived (dropped), too
         late (timeout), a request that the provider rejects (refused), too many requests (limited), or a provider error

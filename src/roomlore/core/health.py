@@ -13,6 +13,8 @@ from typing import Final, Literal
 
 import numpy as np
 
+from roomlore.core.errors import listed
+
 PARTS = frozenset(
     {
         "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "model", "models", "oauth", "provider",
@@ -38,6 +40,12 @@ SAYINGS: Final[Mapping[str, str]] = {
     "database.new": "{engine}, schema none yet, {mib:.1f} MiB",
     "database.new.do": "It is new: the first command that stores something makes its tables. If you have data, check"
     " the name.",
+    "database.foreign": "{engine}, tables of another program: {tables}; none of roomlore, {mib:.1f} MiB",
+    "database.foreign.do": "The first command that stores something makes roomlore's tables beside them. If you have"
+    " data, check the name.",
+    "database.taken": "{engine}, tables of another program that are called as roomlore's own: {tables}; {mib:.1f} MiB",
+    "database.taken.do": "Name another database, or, on PostgreSQL, connect as a role whose search_path begins with"
+    " another schema.",
     "database.other": "{engine}, schema {version}, {mib:.1f} MiB",
     "database.newer.do": "A newer roomlore wrote it: upgrade roomlore here.",
     "database.older.do": "Back it up; the next command that opens it brings it to schema {head}.",
@@ -161,7 +169,9 @@ class DatabaseLook:
     """The state of a database, read without changing its schema. `version`: the newest applied migration, None without
     tables; `first`, `head`: the oldest and the newest migration of this code; `write_ms`: duration of a committed
     write, None if none was made; `skew_seconds`: how far its clock is ahead of the local one, None without a clock of
-    its own; `has_keys`: True if an API key exists; `offers`: the vector stores that it has or can be given."""
+    its own; `has_keys`: True if an API key exists; `offers`: the vector stores that it has or can be given;
+    `foreign`: the tables of another program, if there are none of roomlore; `taken`: those of them that are called as
+    roomlore's own."""
 
     engine: str
     version: str | None
@@ -172,6 +182,8 @@ class DatabaseLook:
     skew_seconds: float | None = None
     has_keys: bool = False
     offers: frozenset[str] = frozenset()
+    foreign: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
@@ -182,6 +194,12 @@ def worst(findings: Iterable[Finding]) -> Verdict:
 def judge_database(look: DatabaseLook) -> Finding:
     """Return the finding on whether roomlore can use the database."""
     known = {"engine": look.engine, "version": look.version, "mib": look.size_bytes / _MIB}
+    if look.taken:
+        told = say("database.taken", tables=listed(look.taken), **known)
+        return Finding("database", "fail", told, say("database.taken.do"))
+    if look.foreign:
+        told = say("database.foreign", tables=listed(look.foreign), **known)
+        return Finding("database", "warn", told, say("database.foreign.do"))
     if look.version is None:
         return Finding("database", "warn", say("database.new", **known), say("database.new.do"))
     if look.version > look.head:

@@ -1,13 +1,13 @@
 """Messages as JSON objects, without loss: one record a message, for export, re-import and HTTP bodies."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, TypeAlias
 
 from roomlore.core.audience import Move, RoomFacts, RoomKind
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import MOST_LISTED, InvalidInput
 from roomlore.core.json_values import in_json, json_line
 from roomlore.core.models import Message, Role
 from roomlore.core.patterns import lazy_pattern
@@ -259,6 +259,28 @@ def from_record(record: Mapping[str, Any]) -> Record:
     return Record(message=message, sent_at_estimated=estimated, edited_at=_readable(record, "edited_at"), heard=heard)
 
 
+def all_wrong(record: Mapping[str, Any], read: Callable[[dict[str, Any]], object], first: InvalidInput) -> InvalidInput:
+    """Return one error about each field of a record that cannot be read. `read`: reads a record. `first`: the error of
+    reading it whole, returned if each field by itself can be read."""
+    needed, told = dict.fromkeys(_ALWAYS, "-"), list[str]()
+    strange = {name: value for name, value in record.items() if name not in FIELDS and name not in ROOM_NAMES}
+    has_room = any(name in record for name in ROOM_NAMES)
+    alone = [{**needed, **strange}] if strange else []
+    alone += [_without(needed, name) for name in needed if name not in record and not (name == "room_id" and has_room)]
+    for name in (one for one in record if one not in strange):
+        alone.append(_without(needed, "room_id" if name in ROOM_NAMES else name) | {name: record[name]})
+    for one in alone:
+        try:
+            read(one)
+        except InvalidInput as error:
+            told.append(str(error))
+    return InvalidInput("; also ".join(told)) if told else first
+
+
+def _without(record: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {one: value for one, value in record.items() if one != name}
+
+
 def heard_in(record: Mapping[str, Any], *, estimated: bool = True) -> tuple[datetime, datetime] | None:
     """Return from when until when an estimated message was heard; None if the record does not say, and for another
     message. Raise `InvalidInput`."""
@@ -353,9 +375,8 @@ def _is_written(name: str, value: object) -> bool:
 def _refuse_unknown(record: Mapping[str, Any]) -> None:
     unknown = [name for name in record if name not in FIELDS and name not in ROOM_NAMES]
     if unknown:
-        raise InvalidInput(
-            f"unknown field {_show(unknown[0])}: put what is your own into metadata; known are {', '.join(FIELDS)}"
-        )
+        named = ", ".join(map(_show, unknown[:MOST_LISTED]))
+        raise InvalidInput(f"unknown field {named}: put what is your own into metadata; known are {', '.join(FIELDS)}")
 
 
 def _room(record: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from roomlore.core.audience import (
     view_of,
     windows_of,
 )
-from roomlore.core.errors import NotFound, unknown_room
+from roomlore.core.errors import Deleted, NotFound, unknown_room
 from roomlore.core.models import Room
 from roomlore.core.search.facts import nobody_has
 from roomlore.core.text import alike
@@ -43,7 +43,15 @@ async def gone(work: UnitOfWork, *, tenant: str, room_id: str, message_id: str) 
     named = f"Message {message_id!r:.80} of room {room_id!r}"
     if await work.archives.of_messages(tenant=tenant, room_id=room_id, message_ids=[message_id]):
         return NotFound(f"{named} is archived; `roomlore archive restore` brings it back.")
-    return NotFound(f"{named} was deleted.")
+    return Deleted(f"{named} was deleted.")
+
+
+async def has_id(work: UnitOfWork, *, tenant: str, scope: str) -> bool:
+    """Return True if there is a room with the id of a scope, or a person who spoke or is a member."""
+    kind, _, name = scope.partition(":")
+    if kind == "group":
+        return await work.rooms.find(tenant=tenant, room_id=name) is not None
+    return bool(await work.rooms.of_person(tenant=tenant, person_id=name))
 
 
 async def view_for(

@@ -36,7 +36,8 @@ def counted(kind: str, work: Work, *, clock: Clock, telemetry: Telemetry) -> Wor
         except Exception as error:
             result = "failed"
             telemetry.unforeseen(error, attributes={"kind": kind})
-            log.warning("an attempt at durable work failed", extra={"kind": kind, "why": describe(error)})
+            why = describe(error)
+            log.warning("an attempt at durable work failed: %s", why, extra={"kind": kind, "why": why})
             raise
         finally:
             telemetry.count("roomlore_work_total", labels={"kind": kind, "result": result})

@@ -50,7 +50,8 @@ class KeyService:
             return await work.keys.page(tenant=None if all_tenants else self._tenant)
 
     async def revoke(self, key_id: str) -> str:
-        """Revoke at once the key with this id, or the only key that has or had this name. Return its id.
+        """Revoke at once the key with this id, or the only key that has or had this name. Return its id. Revoking it
+        again changes nothing.
 
         Raise `NotFound` if this tenant has no such key, `InvalidInput` that lists ids if several keys have the name.
         """

@@ -221,8 +221,8 @@ class LinkService:
 
     async def undo(self, room_id: str, message_id: str, *, by: str = _CALLER) -> CorrectedEntry:
         """Take the correction of a message back: it is linked as the platform or the model says. Return the message
-        with its new link, as `correct` does. Raise `NotFound` if there is none in force, `InvalidInput`,
-        `StorageUnavailable`."""
+        with its new link, as `correct` does. If there is none in force nothing changes. Raise `NotFound`,
+        `InvalidInput`, `StorageUnavailable`."""
         return await self._say(_Wish(room_id, message_id, CorrectionKind.UNDONE, None, _checked(by)))
 
     async def catch_up(self, corrected: CorrectedEntry) -> CorrectedEntry:
@@ -318,7 +318,7 @@ class LinkService:
         old = known.get(arrival)
         if wish.kind is CorrectionKind.UNDONE:
             if old is None:
-                raise NotFound(f"The link of message {wish.message_id!r} is not corrected: there is nothing to undo.")
+                return None
             answered = None
         else:
             answered = await self._answered(work, room, wish, entry)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import math
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
@@ -418,10 +419,10 @@ class ModelService:
             error.wait_seconds = self._pause(entry) or error.wait_seconds
         return error
 
-    def _pause(self, entry: ModelEntry) -> float | None:
-        """Return the seconds until a usable provider's pause is over, 0 if one is not paused; None if none is
+    def _pause(self, entry: ModelEntry) -> float:
+        """Return the seconds until a usable provider's pause is over, 0 if one is not paused, infinity if none is
         usable."""
-        return min(map(self._calls.pause, filter(self._usable, entry.offers)), default=None)
+        return min(map(self._calls.pause, filter(self._usable, entry.offers)), default=math.inf)
 
     def _none_usable(self, entry: ModelEntry) -> ModelUnavailable:
         """Return the error that says why no provider was asked."""

@@ -29,7 +29,7 @@ from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.memory import MemoryKind, MemoryStatus, check_scope
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
-from roomlore.ports.audience import check_sees_all_of, rooms_meant, rooms_shown, sees_all_of, view_for
+from roomlore.ports.audience import check_sees_all_of, has_id, rooms_meant, rooms_shown, sees_all_of, view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import headings_of
@@ -97,6 +97,17 @@ class RoomService:
             if not found or await self._remembers(work, scope, whom):
                 return scope
         return f"group:{_only(name, found)}"
+
+    async def check_there(self, scope: str) -> None:
+        """Raise `NotFound` if neither a room nor a person has the id of a scope, and nothing was ever remembered in it,
+        `InvalidInput` if it is no scope."""
+        kind, _, name = check_scope(scope).partition(":")
+        async with self._storage.reading() as work:
+            if await has_id(work, tenant=self._tenant, scope=scope) or await self._remembers(work, scope, None):
+                return
+        if kind == "group":
+            raise unknown_room(name)
+        raise NotFound(f"Nothing is remembered of {scope!r:.80}, and nobody has this id.")
 
     async def _is_id(self, work: UnitOfWork, name: str, viewer: Viewer | None) -> bool:
         """Return True if there is a room with this id of which the viewer may see anything."""

@@ -51,11 +51,9 @@ def _named(kind: Kind[Any]) -> AfterValidator:
     return AfterValidator(lambda name: _one_of(name, names_of(kind)))
 
 
-StrategyName = Annotated[
-    str,
-    AfterValidator(lambda name: _one_of(name, known_strategies())),
-    Field(json_schema_extra={"enum": list[str | int](known_strategies())}),
-]
+AskedStrategy = Annotated[str, Field(json_schema_extra={"enum": list[str | int](known_strategies())})]
+"""The name of a strategy in a request. The service checks it, since it may also be one of the caller's own."""
+StrategyName = Annotated[AskedStrategy, AfterValidator(lambda name: _one_of(name, known_strategies()))]
 """The name of a known strategy."""
 
 

@@ -52,7 +52,10 @@ class _Bridge(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         beside = {name: value for name, value in vars(record).items() if name not in _RECORD}
-        structlog.get_logger(record.name).log(record.levelno, record.getMessage(), logger=record.name, **beside)
+        said = record.getMessage()
+        if "why" in beside:  # a program without a format of its own sees it in the text alone
+            said = said.removesuffix(f": {beside['why']}")
+        structlog.get_logger(record.name).log(record.levelno, said, logger=record.name, **beside)
 
 
 def _on_standard_error(*_: Any) -> structlog.PrintLogger:

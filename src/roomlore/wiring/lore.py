@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import cached_property
+from os import PathLike, fspath
 from typing import TypeVar, Unpack
 
 from roomlore.adapters.sql import connect, is_in_memory
@@ -403,7 +404,7 @@ class Lore:
 
 
 async def connect_lore(
-    url: str | None = None,
+    url: str | PathLike[str] | None = None,
     *,
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
@@ -418,12 +419,14 @@ async def connect_lore(
     return await connect_with(Own(**own), url, tenant=tenant, settings=settings, background=background)
 
 
-async def connect_with(own: Own, url: str | None, *, tenant: str, settings: Settings | None, background: bool) -> Lore:
+async def connect_with(
+    own: Own, url: str | PathLike[str] | None, *, tenant: str, settings: Settings | None, background: bool
+) -> Lore:
     """Open roomlore with the caller's own backends, as `connect_lore`."""
     if isinstance(url, Settings):
         raise InvalidInput("That is a Settings object; hand it over by name: roomlore.open(settings=...).")
     settings = settings or Settings()
-    url = url or settings.database.database_url
+    url = fspath(url) if isinstance(url, PathLike) else url or settings.database.database_url
     closing = Closing()
     try:
         storage = await connect(url, partitions=settings.database.database_partitions)
@@ -437,7 +440,7 @@ async def connect_with(own: Own, url: str | None, *, tenant: str, settings: Sett
 
 @asynccontextmanager
 async def open_lore(
-    url: str | None = None,
+    url: str | PathLike[str] | None = None,
     *,
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
@@ -446,10 +449,11 @@ async def open_lore(
 ) -> AsyncIterator[Lore]:
     """Open roomlore on a database, create it if it is new, and close it when the block ends.
 
-    `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db; by default the
-    setting `database_url`. `settings`: as in `settings=roomlore.Settings(auto_checkpoint=True)`; by default those of
-    roomlore.yaml and the environment. `background`: keep indexes in step, make due checkpoints and run durable work in
-    the background; if False, call `lore.index.drain()`, `lore.sessions.catch_up()` and `lore.jobs.catch_up()`.
+    `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db, as text or as a
+    `Path`; by default the setting `database_url`. `settings`: as in `settings=roomlore.Settings(auto_checkpoint=True)`;
+    by default those of roomlore.yaml and the environment. `background`: keep indexes in step, make due checkpoints and
+    run durable work in the background; if False, call `lore.index.drain()`, `lore.sessions.catch_up()` and
+    `lore.jobs.catch_up()`.
 
     `own`: your own backends and strategies, such as `embedder` or `vectors`, see `OwnBackends`.
 

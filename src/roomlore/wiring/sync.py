@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from datetime import datetime
+from os import PathLike
 from typing import Any, TypeVar, Unpack
 
 from roomlore.core import DEFAULT_TENANT
@@ -233,7 +234,7 @@ class SyncLore:
 
 
 def connect_sync(
-    url: str | None = None,
+    url: str | PathLike[str] | None = None,
     *,
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
@@ -246,7 +247,7 @@ def connect_sync(
 
 
 def connect_sync_with(
-    own: Own, url: str | None, *, tenant: str, settings: Settings | None, background: bool
+    own: Own, url: str | PathLike[str] | None, *, tenant: str, settings: Settings | None, background: bool
 ) -> SyncLore:
     """Open roomlore with the caller's own backends, as `connect_sync`."""
     loop = _Loop()
@@ -261,7 +262,7 @@ def connect_sync_with(
 
 @contextmanager
 def open_sync(
-    url: str | None = None,
+    url: str | PathLike[str] | None = None,
     *,
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,

@@ -12,13 +12,29 @@ from roomlore.adapters.sql.migrations import HEAD
 from roomlore.adapters.sql.migrations.first_version import FIRST
 from roomlore.adapters.sql.schema import metadata
 from roomlore.adapters.sql.store import SqlStorage, file_of, open_as_it_is, parse
+from roomlore.adapters.sql.upgrade import OF_ROOMS, taken
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.health import DatabaseLook
 from roomlore.ports.coordination import Clock
 
 _TABLES = {
-    "sqlite": Statement(lambda: text("SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'")),
-    "postgresql": Statement(lambda: text("SELECT count(*) FROM pg_tables WHERE tablename = 'alembic_version'")),
+    "sqlite": Statement(
+        lambda: text(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+        )
+    ),
+    "postgresql": Statement(
+        lambda: text(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() "
+            "UNION ALL SELECT viewname FROM pg_views WHERE schemaname = current_schema()"
+        )
+    ),
+}
+_ROOMS = {
+    "sqlite": Statement(lambda: text("SELECT name FROM pragma_table_info('rooms')")),
+    "postgresql": Statement(
+        lambda: text("SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('rooms') AND attnum > 0")
+    ),
 }
 _SIZE = {
     "sqlite": Statement(lambda: text("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")),
@@ -93,8 +109,9 @@ def is_there(url: str) -> bool:
 async def _look(storage: SqlStorage, url: URL, clock: Clock) -> DatabaseLook:
     async with storage.outside() as sql:
         name, on_postgres = sql.dialect.name, sql.dialect.name == "postgresql"
-        has_tables = bool((await sql.fetch(_TABLES[name]))[0][0])
-        version = str((await sql.fetch(_VERSION))[0][0]) if has_tables else None
+        tables = sorted(str(row[0]) for row in await sql.fetch(_TABLES[name]))
+        is_ours = "alembic_version" in tables and OF_ROOMS.issubset(row[0] for row in await sql.fetch(_ROOMS[name]))
+        version = str((await sql.fetch(_VERSION))[0][0]) if is_ours else None
         size = int((await sql.fetch(_SIZE[name]))[0][0])
         write_ms = await _write(sql, clock) if version == HEAD else None
         skew = await _skew(sql, clock) if on_postgres else None
@@ -105,6 +122,8 @@ async def _look(storage: SqlStorage, url: URL, clock: Clock) -> DatabaseLook:
         first=FIRST,
         head=HEAD,
         size_bytes=size,
+        foreign=() if is_ours else tuple(tables),
+        taken=() if is_ours else tuple(taken(tables, name)),
         write_ms=write_ms,
         skew_seconds=skew,
         has_keys=version == HEAD and await _has_keys(storage),

@@ -1,6 +1,6 @@
 """Schema upgrades: a new database is made at once without loading Alembic, and Alembic brings it further."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
@@ -18,7 +18,7 @@ _STAMP = (
     f"INSERT INTO alembic_version (version_num) VALUES ('{MADE}')",  # noqa: S608
 )
 _BEFORE_THE_FIRST = {f"{number:04}" for number in range(1, int(FIRST))}
-_OF_ROOMS = {"room_key", "tenant", "room_id", "next_arrival"}
+OF_ROOMS = {"room_key", "tenant", "room_id", "next_arrival"}
 """Columns that the table of rooms has had since the first migration."""
 
 
@@ -71,13 +71,13 @@ def _bring_to_head(connection: Connection, there: str | None) -> bool:
 
 def _has_our_rooms(connection: Connection) -> bool:
     looked = inspect(connection)
-    return looked.has_table("rooms") and _OF_ROOMS.issubset(column["name"] for column in looked.get_columns("rooms"))
+    return looked.has_table("rooms") and OF_ROOMS.issubset(column["name"] for column in looked.get_columns("rooms"))
 
 
 def _make(connection: Connection) -> None:
     """Make the tables of the first version and its stamp, if no other program has tables of these names."""
-    if taken := _taken(connection):
-        raise StorageUnavailable(_TAKEN.format(taken=", ".join(taken)))
+    if found := _taken(connection):
+        raise StorageUnavailable(_TAKEN.format(taken=", ".join(found)))
     make(connection)
     add_columns(connection)
     for statement in _STAMP:
@@ -88,7 +88,11 @@ def _taken(connection: Connection) -> list[str]:
     """Return which of our names are taken where new tables are made: in the first schema of the search path."""
     looked = inspect(connection)
     there = [*looked.get_table_names(looked.default_schema_name), *looked.get_view_names(looked.default_schema_name)]
-    engine = connection.dialect.name
+    return taken(there, connection.dialect.name)
+
+
+def taken(there: Iterable[str], engine: str) -> list[str]:
+    """Return which of these names of tables and views are those of roomlore."""
     ours = {"alembic_version", *names(engine)}
     return sorted(name for name in there if (name.lower() if engine == "sqlite" else name) in ours)
 

@@ -562,7 +562,7 @@ class MemoryService:
         return await self._reviser.share(memory_id, check_share(with_), by=by, ends=False, reason=reason)
 
     async def unshare(self, memory_id: str, with_: str, *, by: str | None = None, reason: str = "") -> Memory:
-        """End a share. Raise as `share` does."""
+        """End a share. If there is none nothing changes. Raise as `share` does."""
         return await self._reviser.share(memory_id, check_share(with_), by=by, ends=True, reason=reason)
 
     async def search(

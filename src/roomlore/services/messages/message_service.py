@@ -298,8 +298,8 @@ class MessageService:
         return replace(entry, message=message, features=features)
 
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int:
-        """Empty and hide these messages; return how many existed. Their ids stay taken. The archives of those that are
-        archived are brought back, so that nothing of them stays in a file."""
+        """Empty and hide these messages; return how many existed. Their ids stay taken. Deleting them again changes
+        nothing. The archives of those that are archived are brought back, so that nothing of them stays in a file."""
         ids = [message_ids] if isinstance(message_ids, str) else list(message_ids)
         gone = await self._delete(room_id, ids)
         left = [one for one in ids if one not in gone]

@@ -1,6 +1,6 @@
 """The verbs of `lore.privacy`: forgetting a person, and checking what is stored."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from roomlore.core.errors import InvalidInput, NameNotId, NotFound
@@ -9,6 +9,7 @@ from roomlore.core.integrity import Note, VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import check_scope, owner_of
 from roomlore.core.privacy import ForgetReport
 from roomlore.core.text import fold
+from roomlore.ports.audience import has_id
 from roomlore.ports.durable import owner_prefix
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.privacy.forgetter import Forgetter
@@ -49,9 +50,18 @@ class PrivacyService:
                 raise NameNotId(f"{given!r:.80} is a scope; the id of the person is {person!r:.80}.")
             known = await self._called(work, given)
         if known:
-            more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
-            named = ", ".join(f"{one:.80}" for one in known[:_NAMED])
-            raise NameNotId(f"Nobody has the id {given!r:.80}; it is the name of {named}{more}. Give the id of one.")
+            raise _name_not_id(given, known)
+
+    async def person_named(self, name: str) -> str:
+        """Return the id of the only person, in any room, who has the name. An id of which anything is known is never
+        taken for a name, and what is nobody's name stays as it is. Raise `NameNotId` that names their ids if several
+        have it."""
+        given = _checked(name)
+        async with self._storage.reading() as work:
+            known = [] if await self._is_known(work, given) else await self._called(work, given)
+        if len(known) > 1:
+            raise _name_not_id(given, known)
+        return known[0] if known else given
 
     async def _is_known(self, work: UnitOfWork, user_id: str) -> bool:
         return bool(
@@ -148,16 +158,18 @@ class PrivacyService:
 
     async def _check_there(self, scope: str) -> None:
         """Raise `NotFound` if neither a room nor a person has the id of a scope in which nothing is remembered."""
-        kind, _, name = scope.partition(":")
         async with self._storage.reading() as work:
-            if kind == "group":
-                there = await work.rooms.find(tenant=self._tenant, room_id=name) is not None
-            else:
-                there = bool(await work.rooms.of_person(tenant=self._tenant, person_id=name))
+            there = await has_id(work, tenant=self._tenant, scope=scope)
         if not there:
             raise NotFound(
                 f"There is nothing to check in {scope!r:.80}: nothing is remembered, and nobody has this id."
             )
+
+
+def _name_not_id(name: str, known: Sequence[str]) -> NameNotId:
+    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    named = ", ".join(f"{one:.80}" for one in known[:_NAMED])
+    return NameNotId(f"Nobody has the id {name!r:.80}; it is the name of {named}{more}. Give the id of one.")
 
 
 def _checked(user_id: object) -> str:

@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing, scope_meant
+from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing, scope_meant, scope_named
 from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -43,7 +43,9 @@ _Reason = Annotated[str, typer.Option(help="Why, for the history.")]
 @app.command()
 def add(
     ctx: typer.Context,
-    scope: Annotated[str, typer.Argument(help="Whom it is about: user:<id>, agent:<id> or group:<id or name>.")],
+    scope: Annotated[
+        str, typer.Argument(help="Whom it is about: user:<id or name>, agent:<id> or group:<id or name>.")
+    ],
     text: Annotated[str, typer.Argument(help="What is to be remembered.")],
     confidence: Annotated[
         float | None, typer.Option(help="How sure it is, from 0 to 1. Left out, nobody said.")
@@ -65,8 +67,9 @@ def add(
 ) -> None:
     """Add a fact. A fact in the same words is not added again."""
 
-    async def work(lore: Lore) -> tuple[Remembered, ZoneInfo, bool, str | None]:
+    async def work(lore: Lore) -> tuple[Remembered, ZoneInfo, bool, str | None, str]:
         about, missing = await scope_and_missing(lore, scope)
+        meant = "" if about.startswith("group:") else await scope_meant(lore, about)
         begins, ends = _span(lore, valid_from, valid_until)
         new = NewMemory(
             scope=about,
@@ -82,9 +85,9 @@ def add(
         )
         (done,) = await lore.memories.add_all([new])
         until = done.memory.valid_until
-        return done, lore.settings.search.zone, until is not None and until <= lore.now(), missing
+        return done, lore.settings.search.zone, until is not None and until <= lore.now(), missing, meant
 
-    done, zone, over, missing = frame_of(ctx).run(work, creates=True)
+    done, zone, over, missing, meant = frame_of(ctx).run(work, creates=True)
     if as_json:
         show.as_json({**to_jsonable(done.memory), "outcome": done.outcome})
     else:
@@ -97,12 +100,16 @@ def add(
     if missing is not None and done.outcome == "added":
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
         typer.echo(say(told, room=show.inert(missing), fact=show.inert(done.memory.memory_id)), err=True)
+    if meant.endswith("?"):
+        typer.echo(translated(show.inert(meant)), err=True)
 
 
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    scope: Annotated[str, typer.Argument(help="Whom they are about: user:<id>, agent:<id> or group:<id or name>.")],
+    scope: Annotated[
+        str, typer.Argument(help="Whom they are about: user:<id or name>, agent:<id> or group:<id or name>.")
+    ],
     status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
     limit: Annotated[int, typer.Option(min=1, help="Most facts.")] = 50,
     as_json: _Json = False,
@@ -111,7 +118,7 @@ def list_(
     kinds = (MemoryKind.FACT,)
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
-        about = await lore.rooms.scope_named(scope)
+        about = await scope_named(lore, scope)
         page = await lore.memories.page(about, kinds=kinds, status=status, limit=limit)
         return page, lore.settings.search.zone, "" if page else await scope_meant(lore, about)
 
@@ -223,7 +230,7 @@ def import_(
     changes nothing."""
 
     async def work(lore: Lore) -> FactImport:
-        about = None if scope is None else await lore.rooms.scope_named(scope)
+        about = None if scope is None else await scope_named(lore, scope)
         return await lore.memories.import_facts(file, form=form, scope=about, dry_run=dry_run)
 
     report = frame_of(ctx).run(work, creates=True)

@@ -174,10 +174,17 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
         return given, room
 
 
-async def scope_and_missing(lore: Lore, given: str) -> tuple[str, str | None]:
-    """Return a scope such as group:Crew with the room's id in place of its name, and the room if there is none such.
-    Raise `InvalidInput` if several rooms have the name."""
+async def scope_named(lore: Lore, given: str) -> str:
+    """Return a scope such as group:Crew or user:Anna with the id of the room or the person in place of a name that only
+    one has. Raise `InvalidInput` that names their ids if several have it."""
     scope = await lore.rooms.scope_named(given)
+    kind, _, name = scope.partition(":")
+    return f"user:{await lore.privacy.person_named(name)}" if kind == "user" else scope
+
+
+async def scope_and_missing(lore: Lore, given: str) -> tuple[str, str | None]:
+    """Return what `scope_named` returns, and the room of the scope if there is none such."""
+    scope = await scope_named(lore, given)
     kind, _, room = scope.partition(":")
     if kind != "group":
         return scope, None

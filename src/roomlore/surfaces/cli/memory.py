@@ -29,7 +29,7 @@ from roomlore.core.memory.memory import (
 )
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
-from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant
+from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant, scope_named
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
@@ -73,7 +73,7 @@ def evolve(
     out = show.console()
 
     async def work(lore: Lore) -> bool:
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await scope_named(lore, scope_of(group))
         while True:
             with _waiting(scope):
                 done.append(await lore.memories.evolve(scope, days=days, mode=mode))
@@ -257,7 +257,7 @@ def log(
 
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await scope_named(lore, scope_of(group))
         found = await lore.memories.latest_changes(scope, limit=limit, since=since)
         return found, await _records(lore, found), lore.settings.search.zone
 
@@ -293,7 +293,7 @@ def diff(
         begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
         if is_before(_moment(lore, "TO", end, "start"), ended, begun):
             raise InvalidInput(f"TO, {end!r:.60}, is before FROM, {start!r:.60}; swap them.")
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await scope_named(lore, scope_of(group))
         zone = lore.settings.search.zone
         return await lore.memories.diff(scope, begun, ended), zone, _end_in_words(lore, end, ended)
 
@@ -317,7 +317,7 @@ def as_of(
     async def work(lore: Lore) -> tuple[list[Memory], str, ZoneInfo]:
         words = " ".join(when)
         at = _moment(lore, "WHEN", words, "end")
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await scope_named(lore, scope_of(group))
         found = await lore.memories.as_of(scope, at)
         return found, _end_in_words(lore, words, at), lore.settings.search.zone
 
@@ -391,7 +391,7 @@ def list_(
     kinds = tuple(kind or MemoryKind)
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await scope_named(lore, scope_of(group))
         page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
         return page, lore.settings.search.zone, "" if page else await scope_meant(lore, scope)
 
@@ -456,7 +456,7 @@ def search(
 
     async def work(lore: Lore) -> tuple[MemoryAnswer, ZoneInfo]:
         words = " ".join(query)
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await scope_named(lore, scope_of(group))
         found = await lore.memories.search(scope, words, limit=limit, threshold=threshold, include_ended=ended)
         return found, lore.settings.search.zone
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roomlore.core.errors import Deleted
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, StoredMessage
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
@@ -35,19 +36,26 @@ def delete_message(
 ) -> None:
     """Delete a message, after asking. Its text is gone for good, and its id stays taken."""
 
-    async def find(lore: Lore) -> StoredMessage:
+    async def find(lore: Lore) -> tuple[str, StoredMessage | None]:
         here = await lore.rooms.named(room)
-        found = (await lore.messages.get(here, await lore.messages.named(here, message))).message
-        return (await with_people_named(lore, [found]))[0]
+        try:
+            found = (await lore.messages.get(here, await lore.messages.named(here, message))).message
+        except Deleted:
+            return here, None
+        return here, (await with_people_named(lore, [found]))[0]
 
-    there = frame_of(ctx).run(find)
-    if not yes:
-        _confirm_deletion(there)
-    frame_of(ctx).run(lambda lore: lore.messages.delete(there.room_id, there.id))
+    here, there = frame_of(ctx).run(find)
+    gone = message if there is None else there.id
+    if there is not None:
+        if not yes:
+            _confirm_deletion(there)
+        frame_of(ctx).run(lambda lore: lore.messages.delete(here, gone))
     if as_json:
-        show.as_json({"room_id": there.room_id, "message_id": there.id})
+        show.as_json({"room_id": here, "message_id": gone})
+    elif there is None:
+        typer.echo(say("Deleted already, {memory}", memory=show.inert(gone)))
     else:
-        typer.echo(say("Deleted {message}", message=show.inert(there.id)))
+        typer.echo(say("Deleted {message}", message=show.inert(gone)))
 
 
 def _confirm_deletion(message: StoredMessage) -> None:

@@ -17,7 +17,7 @@ from roomlore.core.errors import InvalidInput, NameNotId, NotFound
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import PLACES_IN_WORDS
 from roomlore.surfaces.cli import show, show_memories
-from roomlore.surfaces.cli.frame import Frame, frame_of, scope_meant, with_id
+from roomlore.surfaces.cli.frame import Frame, frame_of, scope_meant, scope_named, with_id
 from roomlore.surfaces.cli.language import interface_language, say, several, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -153,7 +153,7 @@ def visible(
     """Show which memories may be shown in a room, and why."""
 
     async def work(lore: Lore) -> list[Visibility]:
-        about = None if scope is None else await lore.rooms.scope_named(scope)
+        about = None if scope is None else await scope_named(lore, scope)
         return await lore.memories.visible(f"room:{await lore.rooms.named(room)}", scope=about)
 
     every = frame_of(ctx).run(work)
@@ -367,7 +367,7 @@ def verify(
     telling = Console(stderr=True, highlight=False, markup=False)
 
     async def work(lore: Lore) -> VerifyReport:
-        scope = None if group is None else await lore.rooms.scope_named(scope_of(group))
+        scope = None if group is None else await scope_named(lore, scope_of(group))
         with telling.status(say("Reading")) as status:
 
             def progress(come: VerifyProgress) -> None:

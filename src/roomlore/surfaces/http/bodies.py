@@ -36,12 +36,13 @@ from roomlore.core.records import (
     LAST_UNIX,
     ROOM_NAMES,
     UNIX_TEXT,
+    all_wrong,
     from_record,
     parse_time,
     with_own_names,
 )
 from roomlore.settings import Settings
-from roomlore.settings.sections import StrategyName
+from roomlore.settings.sections import AskedStrategy
 from roomlore.surfaces.http.problems import Refused
 from roomlore.surfaces.shapes import in_words, time_of, time_or_day
 
@@ -388,7 +389,7 @@ class ContextRequest(Body):
         "the same.",
     )
     message_id: str | None = Field(None, description="By default the newest message that a user wrote.")
-    strategy: StrategyName | None = Field(None, description="By default the room's.")
+    strategy: AskedStrategy | None = Field(None, description="By default the room's.")
     max_messages: int | None = Field(None, ge=1, le=200, description="Most messages in the context.")
     min_messages: int | None = Field(
         None, ge=0, le=200, description="The newest messages are added up to this number; by default the room's."
@@ -532,10 +533,18 @@ def one_room(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_message(record: Any) -> Message:
     """Return the message of a JSON object, whose fields may have their other names. Raise `InvalidInput`, also for a
-    time that cannot be read: who sends it can mend it, and an estimated time would hide the mistake."""
+    time that cannot be read: who sends it can mend it, and an estimated time would hide the mistake. The error tells of
+    all fields that are wrong."""
     if not isinstance(record, Mapping):
         return from_record(record).message
     named = with_own_names(record)
+    try:
+        return _read(named)
+    except InvalidInput as error:
+        raise all_wrong(named, _read, error) from error
+
+
+def _read(named: Mapping[str, Any]) -> Message:
     read = from_record(named)
     given = named.get("sent_at")
     if given is not None and parse_time(given) is None:

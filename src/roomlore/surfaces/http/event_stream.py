@@ -78,45 +78,43 @@ class EventStream(StreamingResponse):
     """
 
     media_type = "text/event-stream"
-    moment_seconds = 0.2
+    moment_seconds = 15.0
     ping_seconds = 15.0
     patience_seconds = 60.0
 
-    def __init__(self, ahead: "_Ahead", first: list[bytes | _Ended], last: Callable[[Exception], bytes]) -> None:
+    def __init__(self, events: AsyncGenerator[bytes, None], *, last: Callable[[Exception], bytes]) -> None:
+        """`last`: returns the event for an error that comes when the status was sent."""
         super().__init__(self._parts(), headers=_HEADERS)
-        self._ahead = ahead
-        self._first = first
+        self._events = events
         self._last = last
 
-    @classmethod
-    async def begin(cls, events: AsyncGenerator[bytes, None], *, last: Callable[[Exception], bytes]) -> "EventStream":
-        """Return the response after the first event, and a moment of waiting for the second. Errors until then are
-        raised here, where every status is possible. `last`: returns the event for a later error."""
-        ahead = _Ahead(events)
-        try:
-            first = [_sound(await ahead.take())]
-            with suppress(TimeoutError):
-                async with asyncio.timeout(cls.moment_seconds):
-                    first.append(_sound(await ahead.take()))
-        except BaseException:
-            await ahead.stop()
-            raise
-        return cls(ahead, first, last)
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def patiently(message: Message) -> None:
-            async with asyncio.timeout(self.patience_seconds):
-                await send(message)
-
-        sending = asyncio.ensure_future(self.stream_response(patiently))
+        """Send the events. An error in the place of the first or the second one, unless that takes long, is raised:
+        nothing was sent by then, so every status is possible."""
+        self._ahead = _Ahead(self._events)
+        sending = asyncio.ensure_future(self._send(send))
         leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await _end(sending, leaving)
             await self._ahead.stop()
-        if not sending.cancelled() and not isinstance(sending.exception(), TimeoutError | None):
+        if not sending.cancelled():
             sending.result()
+
+    async def _send(self, send: Send) -> None:
+        async def patiently(message: Message) -> None:
+            async with asyncio.timeout(self.patience_seconds):
+                await send(message)
+
+        self._first = [_sound(await self._ahead.take())]
+        if not isinstance(self._first[0], _Ended):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.moment_seconds):
+                    self._first.append(await self._ahead.take())
+            _sound(self._first[-1])
+        with suppress(TimeoutError):
+            await self.stream_response(patiently)
 
     async def _parts(self) -> AsyncGenerator[bytes, None]:
         while not isinstance(part := await self._next(), _Ended):

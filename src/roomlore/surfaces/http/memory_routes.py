@@ -472,13 +472,15 @@ async def memory_changes(
         int | None, Query(ge=1, le=MOST, description="With newest_first: only those with a number below this one.")
     ] = None,
 ) -> ChangeLog:
-    """Return the changes of a group's memories, in order; with `newest_first` the last change first."""
+    """Return the changes of a group's memories in the last seven days, or `days`, in order; with `newest_first` the
+    last change first."""
     if newest_first and after:
         raise InvalidInput("`after` asks for later changes; with newest_first give `before`.")
     if before is not None and not newest_first:
         raise InvalidInput("`before` asks for earlier changes; it needs newest_first=true.")
     now, scope = lore.now(), group.scope
     since = now - timedelta(days=days)
+    await lore.rooms.check_there(scope)
     if newest_first:
         found = await lore.memories.latest_changes(scope, before=before, limit=limit, since=since)
     else:
@@ -502,6 +504,7 @@ async def memories_as_of(
 ) -> MemoriesThen:
     """Return the memories of a group as of a time."""
     moment, scope = _needed(lore, "at", at, "/memory/as-of/tea?at=2024-05-01T12:00:00Z", edge="end"), group.scope
+    await lore.rooms.check_there(scope)
     memories = each_listed(await lore.memories.as_of(scope, moment), lore)
     return MemoriesThen(group_id=group.group_id, scope=scope, at=moment, total=len(memories), memories=memories)
 
@@ -525,6 +528,7 @@ async def diff_memories(
     last = read_time(lore, "to", end, edge="end")
     if last is not None and is_before(read_time(lore, "to", end) or last, last, first):
         raise InvalidInput(f"to, {end!r:.60}, is before from, {start!r:.60}; swap them.")
+    await lore.rooms.check_there(group.scope)
     found = await lore.memories.diff(group.scope, first, last)
     return difference(found, lore, group.group_id)
 

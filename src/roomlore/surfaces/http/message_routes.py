@@ -16,7 +16,7 @@ from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import Context, ContextOptions
 from roomlore.core.dates import Edge, day_in, moment
 from roomlore.core.digest.digest import Digest
-from roomlore.core.errors import InvalidInput, NotFound, Unavailable
+from roomlore.core.errors import MOST_LISTED, Deleted, InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.linking.corrections import MAX_BY_CHARS
@@ -392,9 +392,10 @@ async def edit_message(
 
 @messages.delete("/messages/{room_id:id}/{message_id:id}", status_code=204)
 async def delete_message(lore: Writer, room_id: ShownRoom, message_id: MessageId) -> None:
-    """Empty and hide a message; its id stays taken."""
+    """Empty and hide a message; its id stays taken. Deleting it again changes nothing."""
     if not await lore.messages.delete(room_id, [message_id]):
-        await lore.messages.get(room_id, message_id)  # raises, and says if the message was deleted
+        with suppress(Deleted):
+            await lore.messages.get(room_id, message_id)
 
 
 @messages.put("/messages/{room_id:id}/{message_id:id}/link", openapi_extra=bodies.described(bodies.LinkRequest))
@@ -418,7 +419,7 @@ async def undo_link(
         str, Query(min_length=1, max_length=MAX_BY_CHARS, description="The name of who takes it back, for the log.")
     ] = "caller",
 ) -> CorrectedEntry:
-    """Take the correction of a link back."""
+    """Take the correction of a link back. Without one nothing changes."""
     return await lore.links.undo(room_id, message_id, by=by)
 
 
@@ -682,11 +683,14 @@ def _read_batch(body: Any) -> list[Message]:
         return [bodies.read_message(body)]
     if set(body) != {"messages"} or not isinstance(body["messages"], list):
         raise InvalidInput('A batch is {"messages": [...]} and nothing else.')
-    return [_read_one(place, record) for place, record in enumerate(body["messages"])]
-
-
-def _read_one(place: int, record: Any) -> Message:
-    try:
-        return bodies.read_message(record)
-    except InvalidInput as error:
-        raise InvalidInput(f"messages[{place}]: {error}") from error
+    read, wrong = list[Message](), list[str]()
+    for place, record in enumerate(body["messages"]):
+        try:
+            read.append(bodies.read_message(record))
+        except InvalidInput as error:
+            wrong.append(f"messages[{place}]: {error}")
+        if len(wrong) == MOST_LISTED:
+            break
+    if wrong:
+        raise InvalidInput("; also ".join(wrong))
+    return read

@@ -282,7 +282,7 @@ async def complete_chat(
     if not asked.stream:
         return reply(await _whole(replies, answer))
     counted = bool(asked.stream_options and asked.stream_options.include_usage)
-    return await EventStream.begin(_chunks(replies, answer, counted=counted), last=partial(_failed, request.scope))
+    return EventStream(_chunks(replies, answer, counted=counted), last=partial(_failed, request.scope))
 
 
 @openai_protocol.get("/v1/models", status_code=200)

@@ -94,9 +94,9 @@ def _validate(parameter: _Parameter, given: Any, arguments: dict[str, Any], erro
 
 class Plan:
     """The steps of a route, in their order. The last one, the handler, must return a response, as those of `Router` do.
-    `check`: raises `InvalidInput` for parameters that the route does not read."""
+    `check`: raises `InvalidInput` for what the route does not read."""
 
-    def __init__(self, steps: Sequence[_Step], check: Callable[[Iterable[str]], None] | None) -> None:
+    def __init__(self, steps: Sequence[_Step], check: Callable[[Iterable[str], Request], None] | None) -> None:
         self._steps = steps
         self._check = check
 
@@ -116,7 +116,7 @@ class Plan:
         """Return the handler's response. Raise `RequestValidationError` for wrong parameters."""
         query = dict(request.query_params.multi_items()) if request.scope["query_string"] else {}
         if self._check is not None:
-            self._check(query)
+            self._check(query, request)
         results: list[Any] = []
         for step in self._steps:
             results.append(await step.run(request, query, results))

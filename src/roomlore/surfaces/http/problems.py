@@ -1,7 +1,7 @@
 """Problems (RFC 9457) for every error."""
 
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, isfinite
 from typing import Any, NamedTuple
 
 from fastapi.exceptions import RequestValidationError
@@ -24,6 +24,7 @@ STATUS: Mapping[type[errors.RoomloreError], int] = {
     errors.RoomloreError: 500,
     errors.NotFound: 404,
     errors.UnknownRoom: 404,
+    errors.Deleted: 404,
     errors.InvalidInput: 422,
     errors.NameNotId: 422,
     errors.Conflict: 409,
@@ -233,7 +234,8 @@ def of_roomlore(scope: Mapping[str, Any], error: errors.RoomloreError) -> Respon
     status = status_of(error)
     headers = {"Retry-After": _RETRY_SECONDS} if status == 503 else None
     if isinstance(error, errors.QuotaExceeded | errors.ModelUnavailable) and error.wait_seconds is not None:
-        headers = {"Retry-After": str(max(ceil(error.wait_seconds), 1))}
+        seconds = error.wait_seconds
+        headers = {"Retry-After": str(max(ceil(seconds), 1))} if isfinite(seconds) else None
     return respond(scope, status, str(error), headers, kind=_OWN_KINDS.get(type(error)))
 
 

@@ -189,7 +189,7 @@ async def stream_reply(
     """Store the message and stream the reply to it: `start`, `text` as it is written, `tool_calls`, then `done`, or
     `error` with a problem. If the client disconnects the reply ends, and the text so far is stored."""
     replies = lore.replies.stream(asked.to_message(), **asked.arguments())
-    return await EventStream.begin(_events(replies), last=partial(_problem, request.scope))
+    return EventStream(_events(replies), last=partial(_problem, request.scope))
 
 
 async def _events(replies: AsyncGenerator[ReplyEvent, None]) -> AsyncGenerator[bytes, None]:

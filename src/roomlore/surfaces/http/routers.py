@@ -107,25 +107,32 @@ _NEAR = 0.5
 
 
 class StrictRoute(APIRoute):
-    """A route that answers 422 if the query has a parameter that the route does not read."""
+    """A route that answers 422 for what it would ignore: a parameter of the query, the body of a DELETE."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler, check = super().get_route_handler(), self.checker()
 
         async def answer(request: Request) -> Response:
-            check(request.query_params)
+            check(request.query_params, request)
             return await handler(request)
 
         return answer
 
-    def checker(self) -> Callable[[Iterable[str]], None]:
-        """Return a function that raises `InvalidInput` if a name is not among those that the route reads."""
+    def checker(self) -> Callable[[Iterable[str], Request], None]:
+        """Return a function that raises `InvalidInput` if a name is not among those that the route reads, or if the
+        request is to delete something and has a body, which would be ignored."""
         shown, known = self.reads, frozenset(one.alias for one in _parameters(self.dependant))
+        deletes = "DELETE" in (self.methods or ())
 
-        def check(names: Iterable[str]) -> None:
+        def check(names: Iterable[str], request: Request) -> None:
             for name in names:
                 if name not in known:
                     raise _unknown(name, shown)
+            if deletes and (
+                request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+            ):
+                given = f"; parameters of the address are {', '.join(shown)}" if shown else ""
+                raise InvalidInput(f"DELETE takes no body here{given}.")
 
         return check
 

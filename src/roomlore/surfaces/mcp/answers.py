@@ -15,7 +15,7 @@ from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_STATEMENT, M
 from roomlore.core.models import Candidate
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
-from roomlore.settings.sections import StrategyName
+from roomlore.settings.sections import AskedStrategy
 from roomlore.surfaces.shapes import request_of, time_or_day
 
 T = TypeVar("T", bound=BaseModel)
@@ -248,7 +248,7 @@ class RoomContext(Arguments):
     max_tokens: int | None = Field(
         None, ge=1, le=1_000_000, description="Most tokens of the context as text; by default the room's."
     )
-    strategy: StrategyName | None = Field(None, description="By default the room's.")
+    strategy: AskedStrategy | None = Field(None, description="By default the room's.")
 
 
 class RoomDigest(Arguments):
