@@ -217,5 +217,15 @@ async def room_to_write(lore: Lore, given: str | None) -> str | None:
 
 
 async def viewer_of(lore: Lore, given: str | None) -> str | None:
-    """Return a viewer with the room's id in place of its name."""
-    return None if given is None else (await with_id(lore, given))[0]
+    """Return a viewer with the room's id in place of its name. Raise `InvalidInput`, and `NotFound` if there is no such
+    room, or nobody who wrote or was told to be a member has the id."""
+    from roomlore.core.audience import check_viewer
+
+    if given is None:
+        return None
+    viewer = check_viewer(given)
+    if viewer.kind == "room":
+        return f"room:{await lore.rooms.named(viewer.id)}"
+    if unknown := await scope_meant(lore, given):
+        raise NotFound(f"The viewer is unknown. {unknown}")
+    return given

@@ -20,7 +20,7 @@ from roomlore.core.evolution.requests import Mode
 from roomlore.core.models import Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import Frame, frame_of, scope_meant, viewer_of
+from roomlore.surfaces.cli.frame import Frame, frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -384,7 +384,7 @@ def search(
     if not query:
         raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --everywhere instead of ROOM.")
 
-    async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading], str]:
+    async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading]]:
         zone, whom = lore.settings.search.zone, await viewer_of(lore, viewer)
         # The library checks the mode and names the valid ones.
         answer = await lore.messages.search(
@@ -399,28 +399,20 @@ def search(
             asked_at="newest" if asked_at == "newest" else _time(lore, "--asked-at", asked_at),
             conversation=conversation,
         )
-        # The operator may know which room was meant, even one that the viewer may not see.
-        meant = await scope_meant(lore, _scope(whom)) if whom else ""
-        hint = meant or answer.hint or ""
-        return answer, zone, {} if as_json else await _headings(lore, answer, whom), hint
+        return answer, zone, {} if as_json else await _headings(lore, answer, whom)
 
-    answer, zone, headings, hint = frame_of(ctx).run(work)
+    answer, zone, headings = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(answer))
         return
     out = show.console()
-    if hint:
-        typer.echo(translated(show.inert(hint, 1_000)), err=True)
+    if answer.hint:
+        typer.echo(translated(show.inert(answer.hint, 1_000)), err=True)
     if not answer.hits:
         tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
         where = say("these rooms") if room is None else show.inert(room, 80)
         out.print("\n  - ".join([say("Nothing in {where} fits. Try", where=where), *tries]))
     found(answer, out, zone, headings)
-
-
-def _scope(viewer: str) -> str:
-    kind, _, name = viewer.partition(":")
-    return f"group:{name}" if kind == "room" else viewer
 
 
 async def _headings(lore: Lore, answer: SearchAnswer, viewer: str | None) -> dict[tuple[str, str], Heading]:
