@@ -575,12 +575,12 @@ def test_a_command_says_which_room_was_meant():
         "Nobody who wrote here has the id 'zed'."
     )
     nobody = "Nobody who wrote here has the id 'Anne'; did you mean 'u1' ('Ann')?\n"
-    for command in (("search", "pump"), ("digest", "4242")):
+    for command in (("search", "pump"), ("digest", "4242"), ("context", "4242"), ("session", "list")):
         assert run(*command, "--viewer", "room:Alotment", code=1).stderr.startswith(f"roomlore: {said} Looked for in ")
         told = run(*command, "--viewer", "user:Anne", code=1).stderr
         assert told.startswith(f"roomlore: The viewer is unknown. {nobody.strip()} Looked for in ")
-        for known in ("room:Allotment", "user:silent"):
-            assert run(*command, "--viewer", known).stderr == ""
+        assert run(*command, "--viewer", "room:Allotment").stderr == ""
+    assert run("search", "pump", "--viewer", "user:silent").stderr == "", "a member is known who said nothing"
     for options in (["--yes"], ["--dry-run"], []):
         assert run("forget", "Anne", *options, code=1).stderr == nobody
     assert run("forget", "u1", "--dry-run").stderr == ""

@@ -111,8 +111,8 @@ def list_(
     kinds = (MemoryKind.FACT,)
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
-        about = await lore.rooms.scope_named(scope)
-        page = await lore.memories.page(about, kinds=kinds, status=status, limit=limit)
+        about = await lore.rooms.scope_named(scope, viewer=None)
+        page = await lore.memories.page(about, kinds=kinds, status=status, limit=limit, viewer=None)
         return page, lore.settings.search.zone, "" if page else await scope_meant(lore, about)
 
     found, zone, meant = frame_of(ctx).run(work)
@@ -158,7 +158,7 @@ def update(
 
     async def work(lore: Lore) -> tuple[Memory, bool]:
         begins, ends = _span(lore, valid_from, valid_until)
-        before = await lore.memories.head(await lore.memories.named(fact))
+        before = await lore.memories.head(await lore.memories.named(fact), viewer=None)
         after = await lore.memories.update(
             before.memory_id,
             statement=text,
@@ -169,6 +169,7 @@ def update(
             valid_until=KEEP if valid_until is None else ends,
             expected=expected,
             reason=reason,
+            viewer=None,
         )
         return after, after.memory_id != before.memory_id
 
@@ -223,7 +224,7 @@ def import_(
     changes nothing."""
 
     async def work(lore: Lore) -> FactImport:
-        about = None if scope is None else await lore.rooms.scope_named(scope)
+        about = None if scope is None else await lore.rooms.scope_named(scope, viewer=None)
         return await lore.memories.import_facts(file, form=form, scope=about, dry_run=dry_run)
 
     report = frame_of(ctx).run(work, creates=True)

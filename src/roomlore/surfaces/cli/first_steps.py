@@ -96,20 +96,23 @@ async def _run(lore: Lore) -> _Shown:
         messages=(await lore.rooms.get(DEMO_ROOM)).messages,
         asked=[await _ask(lore, message_id) for message_id in DEMO_QUESTIONS],
         figures=await _figures(lore),
-        found=[await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest") for text in _SEARCHES],
+        found=[
+            await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest", viewer=None)
+            for text in _SEARCHES
+        ],
         zone=lore.settings.search.zone,
     )
 
 
 async def _ask(lore: Lore, message_id: str) -> tuple[StoredMessage, Context]:
-    built = await lore.context.build(DEMO_ROOM, message_id, max_messages=_MAX_SHOWN)
-    return (await lore.messages.get(DEMO_ROOM, message_id)).message, built
+    built = await lore.context.build(DEMO_ROOM, message_id, max_messages=_MAX_SHOWN, viewer=None)
+    return (await lore.messages.get(DEMO_ROOM, message_id, viewer=None)).message, built
 
 
 async def _figures(lore: Lore) -> _Figures:
     """Measure the strategy in force on every message of a user. Nothing is recorded."""
-    written = [m.id for m in await lore.messages.page(DEMO_ROOM, limit=200) if m.role is Role.USER]
-    compared = [await lore.context.compare(DEMO_ROOM, message_id) for message_id in written]
+    written = [m.id for m in await lore.messages.page(DEMO_ROOM, limit=200, viewer=None) if m.role is Role.USER]
+    compared = [await lore.context.compare(DEMO_ROOM, message_id, viewer=None) for message_id in written]
     built = [next(one for one in found if one.in_force) for found in compared]
     recent = [next(one for one in found if one.strategy == "recent") for found in compared]
     return _Figures(

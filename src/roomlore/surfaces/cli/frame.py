@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 T = TypeVar("T")
+
+ShownTo = Annotated[
+    str | None,
+    typer.Option(help="Show only what `room:<id>` (or by name) or `user:<id>` may see; by default everything."),
+]
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -75,7 +80,7 @@ class Frame:
                 try:
                     return await work(lore)
                 except UnknownRoom as error:
-                    meant = await lore.rooms.meant(error.room_id)
+                    meant = await lore.rooms.meant(error.room_id, viewer=None)
                     told = f"{error} {meant}".rstrip()
                     raise NotFound(
                         f"{told} Looked for in {_place(settings)}; `roomlore rooms` lists the rooms."
@@ -169,7 +174,7 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
     if kind != "room" or not room:
         return given, None
     try:
-        return f"room:{await lore.rooms.named(room)}", None
+        return f"room:{await lore.rooms.named(room, viewer=None)}", None
     except NotFound:
         return given, room
 
@@ -177,7 +182,7 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
 async def scope_and_missing(lore: Lore, given: str) -> tuple[str, str | None]:
     """Return a scope such as group:Crew with the room's id in place of its name, and the room if there is none such.
     Raise `InvalidInput` if several rooms have the name."""
-    scope = await lore.rooms.scope_named(given)
+    scope = await lore.rooms.scope_named(given, viewer=None)
     kind, _, room = scope.partition(":")
     if kind != "group":
         return scope, None
@@ -201,7 +206,7 @@ async def scope_meant(lore: Lore, scope: str) -> str:
         try:
             await lore.rooms.get(known)
         except UnknownRoom as error:
-            return f"{error} {await lore.rooms.meant(known)}".rstrip()
+            return f"{error} {await lore.rooms.meant(known, viewer=None)}".rstrip()
     if kind == "user":
         async with lore.storage.reading() as work:
             if not await work.rooms.of_person(tenant=lore.tenant, person_id=known):
@@ -225,7 +230,7 @@ async def viewer_of(lore: Lore, given: str | None) -> str | None:
         return None
     viewer = check_viewer(given)
     if viewer.kind == "room":
-        return f"room:{await lore.rooms.named(viewer.id)}"
+        return f"room:{await lore.rooms.named(viewer.id, viewer=None)}"
     if unknown := await scope_meant(lore, given):
         raise NotFound(f"The viewer is unknown. {unknown}")
     return given

@@ -72,7 +72,7 @@ def evolve(
     out = show.console()
 
     async def work(lore: Lore) -> bool:
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await lore.rooms.scope_named(scope_of(group), viewer=None)
         while True:
             with _waiting(scope):
                 done.append(await lore.memories.evolve(scope, days=days, mode=mode))
@@ -179,7 +179,7 @@ def restore(
 
     async def work(lore: Lore) -> tuple[Memory, bool]:
         known = await lore.memories.named(memory)
-        before = await lore.memories.get(known)
+        before = await lore.memories.get(known, viewer=None)
         return await lore.memories.restore(known, reason), before.status is MemoryStatus.ACTIVE
 
     back, already = frame_of(ctx).run(work)
@@ -224,7 +224,7 @@ def deleted(frame: Frame, named: str, *, yes: bool, reason: str, expected: str |
     """Delete a memory, after asking unless `yes`. Return it, and what was done. One that is deleted already is not
     asked about."""
     known = frame.run(lambda lore: lore.memories.named(named))
-    there = frame.run(lambda lore: lore.memories.head(known))
+    there = frame.run(lambda lore: lore.memories.head(known, viewer=None))
     held = there.status is MemoryStatus.ACTIVE
     if held and not yes:
         confirm_deletion(there)
@@ -256,7 +256,7 @@ def log(
 
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await lore.rooms.scope_named(scope_of(group), viewer=None)
         found = await lore.memories.latest_changes(scope, limit=limit, since=since)
         return found, await _records(lore, found), lore.settings.search.zone
 
@@ -292,7 +292,7 @@ def diff(
         begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
         if is_before(_moment(lore, "TO", end, "start"), ended, begun):
             raise InvalidInput(f"TO, {end!r:.60}, is before FROM, {start!r:.60}; swap them.")
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await lore.rooms.scope_named(scope_of(group), viewer=None)
         zone = lore.settings.search.zone
         return await lore.memories.diff(scope, begun, ended), zone, _end_in_words(lore, end, ended)
 
@@ -316,7 +316,7 @@ def as_of(
     async def work(lore: Lore) -> tuple[list[Memory], str, ZoneInfo]:
         words = " ".join(when)
         at = _moment(lore, "WHEN", words, "end")
-        scope = await lore.rooms.scope_named(scope_of(group))
+        scope = await lore.rooms.scope_named(scope_of(group), viewer=None)
         found = await lore.memories.as_of(scope, at)
         return found, _end_in_words(lore, words, at), lore.settings.search.zone
 
@@ -390,8 +390,8 @@ def list_(
     kinds = tuple(kind or MemoryKind)
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
-        scope = await lore.rooms.scope_named(scope_of(group))
-        page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
+        scope = await lore.rooms.scope_named(scope_of(group), viewer=None)
+        page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, viewer=None)
         return page, lore.settings.search.zone, "" if page else await scope_meant(lore, scope)
 
     found, zone, meant = frame_of(ctx).run(work)
@@ -410,7 +410,7 @@ def history(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> 
     """Show every version of a memory, the first one first."""
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
-        found = await lore.memories.history(await lore.memories.named(memory))
+        found = await lore.memories.history(await lore.memories.named(memory), viewer=None)
         return found, lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
@@ -455,8 +455,10 @@ def search(
 
     async def work(lore: Lore) -> tuple[MemoryAnswer, ZoneInfo]:
         words = " ".join(query)
-        scope = await lore.rooms.scope_named(scope_of(group))
-        found = await lore.memories.search(scope, words, limit=limit, threshold=threshold, include_ended=ended)
+        scope = await lore.rooms.scope_named(scope_of(group), viewer=None)
+        found = await lore.memories.search(
+            scope, words, limit=limit, threshold=threshold, include_ended=ended, viewer=None
+        )
         return found, lore.settings.search.zone
 
     answer, zone = frame_of(ctx).run(work)

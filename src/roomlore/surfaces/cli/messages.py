@@ -34,8 +34,8 @@ def delete_message(
     """Delete a message, after asking. Its text is gone for good, and its id stays taken."""
 
     async def find(lore: Lore) -> StoredMessage:
-        here = await lore.rooms.named(room)
-        return (await lore.messages.get(here, await lore.messages.named(here, message))).message
+        here = await lore.rooms.named(room, viewer=None)
+        return (await lore.messages.get(here, await lore.messages.named(here, message), viewer=None)).message
 
     there = frame_of(ctx).run(find)
     if not yes:
@@ -80,11 +80,11 @@ def correct_link(
         raise typer.BadParameter("Give --answers MESSAGE or --nothing.")
 
     async def work(lore: Lore) -> tuple[CorrectedEntry, StoredMessage | None]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         known = await lore.messages.named(here, message)
         answered = None if answers is None else await lore.messages.named(here, answers)
         entry = await lore.links.catch_up(await lore.links.correct(here, known, answers=answered, by=by))
-        return entry, None if answered is None else (await lore.messages.get(here, answered)).message
+        return entry, None if answered is None else (await lore.messages.get(here, answered, viewer=None)).message
 
     entry, answered = frame_of(ctx).run(work)
     _tell_link(entry, answered, as_json=as_json)
@@ -97,7 +97,7 @@ def undo_correction(
     """Take the correction of a message back."""
 
     async def work(lore: Lore) -> tuple[CorrectedEntry, StoredMessage | None]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         known = await lore.messages.named(here, message)
         entry = await lore.links.catch_up(await lore.links.undo(here, known, by=by))
         return entry, await _answered_message(lore, entry)
@@ -110,7 +110,7 @@ async def _answered_message(lore: Lore, entry: Entry) -> StoredMessage | None:
     link = entry.link
     if link.parent is None or link.kind == "new":
         return None
-    page = await lore.messages.page(entry.message.room_id, after=link.parent - 1, limit=1)
+    page = await lore.messages.page(entry.message.room_id, after=link.parent - 1, limit=1, viewer=None)
     return page[0] if page and page[0].arrival == link.parent else None
 
 
@@ -144,7 +144,7 @@ def list_corrections(
     """Show the corrections of a room, the newest first."""
 
     async def work(lore: Lore) -> list[Correction]:
-        return await lore.links.corrections(await lore.rooms.named(room), before=before, limit=limit)
+        return await lore.links.corrections(await lore.rooms.named(room, viewer=None), before=before, limit=limit)
 
     found = frame_of(ctx).run(work)
     if as_json:

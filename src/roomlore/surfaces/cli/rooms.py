@@ -20,7 +20,7 @@ from roomlore.core.evolution.requests import Mode
 from roomlore.core.models import Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import Frame, frame_of, viewer_of
+from roomlore.surfaces.cli.frame import Frame, ShownTo, frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -49,7 +49,7 @@ def rooms(
     async def work(lore: Lore) -> tuple[list[Room], str]:
         every = await _all_rooms(lore)
         fit = [room for room in every if part is None or _has(room, part)]
-        return fit, "" if fit or part is None else await lore.rooms.meant(part)
+        return fit, "" if fit or part is None else await lore.rooms.meant(part, viewer=None)
 
     found, meant = frame_of(ctx).run(work)
     if meant:
@@ -68,7 +68,7 @@ def rooms(
 
 async def _all_rooms(lore: Lore) -> list[Room]:
     found: list[Room] = []
-    while page := await lore.rooms.page(after=found[-1].room_id if found else None, limit=_PAGE):
+    while page := await lore.rooms.page(after=found[-1].room_id if found else None, limit=_PAGE, viewer=None):
         found += page
     return found
 
@@ -91,7 +91,7 @@ def rename(
     """Name a room; its id stays. Imports name rooms that have no name."""
 
     async def work(lore: Lore) -> Room:
-        return await lore.rooms.rename(await lore.rooms.named(room), name)
+        return await lore.rooms.rename(await lore.rooms.named(room, viewer=None), name)
 
     renamed = frame_of(ctx).run(work)
     typer.echo(f"{show.inert(renamed.room_id)}: {show.inert(renamed.name) or say('(no name)')}")
@@ -121,7 +121,7 @@ def threads(
 
 def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> tuple[list[tuple[int, Thread]], dict[str, str]]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         found: list[tuple[int, Thread]] = []
         after = 0
         while page := await lore.rooms.threads(here, after=after, limit=_PAGE):
@@ -160,7 +160,7 @@ async def _notices(lore: Lore, room: str, page: Sequence[tuple[int, Thread]]) ->
 
 def _show_thread(frame: Frame, room: str, message: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> list[Entry]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         return await lore.rooms.thread(here, await lore.messages.named(here, message), limit=limit)
 
     entries = frame.run(work)
@@ -219,7 +219,7 @@ def _room_settings(frame: Frame, room: str, changes: dict[str, Any]) -> list[Row
     from roomlore.settings import row
 
     async def work(lore: Lore) -> list[Row]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         if changes:
             await lore.rooms.configure(here, changes)
         found = await lore.rooms.settings(here)
@@ -284,15 +284,19 @@ def context(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what the columns mean and how the message was read.")
     ] = False,
+    viewer: ShownTo = None,
 ) -> None:
     """Show the messages that matter for a message, each with its score, signals and reason."""
 
     async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo, Heading | None]:
-        here = await lore.rooms.named(room)
+        whom = await viewer_of(lore, viewer)
+        here = await lore.rooms.named(room, viewer=whom)
         known = None if message is None else await lore.messages.named(here, message)
-        built = await lore.context.build(here, known, strategy=strategy, max_messages=most, max_tokens=max_tokens)
-        made = await lore.rooms.headings(here, [built.message_id])
-        trigger = await lore.messages.get(here, built.message_id)
+        built = await lore.context.build(
+            here, known, strategy=strategy, max_messages=most, max_tokens=max_tokens, viewer=whom
+        )
+        made = await lore.rooms.headings(here, [built.message_id], viewer=whom)
+        trigger = await lore.messages.get(here, built.message_id, viewer=whom)
         return built, trigger, lore.settings.search.zone, made.get(built.message_id)
 
     if as_prompt and (as_json or explain):
@@ -388,7 +392,7 @@ def search(
         zone, whom = lore.settings.search.zone, await viewer_of(lore, viewer)
         # The library checks the mode and names the valid ones.
         answer = await lore.messages.search(
-            None if room is None else await lore.rooms.named(room),
+            None if room is None else await lore.rooms.named(room, viewer=None),
             " ".join(query),
             viewer=whom,
             limit=limit,
@@ -564,10 +568,7 @@ def digest(
         typer.Option(help="From this time on: `2024-05-01`, `2024-05-01T12:30`, `yesterday`, `'3 days ago'`, `昨天`."),
     ] = None,
     max_tokens: Annotated[int, typer.Option(help="Most tokens of the digest as text.")] = 800,
-    viewer: Annotated[
-        str | None,
-        typer.Option(help="Show only what `room:<id>` (or by name) or `user:<id>` may see; by default everything."),
-    ] = None,
+    viewer: ShownTo = None,
     mode: Annotated[
         Mode,
         typer.Option(
@@ -590,7 +591,7 @@ def digest(
     async def work(lore: Lore) -> tuple[Digest, ZoneInfo]:
         zone = lore.settings.search.zone
         begin = None if since is None else moment("--since", since, now=lore.now(), zone=zone, edge="start")
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         whom = await viewer_of(lore, viewer)
         made = await lore.digest(here, since=begin, for_user=reader, max_tokens=max_tokens, viewer=whom, mode=mode)
         if mark_read and made.for_user is not None:

@@ -278,7 +278,7 @@ async def _titled_threads(page: Page, room_id: str, threads: Sequence[Strand]) -
     made: Mapping[str, Heading] = {}
     titles: Mapping[str, str] = {}
     with suppress(RoomloreError):
-        made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads])
+        made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads], viewer=page.viewer)
         titles = await texts_with_names(page.lore, room_id, (its.title for its in made.values()))
     named = ((one, made.get(one.message_id)) for one in threads)
     return [
