@@ -552,6 +552,7 @@ def test_a_command_says_which_room_was_meant():
     with roomlore.open_sync("chat.db", background=False) as lore:
         lore.messages.add(Message(id="1", room_id="4242", sender_id="u1", sender_name="Ann", text="the pump leaks"))
         lore.rooms.rename("4242", "Allotment")
+        lore.rooms.add_members("4242", ["silent"])
 
     def run(*arguments: str, code: int = 0):
         result = CliRunner().invoke(program, ["--db", "chat.db", *arguments])
@@ -574,9 +575,12 @@ def test_a_command_says_which_room_was_meant():
         "Nobody who wrote here has the id 'zed'."
     )
     nobody = "Nobody who wrote here has the id 'Anne'; did you mean 'u1' ('Ann')?\n"
-    assert run("search", "--viewer", "room:Alotment", "pump").stderr == f"{said}\n"
-    assert run("search", "--viewer", "user:Anne", "pump").stderr == nobody
-    assert run("search", "--viewer", "room:Allotment", "pump").stderr == ""
+    for command in (("search", "pump"), ("digest", "4242"), ("context", "4242"), ("session", "list")):
+        assert run(*command, "--viewer", "room:Alotment", code=1).stderr.startswith(f"roomlore: {said} Looked for in ")
+        told = run(*command, "--viewer", "user:Anne", code=1).stderr
+        assert told.startswith(f"roomlore: The viewer is unknown. {nobody.strip()} Looked for in ")
+        assert run(*command, "--viewer", "room:Allotment").stderr == ""
+    assert run("search", "pump", "--viewer", "user:silent").stderr == "", "a member is known who said nothing"
     for options in (["--yes"], ["--dry-run"], []):
         assert run("forget", "Anne", *options, code=1).stderr == nobody
     assert run("forget", "u1", "--dry-run").stderr == ""
@@ -605,6 +609,10 @@ def test_what_is_meant_is_said_in_chinese():
         (
             "The viewer is unknown. Nobody who wrote here has the id '小玉'; did you mean '小王'?",
             "没有这个查看者。这里没有 id 为 '小玉' 的发言者；是不是 '小王'？",
+        ),
+        (
+            "The viewer is unknown. Nobody who wrote here has the id '小玉'. Looked for in chat.db.",
+            "没有这个查看者。这里没有 id 为 '小玉' 的发言者。查找范围：chat.db。",
         ),
         (
             "There is nothing to check in 'user:小玉': nothing is remembered, and nobody has this id. "

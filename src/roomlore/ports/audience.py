@@ -30,7 +30,7 @@ from roomlore.core.errors import Deleted, NotFound, unknown_room
 from roomlore.core.models import Room
 from roomlore.core.search.facts import nobody_has
 from roomlore.core.text import alike
-from roomlore.ports.storage import UnitOfWork
+from roomlore.ports.storage import Storage, UnitOfWork
 
 _Windows = tuple[Window, ...]
 
@@ -225,10 +225,13 @@ async def sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room
     return view.windows.get(room_id) == ALWAYS
 
 
-async def check_sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> None:
+async def check_shown(storage: Storage, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> None:
     """Raise `NotFound` unless the viewer may see all that was ever said in the room, as for an unknown room."""
-    if not await sees_all_of(work, tenant=tenant, viewer=viewer, room_id=room_id, now=now):
-        raise unknown_room(room_id, viewed=True)
+    if viewer is None:
+        return
+    async with storage.reading() as work:
+        if not await sees_all_of(work, tenant=tenant, viewer=viewer, room_id=room_id, now=now):
+            raise unknown_room(room_id, viewed=True)
 
 
 _COMPARED = 100

@@ -29,7 +29,7 @@ from roomlore.core.intake import MAX_ID_CHARS, check_page, check_room_name
 from roomlore.core.memory.memory import MemoryKind, MemoryStatus, check_scope
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
-from roomlore.ports.audience import check_sees_all_of, has_id, rooms_meant, rooms_shown, sees_all_of, view_for
+from roomlore.ports.audience import check_shown, has_id, rooms_meant, rooms_shown, sees_all_of, view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.titles import headings_of
@@ -156,10 +156,7 @@ class RoomService:
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
         that room, or the room is public, or the person's own with agents. None may see every room."""
-        if viewer is None:
-            return
-        async with self._storage.reading() as work:
-            await check_sees_all_of(work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now())
+        await check_shown(self._storage, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now())
 
     async def page(self, *, after: str | None = None, limit: int = 100, viewer: str | None = None) -> list[Room]:
         """Return up to `limit` rooms by id, those with an id above `after`.

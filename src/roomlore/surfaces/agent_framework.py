@@ -54,7 +54,7 @@ class RoomloreHistoryProvider(HistoryProvider):  # type: ignore[misc] # it is no
         if not session_id:
             return []
         try:
-            found = await ask(self._lore, lambda lore: lore.sessions.messages(session_id))
+            found = await ask(self._lore, lambda lore: lore.sessions.messages(session_id, viewer=None))
         except NotFound:
             return []
         return list(map(_given_back, found))

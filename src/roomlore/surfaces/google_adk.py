@@ -123,7 +123,7 @@ class RoomloreSessionService(BaseSessionService):  # type: ignore[misc] # ADK is
             if await _kept(lore, room_id) is None:
                 return
             await lore.messages.delete(room_id, [message.id for message in await _messages(lore, room_id)])
-            await lore.sessions.reset(room_id)
+            await lore.sessions.reset(room_id, viewer=None)
             await _keep(lore, room_id, {"deleted": True, "state": None})
 
         await ask(self._lore, work)
@@ -240,7 +240,7 @@ class RoomloreMemoryService(BaseMemoryService):  # type: ignore[misc] # as above
 async def _kept(lore: Lore, conversation_id: str) -> dict[str, Any] | None:
     """Return what is kept with a conversation, None if there is none."""
     try:
-        value = await lore.sessions.get_session(conversation_id)
+        value = await lore.sessions.get_session(conversation_id, viewer=None)
     except NotFound:
         return None
     kept = value.extra.get(_KEY)
@@ -249,8 +249,8 @@ async def _kept(lore: Lore, conversation_id: str) -> dict[str, Any] | None:
 
 async def _keep(lore: Lore, conversation_id: str, change: Mapping[str, Any], *, user_id: str = "") -> None:
     """Keep fields with a conversation, and make it if it is new."""
-    await lore.sessions.create_session(conversation_id, user_id)
-    await lore.sessions.patch_state(conversation_id, {_KEY: dict(change)})
+    await lore.sessions.create_session(conversation_id, user_id, viewer=None)
+    await lore.sessions.patch_state(conversation_id, {_KEY: dict(change)}, viewer=None)
 
 
 async def _keep_state(lore: Lore, app_name: str, user_id: str, session_id: str, delta: Mapping[str, Any]) -> None:
@@ -297,7 +297,7 @@ async def _session(lore: Lore, app_name: str, user_id: str, session_id: str, kep
 
 async def _messages(lore: Lore, room_id: str) -> list[StoredMessage]:
     try:
-        return list(await lore.sessions.messages(room_id))
+        return list(await lore.sessions.messages(room_id, viewer=None))
     except NotFound:
         return []
 
@@ -306,7 +306,7 @@ async def _rooms(lore: Lore, begins: str) -> list[str]:
     """Return the conversations whose ids begin so."""
     found: list[str] = []
     after = begins
-    while page := await lore.sessions.page(after=after, limit=_PAGE):
+    while page := await lore.sessions.page(after=after, limit=_PAGE, viewer=None):
         ours = [one.conversation_id for one in page if one.conversation_id.startswith(begins)]
         found += ours
         if len(ours) < len(page):

@@ -106,7 +106,7 @@ class _Items:
 
     async def _message(self, namespace: Namespace, key: str) -> StoredMessage | None:
         try:
-            return (await self._lore.messages.get(_room(namespace), _message_id(key))).message
+            return (await self._lore.messages.get(_room(namespace), _message_id(key), viewer=None)).message
         except NotFound:
             return None
 
@@ -157,7 +157,7 @@ class _Items:
     async def _answers(self, rooms: Sequence[str], query: str) -> list[tuple[StoredMessage, float | None]]:
         found: list[tuple[StoredMessage, float | None]] = []
         for room_id in rooms:
-            answer = await self._lore.messages.search(room_id, query, limit=_MAX_FOUND)
+            answer = await self._lore.messages.search(room_id, query, limit=_MAX_FOUND, viewer=None)
             found += [(hit.message, hit.score) for hit in answer.hits if _is_item(hit.message) and _answers_itself(hit)]
         return sorted(found, key=lambda one: -(one[1] or 0.0))
 
@@ -169,7 +169,7 @@ class _Items:
     async def _all(self, room_id: str) -> list[StoredMessage]:
         found: list[StoredMessage] = []
         after = 0
-        while page := await self._lore.messages.page(room_id, after=after, limit=_PAGE):
+        while page := await self._lore.messages.page(room_id, after=after, limit=_PAGE, viewer=None):
             found += filter(_is_item, page)
             after = page[-1].arrival
         return found
@@ -180,7 +180,7 @@ class _Items:
         found: list[tuple[str, Namespace]] = []
         after = begins
         while True:
-            page = [room.room_id for room in await self._lore.rooms.page(after=after, limit=_PAGE)]
+            page = [room.room_id for room in await self._lore.rooms.page(after=after, limit=_PAGE, viewer=None)]
             ours = [room_id for room_id in page if room_id.startswith(begins)]
             named = [(room_id, _namespace(room_id)) for room_id in ours]
             found += [(room_id, there) for room_id, there in named if there[: len(prefix)] == prefix]

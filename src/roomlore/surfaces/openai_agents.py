@@ -112,12 +112,12 @@ class RoomloreSession:
         """Reset the session: earlier items are no longer returned. They stay stored, before a reset of the session."""
         self._turn = ""
         try:
-            await self._ask(lambda lore: lore.sessions.reset(self.session_id))
+            await self._ask(lambda lore: lore.sessions.reset(self.session_id, viewer=None))
         except NotFound:
             return
 
     async def _messages(self, limit: int | None) -> list[StoredMessage]:
-        return await self._ask(lambda lore: lore.sessions.messages(self.session_id, limit=limit))
+        return await self._ask(lambda lore: lore.sessions.messages(self.session_id, limit=limit, viewer=None))
 
     async def _delete(self, message_id: str) -> int:
         return await self._ask(lambda lore: lore.messages.delete(self.session_id, message_id))
@@ -132,7 +132,10 @@ class RoomloreSession:
         """Return the summary and the items after it."""
         context = await self._ask(
             lambda lore: lore.sessions.query_context(
-                self.session_id, recent_turns=self._recent_turns, model_context_window=self._model_context_window
+                self.session_id,
+                recent_turns=self._recent_turns,
+                model_context_window=self._model_context_window,
+                viewer=None,
             )
         )
         summary = [dict(message) for message in context.messages[: 1 if context.checkpoint_id else 0]]

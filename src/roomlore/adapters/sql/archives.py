@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, insert, or_, select, update
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Row, Statement, among, in_room
@@ -27,7 +27,7 @@ def _page(*more: Any) -> Any:
     return chosen.order_by(_a.c.archive_id).limit(bindparam("count"))
 
 
-_before = bindparam("before")
+_before: ColumnElement[Any] = bindparam("before")
 _old = and_(func.coalesce(_m.c.heard_until, _m.c.sent_at) < _before, _m.c.deleted_at.is_(None))
 """A condition: messages that were said before a time for certain. One of the future was said when it was heard."""
 

@@ -14,7 +14,7 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, des
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
-from roomlore.ports.audience import gone, sees_all_of
+from roomlore.ports.audience import check_shown, gone, sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -162,13 +162,16 @@ class ContextService:
         max_messages: int | None = None,
         min_messages: int | None = None,
         max_tokens: int | None = None,
+        viewer: str | None = None,
     ) -> Context:
         """Return what matters for the message (by default the newest one of a user in the room).
 
         `strategy`, `max_messages`, `min_messages` and `max_tokens` override the settings. The strategy `threaded` adds
         the newest messages up to `min_messages`, and all in a room of few messages. `max_tokens` limits what
         `to_prompt()` of the context returns, with names, times and notes; `to_messages()` is never longer. If it is too
-        small, the likeliest messages are taken first, each that still fits, and none is cut.
+        small, the likeliest messages are taken first, each that still fits, and none is cut. `viewer`: 'room:team' or
+        'user:anna'; a room of which it may not see all is unknown. Without one the caller decides who is shown the
+        answer.
 
         Raise `NotFound` for an unknown room or message, `InvalidInput` for a bad argument. Any other error, or a
         context that takes longer than `context_build_timeout_seconds`, gives a simpler answer that says so in
@@ -181,6 +184,7 @@ class ContextService:
             "max_context_tokens": max_tokens,
         }
         rules = self._rules(room_id, asked)
+        await self._check_shown(room_id, viewer)
         started = self._clock.monotonic()
         try:
             async with asyncio.timeout(self._options.context_build_timeout_seconds):
@@ -206,14 +210,16 @@ class ContextService:
         *,
         max_messages: int | None = None,
         max_tokens: int | None = None,
+        viewer: str | None = None,
     ) -> list[Explanation]:
         """Return what each strategy takes for the message (by default the newest one of a user), and what it leaves.
 
-        Meant for people: nothing is recorded or counted, and an error gives no simpler answer. Raise `NotFound`,
-        `InvalidInput`, `StorageUnavailable`.
+        Meant for people: nothing is recorded or counted, and an error gives no simpler answer. `viewer`: as for
+        `build`. Raise `NotFound`, `InvalidInput`, `StorageUnavailable`.
         """
         asked = {"max_context_messages": max_messages, "max_context_tokens": max_tokens}
         rules = self._rules(room_id, asked)
+        await self._check_shown(room_id, viewer)
         async with self._storage.reading() as work:
             target = await self._target(work, room_id, message_id)
             if target is None:
@@ -257,6 +263,9 @@ class ContextService:
                 raise NotFound(_unknown(context_id))
         if score is not None:
             self._telemetry.observe("roomlore_feedback_score", score)
+
+    async def _check_shown(self, room_id: str, viewer: str | None) -> None:
+        await check_shown(self._storage, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now())
 
     async def _draft(self, room_id: str, message_id: str | None, rules: _Rules) -> _Draft:
         async with self._storage.reading() as work:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
+from roomlore.core.audience import ALWAYS, check_viewer
 from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound, unknown_conversation
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.models import Message, StoredMessage
@@ -38,6 +39,7 @@ from roomlore.core.sessions.window import (
     show,
     value_of,
 )
+from roomlore.ports.audience import check_shown, view_for
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -191,7 +193,11 @@ class SessionParts:
 
 
 class SessionService:
-    """The sessions of one tenant. A conversation is a room: its messages are the room's messages."""
+    """The sessions of one tenant. A conversation is a room: its messages are the room's messages.
+
+    `viewer` of a call: 'room:team' or 'user:anna'; a room of which it may not see all is unknown. Without one the
+    caller decides who is shown the answer.
+    """
 
     def __init__(self, *, tenant: str, parts: SessionParts, writer: Writer, later: DeferredSummaries) -> None:
         self._tenant = tenant
@@ -215,13 +221,15 @@ class SessionService:
         enterprise_id: str | None = None,
         patient_id: str | None = None,
         session: SessionValue | Mapping[str, Any] | None = None,
+        viewer: str | None = None,
     ) -> SessionValue:
         """Create the session, and its room if there is none. An existing one stays as it is, and missing ids are filled
         in. `session`: a session of another system or version, as JSON; its state is taken over.
 
-        Raise `InvalidInput`, `StorageUnavailable`.
+        Raise `InvalidInput`, `NotFound` for the viewer, `StorageUnavailable`.
         """
         check_id("conversation_id", conversation_id)
+        await self._check_shown(conversation_id, viewer)
         brought = as_value(session)
         ids = check_ids({"user_id": user_id, "enterprise_id": enterprise_id, "patient_id": patient_id})
 
@@ -232,22 +240,43 @@ class SessionService:
         await self._keeper.change(conversation_id, make, make=True)
         return await self._refreshed(conversation_id)
 
-    async def get_session(self, conversation_id: str) -> SessionValue:
+    async def get_session(self, conversation_id: str, *, viewer: str | None = None) -> SessionValue:
         """Return the session as JSON-like values. Raise `NotFound` if there is no such conversation."""
+        await self._check_shown(conversation_id, viewer)
         return self._value(await self._load(conversation_id))
 
-    async def page(self, *, after: str | None = None, limit: int = 100) -> list[Session]:
-        """Return up to `limit` sessions with a conversation id above `after`, by id."""
-        check_page(limit=limit)
+    async def find(self, conversation_id: str, *, viewer: str | None = None) -> Session:
+        """Return the session as it is stored. Raise `NotFound` if there is no such conversation."""
+        await self._check_shown(conversation_id, viewer)
         async with self._storage.reading() as work:
-            return await work.sessions.page(tenant=self._tenant, after=after, limit=limit)
+            return await self._keeper.require(work, conversation_id)
 
-    async def patch_state(self, conversation_id: str, patch: Mapping[str, Any]) -> SessionValue:
+    async def page(self, *, after: str | None = None, limit: int = 100, viewer: str | None = None) -> list[Session]:
+        """Return up to `limit` sessions with a conversation id above `after`, by id; for a viewer, those of rooms that
+        it may see all of."""
+        check_page(limit=limit)
+        whom = None if viewer is None else check_viewer(viewer)
+        found: list[Session] = []
+        async with self._storage.reading() as work:
+            while len(found) < limit and (
+                page := await work.sessions.page(tenant=self._tenant, after=after, limit=limit)
+            ):
+                if whom is None:
+                    return page
+                after, names = page[-1].conversation_id, [one.conversation_id for one in page]
+                view = await view_for(work, tenant=self._tenant, viewer=whom, rooms=names, now=self._parts.clock.now())
+                found += [one for one in page if view.windows.get(one.conversation_id) == ALWAYS]
+        return found[:limit]
+
+    async def patch_state(
+        self, conversation_id: str, patch: Mapping[str, Any], *, viewer: str | None = None
+    ) -> SessionValue:
         """Merge a patch into the session's state (RFC 7396: objects merge, null removes).
 
         `global_state`, `user_snapshot`, `flow_context.current_agent_key` and fields of your own can be set; values that
         follow from the messages cannot. Patches of two callers are both kept. Raise `InvalidInput`, `NotFound`.
         """
+        await self._check_shown(conversation_id, viewer)
         await self._keeper.change(conversation_id, lambda stored: patched(stored, patch, self._parts.limits))
         return await self._refreshed(conversation_id)
 
@@ -261,6 +290,7 @@ class SessionService:
         *,
         enterprise_id: str | None = None,
         patient_id: str | None = None,
+        viewer: str | None = None,
     ) -> SessionContext:
         """Return the conversation within the model's window: everything until the first checkpoint, then the summary
         and the turns after it, never fewer than the last `recent_turns`.
@@ -270,6 +300,7 @@ class SessionService:
         """
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
         ids = check_ids({"enterprise_id": enterprise_id, "patient_id": patient_id})
+        await self._check_shown(conversation_id, viewer)
         segment = await self._asked(conversation_id, query, options)
         if any(getattr(segment.session, name) != value for name, value in ids.items()):
             await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
@@ -287,15 +318,20 @@ class SessionService:
         token_threshold_ratio: float | None = None,
         recent_turns: int | None = None,
         model_context_window: int | None = None,
+        *,
+        viewer: str | None = None,
     ) -> SessionContext:
         """Return what `query_context` would answer now, without effects: the database stays as it is, no checkpoint
         becomes due, and a later `checkpoint` that does not tell what it covers is not taken for its summary. Raise the
         same errors."""
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
+        await self._check_shown(conversation_id, viewer)
         segment = await self._asked(conversation_id, query, options)
         return await self._context(segment, await self._show(segment, query, options), query, options)
 
-    async def query_window(self, conversation_id: str, model_context_window: int | None = None) -> SessionWindow:
+    async def query_window(
+        self, conversation_id: str, model_context_window: int | None = None, *, viewer: str | None = None
+    ) -> SessionWindow:
         """Return the ids of the messages that `query_context` would show, and the summary before them, without texts. A
         very long session is read only as far back as can fit. If its text has more than eight characters per token, as
         tables and rulers may, fewer messages are returned.
@@ -304,6 +340,7 @@ class SessionService:
         is not a context that a later `checkpoint` may be of. Raise the same errors.
         """
         options = self._options(None, None, model_context_window)
+        await self._check_shown(conversation_id, viewer)
         segment = await self._load(conversation_id, options, characters=LONG_TOKEN * options.window)
         shown = await self._handed_out(segment, "", options)
         return SessionWindow(
@@ -394,6 +431,8 @@ class SessionService:
         covers_through: str | None = None,
         context: SessionContext | str | None = None,
         expected_checkpoint: str | None = None,
+        *,
+        viewer: str | None = None,
     ) -> Checkpoint:
         """Replace messages by a summary of them; the conversation is shown as SUMMARY_N from then on.
 
@@ -416,6 +455,7 @@ class SessionService:
             if not isinstance(given, str | None):
                 raise InvalidInput(f"{name} is {given!r:.60}; it must be an id.")
         mark = mark_in(context, conversation_id)
+        await self._check_shown(conversation_id, viewer)
         segment = await self._load(conversation_id, options)
         wanted = Wanted(
             summary=summary,
@@ -428,40 +468,45 @@ class SessionService:
         await self._refresh(conversation_id)
         return checkpoint
 
-    async def summarise(self, conversation_id: str) -> Checkpoint | None:
+    async def summarise(self, conversation_id: str, *, viewer: str | None = None) -> Checkpoint | None:
         """Make the summary, with a model if one is configured, else by choosing sentences, and put it in force. Return
         None if there are no messages since the last checkpoint. Raise `Conflict` if another checkpoint or a reset was
         faster, or if a message that it covers was edited or deleted meanwhile: call it again. Raise `NotFound`."""
+        await self._check_shown(conversation_id, viewer)
         checkpoint = await self._parts.automatic.summarise(self._tenant, conversation_id)
         await self._refresh(conversation_id)
         return checkpoint
 
-    async def begin_summary(self, conversation_id: str) -> str:
+    async def begin_summary(self, conversation_id: str, *, viewer: str | None = None) -> str:
         """Start `summarise` as durable work and return the id of the job at once. `lore.jobs.wait` waits for it, and
         `checkpoints` lists the result. Raise `NotFound`, `StorageUnavailable`."""
-        async with self._storage.reading() as work:
-            await self._keeper.require(work, conversation_id)
+        await self.find(conversation_id, viewer=viewer)
         return await self._later.begin(self._tenant, conversation_id)
 
-    async def reset(self, conversation_id: str) -> SessionValue:
+    async def reset(self, conversation_id: str, *, viewer: str | None = None) -> SessionValue:
         """Begin the conversation anew: earlier messages are no longer shown and stay stored."""
+        await self._check_shown(conversation_id, viewer)
         await self._keeper.reset(conversation_id)
         return await self._refreshed(conversation_id)
 
     async def checkpoints(
-        self, conversation_id: str, *, before: int | None = None, limit: int = 100
+        self, conversation_id: str, *, before: int | None = None, limit: int = 100, viewer: str | None = None
     ) -> list[Checkpoint]:
         """Return the conversation's checkpoints and resets, newest first, those with a number below `before`."""
         check_page(limit=limit, after=before or 0)
+        await self._check_shown(conversation_id, viewer)
         async with self._storage.reading() as work:
             await self._keeper.require(work, conversation_id)
             return await work.sessions.history(
                 tenant=self._tenant, conversation_id=conversation_id, before=before, limit=limit
             )
 
-    async def messages(self, conversation_id: str, *, limit: int | None = None) -> list[StoredMessage]:
+    async def messages(
+        self, conversation_id: str, *, limit: int | None = None, viewer: str | None = None
+    ) -> list[StoredMessage]:
         """Return every message since the last reset in order of arrival, or the newest `limit` of them."""
         check_page(limit=1 if limit is None else limit)
+        await self._check_shown(conversation_id, viewer)
         async with self._storage.reading() as work:
             session = await self._keeper.require(work, conversation_id)
             count = session.next_arrival if limit is None else limit
@@ -472,6 +517,10 @@ class SessionService:
         """Make the checkpoints that are due, of all tenants, and return how many were made. With `auto_checkpoint` this
         happens in the background."""
         return await self._parts.automatic.catch_up()
+
+    async def _check_shown(self, conversation_id: str, viewer: str | None) -> None:
+        now = self._parts.clock.now()
+        await check_shown(self._storage, tenant=self._tenant, viewer=viewer, room_id=conversation_id, now=now)
 
     def _options(self, threshold: float | None, recent_turns: int | None, window: int | None) -> WindowOptions:
         default = self._parts.options

@@ -106,4 +106,4 @@ def _counts(report: ArchiveReport) -> dict[str, str]:
 
 
 async def _room(lore: Lore, room: str | None) -> str | None:
-    return None if room is None else await lore.rooms.named(room)
+    return None if room is None else await lore.rooms.named(room, viewer=None)

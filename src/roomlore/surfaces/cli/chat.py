@@ -164,8 +164,8 @@ class _Talk:
             sys.stderr.write(f"roomlore: {translated(str(error))}\n")
 
     def _context(self) -> None:
-        built = self.lore.context.build(self.room, self.last)
-        show.context(built, self.lore.messages.get(self.room, built.message_id).message, self.out)
+        built = self.lore.context.build(self.room, self.last, viewer=None)
+        show.context(built, self.lore.messages.get(self.room, built.message_id, viewer=None).message, self.out)
 
 
 class _Shown:

@@ -523,7 +523,7 @@ def export(
     """Write messages as JSON lines that `import` reads back without loss."""
 
     async def work(lore: Lore) -> int:
-        here = None if room is None else await lore.rooms.named(room)
+        here = None if room is None else await lore.rooms.named(room, viewer=None)
         with sink_of(output) as sink:
             return await _write(lore, here, sink)
 

@@ -119,7 +119,7 @@ def list_(
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
         about = await scope_named(lore, scope)
-        page = await lore.memories.page(about, kinds=kinds, status=status, limit=limit)
+        page = await lore.memories.page(about, kinds=kinds, status=status, limit=limit, viewer=None)
         return page, lore.settings.search.zone, "" if page else await scope_meant(lore, about)
 
     found, zone, meant = frame_of(ctx).run(work)
@@ -165,7 +165,7 @@ def update(
 
     async def work(lore: Lore) -> tuple[Memory, bool]:
         begins, ends = _span(lore, valid_from, valid_until)
-        before = await lore.memories.head(await lore.memories.named(fact))
+        before = await lore.memories.head(await lore.memories.named(fact), viewer=None)
         after = await lore.memories.update(
             before.memory_id,
             statement=text,
@@ -176,6 +176,7 @@ def update(
             valid_until=KEEP if valid_until is None else ends,
             expected=expected,
             reason=reason,
+            viewer=None,
         )
         return after, after.memory_id != before.memory_id
 

@@ -109,24 +109,29 @@ async def _run(lore: Lore) -> _Shown:
         asked=[await _ask(lore, message_id, needed) for message_id, needed in DEMO_QUESTIONS.items()],
         figures=await _figures(lore),
         score=(await lore.evaluation.run([DEMO_ROOM])).rooms[0],
-        found=[await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest") for text in _SEARCHES],
+        found=[
+            await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest", viewer=None)
+            for text in _SEARCHES
+        ],
         zone=lore.settings.search.zone,
     )
 
 
 async def _ask(lore: Lore, message_id: str, needed: Sequence[str]) -> _Asked:
-    built = await lore.context.build(DEMO_ROOM, message_id, max_messages=_MAX_SHOWN)
+    built = await lore.context.build(DEMO_ROOM, message_id, max_messages=_MAX_SHOWN, viewer=None)
     held = {one.message.id for one in built.messages}
     message, *missing = [
-        (await lore.messages.get(DEMO_ROOM, one)).message for one in (message_id, *needed) if one not in held
+        (await lore.messages.get(DEMO_ROOM, one, viewer=None)).message
+        for one in (message_id, *needed)
+        if one not in held
     ]
     return _Asked(message, built, missing)
 
 
 async def _figures(lore: Lore) -> _Figures:
     """Measure the strategy in force on every message of a user. Nothing is recorded."""
-    written = [m.id for m in await lore.messages.page(DEMO_ROOM, limit=200) if m.role is Role.USER]
-    compared = [await lore.context.compare(DEMO_ROOM, message_id) for message_id in written]
+    written = [m.id for m in await lore.messages.page(DEMO_ROOM, limit=200, viewer=None) if m.role is Role.USER]
+    compared = [await lore.context.compare(DEMO_ROOM, message_id, viewer=None) for message_id in written]
     built = [next(one for one in found if one.in_force) for found in compared]
     return _Figures(
         asked=len(built),

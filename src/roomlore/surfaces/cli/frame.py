@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 T = TypeVar("T")
+
+ShownTo = Annotated[
+    str | None,
+    typer.Option(help="Show only what `room:<id>` (or by name) or `user:<id>` may see; by default everything."),
+]
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -75,7 +80,7 @@ class Frame:
                 try:
                     return await work(lore)
                 except UnknownRoom as error:
-                    meant = await lore.rooms.meant(error.room_id)
+                    meant = await lore.rooms.meant(error.room_id, viewer=None)
                     told = f"{error} {meant}".rstrip()
                     raise NotFound(
                         f"{told} Looked for in {_place(settings)}; `roomlore rooms` lists the rooms."
@@ -169,7 +174,7 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
     if kind != "room" or not room:
         return given, None
     try:
-        return f"room:{await lore.rooms.named(room)}", None
+        return f"room:{await lore.rooms.named(room, viewer=None)}", None
     except NotFound:
         return given, room
 
@@ -177,7 +182,7 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
 async def scope_named(lore: Lore, given: str) -> str:
     """Return a scope such as group:Crew or user:Anna with the id of the room or the person in place of a name that only
     one has. Raise `InvalidInput` that names their ids if several have it."""
-    scope = await lore.rooms.scope_named(given)
+    scope = await lore.rooms.scope_named(given, viewer=None)
     kind, _, name = scope.partition(":")
     return f"user:{await lore.privacy.person_named(name)}" if kind == "user" else scope
 
@@ -208,7 +213,7 @@ async def scope_meant(lore: Lore, scope: str) -> str:
         try:
             await lore.rooms.get(known)
         except UnknownRoom as error:
-            return f"{error} {await lore.rooms.meant(known)}".rstrip()
+            return f"{error} {await lore.rooms.meant(known, viewer=None)}".rstrip()
     if kind == "user":
         async with lore.storage.reading() as work:
             if not await work.rooms.of_person(tenant=lore.tenant, person_id=known):
@@ -224,5 +229,15 @@ async def room_to_write(lore: Lore, given: str | None) -> str | None:
 
 
 async def viewer_of(lore: Lore, given: str | None) -> str | None:
-    """Return a viewer with the room's id in place of its name."""
-    return None if given is None else (await with_id(lore, given))[0]
+    """Return a viewer with the room's id in place of its name. Raise `InvalidInput`, and `NotFound` if there is no such
+    room, or nobody who wrote or was told to be a member has the id."""
+    from roomlore.core.audience import check_viewer
+
+    if given is None:
+        return None
+    viewer = check_viewer(given)
+    if viewer.kind == "room":
+        return f"room:{await lore.rooms.named(viewer.id, viewer=None)}"
+    if unknown := await scope_meant(lore, given):
+        raise NotFound(f"The viewer is unknown. {unknown}")
+    return given

@@ -180,7 +180,7 @@ def restore(
 
     async def work(lore: Lore) -> tuple[Memory, bool]:
         known = await lore.memories.named(memory)
-        before = await lore.memories.get(known)
+        before = await lore.memories.get(known, viewer=None)
         return await lore.memories.restore(known, reason), before.status is MemoryStatus.ACTIVE
 
     back, already = frame_of(ctx).run(work)
@@ -225,7 +225,7 @@ def deleted(frame: Frame, named: str, *, yes: bool, reason: str, expected: str |
     """Delete a memory, after asking unless `yes`. Return it, and what was done. One that is deleted already is not
     asked about."""
     known = frame.run(lambda lore: lore.memories.named(named))
-    there = frame.run(lambda lore: lore.memories.head(known))
+    there = frame.run(lambda lore: lore.memories.head(known, viewer=None))
     held = there.status is MemoryStatus.ACTIVE
     if held and not yes:
         confirm_deletion(there)
@@ -392,7 +392,7 @@ def list_(
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
         scope = await scope_named(lore, scope_of(group))
-        page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
+        page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, viewer=None)
         return page, lore.settings.search.zone, "" if page else await scope_meant(lore, scope)
 
     found, zone, meant = frame_of(ctx).run(work)
@@ -411,7 +411,7 @@ def history(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> 
     """Show every version of a memory, the first one first."""
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
-        found = await lore.memories.history(await lore.memories.named(memory))
+        found = await lore.memories.history(await lore.memories.named(memory), viewer=None)
         return found, lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
@@ -457,7 +457,9 @@ def search(
     async def work(lore: Lore) -> tuple[MemoryAnswer, ZoneInfo]:
         words = " ".join(query)
         scope = await scope_named(lore, scope_of(group))
-        found = await lore.memories.search(scope, words, limit=limit, threshold=threshold, include_ended=ended)
+        found = await lore.memories.search(
+            scope, words, limit=limit, threshold=threshold, include_ended=ended, viewer=None
+        )
         return found, lore.settings.search.zone
 
     answer, zone = frame_of(ctx).run(work)

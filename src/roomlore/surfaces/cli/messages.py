@@ -37,9 +37,9 @@ def delete_message(
     """Delete a message, after asking. Its text is gone for good, and its id stays taken."""
 
     async def find(lore: Lore) -> tuple[str, StoredMessage | None]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         try:
-            found = (await lore.messages.get(here, await lore.messages.named(here, message))).message
+            found = (await lore.messages.get(here, await lore.messages.named(here, message), viewer=None)).message
         except Deleted:
             return here, None
         return here, (await with_people_named(lore, [found]))[0]
@@ -91,11 +91,11 @@ def correct_link(
         raise typer.BadParameter("Give --answers MESSAGE or --nothing.")
 
     async def work(lore: Lore) -> tuple[CorrectedEntry, StoredMessage | None]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         known = await lore.messages.named(here, message)
         answered = None if answers is None else await lore.messages.named(here, answers)
         entry = await lore.links.catch_up(await lore.links.correct(here, known, answers=answered, by=by))
-        there = None if answered is None else (await lore.messages.get(here, answered)).message
+        there = None if answered is None else (await lore.messages.get(here, answered, viewer=None)).message
         return (entry, there) if as_json else await _with_people_named(lore, entry, there)
 
     entry, answered = frame_of(ctx).run(work)
@@ -109,7 +109,7 @@ def undo_correction(
     """Take the correction of a message back."""
 
     async def work(lore: Lore) -> tuple[CorrectedEntry, StoredMessage | None]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         known = await lore.messages.named(here, message)
         entry = await lore.links.catch_up(await lore.links.undo(here, known, by=by))
         there = await _answered_message(lore, entry)
@@ -130,7 +130,7 @@ async def _answered_message(lore: Lore, entry: Entry) -> StoredMessage | None:
     link = entry.link
     if link.parent is None or link.kind == "new":
         return None
-    page = await lore.messages.page(entry.message.room_id, after=link.parent - 1, limit=1)
+    page = await lore.messages.page(entry.message.room_id, after=link.parent - 1, limit=1, viewer=None)
     return page[0] if page and page[0].arrival == link.parent else None
 
 
@@ -164,7 +164,7 @@ def list_corrections(
     """Show the corrections of a room, the newest first."""
 
     async def work(lore: Lore) -> list[Correction]:
-        return await lore.links.corrections(await lore.rooms.named(room), before=before, limit=limit)
+        return await lore.links.corrections(await lore.rooms.named(room, viewer=None), before=before, limit=limit)
 
     found = frame_of(ctx).run(work)
     if as_json:

@@ -104,7 +104,7 @@ def audience(
 
 async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
     try:
-        return await lore.rooms.people(room if new else await lore.rooms.named(room))
+        return await lore.rooms.people(room if new else await lore.rooms.named(room, viewer=None))
     except NotFound as error:
         if new:
             return None
@@ -154,7 +154,7 @@ def visible(
 
     async def work(lore: Lore) -> list[Visibility]:
         about = None if scope is None else await scope_named(lore, scope)
-        return await lore.memories.visible(f"room:{await lore.rooms.named(room)}", scope=about)
+        return await lore.memories.visible(f"room:{await lore.rooms.named(room, viewer=None)}", scope=about)
 
     every = frame_of(ctx).run(work)
     found = [one for one in every if not (withheld and one.shown)]
@@ -211,11 +211,11 @@ def share(
     async def work(lore: Lore) -> tuple[Memory, SeenIn, str | None]:
         name, missing = await lore.memories.named(memory), None
         if with_ is not None:
-            shared = (await lore.memories.get(name)).shared_with
+            shared = (await lore.memories.get(name, viewer=None)).shared_with
             target, missing = (with_, None) if end and with_ in shared else await with_id(lore, with_)
             change = lore.memories.unshare if end else lore.memories.share
             name = (await change(name, target, reason=reason)).memory_id
-        return await lore.memories.get(name), await lore.memories.seen_in(name), None if end else missing
+        return await lore.memories.get(name, viewer=None), await lore.memories.seen_in(name), None if end else missing
 
     if end and with_ is None:
         raise InvalidInput("Say which share to end: room:ID or everyone.")

@@ -67,7 +67,7 @@ def evaluate(
     hidden = None if forbidden is None else _rows(forbidden)
 
     async def work(lore: Lore) -> Evaluation:
-        chosen = [await lore.rooms.named(room) for room in rooms or ()]
+        chosen = [await lore.rooms.named(room, viewer=None) for room in rooms or ()]
         return await lore.evaluation.run(chosen or None, questions=asked, forbidden=hidden, sample=sample, seed=seed)
 
     found = frame_of(ctx).run(work)

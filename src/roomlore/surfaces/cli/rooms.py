@@ -22,7 +22,7 @@ from roomlore.core.mentions import with_names
 from roomlore.core.models import Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import Frame, frame_of, scope_meant, viewer_of
+from roomlore.surfaces.cli.frame import Frame, ShownTo, frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import (
@@ -56,7 +56,7 @@ def rooms(
     async def work(lore: Lore) -> tuple[list[Room], str]:
         every = await _all_rooms(lore)
         fit = [room for room in every if part is None or _has(room, part)]
-        return fit, "" if fit or part is None else await lore.rooms.meant(part)
+        return fit, "" if fit or part is None else await lore.rooms.meant(part, viewer=None)
 
     found, meant = frame_of(ctx).run(work)
     if meant:
@@ -75,7 +75,7 @@ def rooms(
 
 async def _all_rooms(lore: Lore) -> list[Room]:
     found: list[Room] = []
-    while page := await lore.rooms.page(after=found[-1].room_id if found else None, limit=_PAGE):
+    while page := await lore.rooms.page(after=found[-1].room_id if found else None, limit=_PAGE, viewer=None):
         found += page
     return found
 
@@ -98,7 +98,7 @@ def rename(
     """Name a room; its id stays. Imports name rooms that have no name."""
 
     async def work(lore: Lore) -> Room:
-        return await lore.rooms.rename(await lore.rooms.named(room), name)
+        return await lore.rooms.rename(await lore.rooms.named(room, viewer=None), name)
 
     renamed = frame_of(ctx).run(work)
     typer.echo(f"{show.inert(renamed.room_id)}: {show.inert(renamed.name) or say('(no name)')}")
@@ -128,7 +128,7 @@ def threads(
 
 def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> tuple[list[tuple[int, Thread]], dict[str, str]]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         found: list[tuple[int, Thread]] = []
         after = 0
         while page := await lore.rooms.threads(here, after=after, limit=_PAGE):
@@ -171,7 +171,7 @@ async def _notices(lore: Lore, room: str, page: Sequence[tuple[int, Thread]]) ->
 
 def _show_thread(frame: Frame, room: str, message: str, limit: int, *, ids: bool, as_json: bool) -> None:
     async def work(lore: Lore) -> list[Entry]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         found = await lore.rooms.thread(here, await lore.messages.named(here, message), limit=limit)
         if as_json:
             return found
@@ -234,7 +234,7 @@ def _room_settings(frame: Frame, room: str, changes: dict[str, Any]) -> list[Row
     from roomlore.settings import row
 
     async def work(lore: Lore) -> list[Row]:
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         if changes:
             await lore.rooms.configure(here, changes)
         found = await lore.rooms.settings(here)
@@ -300,17 +300,25 @@ def context(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what the columns mean and how the message was read.")
     ] = False,
+    viewer: ShownTo = None,
 ) -> None:
     """Show the messages that matter for a message, each with its score, signals and reason."""
 
     async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo, Heading | None]:
-        here = await lore.rooms.named(room)
+        whom = await viewer_of(lore, viewer)
+        here = await lore.rooms.named(room, viewer=whom)
         known = None if message is None else await lore.messages.named(here, message)
         built = await lore.context.build(
-            here, known, strategy=strategy, max_messages=most, min_messages=least, max_tokens=max_tokens
+            here,
+            known,
+            strategy=strategy,
+            max_messages=most,
+            min_messages=least,
+            max_tokens=max_tokens,
+            viewer=whom,
         )
-        made = await lore.rooms.headings(here, [built.message_id])
-        trigger = await lore.messages.get(here, built.message_id)
+        made = await lore.rooms.headings(here, [built.message_id], viewer=whom)
+        trigger = await lore.messages.get(here, built.message_id, viewer=whom)
         if not (as_prompt or as_json):
             [message_] = await with_people_named(lore, [trigger.message])
             built, trigger = await context_with_people_named(lore, built), replace(trigger, message=message_)
@@ -407,11 +415,11 @@ def search(
     if not query:
         raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --everywhere instead of ROOM.")
 
-    async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading], str]:
+    async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading]]:
         zone, whom = lore.settings.search.zone, await viewer_of(lore, viewer)
         # The library checks the mode and names the valid ones.
         answer = await lore.messages.search(
-            None if room is None else await lore.rooms.named(room),
+            None if room is None else await lore.rooms.named(room, viewer=None),
             " ".join(query),
             viewer=whom,
             limit=limit,
@@ -422,30 +430,22 @@ def search(
             asked_at="newest" if asked_at == "newest" else _time(lore, "--asked-at", asked_at),
             conversation=conversation,
         )
-        # The operator may know which room was meant, even one that the viewer may not see.
-        meant = await scope_meant(lore, _scope(whom)) if whom else ""
-        hint = meant or answer.hint or ""
         if as_json:
-            return answer, zone, {}, hint
-        return await answer_with_people_named(lore, answer), zone, await _headings(lore, answer, whom), hint
+            return answer, zone, {}
+        return await answer_with_people_named(lore, answer), zone, await _headings(lore, answer, whom)
 
-    answer, zone, headings, hint = frame_of(ctx).run(work)
+    answer, zone, headings = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(answer))
         return
     out = show.console()
-    if hint:
-        typer.echo(translated(show.inert(hint, 1_000)), err=True)
+    if answer.hint:
+        typer.echo(translated(show.inert(answer.hint, 1_000)), err=True)
     if not answer.hits:
         tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
         where = say("these rooms") if room is None else show.inert(room, 80)
         out.print("\n  - ".join([say("Nothing in {where} fits. Try", where=where), *tries]))
     found(answer, out, zone, headings)
-
-
-def _scope(viewer: str) -> str:
-    kind, _, name = viewer.partition(":")
-    return f"group:{name}" if kind == "room" else viewer
 
 
 async def _headings(lore: Lore, answer: SearchAnswer, viewer: str | None) -> dict[tuple[str, str], Heading]:
@@ -597,10 +597,7 @@ def digest(
         typer.Option(help="From this time on: `2024-05-01`, `2024-05-01T12:30`, `yesterday`, `'3 days ago'`, `昨天`."),
     ] = None,
     max_tokens: Annotated[int, typer.Option(help="Most tokens of the digest as text.")] = 800,
-    viewer: Annotated[
-        str | None,
-        typer.Option(help="Show only what `room:<id>` (or by name) or `user:<id>` may see; by default everything."),
-    ] = None,
+    viewer: ShownTo = None,
     mode: Annotated[
         Mode,
         typer.Option(
@@ -623,7 +620,7 @@ def digest(
     async def work(lore: Lore) -> tuple[Digest, ZoneInfo]:
         zone = lore.settings.search.zone
         begin = None if since is None else moment("--since", since, now=lore.now(), zone=zone, edge="start")
-        here = await lore.rooms.named(room)
+        here = await lore.rooms.named(room, viewer=None)
         whom = await viewer_of(lore, viewer)
         made = await lore.digest(here, since=begin, for_user=reader, max_tokens=max_tokens, viewer=whom, mode=mode)
         if mark_read and made.for_user is not None:

@@ -19,7 +19,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, own_state
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import Group, ShownTo, frame_of, viewer_of
 from roomlore.surfaces.cli.language import say
 from roomlore.surfaces.jsonable import session_line, to_jsonable
 
@@ -239,16 +239,25 @@ def create(
 
     async def work(lore: Lore) -> SessionValue:
         return await lore.sessions.create_session(
-            conversation, user, enterprise_id=enterprise, patient_id=patient, session=brought
+            conversation, user, enterprise_id=enterprise, patient_id=patient, session=brought, viewer=None
         )
 
     _tell_session(frame_of(ctx).run(work, creates=True), as_json=as_json)
 
 
 @app.command("list")
-def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
+def list_(ctx: typer.Context, viewer: ShownTo = None, as_json: AsJson = False) -> None:
     """List the sessions."""
-    found = frame_of(ctx).run(_all_sessions)
+
+    async def work(lore: Lore) -> list[Session]:
+        found, whom = list[Session](), await viewer_of(lore, viewer)
+        while page := await lore.sessions.page(
+            after=found[-1].conversation_id if found else None, limit=_PAGE, viewer=whom
+        ):
+            found += page
+        return found
+
+    found = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(map(session_line, found)))
     elif found:
@@ -260,23 +269,17 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
         )
 
 
-async def _all_sessions(lore: Lore) -> list[Session]:
-    found: list[Session] = []
-    while page := await lore.sessions.page(after=found[-1].conversation_id if found else None, limit=_PAGE):
-        found += page
-    return found
-
-
 @app.command("show")
 def show_(
     ctx: typer.Context,
     conversation: Conversation,
+    viewer: ShownTo = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every field that was ever written.")] = False,
 ) -> None:
     """Show a session: the user, its state, the last turns, and the data that agents store with it."""
 
     async def work(lore: Lore) -> SessionValue:
-        return await lore.sessions.get_session(conversation)
+        return await lore.sessions.get_session(conversation, viewer=await viewer_of(lore, viewer))
 
     value = frame_of(ctx).run(work)
     if as_json:
@@ -306,13 +309,15 @@ def context(
             show_default="the setting token_threshold_ratio",
         ),
     ] = None,
+    viewer: ShownTo = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with everything the library gives.")] = False,
 ) -> None:
     """Show the context for a model: the summary, the turns after it, and how full its window is."""
     asked = _text(query) or ""
 
     async def work(lore: Lore) -> tuple[SessionContext, int, bool]:
-        built = await lore.sessions.query_context(conversation, asked, ratio, turns, window)
+        whom = await viewer_of(lore, viewer)
+        built = await lore.sessions.query_context(conversation, asked, ratio, turns, window, viewer=whom)
         return built, window or lore.settings.sessions.model_context_window, await _is_covered(lore, built)
 
     built, size, covered = frame_of(ctx).run(work)
@@ -326,7 +331,7 @@ async def _is_covered(lore: Lore, built: SessionContext) -> bool:
     """Return True if the checkpoint in force covers everything, so that another one would change nothing."""
     if not built.checkpoint_id:
         return False
-    latest = await lore.sessions.checkpoints(built.conversation_id, limit=1)
+    latest = await lore.sessions.checkpoints(built.conversation_id, limit=1, viewer=None)
     return [(one.checkpoint_id, one.covers_through) for one in latest] == [(built.checkpoint_id, built.covers_through)]
 
 
@@ -409,8 +414,8 @@ def checkpoint(
 
     async def work(lore: Lore) -> Checkpoint | None:
         if told is None:
-            return await lore.sessions.summarise(conversation)
-        return await lore.sessions.checkpoint(conversation, told, turns, covers_through, token, expected)
+            return await lore.sessions.summarise(conversation, viewer=None)
+        return await lore.sessions.checkpoint(conversation, told, turns, covers_through, token, expected, viewer=None)
 
     made = frame_of(ctx).run(work)
     if as_json:
@@ -431,7 +436,7 @@ def reset(ctx: typer.Context, conversation: Conversation, as_json: SessionJson =
     """Reset the conversation: earlier messages are no longer shown. Nothing is deleted."""
 
     async def work(lore: Lore) -> SessionValue:
-        return await lore.sessions.reset(conversation)
+        return await lore.sessions.reset(conversation, viewer=None)
 
     value = frame_of(ctx).run(work)
     if as_json:
@@ -450,12 +455,14 @@ def checkpoints(
     ctx: typer.Context,
     conversation: Conversation,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most checkpoints and resets.")] = 20,
+    viewer: ShownTo = None,
     as_json: AsJson = False,
 ) -> None:
     """List a conversation's checkpoints and resets, newest first."""
 
     async def work(lore: Lore) -> list[Checkpoint]:
-        return await lore.sessions.checkpoints(conversation, limit=limit)
+        whom = await viewer_of(lore, viewer)
+        return await lore.sessions.checkpoints(conversation, limit=limit, viewer=whom)
 
     found = frame_of(ctx).run(work)
     if as_json:
@@ -477,7 +484,7 @@ def state(
     wanted = _read_object(_text(patch) or "", "The patch")
 
     async def work(lore: Lore) -> SessionValue:
-        return await lore.sessions.patch_state(conversation, wanted)
+        return await lore.sessions.patch_state(conversation, wanted, viewer=None)
 
     value = frame_of(ctx).run(work)
     if as_json:

@@ -73,8 +73,9 @@ class Compared:
 
 
 async def context(page: Page) -> Response:
-    lore, room_id = page.lore, await page.room("room")
-    found = await _with_people_named(lore, await lore.context.compare(room_id, page.asked("message") or None))
+    lore, room_id = page.lore, page.needed("room")
+    compared = await lore.context.compare(room_id, page.asked("message") or None, viewer=page.viewer)
+    found = await _with_people_named(lore, compared)
     target = found[0].target
     return page.show(
         "context.html",

@@ -289,7 +289,8 @@ async def _before_deleting(page: Page, lore: Lore, memory_id: str) -> Facts:
 
 async def _before_restoring(page: Page, lore: Lore, memory_id: str) -> Facts:
     await lore.memories.check_changeable(memory_id, page.viewer)
-    version, head = await lore.memories.get(memory_id), await lore.memories.head(memory_id)
+    version = await lore.memories.get(memory_id, viewer=page.viewer)
+    head = await lore.memories.head(memory_id, viewer=page.viewer)
     return {"memory": version, "head": head, "scope": version.scope, "back": _lineage_page(version.memory_id)}
 
 

@@ -277,7 +277,7 @@ async def _titled_threads(page: Page, room_id: str, threads: Sequence[Strand]) -
     """Return the threads with their titles and states; without them if they cannot be read."""
     made: Mapping[str, Heading] = {}
     with suppress(RoomloreError):
-        made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads])
+        made = await page.lore.rooms.headings(room_id, [one.message_id for one in threads], viewer=page.viewer)
     named = ((one, made.get(one.message_id)) for one in threads)
     return [replace(one, title=its.title, open=its.state is TalkState.OPEN) if its else one for one, its in named]
 

@@ -51,7 +51,7 @@ class Seen:
 async def listed(page: Page) -> Response:
     """Return the page of sessions by conversation id, or those whose ids have the prefix searched for."""
     lore, begins, after = page.need("admin", "read"), page.asked("find"), page.asked("after") or None
-    found = await _beginning(lore, begins, after) if begins else await lore.sessions.page(after=after, limit=_SESSIONS)
+    found = await _beginning(lore, begins, after) if begins else await _page(lore, after)
     following = found[-1].conversation_id if len(found) >= _SESSIONS else None
     return page.show("sessions.html", sessions=found, next=following, after=after, begins=begins)
 
@@ -59,13 +59,13 @@ async def listed(page: Page) -> Response:
 async def session(page: Page) -> Response:
     """Return the page of a session. The window is that of the settings or the requested one; the page records
     nothing."""
-    lore, conversation_id = page.lore, await page.room()
-    stored = await _stored(lore, conversation_id)
+    lore, conversation_id, viewer = page.lore, page.needed("id"), page.viewer
+    stored = await lore.sessions.find(conversation_id, viewer=viewer)
     before = page.number("before")
-    checkpoints = await lore.sessions.checkpoints(conversation_id, before=before, limit=_CHECKPOINTS)
+    checkpoints = await lore.sessions.checkpoints(conversation_id, before=before, limit=_CHECKPOINTS, viewer=viewer)
     window, query = _window(page), page.asked("q")
     try:
-        seen, trouble = await _seen(lore, stored, window, query), ""
+        seen, trouble = await _seen(lore, stored, window, query, viewer), ""
     except BudgetTooSmall as error:
         seen, trouble = None, str(error)
     return page.show(
@@ -86,26 +86,27 @@ async def session(page: Page) -> Response:
 async def asked(page: Page) -> Response:
     """Return a page that says what would be done, with a form that does it."""
     what, lore = _change(page), page.need("write")
-    return page.show("session_change.html", what=what, session=await _stored(lore, await page.room()))
+    stored = await lore.sessions.find(page.needed("id"), viewer=page.viewer)
+    return page.show("session_change.html", what=what, session=stored)
 
 
 async def done(page: Page) -> Response:
-    what, lore, conversation_id = _change(page), page.need("write"), await page.room()
+    what, lore, conversation_id, viewer = _change(page), page.need("write"), page.needed("id"), page.viewer
     if what == "reset":
-        await lore.sessions.reset(conversation_id)
+        await lore.sessions.reset(conversation_id, viewer=viewer)
         return page.go("/session", id=conversation_id, done="reset")
-    stored = await _stored(lore, conversation_id)
-    job = await lore.sessions.begin_summary(conversation_id)
+    stored = await lore.sessions.find(conversation_id, viewer=viewer)
+    job = await lore.sessions.begin_summary(conversation_id, viewer=viewer)
     return page.go("/session/summarising", job=job, id=conversation_id, was=stored.marks or None)
 
 
 async def summarising(page: Page) -> Response:
     """Return the progress of a summary. The page reloads until it is over."""
-    lore, conversation_id = page.lore, await page.room()
+    lore, conversation_id = page.lore, page.needed("id")
+    newest = await lore.sessions.checkpoints(conversation_id, limit=1, viewer=page.viewer)
     job = await lore.jobs.get(page.needed("job"))
     if job.room_id != conversation_id:
         raise NotFound(f"Conversation {conversation_id!r:.80} has no job {job.job_id!r:.80}.")
-    newest = await lore.sessions.checkpoints(conversation_id, limit=1)
     made = newest[0] if newest and newest[0].number > (page.number("was") or 0) else None
     over = job.status not in ("waiting", "running")
     return page.show("summarising.html", job=job, over=over, made=made, conversation_id=conversation_id)
@@ -125,30 +126,28 @@ def _window(page: Page) -> int:
     return window
 
 
-async def _stored(lore: Lore, conversation_id: str) -> Session:
-    async with lore.storage.reading() as work:
-        found = await work.sessions.find(tenant=lore.tenant, conversation_id=conversation_id)
-    if found is None:
-        raise NotFound(f"There is no conversation {conversation_id!r:.80}; look for it among the sessions.")
-    return found
+async def _page(lore: Lore, after: str | None) -> list[Session]:
+    return await lore.sessions.page(after=after, limit=_SESSIONS, viewer=None)
 
 
 async def _beginning(lore: Lore, begins: str, after: str | None) -> list[Session]:
     """Return sessions whose ids have a prefix. Ids are sorted, so they follow the position of the prefix itself."""
     found = [] if after else [one for one in [await _stored_or_none(lore, begins)] if one and one.version]
-    following = await lore.sessions.page(after=after or begins, limit=_SESSIONS)
+    following = await _page(lore, after or begins)
     return [*found, *takewhile(lambda one: one.conversation_id.startswith(begins), following)]
 
 
 async def _stored_or_none(lore: Lore, conversation_id: str) -> Session | None:
     try:
-        return await _stored(lore, conversation_id)
+        return await lore.sessions.find(conversation_id, viewer=None)
     except NotFound:
         return None
 
 
-async def _seen(lore: Lore, stored: Session, window: int, query: str) -> Seen:
-    context = await lore.sessions.preview_context(stored.conversation_id, query, model_context_window=window)
+async def _seen(lore: Lore, stored: Session, window: int, query: str, viewer: str | None) -> Seen:
+    context = await lore.sessions.preview_context(
+        stored.conversation_id, query, model_context_window=window, viewer=viewer
+    )
     ids = context.message_ids[-_MESSAGES:]
     async with lore.storage.reading() as work:
         found = await work.messages.by_id(tenant=lore.tenant, room_id=stored.conversation_id, message_ids=list(ids))

@@ -279,4 +279,4 @@ async def prepare(lore: Lore) -> None:
             said = [await work.messages.tail(tenant=lore.tenant, room_id=one.room_id, limit=1) for one in newest[:1]]
         for entries in said:
             for entry in entries:
-                await lore.rooms.headings(entry.message.room_id, [entry.message.id])
+                await lore.rooms.headings(entry.message.room_id, [entry.message.id], viewer=None)

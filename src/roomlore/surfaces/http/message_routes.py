@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
 
@@ -241,18 +240,21 @@ async def search_messages(
     """
     if not q:
         raise InvalidInput("q is missing: say what to look for, as in /messages/search?room_id=tea&q=green+tea.")
-    search_in = partial(
-        lore.messages.search,
-        query=q,
-        viewer=viewer,
-        limit=limit,
-        mode=mode,
-        sender_ids=asked.senders,
-        since=asked.since,
-        until=asked.until,
-        asked_at=asked.asked_at,
-        conversation=conversation,
-    )
+
+    async def search_in(room_id: str | None = None) -> SearchAnswer:
+        return await lore.messages.search(
+            room_id,
+            q,
+            viewer=viewer,
+            limit=limit,
+            mode=mode,
+            sender_ids=asked.senders,
+            since=asked.since,
+            until=asked.until,
+            asked_at=asked.asked_at,
+            conversation=conversation,
+        )
+
     return await (search_in() if room is None else in_room(lore, room, viewer, search_in))
 
 
@@ -395,7 +397,7 @@ async def delete_message(lore: Writer, room_id: ShownRoom, message_id: MessageId
     """Empty and hide a message; its id stays taken. Deleting it again changes nothing."""
     if not await lore.messages.delete(room_id, [message_id]):
         with suppress(Deleted):
-            await lore.messages.get(room_id, message_id)
+            await lore.messages.get(room_id, message_id, viewer=None)
 
 
 @messages.put("/messages/{room_id:id}/{message_id:id}/link", openapi_extra=bodies.described(bodies.LinkRequest))
@@ -444,7 +446,6 @@ async def build_context(
     """Return the messages that matter for one message, each with its score, its signals and its reason."""
 
     async def build(room_id: str) -> Context:
-        await lore.rooms.check_shown(room_id, viewer)
         return await lore.context.build(
             room_id,
             wanted.message_id,
@@ -452,13 +453,16 @@ async def build_context(
             max_messages=wanted.max_messages,
             min_messages=wanted.min_messages,
             max_tokens=wanted.max_tokens,
+            viewer=viewer,
         )
 
     built = await in_room(lore, wanted.room_id, viewer, build)
-    return made_from(BuiltContext, built, rendered=await _rendered(lore, built, wanted))
+    return made_from(BuiltContext, built, rendered=await _rendered(lore, built, wanted, viewer))
 
 
-async def _rendered(lore: Lore, built: Context, wanted: bodies.ContextRequest) -> list[RenderedMessage] | str | None:
+async def _rendered(
+    lore: Lore, built: Context, wanted: bodies.ContextRequest, viewer: str | None
+) -> list[RenderedMessage] | str | None:
     """Return the context in the requested form, with the message itself at the end.
 
     If the database does not answer, the message is missing, as the context is: `degraded` says so.
@@ -467,7 +471,7 @@ async def _rendered(lore: Lore, built: Context, wanted: bodies.ContextRequest) -
         return None
     asked = None
     with suppress(NotFound, Unavailable):
-        asked = (await lore.messages.get(built.room_id, built.message_id)).message
+        asked = (await lore.messages.get(built.room_id, built.message_id, viewer=viewer)).message
     zone = lore.settings.search.zone
     if wanted.render == "prompt":
         return built.to_prompt(query=asked, zone=zone)
@@ -516,7 +520,7 @@ async def list_rooms(
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
 ) -> RoomPage:
     """Return the rooms, by id."""
-    page = await lore.rooms.page(after=after, limit=limit)
+    page = await lore.rooms.page(after=after, limit=limit, viewer=None)
     return RoomPage(rooms=page, next=page[-1].room_id if len(page) == limit else None)
 
 
@@ -547,6 +551,7 @@ async def list_threads(lore: Reader, room_id: ShownRoom, limit: PageLimit, after
 @rooms.get("/rooms/{room_id:id}/headings")
 async def get_headings(
     lore: Reader,
+    viewer: ShownTo,
     room_id: ShownRoom,
     message_id: Annotated[list[str], Query(description="A message; may be repeated, at most 500 times.")],
 ) -> HeadingList:
@@ -554,7 +559,7 @@ async def get_headings(
 
     A thread is `open` if a question in it has no answer, `answered` if every question has one, else `closed`.
     """
-    made = await lore.rooms.headings(room_id, message_id)
+    made = await lore.rooms.headings(room_id, message_id, viewer=viewer)
     return HeadingList(headings=[made_from(MessageHeading, heading, message_id=name) for name, heading in made.items()])
 
 

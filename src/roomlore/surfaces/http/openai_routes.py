@@ -329,7 +329,9 @@ async def _newest(lore: Lore, room_id: str) -> _Stored:
         return _Stored(absent=True)
     begin = max(room.next_arrival - 1 - _NEWEST, 0)
     found: list[StoredMessage] = []
-    while page := await lore.messages.page(room_id, after=found[-1].arrival if found else begin, limit=_PAGE):
+    while page := await lore.messages.page(
+        room_id, after=found[-1].arrival if found else begin, limit=_PAGE, viewer=None
+    ):
         found += page
         if len(page) < _PAGE:
             break
@@ -342,7 +344,7 @@ async def _before(lore: Lore, who: Speaking, found: Matched) -> _Before:
     reply_id = reply_ids(found.asked.id, who.agent_id)[0]
     for number in range(MAX_ROUNDS):
         try:
-            made = (await lore.messages.get(who.room_id, calls_id(reply_id, number))).message
+            made = (await lore.messages.get(who.room_id, calls_id(reply_id, number), viewer=None)).message
         except NotFound:
             break
         before.text += str(about(made).get("text", ""))

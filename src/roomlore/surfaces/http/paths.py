@@ -139,7 +139,7 @@ GivenRoom = Annotated[str | None, Depends(_query_of_room(_SAME))]
 
 
 async def _any_room_for_admin(lore: Admin, room: GivenRoom) -> str | None:
-    return None if room is None else await lore.rooms.named(room, or_new=True)
+    return None if room is None else await lore.rooms.named(room, or_new=True, viewer=None)
 
 
 AdminsAnyRoom = Annotated[str | None, Depends(_any_room_for_admin)]
@@ -157,7 +157,7 @@ async def in_room(lore: Lore, room: str, viewer: str | None, call: Callable[[str
         try:
             return await call(room)
         except UnknownRoom:
-            found = await lore.rooms.named(room, or_new=True)
+            found = await lore.rooms.named(room, or_new=True, viewer=None)
             if found == room:
                 raise
             return await call(found)
@@ -184,7 +184,7 @@ async def _called(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo
 
 
 async def _called_by_admin(lore: Admin, room_id: RoomId) -> str:
-    return await lore.rooms.named(room_id, or_new=True)
+    return await lore.rooms.named(room_id, or_new=True, viewer=None)
 
 
 NamedRoom = Annotated[str, Depends(_called)]
@@ -214,7 +214,7 @@ async def _group(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo,
 
 
 async def _group_for_admin(lore: Admin, group_id: _GroupId) -> Group:
-    return Group(group_id, await lore.rooms.scope_named(scope_of(group_id)))
+    return Group(group_id, await lore.rooms.scope_named(scope_of(group_id), viewer=None))
 
 
 NamedGroup = Annotated[Group, Depends(_group)]

@@ -150,7 +150,7 @@ async def verify(
     Work of more than 30 seconds continues and is answered with 202. The same request waits for it, or returns its
     result of the last two minutes. At most three checks of a tenant run at a time.
     """
-    scope = None if group_id is None else await lore.rooms.scope_named(scope_of(group_id))
+    scope = None if group_id is None else await lore.rooms.scope_named(scope_of(group_id), viewer=None)
     asked = await long_work.verify(request.app.state.long_work, lore, scope, seconds=_MAX_WAITED)
     if asked.full:
         raise _too_many("checks")
@@ -237,7 +237,7 @@ async def list_visible(
 ) -> VisibleMemories:
     """Return every active memory that concerns a room, with the reasons why it is shown there or withheld."""
     await lore.rooms.get(room_id)
-    scope = None if scope is None else await lore.rooms.scope_named(scope)
+    scope = None if scope is None else await lore.rooms.scope_named(scope, viewer=None)
     return VisibleMemories(room_id=room_id, memories=await lore.memories.visible(f"room:{room_id}", scope=scope))
 
 
@@ -277,7 +277,7 @@ async def end_share(
 ) -> OneMemory:
     """End a share, as the person that the memory is about or as an administrator."""
     await lore.memories.check_shown(memory_id, viewer)
-    if target not in (await lore.memories.head(memory_id)).shared_with:
+    if target not in (await lore.memories.head(memory_id, viewer=None)).shared_with:
         target = await _target(lore, target, viewer)
     done = await lore.memories.unshare(memory_id, target, by=_person(viewer), reason=reason)
     return one_memory((await lore.memories.as_told([done], viewer))[0], lore)

@@ -15,7 +15,7 @@ from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.bodies import TEXT, TIME, Body, Bounds, Within, body_of, needs_one, one_room
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, caller_of
-from roomlore.surfaces.http.paths import MOST, PageLimit, addressed, shown
+from roomlore.surfaces.http.paths import MOST, PageLimit, addressed
 from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import SessionLine, session_line
 
@@ -184,7 +184,6 @@ class CheckpointPage:
 sessions = Router(tags=["sessions"])
 
 ConversationId = Annotated[str, Depends(addressed("conversation_id", "The id of the conversation, which is a room"))]
-ShownConversation = Annotated[str, Depends(shown(ConversationId))]
 
 
 @sessions.post(
@@ -197,13 +196,13 @@ async def create_session(
     wanted: Annotated[CreateRequest, Depends(bodies.body_of(CreateRequest, within=Bounds.bulk))],
 ) -> SessionValue:
     """Create the session, and its room if there is none. An existing session stays; missing ids are filled in."""
-    await lore.rooms.check_shown(wanted.conversation_id, viewer)
     return await lore.sessions.create_session(
         wanted.conversation_id,
         wanted.user_id or "",
         enterprise_id=wanted.enterprise_id,
         patient_id=wanted.patient_id,
         session=wanted.session,
+        viewer=viewer,
     )
 
 
@@ -214,26 +213,28 @@ async def list_sessions(
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
 ) -> SessionPage:
     """Return the sessions, by conversation id."""
-    page = await lore.sessions.page(after=after, limit=limit)
+    page = await lore.sessions.page(after=after, limit=limit, viewer=None)
     following = page[-1].conversation_id if len(page) == limit else None
     return SessionPage(sessions=list(map(session_line, page)), next=following)
 
 
 @sessions.get("/sessions/{conversation_id:id}")
-async def get_session(lore: Reader, conversation_id: ShownConversation) -> SessionValue:
+async def get_session(lore: Reader, viewer: ShownTo, conversation_id: ConversationId) -> SessionValue:
     """Return the session as JSON: its ids, the flow, the last turns, and the agents' data."""
-    return await lore.sessions.get_session(conversation_id)
+    return await lore.sessions.get_session(conversation_id, viewer=viewer)
 
 
 @sessions.patch(
     "/sessions/{conversation_id:id}/state",
     openapi_extra=dict(PATCH),
 )
-async def patch_session_state(request: Request, lore: Writer, conversation_id: ShownConversation) -> SessionValue:
+async def patch_session_state(
+    request: Request, lore: Writer, viewer: ShownTo, conversation_id: ConversationId
+) -> SessionValue:
     """Merge a patch (RFC 7396) into the session's data: its state, the user's snapshot, the current agent, and fields
     of your own. Values derived from the messages cannot be set."""
     patch = await bodies.read_json(request, lambda given: given, within=Bounds.bulk)
-    return await lore.sessions.patch_state(conversation_id, patch)
+    return await lore.sessions.patch_state(conversation_id, patch, viewer=viewer)
 
 
 @sessions.post(
@@ -243,7 +244,8 @@ async def patch_session_state(request: Request, lore: Writer, conversation_id: S
 async def query_session_context(
     request: Request,
     lore: Reader,
-    conversation_id: ShownConversation,
+    viewer: ShownTo,
+    conversation_id: ConversationId,
     asked: Annotated[QueryRequest, Depends(optional(QueryRequest))],
 ) -> SessionContext:
     """Return the history within the model's window, and if a checkpoint is due. Storing ids needs the scope write."""
@@ -257,6 +259,7 @@ async def query_session_context(
         asked.model_context_window,
         enterprise_id=asked.enterprise_id,
         patient_id=asked.patient_id,
+        viewer=viewer,
     )
 
 
@@ -288,7 +291,8 @@ async def write_turn(
 )
 async def make_checkpoint(
     lore: Writer,
-    conversation_id: ShownConversation,
+    viewer: ShownTo,
+    conversation_id: ConversationId,
     wanted: Annotated[
         CheckpointRequest,
         Depends(optional(CheckpointRequest, within=Bounds.bulk)),
@@ -296,7 +300,7 @@ async def make_checkpoint(
 ) -> CheckpointMade:
     """Replace a part of the history by a summary. Without one roomlore makes it; null if there is nothing new."""
     if wanted.summary is None:
-        return CheckpointMade(checkpoint=await lore.sessions.summarise(conversation_id))
+        return CheckpointMade(checkpoint=await lore.sessions.summarise(conversation_id, viewer=viewer))
     made = await lore.sessions.checkpoint(
         conversation_id,
         wanted.summary,
@@ -304,25 +308,27 @@ async def make_checkpoint(
         covers_through=wanted.covers_through,
         context=wanted.checkpoint_token,
         expected_checkpoint=wanted.expected_checkpoint,
+        viewer=viewer,
     )
     return CheckpointMade(checkpoint=made)
 
 
 @sessions.post("/sessions/{conversation_id:id}/reset")
-async def reset_session(lore: Writer, conversation_id: ShownConversation) -> SessionValue:
+async def reset_session(lore: Writer, viewer: ShownTo, conversation_id: ConversationId) -> SessionValue:
     """Reset the conversation: earlier messages are no longer shown, but stay stored."""
-    return await lore.sessions.reset(conversation_id)
+    return await lore.sessions.reset(conversation_id, viewer=viewer)
 
 
 @sessions.get("/sessions/{conversation_id:id}/checkpoints")
 async def list_checkpoints(
     lore: Reader,
-    conversation_id: ShownConversation,
+    viewer: ShownTo,
+    conversation_id: ConversationId,
     limit: PageLimit,
     before: Annotated[
         int | None, Query(ge=1, le=MOST, description="The `next` of the page before: only lower numbers.")
     ] = None,
 ) -> CheckpointPage:
     """Return the conversation's checkpoints and resets, newest first."""
-    page = await lore.sessions.checkpoints(conversation_id, before=before, limit=limit)
+    page = await lore.sessions.checkpoints(conversation_id, before=before, limit=limit, viewer=viewer)
     return CheckpointPage(checkpoints=page, next=page[-1].number if len(page) == limit else None)

@@ -59,7 +59,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
         """Every message. Raises `InvalidInput` on an async `lore`, and `StorageUnavailable`."""
         sync = self._sync()
         try:
-            return list(map(_given_back, sync.sessions.messages(self.conversation_id)))
+            return list(map(_given_back, sync.sessions.messages(self.conversation_id, viewer=None)))
         except NotFound:
             return []
 
@@ -74,7 +74,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
         session."""
         sync, self._turn = self._sync(), ""
         try:
-            sync.sessions.reset(self.conversation_id)
+            sync.sessions.reset(self.conversation_id, viewer=None)
         except NotFound:
             return
 
@@ -83,7 +83,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
         if isinstance(self._lore, SyncLore):
             return await asyncio.to_thread(lambda: self.messages)
         try:
-            found = await self._lore.sessions.messages(self.conversation_id)
+            found = await self._lore.sessions.messages(self.conversation_id, viewer=None)
         except NotFound:
             return []
         return list(map(_given_back, found))
@@ -103,7 +103,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
             return
         self._turn = ""
         try:
-            await self._lore.sessions.reset(self.conversation_id)
+            await self._lore.sessions.reset(self.conversation_id, viewer=None)
         except NotFound:
             return
 

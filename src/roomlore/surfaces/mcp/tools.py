@@ -178,7 +178,6 @@ def _prompt_hint(taken: int, considered: int) -> str | None:
 
 async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.RoomMessages:
     room_id = await visitor.room(wanted.room_id)
-    await visitor.lore.rooms.check_shown(room_id, visitor.viewer)
     found = await visitor.lore.context.build(
         room_id,
         wanted.message_id,
@@ -186,6 +185,7 @@ async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.Room
         max_messages=wanted.max_messages,
         min_messages=wanted.min_messages,
         max_tokens=wanted.max_tokens,
+        viewer=visitor.viewer,
     )
     shown = _likeliest(found.messages, found.parent)
     left_out = len(found.messages) - len(shown)

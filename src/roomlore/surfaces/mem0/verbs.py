@@ -110,7 +110,7 @@ async def store_note(lore: Lore, kept: Kept, owners: Owners, wanted: Note) -> Me
     if owners in kept.owners and owners not in kept.beside:
         message = as_note_alone(wanted, owners, message_id=uuid.uuid4().hex, at=lore.now())
         await lore.messages.add(message)
-        return await lore.memories.update(memory.memory_id, sources=_with_source(memory, message))
+        return await lore.memories.update(memory.memory_id, sources=_with_source(memory, message), viewer=None)
     at = beside(memory, owners)
     message = as_note_alone(wanted, owners, message_id=at.message_id, at=lore.now())
     report = await lore.messages.add(message, on_conflict="report")
@@ -130,7 +130,7 @@ async def drop(lore: Lore, kept: Kept, gone: Sequence[Owners]) -> None:
     if kept.owners[-1] in gone:
         sources += [beside(memory, left[-1])] if left[-1] in kept.beside else []
     if sources != list(memory.sources):
-        await lore.memories.update(memory.memory_id, sources=sources)
+        await lore.memories.update(memory.memory_id, sources=sources, viewer=None)
     for at in (beside(memory, owners) for owners in gone if owners in kept.beside):
         await lore.messages.edit(at.room_id, at.message_id, metadata=stored_note(None))
 
@@ -290,7 +290,7 @@ async def history_of(lore: Lore, memory: Memory, viewer: str | None = None) -> l
     seen = await lore.memories.history(memory.memory_id, viewer=viewer)
     versions = {version.memory_id: version for version in seen}
     # A viewer is not told when a memory began that was only shared with it.
-    began = await lore.memories.get(memory.memory_id)
+    began = await lore.memories.get(memory.memory_id, viewer=None)
     changes = [change for change in await _log(lore, began) if _concerns(change, versions)]
     if viewer is not None:
         changes = [change for change in changes if change.memory.memory_id in versions]
@@ -560,7 +560,7 @@ class Verbs:
         found: list[Owners] = []
         after = beginning
         while True:
-            page = await self._lore.rooms.page(after=after, limit=_PAGE)
+            page = await self._lore.rooms.page(after=after, limit=_PAGE, viewer=None)
             ours = [room.room_id for room in page if room.room_id.startswith(beginning)]
             found += [owners for room_id in ours if (owners := Owners.of_room(room_id))]
             if len(ours) < _PAGE:

@@ -179,7 +179,7 @@ class ArchivesContract:
         """One of the future is as old as its arrival; an estimated one may be as young as its latest time."""
         far, old, new = START.replace(year=2099), START - _DAY, START + _DAY
         for room_id, at, until in (("a", far, old), ("b", far, new), ("c", old, new), ("d", old, old)):
-            heard = {"sent_at_estimated": True, "heard_from": old, "heard_until": until}
+            heard: dict[str, Any] = {"sent_at_estimated": True, "heard_from": old, "heard_until": until}
             await fill(storage, [entry(1, sent_at=at, **heard), entry(2, sent_at=new)], room_id=room_id)
         asked: dict[str, Any] = {"tenant": TENANT, "before": START}
         async with storage.reading() as work:
