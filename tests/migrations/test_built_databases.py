@@ -13,7 +13,9 @@ from sqlalchemy import text
 
 import roomlore
 from roomlore import Message, NotFound
-from roomlore.adapters.sql import connect
+from roomlore.adapters.sql import connect, upgrade
+from roomlore.adapters.sql.migrations import heard_times
+from roomlore.core.errors import StorageBusy
 from roomlore_testkit.embedding import HashEmbedder
 
 HERE = Path(__file__).parent
@@ -198,3 +200,90 @@ async def test_what_had_no_time_was_heard_by_who_was_there_before_and_after(lore
     assert (await lore.messages.get("tea", "m11")).message.at == (await lore.rooms.get("tea")).last_sent_at
     assert (await lore.rooms.get("tea")).last_sent_at > ten.heard_until - timedelta(seconds=1)
     assert (await lore.privacy.verify()).faults == ()
+
+
+def _untimed(url: str) -> None:
+    """Make messages of two rooms what this build stored of some without a time."""
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE messages SET sent_at_estimated = true WHERE arrival > 1"))
+    engine.dispose()
+
+
+def _version(url: str) -> str:
+    engine = engine_of(url)
+    with engine.connect() as connection:
+        version = str(connection.scalar(text("SELECT version_num FROM alembic_version")))
+    engine.dispose()
+    return version
+
+
+def _filled(url: str) -> tuple[str, dict[int, int]]:
+    """Return the revision, and how many estimated messages of each room have the time within which they were said."""
+    engine = engine_of(url)
+    with engine.connect() as connection:
+        rows = connection.execute(
+            text("SELECT room_key, count(heard_until) FROM messages WHERE sent_at_estimated GROUP BY room_key")
+        ).all()
+    engine.dispose()
+    return _version(url), {row[0]: row[1] for row in rows}
+
+
+async def test_a_killed_upgrade_goes_on_where_it_was(url, monkeypatch):
+    _untimed(url)
+    given, filled = heard_times._fill_room, []
+
+    def once(connection, room, now):
+        if filled:
+            raise KeyboardInterrupt
+        filled.append(room)
+        given(connection, room, now)
+
+    monkeypatch.setattr(heard_times, "_fill_room", once)
+    with pytest.raises(KeyboardInterrupt):
+        await connect(url)
+    version, counts = _filled(url)
+    assert version == heard_times.ADDED, "no server of this version serves"
+    assert [room for room, count in counts.items() if count] == filled
+    monkeypatch.setattr(heard_times, "_fill_room", given)
+    await (await connect(url)).close()
+    version, all_of_them = _filled(url)
+    assert version == heard_times.MADE
+    assert all(all_of_them.values())
+    assert all_of_them[filled[0]] == counts[filled[0]]
+
+
+async def test_servers_read_and_write_while_rooms_are_filled(postgres_built, monkeypatch):
+    """A regression: the columns were added and filled in one transaction, which kept the table locked."""
+    _untimed(postgres_built)
+    given, wrote = heard_times._fill_room, []
+
+    def beside(connection, room, now):
+        with psycopg.connect(postgres_built) as other:
+            other.execute("SET lock_timeout = '1s'")
+            row = other.execute("SELECT * FROM messages WHERE room_key = %s ORDER BY arrival DESC LIMIT 1", [room])
+            names = [column.name for column in row.description or ()]
+            last = dict(zip(names, row.fetchone() or (), strict=True))
+            new = last | {"arrival": last["arrival"] + 1, "message_id": "beside", "sent_at_estimated": False}
+            marks = ", ".join(["%s"] * len(names))
+            statement = f"INSERT INTO messages ({', '.join(names)}) VALUES ({marks})"
+            other.execute(statement.encode(), [new[name] for name in names])
+        wrote.append(room)
+        given(connection, room, now)
+
+    monkeypatch.setattr(heard_times, "_fill_room", beside)
+    await (await connect(postgres_built)).close()
+    version, counts = _filled(postgres_built)
+    assert version == heard_times.MADE
+    assert sorted(counts) == wrote
+    assert all(counts.values())
+
+
+async def test_an_upgrade_waits_for_a_locked_table_without_keeping_others_waiting(postgres_built, monkeypatch):
+    monkeypatch.setattr(upgrade, "_PATIENCE_SECONDS", 0.3)
+    with psycopg.connect(postgres_built) as reader:
+        reader.execute("SELECT count(*) FROM messages")
+        with pytest.raises(StorageBusy, match="keep the tables locked"):
+            await connect(postgres_built)
+        assert _version(postgres_built) == "0022"
+    await (await connect(postgres_built)).close()

@@ -255,4 +255,4 @@ async def test_a_database_is_not_upgraded_while_it_is_copied_into_partitions(emp
     later_migration()
     with pytest.raises(StorageUnavailable, match="--abandon"):
         await connect(empty_postgres)
-    assert _versions(empty_postgres) == ["0023"]
+    assert _versions(empty_postgres) == [MADE]

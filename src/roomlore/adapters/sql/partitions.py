@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import translated
 from roomlore.adapters.sql.store import parse, postgres_engine
-from roomlore.adapters.sql.upgrade import LOCK_OF_POSTGRES, is_copying
+from roomlore.adapters.sql.upgrade import KEPT_LOCKED, LOCK_OF_POSTGRES, LOCK_TIMEOUT, LOCKED, is_copying
 from roomlore.core.errors import InvalidInput, StorageBusy, StorageDamaged
 
 if TYPE_CHECKING:
@@ -34,15 +34,8 @@ _TABLES = (*_OF_ROOMS, schema.vectors.name)
 _ROWS_AT_ONCE = 1000
 _DONE = 2**62
 """The place of an owner, a room or a scope, that is copied as a whole."""
-_LOCK_TIMEOUT = "500ms"
-"""Shorter than PostgreSQL's `deadlock_timeout`: if another transaction waits for this one, this one gives up."""
 _PATIENCE_SECONDS = 120.0
 _PAUSE_SECONDS = 0.2
-_LOCKED = {"55P03", "40P01"}
-_KEPT_LOCKED = (
-    "Other transactions keep the tables locked; nothing is lost. Run the command again when they have ended: "
-    "`SELECT * FROM pg_stat_activity` names them."
-)
 _WAIT_FOR_OLD_READS = """
 DO $$ BEGIN
     IF EXISTS (
@@ -208,10 +201,10 @@ async def _soon(connection: "AsyncConnection", work: Callable[[Connection], None
         try:
             return await _run(connection, work)
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) not in _LOCKED:
+            if getattr(error.orig, "sqlstate", None) not in LOCKED:
                 raise
             if loop.time() > until:
-                raise StorageBusy(_KEPT_LOCKED) from error
+                raise StorageBusy(KEPT_LOCKED) from error
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
@@ -265,7 +258,7 @@ def _begin_mirroring(connection: Connection) -> None:
 def _lock(connection: Connection, mode: str) -> None:
     """Lock the tables. Writers are kept out by those that they lock first, so that only single reads can hold the
     others."""
-    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+    connection.exec_driver_sql(LOCK_TIMEOUT)
     connection.exec_driver_sql("LOCK TABLE rooms, vector_scopes IN EXCLUSIVE MODE")
     connection.exec_driver_sql(f"LOCK TABLE {', '.join((*_TABLES, schema.index_outbox.name))} IN {mode} MODE")
 

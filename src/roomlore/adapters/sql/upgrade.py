@@ -1,16 +1,29 @@
 """Schema upgrades: a new database is made at once without loading Alembic, and Alembic brings it further."""
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from roomlore.adapters.sql import migrations
 from roomlore.adapters.sql.migrations.first_version import FIRST, make, names
-from roomlore.adapters.sql.migrations.heard_times import MADE, add_columns
-from roomlore.core.errors import StorageUnavailable
+from roomlore.adapters.sql.migrations.heard_times import ADDED, MADE, add_columns, fill_rooms
+from roomlore.core.errors import StorageBusy, StorageUnavailable
 
 LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
+LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms'"
+"""Shorter than PostgreSQL's `deadlock_timeout`: if another transaction waits for this one, this one gives up."""
+LOCKED = {"55P03", "40P01"}
+KEPT_LOCKED = (
+    "Other transactions keep the tables locked; nothing is lost. Run the command again when they have ended: "
+    "`SELECT * FROM pg_stat_activity` names them."
+)
+_PATIENCE_SECONDS = 120.0
+_PAUSE_SECONDS = 0.2
 _SCRIPTS = Path(migrations.__file__).parent
 _STAMP = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
@@ -27,24 +40,45 @@ def upgrade(connection: Connection, made: Callable[[Connection], None] = lambda 
     connection is in autocommit mode. `made`: called in the transaction that made a new database."""
     if _version(connection) == migrations.HEAD:
         return
-    _begin(connection)
-    try:
-        there = _version(connection)
-        if there != migrations.HEAD and _bring_to_head(connection, there):
-            made(connection)
-        connection.exec_driver_sql("COMMIT")
-    except BaseException:
-        connection.exec_driver_sql("ROLLBACK")
-        raise
+    _patiently(connection, lambda: _bring_on(connection, made, to=ADDED))
+    if _version(connection) == ADDED:
+        fill_rooms(connection, partial(_patiently, connection))
+    _patiently(connection, lambda: _bring_on(connection, made, to="head"))
 
 
-def _begin(connection: Connection) -> None:
-    """Take the lock that allows one migrating process at a time."""
+def _patiently(connection: Connection, step: Callable[[], None]) -> None:
+    """Run the step in a transaction, again if other transactions kept a table locked: whoever waits behind it for a
+    table waits half a second."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            with _alone(connection):
+                step()
+            return
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) not in LOCKED:
+                raise
+            if time.monotonic() > until:
+                raise StorageBusy(KEPT_LOCKED) from error
+        time.sleep(_PAUSE_SECONDS)
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Open a transaction with the lock that allows one migrating process at a time."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
         connection.exec_driver_sql("BEGIN")
-        connection.exec_driver_sql(LOCK_OF_POSTGRES)
+    try:
+        if connection.dialect.name != "sqlite":
+            connection.exec_driver_sql(LOCK_OF_POSTGRES)
+            connection.exec_driver_sql(LOCK_TIMEOUT)
+        yield
+        connection.exec_driver_sql("COMMIT")
+    except BaseException:
+        connection.exec_driver_sql("ROLLBACK")
+        raise
 
 
 def _version(connection: Connection) -> str | None:
@@ -55,18 +89,22 @@ def _version(connection: Connection) -> str | None:
     return version
 
 
-def _bring_to_head(connection: Connection, there: str | None) -> bool:
-    """Return True if the tables were made, False if they were there."""
-    is_new = there is None or not _has_our_rooms(connection)
-    if is_new:
+def _bring_on(connection: Connection, made: Callable[[Connection], None], *, to: str) -> None:
+    """Make the tables of a new database, or run the migrations up to one of them."""
+    there = _version(connection)
+    if there == migrations.HEAD or (to == ADDED and there not in (None, FIRST)):
+        return
+    if there is None or not _has_our_rooms(connection):
         _make(connection)
-    elif there in _BEFORE_THE_FIRST:
+        if migrations.HEAD != MADE:
+            migrate(connection)
+        made(connection)
+        return
+    if there in _BEFORE_THE_FIRST:
         raise StorageUnavailable(_TOO_OLD)
-    elif connection.dialect.name == "postgresql" and is_copying(connection):
+    if connection.dialect.name == "postgresql" and is_copying(connection):
         raise StorageUnavailable(_COPYING)
-    if not is_new or migrations.HEAD != MADE:
-        migrate(connection)
-    return is_new
+    migrate(connection, to)
 
 
 def _has_our_rooms(connection: Connection) -> bool:
@@ -102,7 +140,7 @@ def is_copying(connection: Connection) -> bool:
     return bool(connection.exec_driver_sql("SELECT to_regclass('partitioning') IS NOT NULL").scalar_one())
 
 
-def migrate(connection: Connection) -> None:
+def migrate(connection: Connection, to: str = "head") -> None:
     """Run Alembic, which is loaded here because that takes half a second and most openings do not need it."""
     from alembic import command
     from alembic.config import Config
@@ -111,7 +149,7 @@ def migrate(connection: Connection) -> None:
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
     try:
-        command.upgrade(config, "head")
+        command.upgrade(config, to)
     except CommandError as exc:
         raise StorageUnavailable(_NEWER) from exc
 

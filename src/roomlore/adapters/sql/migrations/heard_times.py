@@ -3,12 +3,17 @@ Loads no Alembic, so a new database is made quickly.
 
 The first version gave a message without a time that of the message before it, and believed times in the future. Such a
 message was said between the certain ones around it, or until now. What rests on it, rests on all of that time.
+
+Servers of the first version go on meanwhile: the columns are added in a transaction of their own (0023), each room is
+filled in another one, and the last one widens what rests on them and says that all is done (0024). A message that is
+not filled has no `heard_until`, so what a killed process left is found. No server of this version serves before 0024.
 """
 
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +22,8 @@ from sqlalchemy import Connection, text
 
 from roomlore.adapters.sql.rows import mapping_text, pairs_text, read_mapping, unescape
 
-MADE = "0023"
-"""The revision."""
+ADDED, MADE = "0023", "0024"
+"""The revisions: the columns are there, and they are filled."""
 _DAY = 86_400_000_000
 _AT_ONCE = 1000
 _NOW = {
@@ -26,16 +31,22 @@ _NOW = {
     "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
 }
 _ROOMS = text("""
-SELECT room_key, tenant, room_id FROM rooms r WHERE EXISTS (
-    SELECT 1 FROM messages m WHERE m.room_key = r.room_key AND (m.sent_at_estimated OR m.sent_at > :ahead)
-)""")
+SELECT room_key FROM rooms r WHERE EXISTS (
+    SELECT 1 FROM messages m
+    WHERE m.room_key = r.room_key AND m.heard_until IS NULL AND (m.sent_at_estimated OR m.sent_at > :ahead)
+) ORDER BY room_key""")
+_FILLED = text("""
+SELECT r.tenant, r.room_id, m.sent_at, coalesce(m.heard_from, m.sent_at), m.heard_until
+FROM messages m JOIN rooms r ON r.room_key = m.room_key WHERE m.heard_until IS NOT NULL
+""")
 _MESSAGES = text("""
-SELECT arrival, sent_at, sent_at_estimated, CASE WHEN role = 'user' AND deleted_at IS NULL THEN sender_id END AS person
+SELECT arrival, sent_at, sent_at_estimated, heard_from, heard_until,
+       CASE WHEN role = 'user' AND deleted_at IS NULL THEN sender_id END AS person
 FROM messages WHERE room_key = :room ORDER BY arrival
 """)
 _SET_MESSAGE = text("""
 UPDATE messages SET sent_at = :sent_at, sent_at_estimated = :estimated, heard_from = :since, heard_until = :until
-WHERE room_key = :room AND arrival = :arrival
+WHERE room_key = :room AND arrival = :arrival AND heard_until IS NULL
 """)
 _SET_FIRST = text("""
 UPDATE participants SET first_spoke_at = :at WHERE room_key = :room AND sender_id = :person AND first_spoke_at = :was
@@ -63,13 +74,20 @@ def add_columns(connection: Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE messages ADD COLUMN {column} BIGINT")
 
 
-def fill(connection: Connection) -> None:
-    """Fill the columns for what the first version stored."""
+def fill_rooms(connection: Connection, run: Callable[[Callable[[], None]], None]) -> None:
+    """Fill the columns for what the first version stored, room by room. `run`: runs the step of a room."""
     now = int(connection.exec_driver_sql(_NOW[connection.dialect.name]).scalar_one())
-    rooms = connection.execute(_ROOMS, {"ahead": now + _DAY}).all()
-    said = {(tenant, room_id): _fill_room(connection, room, now) for room, tenant, room_id in rooms}
-    if said:
-        _widen_evidence(connection, said)
+    for (room,) in connection.execute(_ROOMS, {"ahead": now + _DAY}).all():
+        run(partial(_fill_room, connection, room, now))
+
+
+def widen_evidence(connection: Connection) -> None:
+    """Widen the evidence of memories, and of the versions in their log, that rests on messages of uncertain time."""
+    found: dict[tuple[str, str], list[tuple[int, int, int]]] = defaultdict(list)
+    for tenant, room_id, *times in connection.execute(_FILLED):
+        found[tenant, room_id].append((times[0], times[1], times[2]))
+    if found:
+        _widen(connection, {room: _Said(*np.array(sorted(its), np.int64).T) for room, its in found.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +107,26 @@ class _Said:
         return min(first, int(self.since[begin:end].min())), max(last, int(self.until[begin:end].max()))
 
 
-def _fill_room(connection: Connection, room: int, now: int) -> _Said:
+def _fill_room(connection: Connection, room: int, now: int) -> None:
     rows = connection.execute(_MESSAGES, {"room": room}).all()
     ahead = now + _DAY
-    certain = [not estimated and sent_at <= ahead for _, sent_at, estimated, _ in rows]
+    certain = [
+        since == until if until is not None else not estimated and sent_at <= ahead
+        for _, sent_at, estimated, since, until, _ in rows
+    ]
     after: list[int | None] = []
     following: int | None = None
-    for (_, sent_at, *_rest), sure in zip(reversed(rows), reversed(certain), strict=True):
+    for (_, sent_at, _, _, heard, _), sure in zip(reversed(rows), reversed(certain), strict=True):
         after.append(following)
-        following = sent_at if sure else following
+        following = (heard or sent_at) if sure else following
     after.reverse()
     changes: list[dict[str, Any]] = []
-    had: list[int] = []
     times: list[tuple[int, int]] = []
     last: int | None = None
-    for (arrival, sent_at, estimated, _), sure, until in zip(rows, certain, after, strict=True):
-        if sure:
-            last = sent_at
-            times.append((sent_at, sent_at))
+    for (arrival, sent_at, estimated, *heard, _), sure, until in zip(rows, certain, after, strict=True):
+        if sure or heard[1] is not None:
+            times.append((sent_at, sent_at) if heard[1] is None else (heard[0], heard[1]))
+            last = times[-1][1] if sure else last
             continue
         since = last if last is not None else min(sent_at, until or now)
         end = now if until is None or until < since else until
@@ -115,7 +135,6 @@ def _fill_room(connection: Connection, room: int, now: int) -> _Said:
         if estimated:
             since, end = min(since, kept), max(end, kept)
         times.append((since, end))
-        had.append(sent_at)
         changes.append(
             {"room": room, "arrival": arrival, "sent_at": kept, "estimated": True, "since": since, "until": end}
         )
@@ -123,9 +142,6 @@ def _fill_room(connection: Connection, room: int, now: int) -> _Said:
     _set_people(connection, room, rows, times)
     newest = next((at for at in reversed([row[1] for row in rows]) if at <= ahead), now)
     connection.execute(_SET_ROOM, {"room": room, "at": newest, "ahead": ahead})
-    order = np.argsort(np.array(had, np.int64), kind="stable")
-    since_until = ([one[name] for one in changes] for name in ("since", "until"))
-    return _Said(*(np.array(one, np.int64)[order] for one in (had, *since_until)))
 
 
 def _set_people(
@@ -133,7 +149,7 @@ def _set_people(
 ) -> None:
     """Set when people first and last spoke for certain, where that followed from a message whose time is not."""
     found: dict[str, list[tuple[int, tuple[int, int]]]] = defaultdict(list)
-    for (_, sent_at, _, person), its in zip(rows, times, strict=True):
+    for (_, sent_at, *_, person), its in zip(rows, times, strict=True):
         if person is not None:
             found[person].append((sent_at, its))
     firsts, lasts = [], []
@@ -146,8 +162,7 @@ def _set_people(
     _in_parts(connection, _SET_LAST, lasts)
 
 
-def _widen_evidence(connection: Connection, said: dict[tuple[str, str], _Said]) -> None:
-    """Widen the evidence of memories and of the versions in their log."""
+def _widen(connection: Connection, said: dict[tuple[str, str], _Said]) -> None:
 
     def widened(tenant: str, evidence: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
         return [

@@ -1,13 +1,12 @@
-"""When messages of unknown time were said."""
+"""When messages of unknown time were said: the columns."""
 
 from alembic import op
 
-from roomlore.adapters.sql.migrations.heard_times import MADE, add_columns, fill
+from roomlore.adapters.sql.migrations.heard_times import ADDED, add_columns
 
-revision = MADE
+revision = ADDED
 down_revision = "0022"
 
 
 def upgrade() -> None:
     add_columns(op.get_bind())
-    fill(op.get_bind())
