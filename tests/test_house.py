@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -64,6 +65,65 @@ def test_help_loads_no_command_and_no_value():
         "roomlore.surfaces.library_words",
         *(f"roomlore.surfaces.cli.{name}" for name in ("app", "frame", "language")),
     }
+
+
+SPARED = {"alembic", "dbos", "httpx", "psycopg", "pygments", "structlog", "roomlore.importers.opening"} | {
+    f"roomlore.services.{name}" for name in ("digest", "evaluation", "imports", "links", "privacy", "recall", "replies")
+}
+"""What no command needs that reads what is stored and prints it."""
+OF_MEMORIES = {"roomlore.services.memories", "roomlore.services.memory_search", "roomlore.services.evolution"}
+COMMANDS = [
+    ("context tea 1", SPARED | OF_MEMORIES | {"json_repair"}),
+    ("search tea green", SPARED | OF_MEMORIES | {"json_repair"}),
+    ("rooms", SPARED | OF_MEMORIES | {"json_repair"}),
+    ("memory search tea drinks", SPARED),
+    ("facts list user:ann", SPARED),
+]
+
+
+@pytest.fixture(scope="module")
+def tea(tmp_path_factory):
+    """A database with a room of one message."""
+    file = tmp_path_factory.mktemp("commands") / "chat.db"
+    with roomlore.open_sync(f"sqlite:///{file}", background=False) as lore:
+        lore.messages.add(roomlore.Message(id="1", room_id="tea", sender_id="ann", text="Green or black tea?"))
+    return file
+
+
+def command(arguments: str, **environment: str) -> tuple[set[str], str]:
+    """Return the modules that a command loaded, and what it wrote to standard error."""
+    asked = (
+        f"import atexit, gc, sys; sys.argv = ['roomlore', *{arguments.split()!r}];"
+        "atexit.register(lambda: print('loaded', gc.isenabled(), *sys.modules, file=sys.stderr));"
+        "from roomlore.surfaces.cli import main; main()"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=os.environ | environment
+    )
+    told, _, loaded = ran.stderr.rpartition("loaded True ")
+    return set(loaded.split()), told
+
+
+@pytest.mark.parametrize(("arguments", "spared"), COMMANDS, ids=[arguments for arguments, _ in COMMANDS])
+def test_a_command_loads_what_it_uses(tea, arguments, spared):
+    loaded, told = command(f"--db {tea} {arguments}")
+    assert (loaded & spared, told) == (set(), "")
+    assert {"sqlalchemy", "roomlore.services.contexts"} <= loaded
+
+
+def test_the_log_is_loaded_with_its_first_line(tea):
+    loaded, told = command(f"--db {tea} rooms", MEMORY_OF_ANOTHER_PROGRAM="1")
+    assert "structlog" in loaded
+    assert re.search(r"warning .*no setting of roomlore, ignored.*variable.*MEMORY_OF_ANOTHER_PROGRAM", told)
+
+
+def test_a_client_that_is_open_has_loaded_every_service():
+    asked = "import sys, roomlore\nwith roomlore.open_sync('sqlite://', background=False): print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+    folder = ROOT / "src" / "roomlore" / "services"
+    every = {one.relative_to(folder).with_suffix("").parts for one in folder.rglob("*.py") if one.stem != "__init__"}
+    assert {".".join(("roomlore", "services", *parts)) for parts in every} - set(loaded) == set()
+    assert {"roomlore.importers.opening", "roomlore.importers.memories", "json_repair"} <= set(loaded)
 
 
 def test_a_server_starts_without_what_it_loads_when_it_is_asked():

@@ -75,6 +75,15 @@ async def test_used_it_works_where_it_should(notebook, kind):
 
 
 @pytest.mark.parametrize("kind", ["dbos", "here"])
+async def test_what_is_defined_only_before_it_opens_is_done_too(notebook, kind):
+    late = LateWork([getattr(notebook, kind)], working=True)
+    late.before_opening(lambda: late.define("does", notebook._do))
+    assert await hand_in(late, "a")
+    assert (await ended(late, "a"), notebook.done) == ("done", ["a"])
+    await late.close()
+
+
+@pytest.mark.parametrize("kind", ["dbos", "here"])
 async def test_looking_only_and_then_working(notebook, kind):
     """Work that is handed in meanwhile is kept, and done."""
     late = notebook.late(kind, working=False)

@@ -19,7 +19,7 @@ from roomlore.core.errors import InvalidInput, Unavailable
 from roomlore.core.models import Message
 from roomlore.services.digest import DIGEST
 from roomlore.services.digest.digest_service import DigestService
-from roomlore.wiring import Lore
+from roomlore.wiring import Lore, open_for_command
 from roomlore_testkit.builders import START
 from roomlore_testkit.doubles import FrozenClock
 from roomlore_testkit.loopback import LoopbackServer
@@ -200,3 +200,12 @@ async def test_the_adapter_refuses_private_addresses_and_says_if_nobody_listens(
 def test_settings_that_cannot_work_stop_the_start(given, why):
     with pytest.raises(InvalidInput, match=why):
         Settings(**given)
+
+
+async def test_a_webhook_that_cannot_be_used_is_told_to_every_command():
+    settings = Settings(
+        database_url="sqlite://", digest_webhook="https://ann@example.org/", digest_webhook_secret="secret"
+    )
+    with pytest.raises(InvalidInput, match="without a user's name"):
+        async with open_for_command(settings, tenant="default"):
+            pass

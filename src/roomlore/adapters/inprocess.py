@@ -14,16 +14,28 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-
-from structlog.contextvars import bound_contextvars
 
 from roomlore.core.errors import Conflict, StorageBusy, StorageUnavailable, describe
 from roomlore.core.json_values import json_copy, texts_in
 from roomlore.ports.backends import DURABLE, DurableBackend, Host, NoSettings
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.durable import RETRIABLE, Dropped, DurableWork, Json, Work, WorkState, WorkStatus, checked_arguments
+
+_JOB = ContextVar[str]("structlog_job")
+_WORK_ID = ContextVar[str]("structlog_work_id")
+"""structlog adds variables with this prefix to each line of its log. It is not loaded for that."""
+
+
+@contextlib.contextmanager
+def _bound(variable: ContextVar[str], value: str) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 class SystemClock:
@@ -131,7 +143,7 @@ class InProcessJobs:
 
     async def _run_once(self, job: _Job) -> None:
         try:
-            with bound_contextvars(job=job.name):
+            with _bound(_JOB, job.name):
                 await job.work()
         except StorageBusy as error:
             job.failures += 1
@@ -343,7 +355,7 @@ class InProcessWork:
         partition.pieces += 1
         try:
             async with partition.lock, self._slots:
-                with bound_contextvars(work_id=piece.work_id):
+                with _bound(_WORK_ID, piece.work_id):
                     await self._run(piece)
         finally:
             piece.task = None
@@ -420,6 +432,7 @@ class LateWork:
         self._made: dict[int, DurableWork] = {}
         self._working = working
         self._works: dict[str, Work] = {}
+        self._define_rest: Callable[[], None] = lambda: None
         self._opened: DurableWork | None = None
         self._opened_working = False
         self._closed = False
@@ -427,6 +440,10 @@ class LateWork:
 
     def define(self, name: str, work: Work) -> None:
         self._works[name] = work
+
+    def before_opening(self, define_rest: Callable[[], None]) -> None:
+        """Have the rest of the work defined when this is opened."""
+        self._define_rest = define_rest
 
     async def open(self, *, working: bool) -> None:
         self._closed = False
@@ -508,6 +525,7 @@ class LateWork:
         if place not in self._made:
             self._made[place] = await asyncio.to_thread(self._choices[place])  # it may load a library
         work = self._made[place]
+        self._define_rest()
         for name, does in self._works.items():
             work.define(name, does)
         await work.open(working=working)

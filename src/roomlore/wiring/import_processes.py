@@ -4,6 +4,8 @@ A process is an interpreter of its own that reads pickled batches from its stand
 output. It ends when its input does, also if this process was killed.
 """
 
+from __future__ import annotations
+
 import asyncio
 import gc
 import os
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any
 
+from roomlore import services
 from roomlore.adapters.inprocess import InProcessJobs, SystemClock
 from roomlore.adapters.sql import connect
 from roomlore.adapters.telemetry import PrometheusTelemetry
@@ -29,8 +32,6 @@ from roomlore.core.models import Message
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.storage import DueWork
-from roomlore.services.extraction import RepliesImported
-from roomlore.services.imports import Adding
 from roomlore.services.messages import AllDue, Ingest, RoomCache, VectorsDue, by_room, results_of
 from roomlore.services.quotas import QuotaKeeper
 
@@ -66,7 +67,7 @@ class _Process:
         """The messages that it was given and has not stored yet."""
 
     @classmethod
-    async def start(cls, given: Given) -> "_Process":
+    async def start(cls, given: Given) -> _Process:
         arguments = (sys.executable, "-c", _PROGRAM)
         pipe = asyncio.subprocess.PIPE
         self = cls(await asyncio.create_subprocess_exec(*arguments, stdin=pipe, stdout=pipe))
@@ -171,7 +172,9 @@ class _Processes:
 
 
 @asynccontextmanager
-async def import_processes(count: int, *, given: Given, due: DueWork, telemetry: Telemetry) -> AsyncIterator[Adding]:
+async def import_processes(
+    count: int, *, given: Given, due: DueWork, telemetry: Telemetry
+) -> AsyncIterator[services.imports.Adding]:
     """Open processes that add messages. `due`: the work that is requested once they are stored."""
     processes: list[_Process] = []
     try:
@@ -230,6 +233,6 @@ def _ingest(given: Given, storage: Any) -> Ingest:
         tokens=EncodingTokens(given.encoding),
         clock=clock,
         rooms=RoomCache(size_bytes=given.room_cache_bytes, telemetry=telemetry),
-        due=AllDue(vectors, RepliesImported(clock=clock)),
+        due=AllDue(vectors, services.extraction.RepliesImported(clock=clock)),
         quotas=QuotaKeeper(storage=storage, clock=clock, telemetry=telemetry, usual=given.quotas),
     )

@@ -1,7 +1,10 @@
 """The embedder, the vectors, and the upkeep of the indexes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
+from roomlore import services
 from roomlore.adapters.embedding import RememberedEmbedder
 from roomlore.adapters.weights import load_answer_model
 from roomlore.core.chat import read_providers
@@ -22,7 +25,6 @@ from roomlore.services.indexing import (
     VectorIndexing,
     WordIndexing,
 )
-from roomlore.services.memory_search import MemorySearch, MemorySearchCache
 from roomlore.services.messages import VectorsDue
 from roomlore.settings import Settings
 from roomlore.wiring.models import Common, host_of, opened, usable
@@ -129,12 +131,12 @@ async def _vectors(common: Common) -> VectorIndex:
     return opened(found[0], common.settings, host)
 
 
-def make_memory_search(common: Common, indexing: Indexing) -> MemorySearch:
+def make_memory_search(common: Common, indexing: Indexing) -> services.memory_search.MemorySearch:
     """Return the search of memories; nothing is read yet."""
     embedder = indexing.embedder
     learned = load_answer_model() if embedder else None
-    return MemorySearch(
-        cache=MemorySearchCache(storage=common.storage, clock=common.clock),
+    return services.memory_search.MemorySearch(
+        cache=services.memory_search.MemorySearchCache(storage=common.storage, clock=common.clock),
         meaning=indexing.memories,
         embedder=embedder,
         answers=learned if embedder and learned and learned.model == embedder.model.name else None,

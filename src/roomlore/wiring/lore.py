@@ -7,35 +7,22 @@ from functools import cached_property
 from os import PathLike, fspath
 from typing import TypeVar, Unpack
 
+from roomlore import importers, services
 from roomlore.adapters.sql import connect, is_in_memory
 from roomlore.core import DEFAULT_TENANT
-from roomlore.core.digest.digest import Digest
+from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
-from roomlore.importers import find, keep_apart, open_import
-from roomlore.importers.memories import read_memories
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.storage import DueWork, Storage
-from roomlore.services.archives import ArchiveService
 from roomlore.services.contexts import ContextService, TuningService, UsageService
-from roomlore.services.digest import DigestService, ReadingMarks
-from roomlore.services.digest.digest_service import DIGEST_TOKENS
-from roomlore.services.evaluation import EvaluationService
-from roomlore.services.imports import Adding, ImportService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
-from roomlore.services.keys import KeyService
-from roomlore.services.links import LinkService
-from roomlore.services.memories import MemoryService, MemoryWriter, Past, Reviser
 from roomlore.services.messages import Ingest, MessageSearch, MessageService, RoomsSearch, Searching
 from roomlore.services.models import ModelService
-from roomlore.services.privacy import PrivacyService
 from roomlore.services.quotas import QuotaService
-from roomlore.services.recall import RecallService
-from roomlore.services.replies import ReplyService
-from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.wiring.doctor import diagnose
@@ -61,9 +48,9 @@ class Lore:
         return self._messages(self._ingest_now)
 
     @cached_property
-    def links(self) -> LinkService:
+    def links(self) -> "services.links.LinkService":
         shared = self._resources
-        return LinkService(
+        return services.links.LinkService(
             tenant=self.tenant, storage=shared.storage, model=shared.model, clock=shared.clock, moves=shared.moves
         )
 
@@ -104,13 +91,13 @@ class Lore:
         )
 
     @cached_property
-    def memories(self) -> MemoryService:
+    def memories(self) -> "services.memories.MemoryService":
         shared = self._resources
-        return MemoryService(
+        return services.memories.MemoryService(
             tenant=self.tenant,
             storage=shared.storage,
             clock=shared.clock,
-            writer=MemoryWriter(
+            writer=services.memories.MemoryWriter(
                 tenant=self.tenant,
                 storage=shared.storage,
                 cache=shared.in_force,
@@ -118,17 +105,19 @@ class Lore:
                 ids=shared.ids,
                 zone=self.settings.search.zone,
             ),
-            past=Past(tenant=self.tenant, storage=shared.storage, clock=shared.clock),
-            reviser=Reviser(tenant=self.tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock),
-            read_memories=read_memories,
+            past=services.memories.Past(tenant=self.tenant, storage=shared.storage, clock=shared.clock),
+            reviser=services.memories.Reviser(
+                tenant=self.tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock
+            ),
+            read_memories=importers.read_memories,
             evolver=shared.evolver,
             searcher=shared.searcher,
         )
 
     @cached_property
-    def recall(self) -> RecallService:
+    def recall(self) -> "services.recall.RecallService":
         shared = self._resources
-        return RecallService(tenant=self.tenant, parts=shared.recall)
+        return services.recall.RecallService(tenant=self.tenant, parts=shared.recall)
 
     @cached_property
     def models(self) -> ModelService:
@@ -148,10 +137,10 @@ class Lore:
         )
 
     @cached_property
-    def replies(self) -> ReplyService:
+    def replies(self) -> "services.replies.ReplyService":
         shared = self._resources
         counting = self._ingest(shared.due, refuses=False)  # a reply that was paid for is stored
-        return ReplyService(
+        return services.replies.ReplyService(
             tenant=self.tenant,
             parts=shared.replies,
             messages=self._messages(counting),
@@ -161,9 +150,9 @@ class Lore:
         )
 
     @cached_property
-    def privacy(self) -> PrivacyService:
+    def privacy(self) -> "services.privacy.PrivacyService":
         shared = self._resources
-        return PrivacyService(
+        return services.privacy.PrivacyService(
             tenant=self.tenant,
             storage=shared.storage,
             forgetter=shared.forgetter,
@@ -172,20 +161,25 @@ class Lore:
         )
 
     @cached_property
-    def rooms(self) -> RoomService:
+    def rooms(self) -> "services.rooms.RoomService":
         shared = self._resources
-        return RoomService(
+        return services.rooms.RoomService(
             tenant=self.tenant,
             storage=shared.storage,
             clock=shared.clock,
             options=shared.options,
-            move_mark=ReadingMarks(tenant=self.tenant, storage=shared.storage, clock=shared.clock).move,
+            move_mark=self._move_mark,
         )
 
-    @cached_property
-    def keys(self) -> KeyService:
+    async def _move_mark(self, room_id: str, user_id: str, message_id: str | None) -> int:
         shared = self._resources
-        return KeyService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
+        marks = services.digest.ReadingMarks(tenant=self.tenant, storage=shared.storage, clock=shared.clock)
+        return await marks.move(room_id, user_id, message_id)
+
+    @cached_property
+    def keys(self) -> "services.keys.KeyService":
+        shared = self._resources
+        return services.keys.KeyService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
 
     @cached_property
     def quotas(self) -> QuotaService:
@@ -193,30 +187,30 @@ class Lore:
         return QuotaService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, keeper=shared.quotas)
 
     @cached_property
-    def archives(self) -> ArchiveService:
+    def archives(self) -> "services.archives.ArchiveService":
         shared = self._resources
-        return ArchiveService(tenant=self.tenant, storage=shared.storage, archiver=shared.archiver)
+        return services.archives.ArchiveService(tenant=self.tenant, storage=shared.storage, archiver=shared.archiver)
 
     @cached_property
-    def imports(self) -> ImportService:
+    def imports(self) -> "services.imports.ImportService":
         shared = self._resources
-        return ImportService(
+        return services.imports.ImportService(
             tenant=self.tenant,
             storage=shared.storage,
             messages=self.messages,
             links=self.links,
             clock=shared.clock,
             limits=shared.limits,
-            find_exports=find,
-            keep_apart=keep_apart,
-            open_export=open_import,
+            find_exports=importers.find,
+            keep_apart=importers.keep_apart,
+            open_export=importers.open_import,
             time_zone=shared.settings.search.zone.key,
             in_processes=self._in_processes,
             describer=shared.describer,
             telemetry=shared.telemetry,
         )
 
-    def _in_processes(self, count: int) -> AbstractAsyncContextManager[Adding]:
+    def _in_processes(self, count: int) -> "AbstractAsyncContextManager[services.imports.Adding]":
         shared = self._resources
         if count == 1 or is_in_memory(shared.url):
             return nullcontext(ThisProcess(self._ingest(shared.imports_due), shared.telemetry))
@@ -236,9 +230,9 @@ class Lore:
         return TuningService(tenant=self.tenant, storage=shared.storage, options=shared.options)
 
     @cached_property
-    def evaluation(self) -> EvaluationService:
+    def evaluation(self) -> "services.evaluation.EvaluationService":
         shared = self._resources
-        return EvaluationService(
+        return services.evaluation.EvaluationService(
             tenant=self.tenant,
             storage=shared.storage,
             clock=shared.clock,
@@ -251,9 +245,9 @@ class Lore:
         )
 
     @cached_property
-    def _digests(self) -> DigestService:
+    def _digests(self) -> "services.digest.DigestService":
         shared = self._resources
-        return DigestService(
+        return services.digest.DigestService(
             tenant=self.tenant,
             storage=shared.storage,
             clock=shared.clock,
@@ -420,9 +414,16 @@ async def connect_lore(
 
 
 async def connect_with(
-    own: Own, url: str | PathLike[str] | None, *, tenant: str, settings: Settings | None, background: bool
+    own: Own,
+    url: str | PathLike[str] | None,
+    *,
+    tenant: str,
+    settings: Settings | None,
+    background: bool,
+    whole: bool = True,
 ) -> Lore:
-    """Open roomlore with the caller's own backends, as `connect_lore`."""
+    """Open roomlore with the caller's own backends, as `connect_lore`. `whole`: make and import everything now, so that
+    no call waits for that."""
     if isinstance(url, Settings):
         raise InvalidInput("That is a Settings object; hand it over by name: roomlore.open(settings=...).")
     settings = settings or Settings()
@@ -431,11 +432,31 @@ async def connect_with(
     try:
         storage = await connect(url, partitions=settings.database.database_partitions)
         closing.push_async_callback(storage.close)
-        resources = await make_resources(settings, storage, url, own=own, closing=closing, background=background)
+        resources = await make_resources(
+            settings, storage, url, own=own, closing=closing, background=background, whole=whole
+        )
+        if whole:
+            _import_all()
         return Lore(resources, tenant)
     except BaseException:
         await closing.aclose()
         raise
+
+
+def _import_all() -> None:
+    for package in (services, importers):
+        for name in package.__all__:
+            getattr(package, name)
+
+
+@asynccontextmanager
+async def open_for_command(settings: Settings, *, tenant: str) -> AsyncIterator[Lore]:
+    """Open roomlore for one piece of work, without background work; a part that it does not use is not imported."""
+    lore = await connect_with(Own(), None, tenant=tenant, settings=settings, background=False, whole=False)
+    try:
+        yield lore
+    finally:
+        await lore.close()
 
 
 @asynccontextmanager

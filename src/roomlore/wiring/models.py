@@ -14,9 +14,11 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import Limits
 from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Backend, Host, Kind
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
+from roomlore.ports.durable import DurableWork, Work
 from roomlore.ports.language import ChatClient, Prompts, Summarizer, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import Storage
+from roomlore.services.jobs import counted
 from roomlore.services.keys import TokenService
 from roomlore.services.models import ChainSummarizer, ModelService
 from roomlore.settings import Settings
@@ -89,6 +91,11 @@ def host_of(common: Common, url: str = "") -> Host:
         cache_bytes=common.settings.search.search_cache_mb * _MIB,
         at_once=common.settings.work.work_at_once,
     )
+
+
+def define(common: Common, durable: DurableWork, kind: str, work: Work) -> None:
+    """Define durable work, which is counted and timed."""
+    durable.define(kind, counted(kind, work, clock=common.clock, telemetry=common.telemetry))
 
 
 def make_prompts(common: Common) -> Prompts:

@@ -1,5 +1,8 @@
 """Recall, sessions and replies, made from the settings."""
 
+from __future__ import annotations
+
+from roomlore import services
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.recall.recollection import RecallOptions
 from roomlore.core.sessions.window import WindowOptions
@@ -10,10 +13,7 @@ from roomlore.ports.language import Embedder, Summarizer
 from roomlore.ports.memories import Recall
 from roomlore.ports.quotas import QuotaChecks
 from roomlore.ports.storage import SESSIONS
-from roomlore.services.jobs import counted
 from roomlore.services.models import ModelService
-from roomlore.services.recall import FactVectors, KnownForReplies, RecallCache, RecallParts, ShownBefore
-from roomlore.services.replies import Background, DeferredMessages, ReplyOptions, ReplyParts
 from roomlore.services.sessions import (
     SUMMARY,
     AutoCheckpoints,
@@ -26,21 +26,21 @@ from roomlore.services.sessions import (
     signing_key,
 )
 from roomlore.settings import Settings
-from roomlore.wiring.models import Common, host_of, open_configured
+from roomlore.wiring.models import Common, define, host_of, open_configured
 
 _SWEEP_SECONDS = 5.0
 _SHARE_OF_VECTORS = 0.5
 """The share of the recall time for vectors, so that a slow embedder costs a reply no facts."""
 
 
-def make_recall(common: Common, embedder: Embedder | None) -> RecallParts:
+def make_recall(common: Common, embedder: Embedder | None) -> services.recall.RecallParts:
     """Return the parts of recall; nothing is read yet. `embedder`: closed by its maker."""
-    return RecallParts(
+    return services.recall.RecallParts(
         enabled=common.settings.recall.enabled,
         options=recall_options(common.settings, embedded=embedder is not None),
-        cache=RecallCache(storage=common.storage, tokens=common.tokens, clock=common.clock),
-        vectors=FactVectors(embedder, timeout_seconds=common.settings.replies.recall_timeout_seconds),
-        shown=ShownBefore(),
+        cache=services.recall.RecallCache(storage=common.storage, tokens=common.tokens, clock=common.clock),
+        vectors=services.recall.FactVectors(embedder, timeout_seconds=common.settings.replies.recall_timeout_seconds),
+        shown=services.recall.ShownBefore(),
         tokens=common.tokens,
         clock=common.clock,
         telemetry=common.telemetry,
@@ -128,15 +128,15 @@ async def make_sessions(common: Common, summarizer: Summarizer | None, own: Sess
 def make_deferred_summaries(common: Common, sessions: SessionParts, durable: DurableWork) -> DeferredSummaries:
     """Return the summaries as durable work."""
     later = DeferredSummaries(automatic=sessions.automatic, durable=durable, ids=common.ids)
-    durable.define(SUMMARY, counted(SUMMARY, later.work, clock=common.clock, telemetry=common.telemetry))
+    define(common, durable, SUMMARY, later.work)
     return later
 
 
-def make_replies(common: Common, models: ModelService, quotas: QuotaChecks) -> ReplyParts:
+def make_replies(common: Common, models: ModelService, quotas: QuotaChecks) -> services.replies.ReplyParts:
     """Closed before what it uses: replies that are being stored come to their end."""
-    background = Background()
+    background = services.replies.Background()
     common.closing.push_async_callback(background.close)
-    return ReplyParts(
+    return services.replies.ReplyParts(
         storage=common.storage,
         models=models,
         prompts=PackagedPrompts(),
@@ -145,24 +145,24 @@ def make_replies(common: Common, models: ModelService, quotas: QuotaChecks) -> R
         ids=common.ids,
         telemetry=common.telemetry,
         background=background,
-        later=DeferredMessages(start=background.start, telemetry=common.telemetry),
+        later=services.replies.DeferredMessages(start=background.start, telemetry=common.telemetry),
         limits=common.limits,
         quotas=quotas,
         options=reply_options(common.settings),
     )
 
 
-def make_recalls(common: Common, recall: RecallParts) -> tuple[Recall, ...]:
+def make_recalls(common: Common, recall: services.recall.RecallParts) -> tuple[Recall, ...]:
     """Return the sources of memories for replies; none if recall is off."""
     if not common.settings.recall.enabled:
         return ()
     wait = common.settings.replies.recall_timeout_seconds * _SHARE_OF_VECTORS
-    return (KnownForReplies(recall, storage=common.storage, wait_seconds=wait),)
+    return (services.recall.KnownForReplies(recall, storage=common.storage, wait_seconds=wait),)
 
 
-def reply_options(settings: Settings) -> ReplyOptions:
+def reply_options(settings: Settings) -> services.replies.ReplyOptions:
     """Return the settings of replies."""
-    return ReplyOptions(
+    return services.replies.ReplyOptions(
         model=settings.replies.reply_model,
         max_tokens=settings.replies.reply_max_tokens,
         window=settings.sessions.model_context_window,

@@ -1,5 +1,7 @@
 """The parts that all tenants of one process share, made from the settings."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import sys
@@ -10,8 +12,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TypedDict
 
+from roomlore import services
 from roomlore.adapters.inprocess import InProcessJobs, SystemClock, TimeOrderedIds
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.tokens import EncodingTokens
@@ -19,34 +23,24 @@ from roomlore.adapters.weights import load_link_model
 from roomlore.core.context import ContextOptions
 from roomlore.core.intake import Limits
 from roomlore.core.linking.model import LinkModel
-from roomlore.ports.coordination import SessionCache
+from roomlore.ports.coordination import SessionCache, Webhook
 from roomlore.ports.durable import DurableWork
-from roomlore.ports.language import ChatClient, Describer, Embedder, Summarizer
+from roomlore.ports.language import ChatClient, Describer, Embedder, Prompts, Summarizer
 from roomlore.ports.memories import Recall
 from roomlore.ports.storage import FORGETTING, THREADS, DueWork
 from roomlore.ports.vectors import VectorIndex
-from roomlore.services.archives import RETENTION, Archiver
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
-from roomlore.services.digest import DIGEST, TITLES, Writing
-from roomlore.services.evolution import EVOLUTION
-from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.health import Readiness
-from roomlore.services.jobs import Sweep
-from roomlore.services.links import ThreadMoves
-from roomlore.services.memories import InForceCache
-from roomlore.services.memories.memory_service import Evolver, Searcher
-from roomlore.services.messages import AllDue, FactsCache, RoomCache
 from roomlore.services.models import ModelService
-from roomlore.services.privacy import Forgetter, Forgettings, IndexChecks, Verifier
 from roomlore.services.quotas import QuotaKeeper
-from roomlore.services.recall import RecallParts
-from roomlore.services.replies import ReplyParts
-from roomlore.services.sessions import SUMMARY, DeferredSummaries, SessionParts
+from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.indexing import Indexing, make_indexing, make_memory_search
 from roomlore.wiring.models import Common, make_models, make_prompts, make_telemetry, summarizer_of
 from roomlore.wiring.replies import make_deferred_summaries, make_recall, make_recalls, make_replies, make_sessions
 from roomlore.wiring.work import (
+    Engine,
+    Evolutions,
     expire_usage,
     expire_work,
     make_archiver,
@@ -60,6 +54,7 @@ from roomlore.wiring.work import (
     make_retention,
     make_retries,
     make_titles,
+    make_webhook,
     make_writing,
     resume_left_work,
 )
@@ -77,7 +72,7 @@ class OpeningCall:
     block: str
 
     @classmethod
-    def here(cls, block: str) -> "OpeningCall":
+    def here(cls, block: str) -> OpeningCall:
         """Return the line that called into roomlore, seen from where this is called."""
         frame = sys._getframe(1)  # noqa: SLF001 - the one way to a caller's line that costs no traceback
         while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_CALLER:
@@ -156,50 +151,190 @@ class Own:
     describer: Describer | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Resources(Common):
-    """The parts that all tenants of one process share."""
+    """The parts that all tenants of one process share. The fields are there when roomlore is open; each other part is
+    made, and its modules are imported, when it is first used."""
 
+    storage: SqlStorage
     url: str
     """The URL of the open database."""
-    options: ContextOptions
-    strategies: Mapping[str, Strategy]
+    own: Own
     model: LinkModel
-    moves: ThreadMoves
-    rooms: RoomCache
-    one_writer: bool
-    """True on SQLite: the database has one writer at a time."""
-    describer: Describer | None
+    readiness: Readiness
     recorder: UsageRecorder
-    facts: FactsCache
-    in_force: InForceCache
+    quotas: QuotaKeeper
+    models: ModelService
     indexing: Indexing
     sessions: SessionParts
-    summaries: DeferredSummaries
-    models: ModelService
-    replies: ReplyParts
-    recall: RecallParts
-    verifier: Verifier
-    forgetter: Forgetter
-    forgettings: Forgettings
-    recalls: tuple[Recall, ...]
-    """The sources of memories for replies."""
-    durable: DurableWork
-    shares_work: bool
-    """True if other processes see the durable work of this one."""
-    sweeps: Mapping[str, Sweep]
-    """The sweeps that enqueue due durable work, by its kind."""
-    extraction: ExtractionService
-    due: DueWork
-    """The work that new messages make due."""
-    imports_due: DueWork
-    """The same for imported messages."""
-    evolver: Evolver
-    writing: Writing
-    searcher: Searcher
-    readiness: Readiness
-    quotas: QuotaKeeper
-    archiver: Archiver
+    engine: Engine
+    prompts: Prompts
+    webhook: Webhook | None
+    """The receiver of digests."""
+
+    def make_all(self) -> None:
+        """Make every part now, in the order in which they stand here: what is made last is closed first."""
+        for name, part in vars(Resources).items():
+            if isinstance(part, cached_property):
+                getattr(self, name)
+
+    @property
+    def one_writer(self) -> bool:
+        """True on SQLite: the database has one writer at a time."""
+        return not self.url.startswith("postgres")
+
+    @property
+    def describer(self) -> Describer | None:
+        return self.own.describer
+
+    @property
+    def durable(self) -> DurableWork:
+        return self.engine.durable
+
+    @property
+    def shares_work(self) -> bool:
+        """True if other processes see the durable work of this one."""
+        return self.engine.is_shared
+
+    @cached_property
+    def strategies(self) -> Mapping[str, Strategy]:
+        return ChainMap(dict(self.own.strategies or {}), STRATEGIES)
+
+    @cached_property
+    def options(self) -> ContextOptions:
+        return replace(context_options(self.settings), strategies=tuple(self.strategies))
+
+    @cached_property
+    def rooms(self) -> services.messages.RoomCache:
+        size_bytes = self.settings.search.room_cache_mb * _MIB
+        return services.messages.RoomCache(size_bytes=size_bytes, telemetry=self.telemetry)
+
+    @cached_property
+    def facts(self) -> services.messages.FactsCache:
+        return services.messages.FactsCache(size_bytes=self.settings.search.search_cache_mb * _MIB // 4)
+
+    @cached_property
+    def in_force(self) -> services.memories.InForceCache:
+        return services.memories.InForceCache(storage=self.storage)
+
+    @cached_property
+    def summaries(self) -> services.sessions.DeferredSummaries:
+        return make_deferred_summaries(self, self.sessions, self.durable)
+
+    @cached_property
+    def extraction(self) -> services.extraction.ExtractionService:
+        return make_extraction(self, self.durable, self.models)
+
+    @cached_property
+    def retries(self) -> services.extraction.FallbackRetries:
+        return make_retries(self, self.durable, self.models)
+
+    @cached_property
+    def moves(self) -> services.links.ThreadMoves:
+        return make_moves(self, self.durable)
+
+    @cached_property
+    def evolutions(self) -> Evolutions:
+        return make_evolutions(self, self.durable, self.models, self.prompts)
+
+    @property
+    def evolver(self) -> services.evolution.EvolutionService:
+        return self.evolutions.service
+
+    @cached_property
+    def writing(self) -> services.digest.Writing:
+        return make_writing(self, self.models)
+
+    @cached_property
+    def nightly(self) -> services.digest.NightlyDigests:
+        return make_nightly(self, self.durable, self.writing, self.model, self.webhook)
+
+    @cached_property
+    def titles(self) -> services.digest.ThreadTitler:
+        return make_titles(self, self.durable, self.models)
+
+    @cached_property
+    def archiver(self) -> services.archives.Archiver:
+        return make_archiver(self, self.model, self.indexing.due)
+
+    @cached_property
+    def retention(self) -> services.archives.Retention:
+        return make_retention(self, self.durable, self.archiver)
+
+    @cached_property
+    def forgetter(self) -> services.privacy.Forgetter:
+        return make_forgetter(
+            self.storage,
+            self.durable,
+            self.sessions,
+            self.indexing,
+            tokens=self.tokens,
+            clock=self.clock,
+            ids=self.ids,
+            archives=self.archiver,
+        )
+
+    @cached_property
+    def forgettings(self) -> services.privacy.Forgettings:
+        return make_forgettings(self, self.engine, self.forgetter)
+
+    @cached_property
+    def verifier(self) -> services.privacy.Verifier:
+        return services.privacy.Verifier(
+            storage=self.storage,
+            clock=self.clock,
+            indexes=services.privacy.IndexChecks(storage=self.storage, vectors=self.indexing.vectors),
+            archives=self.archiver,
+        )
+
+    @cached_property
+    def replies(self) -> services.replies.ReplyParts:
+        return make_replies(self, self.models, self.quotas)
+
+    @cached_property
+    def recall(self) -> services.recall.RecallParts:
+        return make_recall(self, self.indexing.embedder)
+
+    @cached_property
+    def recalls(self) -> tuple[Recall, ...]:
+        """The sources of memories for replies."""
+        return make_recalls(self, self.recall)
+
+    @cached_property
+    def searcher(self) -> services.memory_search.MemorySearch:
+        return make_memory_search(self, self.indexing)
+
+    @cached_property
+    def due(self) -> DueWork:
+        """The work that new messages make due."""
+        if not self.settings.evolution.extract_every:
+            return self.indexing.due
+        replies = services.extraction.RepliesDue(clock=self.clock, jobs=self.jobs)
+        return services.messages.AllDue(self.indexing.due, replies)
+
+    @cached_property
+    def imports_due(self) -> DueWork:
+        """The same for imported messages."""
+        return services.messages.AllDue(self.indexing.due, services.extraction.RepliesImported(clock=self.clock))
+
+    @cached_property
+    def sweeps(self) -> Mapping[str, services.jobs.Sweep]:
+        """The sweeps that enqueue due durable work, by its kind."""
+        extraction, digest = services.extraction, services.digest
+        return {
+            **(
+                {extraction.EXTRACTION: self.extraction.sweep, extraction.EXTRACTION_RETRY: self.retries.sweep}
+                if self.settings.evolution.extract_every
+                else {}
+            ),
+            THREADS: self.moves.sweep,
+            services.evolution.EVOLUTION: self.evolutions.schedule.sweep,
+            services.sessions.SUMMARY: self.summaries.sweep,
+            **({digest.DIGEST: self.nightly.sweep} if self.settings.digests.digest_schedule else {}),
+            services.archives.RETENTION: self.retention.sweep,
+            FORGETTING: self.forgettings.sweep,
+            **({digest.TITLES: self.titles.sweep} if self.settings.digests.model_titles else {}),
+        }
 
 
 async def make_resources(
@@ -210,8 +345,10 @@ async def make_resources(
     own: Own,
     closing: Closing,
     background: bool,
+    whole: bool,
 ) -> Resources:
-    """Return everything but the storage, closed with `closing`; background work, which uses it, is closed first."""
+    """Return everything but the storage, closed with `closing`; background work, which uses it, is closed first.
+    `whole`: make every part now, else each when it is first used; with background work all are made."""
     clock, model = SystemClock(), load_link_model()
     telemetry = make_telemetry(settings, clock=clock, closing=closing)
     jobs = InProcessJobs(telemetry=telemetry)
@@ -244,94 +381,30 @@ async def make_resources(
     indexing = await make_indexing(common, model, embedder=own.embedder, vectors=own.vectors)
     sessions = await make_sessions(common, own.summarizer or await summarizer_of(models, settings), own.cache)
     engine = await make_durable(common, url, own.durable)
-    durable = engine.durable
-    summaries = make_deferred_summaries(common, sessions, durable)
-    extraction = make_extraction(common, durable, models)
-    retries = make_retries(common, durable, models)
-    moves = make_moves(common, durable)
-    evolutions = make_evolutions(common, durable, models, make_prompts(common))
-    writing = make_writing(common, models)
-    nightly = make_nightly(common, durable, writing, model)
-    titles = make_titles(common, durable, models)
-    if background:
-        resume_left_work(common, url, engine)
-    archiver = make_archiver(common, model, indexing.due)
-    retention = make_retention(common, durable, archiver)
-    forgetter = make_forgetter(
-        storage,
-        durable,
-        sessions,
-        indexing,
-        tokens=common.tokens,
-        clock=clock,
-        ids=common.ids,
-        archives=archiver,
-    )
-    forgettings = make_forgettings(common, engine, forgetter)
-    replies = make_replies(common, models, quotas)
-    if background:
-        expire_work(common, durable)
-        expire_usage(common)
-    recall = make_recall(common, indexing.embedder)
-    closing.push_async_callback(jobs.close)
-    strategies: Mapping[str, Strategy] = ChainMap(dict(own.strategies or {}), STRATEGIES)
-    options = replace(context_options(settings), strategies=tuple(strategies))
-    return Resources(
-        **{field.name: getattr(common, field.name) for field in fields(common)},
+    resources = Resources(
+        **{field.name: getattr(common, field.name) for field in fields(common)} | {"storage": storage},
         url=url,
-        options=options,
-        strategies=strategies,
+        own=own,
         model=model,
-        moves=moves,
-        rooms=RoomCache(size_bytes=settings.search.room_cache_mb * _MIB, telemetry=telemetry),
-        one_writer=not url.startswith("postgres"),
-        describer=own.describer,
+        readiness=readiness,
         recorder=recorder,
-        facts=FactsCache(size_bytes=settings.search.search_cache_mb * _MIB // 4),
-        in_force=InForceCache(storage=storage),
+        quotas=quotas,
+        models=models,
         indexing=indexing,
         sessions=sessions,
-        summaries=summaries,
-        models=models,
-        replies=replies,
-        recall=recall,
-        recalls=make_recalls(common, recall),
-        verifier=Verifier(
-            storage=storage,
-            clock=clock,
-            indexes=IndexChecks(storage=storage, vectors=indexing.vectors),
-            archives=archiver,
-        ),
-        forgetter=forgetter,
-        forgettings=forgettings,
-        durable=durable,
-        shares_work=engine.is_shared,
-        sweeps={
-            **(
-                {EXTRACTION: extraction.sweep, EXTRACTION_RETRY: retries.sweep}
-                if settings.evolution.extract_every
-                else {}
-            ),
-            THREADS: moves.sweep,
-            EVOLUTION: evolutions.schedule.sweep,
-            SUMMARY: summaries.sweep,
-            **({DIGEST: nightly.sweep} if settings.digests.digest_schedule else {}),
-            RETENTION: retention.sweep,
-            FORGETTING: forgettings.sweep,
-            **({TITLES: titles.sweep} if settings.digests.model_titles else {}),
-        },
-        extraction=extraction,
-        due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs))
-        if settings.evolution.extract_every
-        else indexing.due,
-        imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),
-        evolver=evolutions.service,
-        writing=writing,
-        searcher=make_memory_search(common, indexing),
-        readiness=readiness,
-        quotas=quotas,
-        archiver=archiver,
+        engine=engine,
+        prompts=make_prompts(common),
+        webhook=make_webhook(common),
     )
+    engine.durable.before_opening(resources.make_all)
+    if whole or background:
+        resources.make_all()
+    if background:
+        resume_left_work(common, url, engine)
+        expire_work(common, engine.durable)
+        expire_usage(common)
+    closing.push_async_callback(jobs.close)
+    return resources
 
 
 def _limits(settings: Settings) -> Limits:

@@ -12,11 +12,10 @@ from os import PathLike
 from typing import Any, TypeVar, Unpack
 
 from roomlore.core import DEFAULT_TENANT
-from roomlore.core.digest.digest import Digest
+from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
 from roomlore.core.errors import Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.health import Finding
-from roomlore.services.digest.digest_service import DIGEST_TOKENS
 from roomlore.settings import Settings
 from roomlore.wiring.lore import Lore, connect_with
 from roomlore.wiring.resources import Own, OwnBackends, opening_in

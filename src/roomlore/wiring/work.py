@@ -1,5 +1,7 @@
 """Work that outlives its process: extraction, evolution, forgetting."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,10 +9,10 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+from roomlore import services
 from roomlore.adapters.archive_files import FolderOfArchives
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess import LateWork
-from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.inspection import compact_database
@@ -20,49 +22,16 @@ from roomlore.core.evolution.requests import Rules
 from roomlore.core.linking.model import LinkModel
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.backends import DURABLE, DurableBackend
-from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.coordination import Clock, Ids, Webhook
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import FORGETTING, THREADS, DueWork, Storage
-from roomlore.services.archives import RETENTION, Archiver, Retention
 from roomlore.services.contexts import UsageExpiry
-from roomlore.services.digest import (
-    DIGEST,
-    TITLES,
-    DigestService,
-    NightlyDigests,
-    NightlyOptions,
-    ThreadTitler,
-    TitleOptions,
-    Writing,
-    WritingOptions,
-)
-from roomlore.services.evolution import (
-    EVOLUTION,
-    Applying,
-    Asking,
-    AskingTogether,
-    EvolutionLeases,
-    EvolutionOptions,
-    EvolutionService,
-    Reading,
-    Schedule,
-)
-from roomlore.services.extraction import (
-    EXTRACTION,
-    EXTRACTION_RETRY,
-    ExtractionService,
-    FallbackRetries,
-    MemorySummaries,
-)
-from roomlore.services.jobs import counted
-from roomlore.services.links import ThreadMoves
 from roomlore.services.models import ModelService
-from roomlore.services.privacy import Forgetter, Forgettings, MemoryEraser, MessageEraser, RowEraser, VectorEraser
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
 from roomlore.wiring.indexing import Indexing
-from roomlore.wiring.models import Common, host_of, opened, usable
+from roomlore.wiring.models import Common, define, host_of, opened, usable
 
 LEFT = "left work"
 """The background job that continues work left by an earlier process."""
@@ -84,7 +53,7 @@ _EXPIRY_SWEEP_SECONDS = 3_600.0
 class Engine:
     """The durable work, not opened yet. `is_left`: as in `DurableBackend`, of the best engine that can be used here."""
 
-    durable: DurableWork
+    durable: LateWork
     is_left: Callable[[str], bool] | None
 
     @property
@@ -122,8 +91,10 @@ def resume_left_work(common: Common, url: str, engine: Engine) -> None:
     common.jobs.handle(LEFT, look, every_seconds=_SWEEP_SECONDS)
 
 
-def make_extraction(common: Common, durable: DurableWork, models: ModelService) -> ExtractionService:
-    extraction = ExtractionService(
+def make_extraction(
+    common: Common, durable: DurableWork, models: ModelService
+) -> services.extraction.ExtractionService:
+    extraction = services.extraction.ExtractionService(
         storage=common.storage,
         durable=durable,
         summaries=_summaries(common.settings, models),
@@ -133,20 +104,20 @@ def make_extraction(common: Common, durable: DurableWork, models: ModelService) 
         every=common.settings.evolution.extract_every,
         zone=common.settings.search.zone,
     )
-    durable.define(EXTRACTION, counted(EXTRACTION, extraction.extract, clock=common.clock, telemetry=common.telemetry))
+    define(common, durable, services.extraction.EXTRACTION, extraction.extract)
     if common.background and common.settings.evolution.extract_every:
 
         async def sweep() -> None:
             await asyncio.sleep(_TOGETHER_SECONDS)
             await extraction.sweep()
 
-        common.jobs.handle(EXTRACTION, sweep, every_seconds=_SWEEP_SECONDS)
+        common.jobs.handle(services.extraction.EXTRACTION, sweep, every_seconds=_SWEEP_SECONDS)
     return extraction
 
 
-def make_retries(common: Common, durable: DurableWork, models: ModelService) -> FallbackRetries:
+def make_retries(common: Common, durable: DurableWork, models: ModelService) -> services.extraction.FallbackRetries:
     """Return the retries of memories that were kept without a model; they use half of this process's work slots."""
-    retries = FallbackRetries(
+    retries = services.extraction.FallbackRetries(
         storage=common.storage,
         durable=durable,
         can_ask=lambda: models.can_ask(SUMMARY_MODEL),
@@ -157,24 +128,24 @@ def make_retries(common: Common, durable: DurableWork, models: ModelService) -> 
         at_once=max(common.settings.work.work_at_once // 2, 1),
         zone=common.settings.search.zone,
     )
-    durable.define(
-        EXTRACTION_RETRY, counted(EXTRACTION_RETRY, retries.retry, clock=common.clock, telemetry=common.telemetry)
-    )
+    define(common, durable, services.extraction.EXTRACTION_RETRY, retries.retry)
     if common.background and common.settings.evolution.extract_every:
-        common.jobs.handle(EXTRACTION_RETRY, retries.sweep, every_seconds=_RETRY_SECONDS)
+        common.jobs.handle(services.extraction.EXTRACTION_RETRY, retries.sweep, every_seconds=_RETRY_SECONDS)
     return retries
 
 
-def _summaries(settings: Settings, models: ModelService) -> MemorySummaries:
-    return MemorySummaries(
+def _summaries(settings: Settings, models: ModelService) -> services.extraction.MemorySummaries:
+    return services.extraction.MemorySummaries(
         models=models, prompts=PackagedPrompts(), timeout_seconds=settings.language_models.summary_timeout_seconds
     )
 
 
-def make_moves(common: Common, durable: DurableWork) -> ThreadMoves:
+def make_moves(common: Common, durable: DurableWork) -> services.links.ThreadMoves:
     """Return what moves messages to other threads after corrections. Nothing is read yet."""
-    moves = ThreadMoves(storage=common.storage, durable=durable, clock=common.clock, background=common.background)
-    durable.define(THREADS, counted(THREADS, moves.work, clock=common.clock, telemetry=common.telemetry))
+    moves = services.links.ThreadMoves(
+        storage=common.storage, durable=durable, clock=common.clock, background=common.background
+    )
+    define(common, durable, THREADS, moves.work)
     if common.background:
         common.jobs.handle(THREADS, moves.sweep, every_seconds=_SWEEP_SECONDS)
     return moves
@@ -184,44 +155,53 @@ def make_moves(common: Common, durable: DurableWork) -> ThreadMoves:
 class Evolutions:
     """The evolutions, and the schedule that enqueues them."""
 
-    service: EvolutionService
-    schedule: Schedule
+    service: services.evolution.EvolutionService
+    schedule: services.evolution.Schedule
 
 
-def make_writing(common: Common, models: ModelService) -> Writing:
+def make_writing(common: Common, models: ModelService) -> services.digest.Writing:
     """Return what has a model write digests. No request is sent yet."""
     settings = common.settings
-    options = WritingOptions(
+    options = services.digest.WritingOptions(
         model=settings.digests.digest_model,
         timeout_seconds=settings.digests.digest_timeout_seconds,
         zone=settings.search.zone,
     )
-    return Writing(models=models, prompts=PackagedPrompts(), options=options)
+    return services.digest.Writing(models=models, prompts=PackagedPrompts(), options=options)
 
 
-def make_nightly(common: Common, durable: DurableWork, writing: Writing, model: LinkModel) -> NightlyDigests:
+def make_webhook(common: Common) -> HttpWebhook | None:
+    """Return the receiver of digests, None if there is none. Raise `InvalidInput` for an invalid URL."""
+    settings = common.settings.digests
+    if not settings.digest_webhook:
+        return None
+    return HttpWebhook(
+        settings.digest_webhook,
+        secret=settings.digest_webhook_secret,
+        private=settings.digest_webhook_private,
+        timeout_seconds=settings.digest_webhook_seconds,
+        clock=common.clock,
+    )
+
+
+def make_nightly(
+    common: Common,
+    durable: DurableWork,
+    writing: services.digest.Writing,
+    model: LinkModel,
+    webhook: Webhook | None,
+) -> services.digest.NightlyDigests:
     """Return the digests that are sent by a schedule. Nothing is read yet."""
     settings = common.settings.digests
     rooms = frozenset(name for one in settings.digest_rooms.split(",") if (name := one.strip()))
-    webhook = (
-        HttpWebhook(
-            settings.digest_webhook,
-            secret=settings.digest_webhook_secret,
-            private=settings.digest_webhook_private,
-            timeout_seconds=settings.digest_webhook_seconds,
-            clock=common.clock,
-        )
-        if settings.digest_webhook
-        else None
-    )
     times = Cron(settings.digest_schedule, common.settings.search.zone) if settings.digest_schedule else None
-    nightly = NightlyDigests(
+    nightly = services.digest.NightlyDigests(
         storage=common.storage,
         durable=durable,
         clock=common.clock,
         times=times,
         webhook=webhook,
-        digests=lambda tenant: DigestService(
+        digests=lambda tenant: services.digest.DigestService(
             tenant=tenant,
             storage=common.storage,
             clock=common.clock,
@@ -229,68 +209,74 @@ def make_nightly(common: Common, durable: DurableWork, writing: Writing, model: 
             model=model,
             writing=writing,
         ),
-        options=NightlyOptions(rooms=rooms, least=settings.digest_least, max_tokens=settings.digest_tokens),
+        options=services.digest.NightlyOptions(
+            rooms=rooms, least=settings.digest_least, max_tokens=settings.digest_tokens
+        ),
     )
-    durable.define(DIGEST, counted(DIGEST, nightly.work, clock=common.clock, telemetry=common.telemetry))
+    define(common, durable, services.digest.DIGEST, nightly.work)
     if common.background and times:
-        common.jobs.handle(DIGEST, nightly.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
+        common.jobs.handle(services.digest.DIGEST, nightly.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
     return nightly
 
 
-def make_titles(common: Common, durable: DurableWork, models: ModelService) -> ThreadTitler:
+def make_titles(common: Common, durable: DurableWork, models: ModelService) -> services.digest.ThreadTitler:
     """Return what has a model write the titles of threads. Nothing is read yet."""
     settings = common.settings
-    titles = ThreadTitler(
+    titles = services.digest.ThreadTitler(
         storage=common.storage,
         durable=durable,
         models=models,
         prompts=PackagedPrompts(),
         clock=common.clock,
-        options=TitleOptions(
+        options=services.digest.TitleOptions(
             model=settings.digests.digest_model,
             timeout_seconds=settings.digests.digest_timeout_seconds,
             zone=settings.search.zone,
             days=settings.digests.model_titles_days,
         ),
     )
-    durable.define(TITLES, counted(TITLES, titles.work, clock=common.clock, telemetry=common.telemetry))
+    define(common, durable, services.digest.TITLES, titles.work)
     if common.background and settings.digests.model_titles:
-        common.jobs.handle(TITLES, titles.sweep, every_seconds=_TITLES_SWEEP_SECONDS)
+        common.jobs.handle(services.digest.TITLES, titles.sweep, every_seconds=_TITLES_SWEEP_SECONDS)
     return titles
 
 
 def make_evolutions(common: Common, durable: DurableWork, models: ModelService, prompts: Prompts) -> Evolutions:
     """Return the evolutions and their schedule. Nothing is read yet."""
+    from roomlore.adapters.json_repair import repaired  # for evolutions alone
+
     settings = common.settings
     options = evolution_options(settings)
-    reading = Reading(
+    reading = services.evolution.Reading(
         storage=common.storage,
         clock=common.clock,
         most_messages=options.messages,
         most_memories=options.memories,
         zone=options.zone,
     )
-    asking = Asking(models=models, prompts=prompts, clock=common.clock, options=options)
-    applying = Applying(
+    asking = services.evolution.Asking(models=models, prompts=prompts, clock=common.clock, options=options)
+    applying = services.evolution.Applying(
         storage=common.storage, reading=reading, clock=common.clock, ids=common.ids, options=options, repair=repaired
     )
-    service = EvolutionService(
+    service = services.evolution.EvolutionService(
         storage=common.storage,
         durable=durable,
         reading=reading,
         asking=asking,
         applying=applying,
-        together=AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
-        leases=EvolutionLeases(storage=common.storage, clock=common.clock, lease_seconds=options.lease_seconds),
+        together=services.evolution.AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
+        leases=services.evolution.EvolutionLeases(
+            storage=common.storage, clock=common.clock, lease_seconds=options.lease_seconds
+        ),
         clock=common.clock,
         ids=common.ids,
         telemetry=common.telemetry,
     )
-    durable.define(EVOLUTION, counted(EVOLUTION, service.work, clock=common.clock, telemetry=common.telemetry))
+    define(common, durable, services.evolution.EVOLUTION, service.work)
     times = (
         Cron(settings.evolution.evolve_schedule, settings.search.zone) if settings.evolution.evolve_schedule else None
     )
-    schedule = Schedule(
+    schedule = services.evolution.Schedule(
         storage=common.storage,
         evolutions=service,
         clock=common.clock,
@@ -300,7 +286,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         together=settings.evolution.evolve_people_together,
     )
     if common.background and times:
-        common.jobs.handle(EVOLUTION, schedule.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
+        common.jobs.handle(services.evolution.EVOLUTION, schedule.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
     return Evolutions(service, schedule)
 
 
@@ -311,9 +297,9 @@ def _people_evolve(settings: Settings, models: ModelService) -> Callable[[], Awa
     return evolve
 
 
-def evolution_options(settings: Settings) -> EvolutionOptions:
+def evolution_options(settings: Settings) -> services.evolution.EvolutionOptions:
     """Return the settings of evolutions."""
-    return EvolutionOptions(
+    return services.evolution.EvolutionOptions(
         model=settings.evolution.evolve_model,
         timeout_seconds=settings.evolution.evolve_timeout_seconds,
         zone=settings.search.zone,
@@ -341,17 +327,17 @@ def make_forgetter(
     ids: Ids,
     archives: ArchivedMessages,
     over: Storage | None = None,
-) -> Forgetter:
+) -> services.privacy.Forgetter:
     """Return the forgetter. `over`: a storage to read and write through, in place of the storage itself."""
     through = over or storage
-    vectors = VectorEraser(storage=through, index=indexing.vectors, clock=clock)
-    return Forgetter(
+    vectors = services.privacy.VectorEraser(storage=through, index=indexing.vectors, clock=clock)
+    return services.privacy.Forgetter(
         storage=through,
         compact_database=partial(compact_database, storage),
         durable=durable,
         sessions=sessions.cache,
-        memories=MemoryEraser(storage=through, vectors=vectors, clock=clock, ids=ids),
-        messages=MessageEraser(
+        memories=services.privacy.MemoryEraser(storage=through, vectors=vectors, clock=clock, ids=ids),
+        messages=services.privacy.MessageEraser(
             storage=through,
             vectors=vectors,
             tokens=tokens,
@@ -359,27 +345,29 @@ def make_forgetter(
             ids=ids,
             embedding=indexing.embedder is not None,
         ),
-        rows=RowEraser(storage=through, ids=ids),
+        rows=services.privacy.RowEraser(storage=through, ids=ids),
         archives=archives,
         clock=clock,
     )
 
 
-def make_forgettings(common: Common, engine: Engine, forgetter: Forgetter) -> Forgettings:
+def make_forgettings(
+    common: Common, engine: Engine, forgetter: services.privacy.Forgetter
+) -> services.privacy.Forgettings:
     """Return the requests to forget somebody, and the job that continues those that were left."""
     durable = engine.durable
-    forgettings = Forgettings(
+    forgettings = services.privacy.Forgettings(
         storage=common.storage, durable=durable, forgetter=forgetter, clock=common.clock, shared=engine.is_shared
     )
-    durable.define(FORGETTING, counted(FORGETTING, forgettings.work, clock=common.clock, telemetry=common.telemetry))
+    define(common, durable, FORGETTING, forgettings.work)
     if common.background:
         common.jobs.handle(FORGETTING, forgettings.sweep, every_seconds=_SWEEP_SECONDS)
     return forgettings
 
 
-def make_archiver(common: Common, model: LinkModel, due: DueWork) -> Archiver:
+def make_archiver(common: Common, model: LinkModel, due: DueWork) -> services.archives.Archiver:
     """Return what archives messages and brings them back. No file is opened yet."""
-    return Archiver(
+    return services.archives.Archiver(
         storage=common.storage,
         files=FolderOfArchives(Path(common.settings.retention.archive_folder)),
         model=model,
@@ -390,12 +378,14 @@ def make_archiver(common: Common, model: LinkModel, due: DueWork) -> Archiver:
     )
 
 
-def make_retention(common: Common, durable: DurableWork, archiver: Archiver) -> Retention:
+def make_retention(
+    common: Common, durable: DurableWork, archiver: services.archives.Archiver
+) -> services.archives.Retention:
     """Return the retention by the schedule. Nothing is read yet."""
     settings = common.settings.retention
     wanted = settings.retain_messages_days is not None or settings.retain_answers_days is not None
     schedule = settings.retention_schedule if wanted else ""
-    retention = Retention(
+    retention = services.archives.Retention(
         storage=common.storage,
         durable=durable,
         archiver=archiver,
@@ -404,9 +394,9 @@ def make_retention(common: Common, durable: DurableWork, archiver: Archiver) -> 
         days=settings.retain_messages_days,
         record_days=settings.retain_answers_days,
     )
-    durable.define(RETENTION, counted(RETENTION, retention.work, clock=common.clock, telemetry=common.telemetry))
+    define(common, durable, services.archives.RETENTION, retention.work)
     if common.background and schedule:
-        common.jobs.handle(RETENTION, retention.sweep, every_seconds=_RETENTION_SWEEP_SECONDS)
+        common.jobs.handle(services.archives.RETENTION, retention.sweep, every_seconds=_RETENTION_SWEEP_SECONDS)
     return retention
 
 

@@ -5,6 +5,7 @@ The modules of this package import settings, services and wiring where a command
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -41,20 +42,23 @@ class Frame:
     database: str | None = None
     tenant: str = DEFAULT_TENANT
 
-    def settings(self, **arguments: Any) -> Settings:
-        """Return the settings, with the command line's arguments on top. The log goes to standard error from here
-        on."""
-        import structlog
+    def settings(self, *, quiet: bool = False, **arguments: Any) -> Settings:
+        """Return the settings, with the command line's arguments on top. The log goes to standard error from here on.
+        `quiet`: without lines of the level info, unless `log_level` is set: a command prints its result."""
+        import logging
 
         from roomlore.settings import Settings
         from roomlore.surfaces import logs
         from roomlore.surfaces.cli import show
 
+        if not quiet:
+            collect_garbage()
         settings = Settings(self.config, database_url=self.database, **arguments)
         show.times_in(settings.search.zone)
-        logs.configure(form=settings.server.log_format, level=settings.server.log_level)
+        level = "warning" if quiet and settings.source("log_level") == "default" else settings.server.log_level
+        logs.configure(form=settings.server.log_format, level=level, at_once=not quiet)
         for name in settings.ignored:
-            structlog.get_logger(__name__).warning("no setting of roomlore, ignored", variable=name)
+            logging.getLogger(__name__).warning("no setting of roomlore, ignored", extra={"variable": name})
         return settings
 
     def place(self) -> str:
@@ -68,15 +72,15 @@ class Frame:
         database, unless `creates` allows to make it."""
         import asyncio
 
-        from roomlore.wiring import open_lore
+        from roomlore.wiring import open_for_command
 
-        settings = self.settings(**arguments)
-        _say_warnings_alone(settings)
+        settings = self.settings(quiet=True, **arguments)
         if not creates:
             _check_there(settings)
 
         async def inside() -> T:
-            async with open_lore(settings=settings, tenant=self.tenant, background=False) as lore:
+            async with open_for_command(settings, tenant=self.tenant) as lore:
+                collect_garbage()
                 try:
                     return await work(lore)
                 except UnknownRoom as error:
@@ -106,12 +110,11 @@ class Frame:
             yield lore
 
 
-def _say_warnings_alone(settings: Settings) -> None:
-    """Leave lines of the level info out of the log, unless `log_level` is set: a command prints its result."""
-    from roomlore.surfaces import logs
-
-    if settings.source("log_level") == "default":
-        logs.configure(form=settings.server.log_format, level="warning")
+def collect_garbage() -> None:
+    """Have Python look for garbage again, which the program stops while it loads modules, but not among these."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _place(settings: Settings) -> str:

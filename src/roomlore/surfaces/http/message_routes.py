@@ -14,7 +14,7 @@ from pydantic import Field
 from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import Context, ContextOptions
 from roomlore.core.dates import Edge, day_in, moment
-from roomlore.core.digest.digest import Digest
+from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
 from roomlore.core.errors import MOST_LISTED, Deleted, InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ID_CHARS
@@ -33,7 +33,7 @@ from roomlore.core.models import (
 )
 from roomlore.core.records import parse_time
 from roomlore.core.search.hits import SearchAnswer, SearchMode
-from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS
+from roomlore.services.digest.digest_service import FEWEST_TOKENS, MAX_TOKENS
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.http import bodies, problems
