@@ -132,7 +132,6 @@ def test_the_log_shows_evolutions_and_changes_the_newest_first(model, said):
     assert [line.split()[0] for line in told[-6:]] == ["+", "seen", "doubtful:"] * 2
     assert [one["number"] for one in asked("log", "g", "-n", "2")] == [4, 3]
     assert "Nothing has changed" in run("memory", "log", "g", "--days", "0.0000001").stdout
-    assert "Nothing has changed" in run("memory", "log", "nobody").stdout
     for days in ("-1", "0", "nan", "1e12"):
         assert "above 0, at most 3650" in run("memory", "log", "g", "--days", days, code=1).stderr
 
@@ -344,6 +343,15 @@ def test_the_log_tells_what_was_brought_back_from_what_is_new():
     assert "~ " in newest
     assert newest.endswith("  (restored)")
     assert run("memory", "log", "group:g").stdout.count("(restored)") == 2
+
+
+def test_the_past_of_a_group_that_is_not_there_is_an_error():
+    remembered("周五聚餐")
+    for command in (("log", "%"), ("as-of", "%", "today"), ("diff", "%", "yesterday")):
+        for group, says in (("nix", "There is no room 'nix'"), ("user:nix", "nobody has this id")):
+            told = run("memory", *(group if part == "%" else part for part in command), code=1)
+            assert says in told.stderr, command
+        run("memory", *("g" if part == "%" else part for part in command))
 
 
 @pytest.mark.parametrize("command", ["facts", "memory"])

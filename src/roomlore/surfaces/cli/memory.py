@@ -258,6 +258,7 @@ def log(
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
         scope = await scope_named(lore, scope_of(group))
+        await lore.rooms.check_there(scope)
         found = await lore.memories.latest_changes(scope, limit=limit, since=since)
         return found, await _records(lore, found), lore.settings.search.zone
 
@@ -294,6 +295,7 @@ def diff(
         if is_before(_moment(lore, "TO", end, "start"), ended, begun):
             raise InvalidInput(f"TO, {end!r:.60}, is before FROM, {start!r:.60}; swap them.")
         scope = await scope_named(lore, scope_of(group))
+        await lore.rooms.check_there(scope)
         zone = lore.settings.search.zone
         return await lore.memories.diff(scope, begun, ended), zone, _end_in_words(lore, end, ended)
 
@@ -318,6 +320,7 @@ def as_of(
         words = " ".join(when)
         at = _moment(lore, "WHEN", words, "end")
         scope = await scope_named(lore, scope_of(group))
+        await lore.rooms.check_there(scope)
         found = await lore.memories.as_of(scope, at)
         return found, _end_in_words(lore, words, at), lore.settings.search.zone
 
