@@ -151,6 +151,7 @@ def memory_in_chinese(page: Page):
 def search(page: Page):
     lore = page.open()
     page.wait(said(lore, "tea", "The biscuits are on the shelf", "谁带了饼干？"))
+    page.wait(lore.rooms.add_members("tea", ["anna"]))
     page.names["lore"] = lore
     page.shell("roomlore serve")
     with on_a_thread(EmbeddingServer(HashEmbedder(dimensions=1024))) as server:
