@@ -341,6 +341,7 @@ READERS: dict[str, Reader] = {
     "core.text:sentences": core_text.sentences,
     "core.text:singular": core_text.singular,
     "core.text:stem": core_text.stem,
+    "core.text:requests": core_text.requests,
     "core.text:thanks": core_text.thanks,
     "core.text:truncate": lambda text: core_text.truncate(text, len(text) - 1),
     "core.text:words": core_text.words,
