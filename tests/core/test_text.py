@@ -5,6 +5,7 @@ import unicodedata
 
 import pytest
 import regex
+import rjieba
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from roomlore.core.text import (
     is_thanks,
     keywords,
     language,
+    segment,
     sentences,
     singular,
     stem,
@@ -316,3 +318,9 @@ def test_hostile_texts_take_linear_time(kind):
 )
 def test_what_fits_ends_with_a_whole_character(text, n, expected):
     assert fitting(text, n) == expected
+
+
+def test_chinese_is_cut_with_the_dictionary_that_rjieba_has_read(monkeypatch):
+    """An instance of our own reads it a second time."""
+    monkeypatch.setattr(rjieba, "cut", lambda run: [run[:4]])
+    assert segment("我们今天去哪里" * 100) == ("我们今天",)

@@ -5,17 +5,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from types import ModuleType
+from typing import Literal
 
 import regex
 import Stemmer
 
 from roomlore.core.patterns import lazy_pattern
-
-if TYPE_CHECKING:
-    import rjieba
 
 
 def _listed(words: str) -> frozenset[str]:
@@ -131,12 +129,12 @@ _URL_HOST = lazy_pattern(r"[a-z]+://(?:[^/@\s]*@)?(?:www\.)?([^/:?#\s]+)")
 _MARKS = regex.compile(r"\p{M}{32,}")
 
 
-@cache
-def _segmenter() -> "rjieba.Jieba":
-    """Return the segmenter. Its dictionary is read at the first Chinese word."""
+def _segmenter() -> ModuleType:
+    """Return the segmenter. Its dictionary is read at the first Chinese word; an instance of our own would read it
+    again, which takes 0.1 s and 25 MB."""
     import rjieba
 
-    return rjieba.Jieba()
+    return rjieba
 
 
 def fold(text: str) -> str:
