@@ -27,7 +27,7 @@ def _page(*more: Any) -> Any:
     return chosen.order_by(_a.c.archive_id).limit(bindparam("count"))
 
 
-_before = bindparam("before")
+_before: Any = bindparam("before")
 _old = and_(func.coalesce(_m.c.heard_until, _m.c.sent_at) < _before, _m.c.deleted_at.is_(None))
 """A condition: messages that were said before a time for certain. One of the future was said when it was heard."""
 
