@@ -67,6 +67,31 @@ async def test_somebody_comes_back(lore, clock):
     assert found.complete
 
 
+async def test_a_stay_of_another_time_stays(lore, clock):
+    """A regression: a stay with times replaced all others, so that its person was gone, and the room was shown more."""
+
+    def day(number: int) -> datetime:
+        return START + timedelta(days=number)
+
+    async def told(*stays: tuple[int | None, int | None]) -> list[tuple[int | None, int | None]]:
+        times = [Member("ann", *(None if at is None else day(at) for at in one)) for one in stays]
+        found = await lore.rooms.add_members("tea", times)
+        return [
+            tuple(None if at is None else (at - START).days for at in (one.joined_at, one.left_at))
+            for one in found.people["ann"].stays
+        ]
+
+    clock.advance(86_400 * 9)
+    assert await told((5, None)) == [(5, None)]
+    assert await told((1, 2)) == [(1, 2), (5, None)]
+    assert await told((3, 4)) == [(1, 2), (3, 4), (5, None)]
+    assert await told((3, 4)) == [(1, 2), (3, 4), (5, None)], "the same again changes nothing"
+    assert await told((4, 6)) == [(1, 2), (3, 4), (4, 6)], "a stay at the same time is corrected"
+    assert await told((None, 4)) == [(None, 4), (4, 6)], "it may be any of those before"
+    assert await told((2, None)) == [(2, None)]
+    assert await told((0, 1), (7, 8)) == [(0, 1), (7, 8)]
+
+
 async def test_agents_are_not_people(lore):
     said = Message(id="1", room_id="tea", sender_id="bot", text="Hello", role=roomlore.Role.ASSISTANT)
     await lore.messages.add([said, Message(id="2", room_id="tea", sender_id="ann", text="Hi")])

@@ -200,19 +200,29 @@ def all_members(known: Stays, members: Iterable[Member], now: datetime) -> dict[
 
 
 def added(known: Stays, members: Iterable[Member], now: datetime) -> dict[str, tuple[Stay, ...]]:
-    """Return the stays after members were told. Times replace what was known of a person; without times, a person who
-    is there already stays."""
+    """Return the stays after members were told. A stay with times replaces those known of the person that it may be;
+    those that ended before it or began after it stay. Without times, a person who is there already stays."""
     found = {person: tuple(stays) for person, stays in known.items()}
-    timed: set[str] = set()
+    timed: dict[str, list[Stay]] = {}
     for member in members:
+        new = Stay(now, member.joined_at, member.left_at)
         stays = found.get(member.person_id, ())
         if member.joined_at or member.left_at:
-            stays = stays if member.person_id in timed else ()
-            timed.add(member.person_id)
+            told = timed.setdefault(member.person_id, [])
+            stays = tuple(one for one in stays if one in told or _ended_before(one, new) or _ended_before(new, one))
+            told.append(new)
         elif any(stay.left_at is None for stay in stays):
             continue
-        found[member.person_id] = (*stays, Stay(now, member.joined_at, member.left_at))
+        later = [one for one in stays if _ended_before(new, one)]
+        found[member.person_id] = (*(one for one in stays if one not in later), new, *later)
     return found
+
+
+def _ended_before(one: Stay, other: Stay) -> bool:
+    """Return True if the stay ended before the other began, or before that was told if it goes on and nobody knows when
+    it began."""
+    began = other.joined_at or (other.told_at if other.left_at is None else BEGINNING)
+    return one.left_at is not None and one.left_at <= began
 
 
 def removed(known: Stays, people: Collection[str], at: datetime) -> dict[str, tuple[Stay, ...]]:

@@ -303,7 +303,8 @@ class RoomService:
 
     async def add_members(self, room_id: str, members: Sequence[Member | str]) -> RoomPeople:
         """Say that people are members of a room, by id or as `Member`. Without `joined_at` they joined at an unknown
-        time, and know what is said from now on. Raise `InvalidInput`, `StorageUnavailable`."""
+        time, and know what is said from now on. A stay with times replaces those known of the person at that time, and
+        leaves those that ended before it or began after it. Raise `InvalidInput`, `StorageUnavailable`."""
         told = check_members(members)
         return await self._tell(room_id, lambda known, now: added(known, told, now))
 
