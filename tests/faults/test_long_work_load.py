@@ -1,0 +1,135 @@
+"""A chain of replies is corrected near its root while a person of many rooms is forgotten, and the server is killed in
+the middle: it answers meanwhile, the next one ends both, and nothing that was acknowledged is lost.
+
+With ROOMLORE_FULL_LOAD=1 (see `make soak`) the chain has 10,000 messages and the person 10,000 rooms, and the answers
+must come as fast as they have to; the small load in CI, beside other tests, has four times as long.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from served import Servers
+
+import roomlore
+from relink_rig import ROOM, told
+from roomlore import Message
+
+FULL = bool(os.environ.get("ROOMLORE_FULL_LOAD"))
+CHAIN, ROOMS, KILLED_AFTER, SLOWER = (10_000, 10_000, 1.0, 1) if FULL else (2_500, 300, 0.1, 4)
+LIVE_P99_SECONDS, WRITE_SECONDS = 0.25 * SLOWER, 1.0 * SLOWER
+MARIA, WRITERS, BATCH, LONG = "maria-7f3a9c", 4, 1_000, 3_000
+
+
+@dataclass
+class Load:
+    """Who asks the server all the time. `lives` and `writes`: how many seconds each answer took of those that came."""
+
+    servers: Servers
+    up: asyncio.Event = field(default_factory=asyncio.Event)
+    lives: list[float] = field(default_factory=list)
+    writes: list[float] = field(default_factory=list)
+    acknowledged: dict[str, str] = field(default_factory=dict)
+
+    async def look(self) -> None:
+        while True:
+            await self._asked(self.lives, "GET", "/health/live")
+            await asyncio.sleep(0.02)
+
+    async def write(self, room_id: str) -> None:
+        """Write messages one by one, each again until it is acknowledged."""
+        number = 0
+        while True:
+            one = {"id": f"{room_id}-{number}", "room_id": room_id, "sender_id": "ben", "text": f"Tea {number}, 茶"}
+            if await self._asked(self.writes, "POST", "/messages", json={"messages": [one]}):
+                self.acknowledged[one["id"]] = one["text"]
+                number += 1
+            await asyncio.sleep(0.05)
+
+    async def _asked(self, times: list[float], verb: str, path: str, **given: object) -> bool:
+        await self.up.wait()
+        begun = time.monotonic()
+        try:
+            answer = await self.servers.client.request(verb, f"{self.servers.at}{path}", **given)
+        except httpx.TransportError:
+            return False
+        times.append(time.monotonic() - begun)
+        assert answer.status_code == 200, answer.text
+        return True
+
+
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+async def servers(url: str, tmp_path: Path) -> AsyncIterator[Servers]:
+    started = Servers(url, tmp_path)
+    yield started
+    await started.close()
+
+
+async def fill(url: str) -> None:
+    chain = [told(number, id=f"m{number}", reply_to=f"m{number - 1}") for number in range(1, CHAIN + 1)]
+    own = [
+        Message(id="1", room_id=f"den-{n}", sender_id=MARIA, text=f"{n}: the key is under a pot") for n in range(ROOMS)
+    ]
+    async with roomlore.open(url, background=False) as lore:
+        for messages in (chain, own):
+            for start in range(0, len(messages), BATCH):
+                await lore.messages.add(messages[start : start + BATCH])
+
+
+@pytest.mark.timeout(LONG)
+async def test_the_server_answers_meanwhile_and_the_next_one_ends_both(url, servers, tmp_path):
+    await fill(url)
+    await servers.start()
+    load = Load(servers)
+    load.up.set()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(load.look())]
+        tasks += [group.create_task(load.write(f"tea-{n}")) for n in range(WRITERS)]
+        asked = asyncio.create_task(servers.forget(MARIA))
+        await servers.until("forgetting", "running")
+        path = f"{servers.at}/messages/{ROOM}/m5/link"
+        corrected = (await servers.client.put(path, json={"answers": None})).json()
+        await asyncio.sleep(KILLED_AFTER)
+        load.up.clear()
+        await servers.kill()
+        with pytest.raises(httpx.TransportError):
+            await asked
+        await servers.start()
+        load.up.set()
+        begun = time.monotonic()
+        for kind in ("threads", "forgetting"):
+            await servers.until(kind, "done", seconds=LONG)
+        took = time.monotonic() - begun
+        for task in tasks:
+            task.cancel()
+    p99, slowest = float(np.quantile(load.lives, 0.99)), max(load.writes)
+    sys.stdout.write(
+        f"{len(load.lives)} looks, p99 {p99:.3f} s, slowest {max(load.lives):.3f} s; "
+        f"{len(load.writes)} writes, p99 {np.quantile(load.writes, 0.99):.3f} s, slowest {slowest:.3f} s; "
+        f"{corrected['left']} to move; done {took:.1f} s after the restart\n"
+    )
+    await servers.kill()
+    assert corrected["left"] > 0
+    async with roomlore.open(url, background=False) as lore:
+        assert (await lore.links.correct(ROOM, "m5", answers=None)).left == 0
+        assert (await lore.privacy.verify()).sound
+        rooms = {room.room_id: room.messages for room in await lore.rooms.page()}
+        assert rooms.keys() == {ROOM, *(f"tea-{n}" for n in range(WRITERS))}
+        assert rooms[ROOM] == CHAIN
+        for name, text in load.acknowledged.items():
+            assert (await lore.messages.get(name.rpartition("-")[0], name)).message.text == text
+    assert load.acknowledged
+    assert p99 < LIVE_P99_SECONDS
+    assert slowest < WRITE_SECONDS
