@@ -66,7 +66,8 @@ def slow_over(lore: Lore) -> Slow:
     shared, gate, forgetter = lore._resources, Gate(lore.storage), SlowForgetter()
     checks = IndexChecks(storage=gate, vectors=shared.indexing.vectors)
     verifier = Verifier(storage=gate, clock=shared.clock, indexes=checks)
-    slow = replace(shared, verifier=verifier, forgetter=forgetter, forgettings=forgetter)
+    slow = replace(shared)
+    vars(slow).update(verifier=verifier, forgetter=forgetter, forgettings=forgetter)
     return Slow(Lore(slow, lore.tenant), gate, forgetter)
 
 

@@ -490,7 +490,8 @@ async def test_a_key_that_reads_does_not_write(lore):
             ("PUT", "f1/strength", shown),
             ("POST", "revert/x", {}),
         ):
-            asked = await reading.request(method, f"/memory/{path}", json={"strength": 0}, params=query)
+            body = None if method == "DELETE" else {"strength": 0}
+            asked = await reading.request(method, f"/memory/{path}", json=body, params=query)
             assert asked.status_code == 403, path
     assert (await lore.memories.get("f1")).status == "active"
 

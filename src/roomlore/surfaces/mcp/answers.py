@@ -242,9 +242,6 @@ class RoomContext(Arguments):
     room_id: Id
     message_id: Id | None = Field(None, description="By default the newest message that a user wrote.")
     max_messages: int = Field(20, ge=1, le=MAX_MESSAGES)
-    min_messages: int | None = Field(
-        None, ge=0, le=200, description="The newest messages are added up to this number; by default the room's."
-    )
     max_tokens: int | None = Field(
         None, ge=1, le=1_000_000, description="Most tokens of the context as text; by default the room's."
     )

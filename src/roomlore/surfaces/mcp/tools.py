@@ -183,7 +183,6 @@ async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.Room
         wanted.message_id,
         strategy=wanted.strategy,
         max_messages=wanted.max_messages,
-        min_messages=wanted.min_messages,
         max_tokens=wanted.max_tokens,
         viewer=visitor.viewer,
     )
