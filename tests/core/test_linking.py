@@ -1,6 +1,7 @@
 """Linking a message: what must hold for any room, and what a reader would expect of a few."""
 
 import struct
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -356,6 +357,13 @@ def test_a_huge_text_costs_little_and_links() -> None:
     huge = "error " * 200_000 + "怎么办？" * 50_000
     entries = follow([said(1, "anna", huge), said(2, "bo", huge), said(3, "anna", "anna: ok")])
     assert len(entries[1].link.thread_candidates) == 1
+
+
+@pytest.mark.parametrize("text", ["@bot hi" + " " * 300_000 + "x", "x " + "@bot " * 100_000, "@bot " * 100_000])
+def test_calls_and_blanks_without_end_cost_little(text: str) -> None:
+    started = time.process_time()
+    follow([said(1, "anna", "hi"), said(2, "bo", text)])
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

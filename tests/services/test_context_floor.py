@@ -106,3 +106,38 @@ async def test_what_fills_a_context_does_not_lower_the_mean_score(lore):
     context = await lore.context.build("team", "m41", min_messages=15)
     assert "recent" in {one.reason for one in context.messages}
     assert lore.metrics()["avg_relevance_score"] == pytest.approx(mean)
+
+
+async def test_messages_that_were_deleted_leave_their_place_to_others(lore):
+    await lore.messages.add([*talk(ENGLISH, 40), late(41)])
+    await lore.messages.delete("team", [f"m{n}" for n in range(20, 41)])
+    for limits in ({}, {"max_messages": 3}, {"min_messages": 15}):
+        shown = ids(await lore.context.build("team", "m41", **limits))
+        assert len(shown) >= limits.get("max_messages", limits.get("min_messages", 8))
+        assert shown[-1] == "m19"
+
+
+@pytest.mark.parametrize(
+    "notice", [{"role": "system", "text": "u9 joined"}, {"text": ""}, {"role": "tool", "text": "{}"}]
+)
+async def test_notices_and_empty_messages_fill_no_context(lore, notice):
+    notices = [
+        Message(id=f"n{n}", room_id="team", sender_id="u9", sent_at=NINE + timedelta(hours=9), **notice)
+        for n in range(30)
+    ]
+    await lore.messages.add([*talk(ENGLISH, 30), *notices, late(61)])
+    shown = ids(await lore.context.build("team", "m61"))
+    assert len(shown) == 8
+    assert not [one for one in shown if one.startswith("n")]
+
+
+async def test_the_messages_of_another_platform_thread_are_left_out(lore):
+    first = [
+        said(1, "the export failed", "ann"),
+        *(said(n, f"export {n}", f"u{n % 3}", root_id="m1") for n in range(2, 20)),
+    ]
+    other = [said(20, "lunch at noon?", "cy"), said(21, "the corner place", "u1", root_id="m20")]
+    await lore.messages.add([*first, *other, late(22, "is the export fixed?", root_id="m20")])
+    shown = ids(await lore.context.build("team", "m22"))
+    assert {"m20", "m21"} <= set(shown)
+    assert set(shown) <= {"m1", "m20", "m21"}

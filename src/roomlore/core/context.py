@@ -9,6 +9,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from roomlore.core.attachments import with_attachments
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import HIDDEN, in_json
 from roomlore.core.models import Candidate, Entry, Link, LinkKind, Message, Role, Room, Signals, StoredMessage
@@ -294,6 +295,16 @@ def least_messages(target: StoredMessage, room: Room, options: ContextOptions) -
     before = min(room.messages, target.arrival) - 1
     least = max(options.min_context_messages, before) if before < SMALL_ROOM else options.min_context_messages
     return min(least, options.max_context_messages)
+
+
+def says_something(message: StoredMessage) -> bool:
+    """Return True for what a person or an agent said or sent: no notice, no result of a tool, no empty text."""
+    return message.role is not Role.SYSTEM and speaks(message) and bool(with_attachments(message, "en").strip())
+
+
+def in_other_thread(message: StoredMessage, target: StoredMessage) -> bool:
+    """Return True if the platform says that both are in threads, and not in the same one."""
+    return None not in (message.root_id, target.root_id) and not same_root(target, message)
 
 
 def filled(chosen: Mapping[int, float], newest: Iterable[int], least: int, link: Link) -> dict[int, float]:

@@ -5,8 +5,8 @@ docs/explanation/asked-later.md reports the results on each set of models fitted
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import mul
 
 import numpy as np
@@ -239,6 +239,10 @@ class Past:
     chances: Mapping[int, float] = field(default_factory=dict)
     reasons: Mapping[int, str] = field(default_factory=dict)
     told: bool = False
+
+    def without(self, arrivals: Collection[int]) -> "Past":
+        """Return the probabilities as if these messages were not there."""
+        return replace(self, chances={one: chance for one, chance in self.chances.items() if one not in arrivals})
 
     def choose(self, max_messages: int) -> dict[int, float]:
         """Return arrival to probability of the messages to show, likeliest first: at most `max_messages`, with the

@@ -4,8 +4,8 @@ Times are aware datetimes in UTC unless a docstring says otherwise. `arrival` is
 from 1 in the order the room received its messages.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -198,6 +198,15 @@ class Link:
     def is_certain(self) -> bool:
         """True if the platform or a person states it."""
         return self.kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)
+
+    def without(self, arrivals: Collection[int]) -> "Link":
+        """Return the link as if these messages were not there."""
+        kept = {one: share for one, share in self.thread_candidates.by_arrival().items() if one not in arrivals}
+        return replace(
+            self,
+            parent=None if self.parent in arrivals else self.parent,
+            thread_candidates=ThreadCandidates.of(list(kept), list(kept.values())),
+        )
 
     @property
     def has_certain_thread(self) -> bool:

@@ -89,8 +89,7 @@ _LATIN_RUN = lazy_pattern(r"[!-~\u00c0-\u024f]+")
 _CODE = lazy_pattern(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
 _TRAILS = ("..", "…", ",", "，", ":", "：")
 _SMILE = lazy_pattern(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
-_LEADING_CALL = lazy_pattern(r"^\s*@([^\s@:,：，]{1,64})[\s:,：，]*")
-_TRAILING_CALL = lazy_pattern(r"\s*@([^\s@:,：，?!.？！。]{1,64})\s*$")
+_LEADING_CALL = lazy_pattern(r"\s*@([^\s@:,：，]{1,64})[\s:,：，]*")
 _LEADING_NAME = lazy_pattern(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
 
 TRAITS = (
@@ -131,10 +130,13 @@ def _length(text: str, tokens: Sequence[str]) -> float:
 
 def _without_calls(text: str, names: Collection[str]) -> str:
     """Return the text without "@name" of these at its beginning and end."""
-    for call in (_LEADING_CALL, _TRAILING_CALL):
-        while (found := call.search(text)) and fold(found[1]) in names:
-            text = text[: found.start()] + text[found.end() :]
-    return text
+    while (found := _LEADING_CALL.match(text)) and fold(found[1]) in names:
+        text = text[found.end() :]
+    while True:
+        before, call, name = text.rstrip().rpartition("@")
+        if not call or fold(name) not in names:
+            return text
+        text = before.rstrip()
 
 
 @lru_cache(maxsize=1 << 15)
@@ -395,8 +397,9 @@ class RoomWindow:
         strangers = {name for name in reading.named if self.names.find(name) not in self.said}
         if not strangers:
             return reading
-        said = _without_calls(message.text, strangers)
-        if said == message.text:
+        text = message.text[:READ_CHARACTERS]
+        said = _without_calls(text, strangers)
+        if said == text:
             return reading
         addressed, mentions = (
             tuple(one for one in names if one not in strangers) for names in (features.addressed, features.mentions)

@@ -8,13 +8,16 @@ from typing import NamedTuple
 
 from roomlore.core.context import (
     RECENT_REASON,
+    SMALL_ROOM,
     ContextOptions,
     Size,
     choose_recent,
     choose_threaded,
     choose_weighted,
     filled,
+    in_other_thread,
     least_messages,
+    says_something,
     threaded_picks,
     weighted_pool,
     within_tokens,
@@ -37,6 +40,8 @@ from roomlore.core.models import (
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
 from roomlore.ports.storage import UnitOfWork
 
+_NOTICES = 50
+"""The number of notices and empty messages among which something that was said is still looked for."""
 _MAX_THREAD_CANDIDATES = 30
 """The number of likely candidates that are weighed besides the chosen messages and the window."""
 
@@ -47,6 +52,15 @@ InMemory = Callable[[Room], Sequence[Entry]]
 
 def nothing_in_memory(_: Room) -> Sequence[Entry]:
     return ()
+
+
+class Choice(NamedTuple):
+    """What `threaded` shows: the probability of each arrival, the reasons for those that are chosen for something other
+    than the thread, and their entries in order of arrival."""
+
+    chances: Mapping[int, float]
+    reasons: Mapping[int, str]
+    entries: Sequence[Entry]
 
 
 class Gatherer:
@@ -110,25 +124,43 @@ class Gatherer:
 
     async def threaded(self, target: Target, options: ContextOptions) -> list[Candidate]:
         """Return the messages likely to share the thread of the target, and the older messages it needs."""
-        chosen, reasons = await self.picks(target, options)
-        entries = await self._entries(target.room, chosen)
-        view = await self.view(target, entries)
-        return choose_threaded(target.entry, entries, chosen, scorer(options), view, options, reasons)
+        chosen = await self.choice(target, options)
+        view = await self.view(target, chosen.entries)
+        return choose_threaded(
+            target.entry, chosen.entries, chosen.chances, scorer(options), view, options, chosen.reasons
+        )
 
-    async def picks(self, target: Target, options: ContextOptions) -> tuple[dict[int, float], dict[int, str]]:
-        """Return the arrivals that `threaded` shows, each with its probability, and the reasons for those that are
-        chosen for something other than the thread."""
-        message, link, most = target.entry.message, target.entry.link, options.max_context_messages
-        likely = self._past.choose(most) if self._past.needed else dict(select(link, most))
+    async def choice(self, target: Target, options: ContextOptions) -> Choice:
+        """Return what `threaded` shows. Messages that were deleted since, or are in another platform thread, are left
+        out before the others are chosen."""
+        out: frozenset[int] = frozenset()
+        while True:
+            chances, reasons = await self._picks(target, options, out)
+            read = await self._entries(target.room, chances)
+            entries = [entry for entry in read if not in_other_thread(entry.message, target.entry.message)]
+            wrong = chances.keys() - {entry.message.arrival for entry in entries}
+            if not wrong:
+                return Choice(chances, reasons, entries)
+            out |= wrong
+
+    async def _picks(
+        self, target: Target, options: ContextOptions, out: frozenset[int]
+    ) -> tuple[dict[int, float], dict[int, str]]:
+        message, most = target.entry.message, options.max_context_messages
+        link, past = target.entry.link, self._past
+        if out:
+            link, past = link.without(out), past.without(out)
+        likely = past.choose(most) if past.needed else dict(select(link, most))
         if message.root_id:
             certain = dict.fromkeys(await self._platform_thread(message, message.root_id, most), 1.0)
             likely = {**certain, **likely, **certain}  # the root first, then the newest: of equals the first are taken
         chosen = threaded_picks(link, likely, most)
         least = least_messages(message, target.room, options)
         if len(chosen) >= least:
-            return chosen, dict(self._past.reasons)
-        shown = filled(chosen, await self._newest(target, least), least, link)
-        return shown, {**dict.fromkeys(shown.keys() - chosen.keys(), RECENT_REASON), **self._past.reasons}
+            return chosen, dict(past.reasons)
+        newest = [arrival for arrival in await self._newest(target, least) if arrival not in out]
+        shown = filled(chosen, newest, least, link)
+        return shown, {**dict.fromkeys(shown.keys() - chosen.keys(), RECENT_REASON), **past.reasons}
 
     async def _platform_thread(self, message: StoredMessage, root_id: str, limit: int) -> list[int]:
         """Return the arrivals of the root and of the newest messages of a platform thread, these newest first."""
@@ -141,16 +173,16 @@ class Gatherer:
         )
         return [arrival for arrival in found if arrival < message.arrival]
 
-    async def _newest(self, target: Target, limit: int) -> list[int]:
-        """Return the arrivals of the newest messages before the target, `limit` if there are so many."""
+    async def _newest(self, target: Target, least: int) -> list[int]:
+        """Return the arrivals of the newest messages before the target that say something, `least` if there are so many
+        among the last ones; of a small room all."""
         own = target.entry.message.arrival
-        known = [arrival for one in self._in_memory(target.room) if (arrival := one.message.arrival) < own]
-        if len(known) >= limit:
-            return known[-limit:]
-        found = await self._work.messages.recent(
-            tenant=self._tenant, room_id=target.room.room_id, limit=limit, before=own
-        )
-        return [message.arrival for message in found]
+        known = [one.message for one in self._in_memory(target.room) if one.message.arrival < own]
+        if len(known) < least + _NOTICES:
+            known = await self._work.messages.recent(
+                tenant=self._tenant, room_id=target.room.room_id, limit=least + _NOTICES, before=own
+            )
+        return [one.arrival for one in known if len(known) < SMALL_ROOM or says_something(one)]
 
     async def _entries(self, room: Room, arrivals: Collection[int]) -> list[Entry]:
         """Return these entries in order of arrival. Those with metadata are always read: the entries in memory share
@@ -214,7 +246,7 @@ class Explainer:
     async def threaded(self, target: Target, options: ContextOptions) -> list[Weighed]:
         """Weigh the recent messages by the probability that they share the thread of the target."""
         most, link = options.max_context_messages, target.entry.link
-        chosen, reasons = await self.gatherer.picks(target, options)
+        chosen, reasons, _ = await self.gatherer.choice(target, options)
         chances = {**link.thread_candidates.by_arrival(), **self._past.chances, **chosen}
         likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MAX_THREAD_CANDIDATES]
         window = [one.message.arrival for one in await self.gatherer.recent(target, most)]
