@@ -249,7 +249,7 @@ class _Talk:
     async def check(self) -> None:
         for room_id, here in self.said.items():
             assert {one.id: one.text async for one in self._lore.messages.export(room_id)} == here
-            found = await self._lore.messages.search(room_id, "water garden mill", limit=200)
+            found = await self._lore.messages.search(room_id, "needs water", limit=200)
             assert {hit.message.id for hit in found.hits} == set(here)
         assert (await self._lore.privacy.verify()).sound
 
