@@ -26,7 +26,7 @@ async def do(lore: Lore, verb: str, given: dict[str, str]) -> None:
 
 async def told(lore: Lore) -> list[Any]:
     """What is told out of caches: a search, a context, the threads."""
-    found = await lore.messages.search(ROOM, "garden mill", limit=200)
+    found = await lore.messages.search(ROOM, "needs water", limit=200)
     context = await lore.context.build(ROOM, max_messages=50)
     threads = await lore.rooms.threads(ROOM)
     return [
