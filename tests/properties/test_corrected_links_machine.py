@@ -69,10 +69,11 @@ class Room:
         try:
             await lore.links.undo(ROOM, name)
         except NotFound:
-            assert name not in self.said
+            assert name in self.gone or not self.count
             return
-        del self.said[name]
-        self.log.append((name, "undone"))
+        if name in self.said:
+            del self.said[name]
+            self.log.append((name, "undone"))
 
     async def edit(self, lore, one: int, other: int) -> None:
         if self._name(one) not in self.gone and self.count:

@@ -61,7 +61,7 @@ def rows(path: Path) -> list[dict]:
 async def shown(messages: list[dict]) -> dict[str, dict[str, set[str]]]:
     """Return the ids in each message's context, by strategy, asked for before the next message is added."""
     found: dict[str, dict[str, set[str]]] = {"threaded": {}, "recent": {}}
-    settings = roomlore.Settings(enable_async_data_collection=False, fallback_on_error=False)
+    settings = roomlore.Settings(enable_async_data_collection=False, fallback_on_error=False, min_context_messages=0)
     async with roomlore.open("sqlite://", settings=settings) as lore:
         for row in messages:
             message = from_record(row).message
