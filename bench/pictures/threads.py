@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from bench.pictures.held import held
 from bench.pictures.svg import LARGE, SMALL, Sheet
+from roomlore import Settings
 from roomlore.core.models import Entry, Explanation, LinkKind, Weighed
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 
@@ -38,7 +39,7 @@ class Row:
 
 async def run() -> tuple[list[Row], Explanation]:
     """Every message up to the question, and what was made of them."""
-    async with held() as (lore, _):
+    async with held(Settings(min_context_messages=0)) as (lore, _):
         await lore.imports.run(demo_path())
         explained = await lore.context.compare(DEMO_ROOM, list(DEMO_QUESTIONS)[-1])
         (made,) = (one for one in explained if one.strategy == "threaded")

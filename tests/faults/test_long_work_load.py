@@ -23,7 +23,7 @@ from relink_rig import ROOM, told
 from roomlore import Message
 
 FULL = bool(os.environ.get("ROOMLORE_FULL_LOAD"))
-CHAIN, ROOMS, KILLED_AFTER, SLOWER = (10_000, 10_000, 1.0, 1) if FULL else (2_500, 800, 0.1, 4)
+CHAIN, ROOMS, KILLED_AFTER, SLOWER = (10_000, 10_000, 1.0, 1) if FULL else (2_500, 400, 0.05, 4)
 LIVE_P99_SECONDS, WRITE_SECONDS = 0.25 * SLOWER, 1.0 * SLOWER
 MARIA, WRITERS, BATCH, LONG = "maria-7f3a9c", 4, 1_000, 3_000
 
