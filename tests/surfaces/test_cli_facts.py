@@ -67,19 +67,29 @@ def test_a_fact_about_a_group_that_does_not_exist_says_so():
     assert "There is no room" not in run("facts", "add", ANNA, "Likes tea").stderr
 
 
-def test_a_person_may_be_named_if_only_one_has_the_name():
-    people = (("u1", "Anna"), ("u2", "Bo"), ("u3", "Bo"), ("u4", "u2"))
+def test_a_person_may_be_named_if_only_one_has_the_name_but_not_to_write(tmp_path):
+    people = (("u1", "Anna"), ("u2", "Bo"), ("u3", "Bo"), ("u4", "u2"), ("u5", "u9"))
     with roomlore.open_sync("facts.db") as lore:
         lore.messages.add([_said(*one) for one in people])
         lore.rooms.rename("r1", "Crew")
-    assert (
-        asked("add", "user:Anna", "Likes tea")["scope"] == asked("add", "user:@anna", "Is kind")["scope"] == "user:u1"
-    )
+    known = "Give the id of one."
+    file = tmp_path / "mem0.json"
+    file.write_text('[{"memory": "Likes tea"}]')
+    for name, who in (("Anna", "u1"), ("@anna", "u1"), ("u9", "u5"), ("Bo", "u2, u3")):
+        for write in (("facts", "add", f"user:{name}", "Likes tea"), ("memory", "evolve", f"user:{name}")):
+            told = run(*write, code=1).stderr
+            assert told == f"roomlore: Nobody has the id '{name}'; it is the name of {who}. {known}\n"
+        assert known in run("facts", "import", str(file), "--scope", f"user:{name}", code=1).stderr
+    assert asked("list", "user:u1") == asked("list", "user:u5") == []
     assert asked("add", "group:crew", "They meet on Fridays")["scope"] == "group:r1"
-    assert [one["statement"] for one in asked("list", "user:Anna")] == ["Is kind", "Likes tea"]
+    asked("add", "user:u1", "Likes tea")
+    for read in (("facts", "list", "user:@anna"), ("memory", "list", "user:Anna"), ("memory", "log", "user:Anna")):
+        told = run(*read)
+        assert "Likes tea" in told.stdout
+        assert told.stderr.startswith(f"Taking {read[2][5:]} as the name of user:u1.\n")
+    assert run("facts", "list", "user:u1").stderr == ""
+    assert run("facts", "list", "user:Bo", code=1).stderr.endswith(f"it is the name of u2, u3. {known}\n")
     assert asked("add", "user:u2", "Likes cake")["scope"] == "user:u2", "an id is no name"
-    told = run("facts", "add", "user:Bo", "Likes tea", code=1).stderr
-    assert told.startswith("roomlore: Nobody has the id 'Bo'; it is the name of u2, u3. Give the id of one.")
     assert "did you mean 'u1' ('Anna')?" in run("facts", "add", "user:Ana", "Likes tea").stderr
     assert asked("list", "user:Ana")[0]["scope"] == "user:Ana"
     assert run("facts", "add", "user:zoe", "Likes tea").stderr == ""

@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing, scope_meant, scope_named
+from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing, scope_meant, scope_named, scope_to_write
 from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
@@ -43,9 +43,7 @@ _Reason = Annotated[str, typer.Option(help="Why, for the history.")]
 @app.command()
 def add(
     ctx: typer.Context,
-    scope: Annotated[
-        str, typer.Argument(help="Whom it is about: user:<id or name>, agent:<id> or group:<id or name>.")
-    ],
+    scope: Annotated[str, typer.Argument(help="Whom it is about: user:<id>, agent:<id> or group:<id or name>.")],
     text: Annotated[str, typer.Argument(help="What is to be remembered.")],
     confidence: Annotated[
         float | None, typer.Option(help="How sure it is, from 0 to 1. Left out, nobody said.")
@@ -231,7 +229,7 @@ def import_(
     changes nothing."""
 
     async def work(lore: Lore) -> FactImport:
-        about = None if scope is None else await scope_named(lore, scope)
+        about = None if scope is None else await scope_to_write(lore, scope)
         return await lore.memories.import_facts(file, form=form, scope=about, dry_run=dry_run)
 
     report = frame_of(ctx).run(work, creates=True)

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import NotFound, RoomloreError, UnknownRoom
-from roomlore.surfaces.cli.language import translated
+from roomlore.surfaces.cli.language import say, translated
 
 if TYPE_CHECKING:
     from roomlore.settings import Settings
@@ -183,16 +183,35 @@ async def with_id(lore: Lore, given: str) -> tuple[str, str | None]:
 
 
 async def scope_named(lore: Lore, given: str) -> str:
-    """Return a scope such as group:Crew or user:Anna with the id of the room or the person in place of a name that only
-    one has. Raise `InvalidInput` that names their ids if several have it."""
+    """Return a scope to read, such as group:Crew or user:Anna, with the id of the room or the person in place of a name
+    that only one has; whom it takes for the person is said on standard error. Raise `InvalidInput` that names their ids
+    if several have it."""
+    from roomlore.surfaces.cli import show
+
     scope = await lore.rooms.scope_named(given, viewer=None)
     kind, _, name = scope.partition(":")
-    return f"user:{await lore.privacy.person_named(name)}" if kind == "user" else scope
+    if kind != "user":
+        return scope
+    person = await lore.privacy.person_named(name)
+    if person != name:
+        told = say("Taking {name} as the name of {scope}.", name=show.inert(name), scope=show.inert(f"user:{person}"))
+        typer.echo(told, err=True)
+    return f"user:{person}"
+
+
+async def scope_to_write(lore: Lore, given: str) -> str:
+    """Return a scope such as group:Crew with the id of the room in place of its name. Raise `InvalidInput` if several
+    rooms have it, and `NameNotId` for the name of a person: anybody may take any name, even that of an id."""
+    scope = await lore.rooms.scope_named(given, viewer=None)
+    kind, _, person = scope.partition(":")
+    if kind == "user":
+        await lore.privacy.check_person(person)
+    return scope
 
 
 async def scope_and_missing(lore: Lore, given: str) -> tuple[str, str | None]:
-    """Return what `scope_named` returns, and the room of the scope if there is none such."""
-    scope = await scope_named(lore, given)
+    """Return what `scope_to_write` returns, and the room of the scope if there is none such."""
+    scope = await scope_to_write(lore, given)
     kind, _, room = scope.partition(":")
     if kind != "group":
         return scope, None

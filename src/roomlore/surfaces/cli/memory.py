@@ -29,7 +29,7 @@ from roomlore.core.memory.memory import (
 )
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
-from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant, scope_named
+from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
@@ -73,7 +73,7 @@ def evolve(
     out = show.console()
 
     async def work(lore: Lore) -> bool:
-        scope = await scope_named(lore, scope_of(group))
+        scope = await scope_to_write(lore, scope_of(group))
         while True:
             with _waiting(scope):
                 done.append(await lore.memories.evolve(scope, days=days, mode=mode))

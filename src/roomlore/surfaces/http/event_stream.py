@@ -78,7 +78,8 @@ class EventStream(StreamingResponse):
     """
 
     media_type = "text/event-stream"
-    moment_seconds = 15.0
+    moment_seconds = 2.0
+    """The longest wait for the event after the first one; a connection refused, tried twice, ends sooner."""
     ping_seconds = 15.0
     patience_seconds = 60.0
 
