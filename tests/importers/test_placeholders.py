@@ -87,15 +87,30 @@ def test_what_was_left_out_is_an_attachment_and_its_words_stay(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "said", ["null", "Waiting for this message. This may take a while.", "正在等待此消息。请稍候。"]
+    "said",
+    [
+        "null",
+        "Waiting for this message.",
+        "Waiting for this message. This may take a while.",
+        "正在等待此消息。请稍候。",
+        "You received a view once photo. For added privacy, you can only open it on your phone.",
+        f"{MARK}Waiting for this message. Ask Ann to open it.",
+    ],
 )
-def test_a_message_that_could_not_be_shown_has_no_text(said, tmp_path):
-    found = read_line(said, tmp_path, "android")
-    assert (found.text, found.metadata) == ("", {"not_shown": True})
+def test_a_message_that_could_not_be_shown_has_no_text_and_keeps_its_words(said, tmp_path):
+    found = read_line(said, tmp_path, "ios" if MARK in said else "android")
+    assert (found.text, found.metadata) == ("", {"not_shown": said.replace(MARK, "")})
 
 
 @pytest.mark.parametrize(
-    "said", ["Missed voice call", f"{MARK}Missed video call, {MARK}Tap to call back", f"{MARK}Voice call, {MARK}2 min"]
+    "said",
+    [
+        "Missed voice call",
+        "Verpasster Sprachanruf, Zum Zurückrufen tippen",
+        "未接语音通话，点击回拨",
+        f"{MARK}Missed video call, {MARK}Tap to call back",
+        f"{MARK}Voice call, {MARK}2 min",
+    ],
 )
 def test_a_call_is_a_notice_of_the_program(said, tmp_path):
     found = read_line(said, tmp_path, "ios")
@@ -109,13 +124,19 @@ def test_a_call_is_a_notice_of_the_program(said, tmp_path):
         "null and void",
         "I deleted this message was deleted",
         "Voice call, at nine?",
+        "Missed voice call, sorry, I was driving. What did you want?",
+        "Waiting for this message. It took you a day",
+        "Warten auf diese Nachricht. Mach ich gern",
+        "You received a view once photo. Of me?",
+        "This message was deleted by admin Ann, was it you?",
         "my location: https://example.org/?q=52.5,13.4",
         "POLL: who comes?",
         "LIST:\nfor soup\nOnion: red (2 kg)\nOnion: white (1 kg)",
     ],
 )
 def test_what_a_person_writes_stays(said, tmp_path):
-    assert read_line(said, tmp_path, "android").text == said
+    found = read_line(said, tmp_path, "android")
+    assert (found.text, found.role, found.metadata) == (said, Role.USER, {})
 
 
 @pytest.mark.parametrize(
@@ -195,3 +216,18 @@ async def test_a_chat_that_an_earlier_importer_stored_is_imported_again_without_
         await lore.messages.add([replace(one, text=one.text or "<Media omitted>", metadata={}) for one in kept])
         report = await lore.imports.run(path, timezone="UTC")
         assert (report.conflict_count, report.duplicates, report.added) == (0, len(kept), 1)
+
+
+async def test_what_was_taken_for_a_notice_before_makes_no_conflict(tmp_path):
+    path = tmp_path / "WhatsApp Chat with Dinner.txt"
+    said = ("null", "Missed voice call, sorry, I was driving.", "Waiting for this message. It took a day")
+    lines = (f"12/05/2024, 18:3{place} - Bo: {words}" for place, words in enumerate(said))
+    path.write_text("\n".join(lines), encoding="utf-8")
+    null, call, waiting = catalogue.messages(path)
+    unshown = {"text": "", "metadata": {"not_shown": True}}
+    async with roomlore.open("sqlite://", background=False) as lore:
+        await lore.messages.add(
+            [replace(null, **unshown), replace(call, role=Role.SYSTEM), replace(waiting, **unshown)]
+        )
+        report = await lore.imports.run(path, timezone="UTC")
+    assert (report.conflict_count, report.duplicates, report.added) == (0, 3, 0)

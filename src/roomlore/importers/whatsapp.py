@@ -207,10 +207,10 @@ _EDITED = lazy_pattern(
 )
 """The mark behind a message that was edited; on an iPhone in any language, by the mark before it that nobody types."""
 _DELETED = lazy_pattern(
-    r"(?:This message was deleted(?: by admin[^\n]{0,100})?|You deleted this message(?: as admin)?"
+    r"(?:This message was deleted(?: by admin[^\n,;!?]{0,100})?|You deleted this message(?: as admin)?"
     r"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht|此消息已删除|此訊息已刪除|此訊息已被刪除"
     r"|(?:这条消息|該訊息|这则消息|這則訊息)已被?[删刪]除|[你您]已?[删刪]除了?(?:这条消息|這則訊息)"
-    r"|Diese Nachricht wurde von (?:einem )?Admin[^\n]{0,100} gelöscht"
+    r"|Diese Nachricht wurde von (?:einem )?Admin[^\n,;!?]{0,100} gelöscht"
     r"|你删除了此消息|您已刪除此訊息|你已删除此消息|您删除了此消息|你已刪除此訊息|您刪除了此訊息"
     r"|Se eliminó este mensaje|Este mensaje fue eliminado|Eliminaste este mensaje|Has eliminado este mensaje"
     r"|Esta mensagem foi apagada|Mensagem apagada|Você apagou esta mensagem|Apagou esta mensagem|Apagaste esta mensagem"
@@ -228,13 +228,23 @@ _DELETED = lazy_pattern(
     r"|आपने (?:यह|इस) (?:मैसेज|संदेश)(?: को)? (?:हटाया|मिटाया|डिलीट किया))[.。।]?",
     re.I,
 )
-_NOT_HERE = lazy_pattern(
-    r"null|(?:Waiting for this message|Esperando (?:este|el) mensaje|En attente de ce message|In attesa del messaggio"
+_WAITING = (
+    r"(?:Waiting for this message|Esperando (?:este|el) mensaje|En attente de ce message|In attesa del messaggio"
     r"|Aguardando (?:esta )?mensagem|Wachten op dit bericht|Warten auf diese Nachricht|Auf diese Nachricht warten"
-    r"|Ожидание (?:данного|этого) сообщения|正在等待此消息|正在等待此訊息)[.…。][^\n]{0,80}"
-    r"|You received a view once \w{1,10}(?: message)?\.[^\n]{0,100}"
+    r"|Ожидание (?:данного|этого) сообщения|正在等待此消息|正在等待此訊息)[.…。]"
 )
-"""What stands for a message that WhatsApp could not show or may be seen only once."""
+_SEEN_ONCE = r"You received a view once \w{1,10}(?: message)?\."
+_NOT_HERE = lazy_pattern(
+    rf"null|{_WAITING}(?: ?(?:This may take a while|Esto puede (?:tardar|tomar|llevar)(?: un poco| (?:algo de )?tiempo)"
+    r"|Cela peut prendre (?:un moment|du temps|un certain temps)|Potrebbe (?:volerci|richiedere) del tempo"
+    r"|(?:Isso|Isto) pode (?:demorar|levar) (?:um pouco|algum tempo)|Dit kan even duren"
+    r"|(?:Dies|Das) kann (?:eine Weile|einen Moment|etwas|etwas Zeit) (?:dauern|in Anspruch nehmen)"
+    r"|Это может занять (?:некоторое|какое-то) время|请稍候|請稍候|[这這]?可能需要一[些段][时時][间間])[.…。]?)?"
+    rf"|{_SEEN_ONCE}(?: For added privacy, you can only open it on your phone\.?)?"
+)
+_NOT_HERE_MARKED = lazy_pattern(rf"null|{_WAITING}[^\n]{{0,80}}|{_SEEN_ONCE}[^\n]{{0,100}}")
+"""What stands for a message that WhatsApp could not show or may be seen only once; with further words only behind the
+mark that nobody types."""
 _POLL_HEADS = (
     "POLL", "UMFRAGE", "ENCUESTA", "SONDAGE", "SONDAGGIO", "ENQUETE", "SONDAGEM", "PEILING", "ОПРОС", "ANKET",
     "ANKIETA", "POLLING", "JAJAK PENDAPAT", "投票", "投票调查", "アンケート", "투표", "OMRÖSTNING",
@@ -265,7 +275,14 @@ _MISSED = (
     r"|Nieodebrane połączenie (?:głosowe|wideo)|Panggilan (?:suara|video) tak terjawab"
     r"|(?:音声|ビデオ)通話不在着信|부재중 (?:음성|영상) 통화"
 )
-_CALL = lazy_pattern(rf"(?:{_MISSED})(?:[.,，] ?[^\n]{{0,80}})?")
+_CALL = lazy_pattern(
+    rf"(?:{_MISSED})(?:[.,，] ?(?:Tap to call back|(?:Zum Zurückrufen tippen|Tippe(?:n Sie)?,? um zurückzurufen)"
+    r"|(?:Toca|Pulsa) para (?:devolver la llamada|llamar)|(?:Appuyez|Touchez) pour rappeler|Tocca per richiamare"
+    r"|Toque para (?:ligar de volta|retornar(?: a (?:ligação|chamada))?)|Tik om terug te bellen"
+    r"|Нажмите, чтобы перезвонить|(?:点击|点按|轻触|點擊|點按|輕觸)(?:以|即可)?(?:回拨|回撥|回电|回電)"
+    r"|(?:Geri aramak|Aramak) için dokunun|Dotknij, aby oddzwonić|Ketuk untuk menelepon (?:balik|kembali)"
+    r"|タップしてかけ直す|탭하여 다시 전화(?:하기|걸기)?))?[.。]?"
+)
 _CALL_MARKED = lazy_pattern(
     rf"(?:{_MISSED}|(?:group )?(?:voice|video) call|(?:Sprach|Video)anruf|(?:Llamada de voz|Videollamada)"
     r"|Appel (?:vocal|vidéo)"
@@ -496,8 +513,8 @@ def _content(said: str) -> _Content:
     metadata: dict[str, Any] = {"edited": True} if edited else {}
     if _DELETED.fullmatch(text):
         return _Content("", metadata=metadata | {"deleted": True})
-    if _NOT_HERE.fullmatch(text):
-        return _Content("", metadata=metadata | {"not_shown": True})
+    if (_NOT_HERE_MARKED if marked else _NOT_HERE).fullmatch(text):
+        return _Content("", metadata=metadata | {"not_shown": text})
     if _CALL.fullmatch(text) or (marked and _CALL_MARKED.fullmatch(text)):
         return _Content(text, metadata=metadata, call=True)
     words, held = _poll(text, said) or _location(text, marked) or _left_out(said, marked) or (None, {})
