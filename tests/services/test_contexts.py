@@ -195,6 +195,24 @@ async def test_another_tenant_neither_sees_nor_judges_a_context(lore):
         await other.context.build("r", "7")
 
 
+async def test_who_may_not_see_the_room_of_a_context_neither_sees_nor_changes_its_record(lore):
+    await lore.messages.add(TALK)
+    await lore.rooms.set_kind("r", "private")
+    made = (await lore.context.build("r", "7")).context_id
+    await lore.context.respond(made, "look at the sticker", viewer="room:r")
+    await lore.context.feedback(made, score=0.9, viewer="room:r")
+    before = await lore.context.usage(made, viewer="room:r")
+    assert (before.llm_response, before.success_indicator) == ("look at the sticker", 0.9)
+    for call in (
+        lore.context.usage(made, viewer="user:eve"),
+        lore.context.respond(made, "gone", viewer="user:eve"),
+        lore.context.feedback(made, score=0, viewer="room:other"),
+    ):
+        with pytest.raises(NotFound, match=made):
+            await call
+    assert await lore.context.usage(made) == before
+
+
 async def test_an_experiment_splits_rooms_and_marks_the_records():
     arms = {"plain": {"strategy": "recent"}, "soft": {"strategy": "threaded"}}
     async with roomlore.open("sqlite://", settings=Settings(experiment=arms)) as lore:

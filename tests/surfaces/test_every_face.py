@@ -83,6 +83,8 @@ ROUTES = {
         "PUT /memory/{memory_id}/share": {"json": {"with": "everyone"}},
         "DELETE /memory/{memory_id}/share": {"params": {"with": "everyone"}},
         "PUT /memory/{memory_id}/strength": {"json": {"strength": 0.1}},
+        "POST /context/{context_id}/response": {"json": {"text": SECRET}},
+        "POST /context/{context_id}/feedback": {"json": {"score": 1}},
         "PUT /v1/memories/{memory_id}/": {"json": {"text": "gone"}},
         "DELETE /v1/memories/{memory_id}/": {},
     },
@@ -105,8 +107,6 @@ ROUTES = {
     "silent": {
         "POST /messages": {"json": {"id": "m2", "room_id": "square", "sender_id": "eve", "text": "hello"}},
         "POST /sessions/{conversation_id}/turns": {"json": {"user_id": "ann", "user_query": "more tea"}},
-        "POST /context/{context_id}/response": {"json": {"text": SECRET}},
-        "POST /context/{context_id}/feedback": {"json": {"score": 1}},
         "POST /facts": {"params": _SEEN, "json": {"scope": "user:eve", "statement": "likes tea"}},
         **bare("GET /models", "GET /v1/models", "GET /v1/models/{model_id}", "GET /v1/ping/"),
         "POST /v3/memories/add/": {"json": {"messages": [{"role": "user", "content": "tea"}], "user_id": "eve"}},

@@ -750,7 +750,7 @@ async def test_several_wrong_values_are_told_in_chinese(http):
 
 async def test_a_parameter_in_the_body_is_answered_with_where_it_belongs(http, make_message):
     wrong = {"room_id": "tea", "viewer": "user:anna"}
-    told = [(await http.post(path, json=wrong)).json()["detail"] for path in ("/context", "/context/x/feedback")]
+    told = [(await http.post(path, json=wrong)).json()["detail"] for path in ("/context", "/privacy/forget")]
     assert "There is no field 'viewer' in the body; it belongs in the address, after a question mark." in told[0]
     assert "There is no field 'viewer'; " in told[1]
     conflict = await http.post("/messages", json={**make_message(), "on_conflict": "report"})

@@ -236,29 +236,38 @@ class ContextService:
         'user:anna') may not see its room."""
         await self._recorder.settle()
         async with self._storage.reading() as work:
-            record = await work.usage.find(tenant=self._tenant, context_id=context_id)
-            now = self._clock.now()
-            if record is None or not await sees_all_of(
-                work, tenant=self._tenant, viewer=viewer, room_id=record.room_id, now=now
-            ):
-                raise NotFound(_unknown(context_id))
+            return await self._shown(work, context_id, viewer)
+
+    async def _shown(self, work: UnitOfWork, context_id: str, viewer: str | None) -> ContextUsageRecord:
+        record = await work.usage.find(tenant=self._tenant, context_id=context_id)
+        now = self._clock.now()
+        if record is None or not await sees_all_of(
+            work, tenant=self._tenant, viewer=viewer, room_id=record.room_id, now=now
+        ):
+            raise NotFound(_unknown(context_id))
         return record
 
-    async def respond(self, context_id: str, text: str) -> None:
-        """Record what the model answered with this context."""
+    async def respond(self, context_id: str, text: str, *, viewer: str | None = None) -> None:
+        """Record what the model answered with this context. `viewer`, `NotFound`: as for `usage`."""
         await self._recorder.settle()
         async with self._storage.writing() as work:
+            if viewer is not None:
+                await self._shown(work, context_id, viewer)
             if not await work.usage.respond(tenant=self._tenant, context_id=context_id, llm_response=text):
                 raise NotFound(_unknown(context_id))
 
-    async def feedback(self, context_id: str, *, text: str | None = None, score: float | None = None) -> None:
-        """Record the feedback on a context: a text, a number in [0, 1], or both."""
+    async def feedback(
+        self, context_id: str, *, text: str | None = None, score: float | None = None, viewer: str | None = None
+    ) -> None:
+        """Record feedback on a context: a text, a number in [0, 1], or both. `viewer`, `NotFound`: as for `usage`."""
         if text is None and score is None:
             raise InvalidInput("Feedback needs a text, a score in [0, 1], or both.")
         if score is not None and (not isinstance(score, int | float) or not 0 <= score <= 1):
             raise InvalidInput(f"A feedback score lies in [0, 1]; {score!r} does not.")
         await self._recorder.settle()
         async with self._storage.writing() as work:
+            if viewer is not None:
+                await self._shown(work, context_id, viewer)
             if not await work.usage.judge(tenant=self._tenant, context_id=context_id, feedback=text, score=score):
                 raise NotFound(_unknown(context_id))
         if score is not None:

@@ -338,6 +338,9 @@ def needed_viewer(caller: Caller, viewer: str | None) -> str | None:
     return None
 
 
+_VIEWER_FORM: dict[str, Any] = {"pattern": "^(room|user):.+$", "maxLength": len("room:") + MAX_NAME_CHARS}
+
+
 async def _viewer(
     caller: Annotated[Caller, Depends(caller_of)],
     viewer: Annotated[
@@ -345,14 +348,30 @@ async def _viewer(
         Query(
             description="To whom the answer is shown: room:<id> or user:<id>; it tells what they may know. A key with "
             "the scope admin may leave it out, and is told everything.",
-            json_schema_extra={"pattern": "^(room|user):.+$", "maxLength": len("room:") + MAX_NAME_CHARS},
+            json_schema_extra=_VIEWER_FORM,
         ),
     ] = None,
 ) -> str | None:
     return needed_viewer(caller, viewer)
 
 
+async def _writing_for(
+    caller: Annotated[Caller, Depends(caller_of)],
+    viewer: Annotated[
+        str | None,
+        Query(
+            description="For whom this is written: room:<id> or user:<id>, who must be able to see the room. It may be "
+            "left out.",
+            json_schema_extra=_VIEWER_FORM,
+        ),
+    ] = None,
+) -> str | None:
+    return None if viewer is None and caller.viewer is None else needed_viewer(caller, viewer)
+
+
 Reader = Annotated[Lore, Depends(_reader)]
 Writer = Annotated[Lore, Depends(_writer)]
 Admin = Annotated[Lore, Depends(_admin)]
 ShownTo = Annotated[str | None, Depends(_viewer)]
+WritingFor = Annotated[str | None, Depends(_writing_for)]
+"""The viewer of a path that takes something in and shows nothing, where one is named."""

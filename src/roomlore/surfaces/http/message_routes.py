@@ -38,7 +38,7 @@ from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.http import bodies, problems
 from roomlore.surfaces.http.bodies import Bounds
-from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, caller_of
+from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, WritingFor, caller_of
 from roomlore.surfaces.http.paths import (
     MOST,
     AdminsRoom,
@@ -492,11 +492,12 @@ async def get_context(lore: Reader, viewer: ShownTo, context_id: ContextId) -> C
 )
 async def respond_to_context(
     lore: Writer,
+    viewer: WritingFor,
     context_id: ContextId,
     answer: Annotated[bodies.ResponseRequest, Depends(bodies.body_of(bodies.ResponseRequest, within=Bounds.bulk))],
 ) -> None:
     """Record the model's answer."""
-    await lore.context.respond(context_id, answer.text)
+    await lore.context.respond(context_id, answer.text, viewer=viewer)
 
 
 @contexts.post(
@@ -506,11 +507,12 @@ async def respond_to_context(
 )
 async def judge_context(
     lore: Writer,
+    viewer: WritingFor,
     context_id: ContextId,
     feedback: Annotated[bodies.FeedbackRequest, Depends(bodies.body_of(bodies.FeedbackRequest))],
 ) -> None:
     """Record feedback: a text, a score from 0 to 1, or both."""
-    await lore.context.feedback(context_id, text=feedback.text, score=feedback.score)
+    await lore.context.feedback(context_id, text=feedback.text, score=feedback.score, viewer=viewer)
 
 
 @rooms.get("/rooms")
