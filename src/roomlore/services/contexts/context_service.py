@@ -259,7 +259,7 @@ class ContextService:
     async def feedback(
         self, context_id: str, *, text: str | None = None, score: float | None = None, viewer: str | None = None
     ) -> None:
-        """Record the feedback on a context: a text, a number in [0, 1], or both. `viewer` and errors: as `usage`."""
+        """Record feedback on a context: a text, a number in [0, 1], or both. `viewer`, `NotFound`: as for `usage`."""
         if text is None and score is None:
             raise InvalidInput("Feedback needs a text, a score in [0, 1], or both.")
         if score is not None and (not isinstance(score, int | float) or not 0 <= score <= 1):
