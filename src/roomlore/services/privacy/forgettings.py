@@ -29,7 +29,15 @@ from roomlore.ports.durable import (
     submit_noted,
     work_name,
 )
-from roomlore.ports.storage import FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom, Storage, UnitOfWork
+from roomlore.ports.storage import (
+    ERASED,
+    FORGETTING,
+    FORGETTING_SAME_WORDS,
+    OF_PEOPLE,
+    DueRoom,
+    Storage,
+    UnitOfWork,
+)
 from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter, unfinished
 
 _NOBODY = ""
@@ -163,6 +171,8 @@ class Forgettings:
             await self._compacted(tenant)
             await steps.report(_COMPACTED)
             return None
+        async with self._storage.reading() as work:
+            erased = bool(await work.progress.noted(tenant=tenant, work=ERASED, room_id=own))
         await steps.report(_GOES)
         report = await self._forgetter.forget(
             tenant=tenant,
@@ -171,6 +181,7 @@ class Forgettings:
             same_words=request.kind == FORGETTING_SAME_WORDS,
             settle=partial(self._settle, request),
             own_work=own,
+            erased=erased,
         )
         if before := self._so_far.pop(work_id, None):
             report = report.after(before)
@@ -185,6 +196,7 @@ class Forgettings:
         return _kept(report)
 
     async def _recorded(self, tenant: str, user_id: str, same_words: bool) -> _Request:
+        """Return the request, recorded. One that is asked for again erases what was written since, too."""
         kind = FORGETTING_SAME_WORDS if same_words else FORGETTING
         its = {"tenant": tenant, "room_id": user_id, "work": kind}
         async with self._storage.writing() as work:
@@ -192,7 +204,9 @@ class Forgettings:
             if not found:
                 await work.progress.note_room(**its, now=self._clock.now())
                 found = await work.progress.noted(**its)
-        return _Request(kind, found[0])
+            request = _Request(kind, found[0])
+            await self._remove(work, tenant, request.own, ERASED)
+        return request
 
     async def _request(self, tenant: str, own: str) -> _Request | None:
         async with self._storage.reading() as work:
@@ -220,10 +234,15 @@ class Forgettings:
             patiently=patiently,
         )
 
-    async def _settle(self, request: _Request) -> None:
-        """Put a record of nobody in the place of the request."""
+    async def _settle(self, request: _Request, finished: bool) -> None:
+        """Put a record of nobody in the place of the request if it is finished. If not, note that its messages are
+        erased."""
         now, tenant = self._clock.now(), request.room.tenant
         async with self._storage.writing() as work:
+            if not finished:
+                await work.progress.note_room(tenant=tenant, room_id=request.own, work=ERASED, now=now)
+                return
+            await self._remove(work, tenant, request.own, ERASED)
             await work.progress.note_room(tenant=tenant, room_id=_NOBODY, work=FORGETTING, now=now)
             await self._remove(work, tenant, request.room.room_id, request.kind)
 
