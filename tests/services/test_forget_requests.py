@@ -11,7 +11,7 @@ import pytest
 
 import roomlore
 from forget_rig import CHINESE, ENGLISH, Figure, fill, in_files, replays
-from roomlore import Lore, Settings, StorageUnavailable
+from roomlore import Lore, NotFound, Settings, StorageUnavailable
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.core.errors import CacheUnavailable
 from roomlore.services.privacy import Forgetter, MessageEraser, VectorEraser
@@ -219,6 +219,36 @@ async def test_a_job_whose_request_somebody_else_did_says_that_it_did_nothing(sq
         report = await lore.privacy.forgotten(job, WHO)
         assert (report.dry_run, report.found, report.complete) == (False, False, True)
         assert await lore.privacy.forgetting_job(WHO) is None
+
+
+@both
+async def test_a_job_that_is_unknown_or_somebody_elses_reports_nothing_of_a_person(sqlite_url, engine):
+    await fill_first(sqlite_url, ENGLISH)
+    async with opened(sqlite_url, engine, background=False) as lore:
+        job = await lore.privacy.begin_forgetting(WHO)
+        refused = pytest.raises(NotFound, match="that forgets this person; begin one, or give the id that it has")
+        with refused:
+            await lore.privacy.forgotten(job, "ben")
+        assert await lore.privacy.is_being_forgotten(WHO), "it is not begun in the name of another"
+        await lore.jobs.catch_up(seconds=60)
+        assert (await lore.privacy.forgotten(job, WHO)).found
+        for job_id, who in ((job, "ben"), ("nope", "ben"), ("forgetting:123", "ben"), ("", WHO)):
+            with refused:
+                await lore.privacy.forgotten(job_id, who)
+        assert not (await lore.privacy.forgotten("forgetting:123", WHO)).found, "nothing of them is stored"
+
+
+@pytest.mark.parametrize("done_before", [False, True])
+async def test_what_is_kept_of_a_job_tells_of_one_person_alone(sqlite_url, done_before):
+    async with opened(sqlite_url, "dbos", background=False) as lore:
+        await lore.messages.add([said("1", "team"), said("2", "team", "ben")])
+        job = await lore.privacy.begin_forgetting(WHO)
+        if done_before:
+            await lore.privacy.forget(WHO)
+        assert await lore.jobs.catch_up(seconds=60) == 1
+        with pytest.raises(NotFound):
+            await lore.privacy.forgotten(job, "ben")
+        assert (await lore.privacy.forgotten(job, WHO)).found is not done_before
 
 
 @contextmanager
