@@ -11,7 +11,7 @@ import pytest
 
 import roomlore
 from forget_rig import CHINESE, ENGLISH, Figure, fill, in_files, replays
-from roomlore import Lore, Settings, StorageUnavailable
+from roomlore import Lore, NotFound, Settings, StorageUnavailable
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.core.errors import CacheUnavailable
 from roomlore.services.privacy import Forgetter, MessageEraser, VectorEraser
@@ -221,6 +221,36 @@ async def test_a_job_whose_request_somebody_else_did_says_that_it_did_nothing(sq
         assert await lore.privacy.forgetting_job(WHO) is None
 
 
+@both
+async def test_a_job_that_is_unknown_or_somebody_elses_reports_nothing_of_a_person(sqlite_url, engine):
+    await fill_first(sqlite_url, ENGLISH)
+    async with opened(sqlite_url, engine, background=False) as lore:
+        job = await lore.privacy.begin_forgetting(WHO)
+        refused = pytest.raises(NotFound, match="that forgets this person; begin one, or give the id that it has")
+        with refused:
+            await lore.privacy.forgotten(job, "ben")
+        assert await lore.privacy.is_being_forgotten(WHO), "it is not begun in the name of another"
+        await lore.jobs.catch_up(seconds=60)
+        assert (await lore.privacy.forgotten(job, WHO)).found
+        for job_id, who in ((job, "ben"), ("nope", "ben"), ("forgetting:123", "ben"), ("", WHO)):
+            with refused:
+                await lore.privacy.forgotten(job_id, who)
+        assert not (await lore.privacy.forgotten("forgetting:123", WHO)).found, "nothing of them is stored"
+
+
+@pytest.mark.parametrize("done_before", [False, True])
+async def test_what_is_kept_of_a_job_tells_of_one_person_alone(sqlite_url, done_before):
+    async with opened(sqlite_url, "dbos", background=False) as lore:
+        await lore.messages.add([said("1", "team"), said("2", "team", "ben")])
+        job = await lore.privacy.begin_forgetting(WHO)
+        if done_before:
+            await lore.privacy.forget(WHO)
+        assert await lore.jobs.catch_up(seconds=60) == 1
+        with pytest.raises(NotFound):
+            await lore.privacy.forgotten(job, "ben")
+        assert (await lore.privacy.forgotten(job, WHO)).found is not done_before
+
+
 @contextmanager
 def store_of_vectors_down(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     async def fails(*_: object, **__: object) -> bool:
@@ -244,7 +274,7 @@ async def test_a_job_that_left_something_is_not_done_until_nothing_is_left(sqlit
             (failed,) = await lore.jobs.page(kind="forgetting")
             assert (failed.status, failed.attempts, WHO in str(failed)) == ("failed", 3, False)
             assert re.match(r"StorageUnavailable: Something of a person is left.*rooms \(2\): Emptied", failed.error)
-            assert failed.progress.endswith("left: rooms, memory_scopes")
+            assert failed.progress.endswith("left: memory_scopes, rooms")
             frozen.advance(60)
             assert len(await lore._resources.forgettings.sweep()) == 1
             assert (await lore.jobs.wait(job, seconds=0.1)).attempts == 3, "the pause is longer"
@@ -272,6 +302,58 @@ async def test_what_a_call_left_is_tried_again_in_the_background(sqlite_url, tmp
         assert await listed(lore) == [("forgetting", "done")]
         assert not await lore.privacy.is_being_forgotten(who)
     assert in_files(tmp_path, CHINESE) == []
+
+
+def said(message_id: str, room_id: str, sender_id: str = WHO) -> roomlore.Message:
+    return roomlore.Message(id=message_id, room_id=room_id, sender_id=sender_id, text=f"{message_id} in {room_id}")
+
+
+async def test_what_they_write_after_a_request_was_answered_stays_when_it_is_tried_again(
+    sqlite_url, monkeypatch, frozen
+):
+    """Also in a room that waits for its vectors, and when somebody else is forgotten meanwhile."""
+    async with opened(sqlite_url, "process", background=False) as lore:
+        forgettings = lore._resources.forgettings
+        assert await listed(lore) == []
+        lore._resources.durable._opened._pauses = (0.0,)
+        forgettings._clock = frozen
+        await lore.messages.add(
+            [said("1", "dm"), said("2", "attic"), said("3", "team", "ben"), said("4", "team", "cy")]
+        )
+        await lore.memories.add(f"user:{WHO}", "They like green tea.")
+        with store_of_vectors_down(monkeypatch):
+            left = (await lore.privacy.forget(WHO)).left
+            assert {("rooms", 2), ("memory_scopes", 1)} <= {(one.place, one.count) for one in left}
+            await lore.messages.add([said("later", "team"), said("again", "dm")])
+            new = await lore.memories.add(f"user:{WHO}", "They like coffee now.")
+            frozen.advance(3600)
+            assert len(await forgettings.sweep()) == 1
+            await lore.jobs.catch_up(seconds=60)
+            assert [status for _, status in await listed(lore)] == ["failed"]
+            (failed,) = await lore.jobs.page(kind="forgetting")
+            assert "rooms (1): Emptied rooms stay" in failed.error
+            assert (await lore.privacy.forget("cy")).left
+        for _ in range(2):
+            frozen.advance(7200)
+            await forgettings.sweep()
+            await lore.jobs.catch_up(seconds=60)
+        assert {status for _, status in await listed(lore)} == {"done"}
+        assert not await lore.privacy.is_being_forgotten(WHO)
+        rooms = {room.room_id for room in await lore.rooms.page()}
+        assert rooms == {"dm", "team"}, "the room that nobody writes in is gone"
+        for room_id, message_id in (("team", "later"), ("dm", "again")):
+            assert (await lore.messages.get(room_id, message_id)).message.sender_id == WHO
+        assert (await lore.memories.get(new.memory_id)).statement == "They like coffee now."
+
+
+async def test_a_request_that_somebody_asks_for_again_removes_what_they_wrote_since(sqlite_url, monkeypatch):
+    async with opened(sqlite_url, "process", background=False) as lore:
+        await lore.messages.add([said("1", "dm"), said("2", "team", "ben")])
+        with store_of_vectors_down(monkeypatch):
+            await lore.privacy.forget(WHO)
+        await lore.messages.add([said("later", "team"), said("again", "dm")])
+        report = await lore.privacy.forget(WHO)
+        assert (report.left, report.places["messages"], report.rooms_removed) == ((), 2, ("dm",))
 
 
 async def test_a_call_that_leaves_nothing_ends_the_job_that_left_something(sqlite_url, monkeypatch):

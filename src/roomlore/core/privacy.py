@@ -369,11 +369,12 @@ class ForgetReport:
 
     def after(self, earlier: "ForgetReport") -> "ForgetReport":
         """Return the report of this run together with that of an earlier one, which left something."""
-        lists: dict[str, Any] = {
+        told: dict[str, Any] = {
             name: tuple(dict.fromkeys((*getattr(earlier, name), *getattr(self, name)))) for name in LISTED
         }
+        told |= {name: getattr(self, name) or getattr(earlier, name) for name in ("checked", "same_words")}
         places = dict(Counter(earlier.places) + Counter(self.places))
-        return replace(self, places=places, started_at=earlier.started_at, **lists)
+        return replace(self, places=places, started_at=earlier.started_at, **told)
 
     @property
     @in_json

@@ -93,8 +93,12 @@ class DueRoom:
 
 FORGETTING, FORGETTING_SAME_WORDS = OF_PEOPLE = ("forgetting", "forgetting_same_words")
 """Work that is noted for a person, whose id takes the place of the room's. It stays if a room of that id is removed."""
-EMPTIED = "forgetting_room"
-"""Work that is noted for a room that is being removed, until its rows are gone."""
+ERASED = "forgetting_erased"
+"""Noted for a request that erased the person's messages and left something else; its own name takes the place of the
+room's. What the person writes later stays."""
+EMPTIED, VACANT = OF_EMPTIED = ("forgetting_room", "forgetting_vacant_room")
+"""Work that is noted for a room that is being removed, until its rows are gone. Of a vacant room all messages are
+erased, and its vectors are left."""
 
 
 WORDS = "words"

@@ -12,7 +12,7 @@ from roomlore.core.models import Role
 from roomlore.core.privacy import Redaction, record_without
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.maintenance import Sought, StoredRow
-from roomlore.ports.storage import EMPTIED, OF_PEOPLE, Storage, UnitOfWork
+from roomlore.ports.storage import OF_EMPTIED, OF_PEOPLE, Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, is_removed_room
 
@@ -24,7 +24,7 @@ _ALL = 2**31 - 1
 _WHY = "The person whose words this rested on was forgotten."
 _ACTOR = "roomlore"
 MEMORY_VECTORS_LEFT = "Vectors of memories could not be removed; the index removes them when their store answers."
-_SCOPE_LEFT = "Memories keep their scope until their vectors could be removed; roomlore tries again."
+SCOPE_LEFT = "Memories keep their scope until their vectors could be removed; roomlore tries again."
 _DROPPED = ("context_usage_records", "watermarks", "rooms_due", "leases", "import_positions", "thread_titles")
 _REDACTED: Mapping[str, tuple[str, ...]] = {
     "sessions": ("user_id", "enterprise_id", "patient_id", "agent_key", "state"),
@@ -82,9 +82,13 @@ class MemoryEraser:
             await self._rewrite_log(person, scope, tally)
         await self._rewrite_versions(person, tally)
         await self._rewrite_records(person, tally)
+        await self.rename(person, tally)
+
+    async def rename(self, person: Person, tally: Tally, *, vacant: bool = False) -> None:
+        """Rename the scopes of the person. `vacant`: only those that no memory is active in."""
         tally.left.pop("memory_scopes", None)
         for scope in await self._scopes(person.tenant):
-            if person.owns(scope.scope):
+            if person.owns(scope.scope) and not (vacant and scope.active):
                 await self._rename(person, scope.scope, tally)
 
     async def _scopes(self, tenant: str) -> list[Scope]:
@@ -274,7 +278,7 @@ class MemoryEraser:
         numbers = await self._numbers(person.tenant, scope)
         its = {"collection": MEMORIES, "tenant": person.tenant, "scope": scope}
         if not await self._vectors.remove_for_good(**its, numbers=numbers):
-            tally.leave("memory_scopes", 1, _SCOPE_LEFT)
+            tally.leave("memory_scopes", 1, SCOPE_LEFT)
             return
         async with self._storage.writing() as work:
             stored = await work.memories.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
@@ -566,7 +570,7 @@ def still(tally: Tally, telling: Mapping[str, int], before: Mapping[str, int]) -
 
 def _tells(table: str, row: StoredRow, person: Person, shared: set[object]) -> bool:
     words = _is_in(table, row, shared)
-    if table == "rooms_due" and row.texts["work"][0] in (*OF_PEOPLE, EMPTIED):
+    if table == "rooms_due" and row.texts["work"][0] in (*OF_PEOPLE, *OF_EMPTIED):
         return False  # the request itself goes last, and this with its room
     if table == "messages":
         return any(_names(column, row, person) for column in row.texts)

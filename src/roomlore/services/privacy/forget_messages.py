@@ -18,7 +18,7 @@ from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, p
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.maintenance import Linked, RoomOfPerson, Sought
-from roomlore.ports.storage import EMPTIED, MEMORY_VECTORS, VECTORS, Storage, UnitOfWork
+from roomlore.ports.storage import EMPTIED, MEMORY_VECTORS, OF_EMPTIED, VACANT, VECTORS, Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,8 @@ _LOOKS = 200
 """The most waits for a worker that makes vectors: ten seconds in all."""
 _Own = Mapping[str, AbstractSet[str]]
 """By sender, the passages of the person that the sender said before the person did."""
-_EMPTIED_LEFT = "Emptied rooms stay until their vectors could be removed; roomlore tries again."
+EMPTIED_LEFT = "Emptied rooms stay until their vectors could be removed; roomlore tries again."
+_WRITTEN_THERE = "Somebody writes there just now; roomlore tries again."
 VECTORS_LEFT = "Vectors of messages could not be removed; the index removes them when their store answers."
 
 
@@ -319,11 +320,43 @@ class MessageEraser:
         """Remove the rooms of which this or an earlier run erased the messages and could not delete the rest: the
         person is no longer found in them. The request that left them stays until they are gone."""
         tally.left.pop("rooms", None)
+        vacant = await self.vacant_rooms(person.tenant)
         async with self._storage.reading() as work:
             emptied = await work.progress.noted(tenant=person.tenant, work=EMPTIED)
         for room in emptied:
             person.removed.add(room.room_id)
             await self._remove_room(person, room.room_id, tally)
+        person.removed.update(vacant)
+        await self.remove_vacant(person, vacant, tally)
+
+    async def vacant_rooms(self, tenant: str) -> list[str]:
+        """Return the vacant rooms. One in which somebody has written since stays, and is no longer noted."""
+        async with self._storage.reading() as work:
+            noted = await work.progress.noted(tenant=tenant, work=VACANT)
+        return [room.room_id for room in noted if await self._is_vacant(tenant, room.room_id)]
+
+    async def remove_vacant(self, person: Person, room_ids: Iterable[str], tally: Tally) -> None:
+        for room_id in room_ids:
+            async with self._storage.writing() as work:
+                room = await work.rooms.lock_known(tenant=person.tenant, room_id=room_id)
+            its = {"collection": MESSAGES, "tenant": person.tenant, "scope": room_id}
+            if room and not await self._vectors.remove_for_good(**its, numbers=range(1, room.next_arrival)):
+                tally.leave("rooms", 1, EMPTIED_LEFT)
+            elif await self._delete_rows(person.tenant, room_id):
+                tally.rooms_removed.append(room_id)
+
+    async def _is_vacant(self, tenant: str, room_id: str) -> bool:
+        """Note whether the room, of which all messages were erased, is vacant."""
+        here = {"tenant": tenant, "room_id": room_id}
+        async with self._storage.writing() as work:
+            there = await work.rooms.lock_known(**here) is not None
+            vacant = there and not await work.messages.page(**here, after=0, limit=1)
+            for kind in OF_EMPTIED if vacant else (VACANT,):
+                for room in await work.progress.noted(**here, work=kind):
+                    await work.progress.done(room=room, work=kind)
+            if vacant:
+                await work.progress.note_room(**here, work=VACANT, now=self._clock.now())
+        return vacant
 
     async def rooms(self, tenant: str) -> list[str]:
         """Return the ids of all rooms."""
@@ -434,12 +467,13 @@ class MessageEraser:
             its = {"collection": MESSAGES, "tenant": person.tenant, "scope": room_id}
             if not await self._vectors.remove_for_good(**its, numbers=range(1, last + 1)):
                 await self._erase_said(person, room_id, erased, tally)
-                tally.leave("rooms", 1, _EMPTIED_LEFT)
+                vacant = await self._is_vacant(person.tenant, room_id)
+                tally.leave("rooms", 1, EMPTIED_LEFT if vacant else _WRITTEN_THERE)
                 return
-            if await self._delete_rows(person, room_id):
+            if await self._delete_rows(person.tenant, room_id):
                 tally.rooms_removed.append(room_id)
                 return
-        tally.leave("rooms", 1, "Somebody writes there just now; roomlore tries again.")
+        tally.leave("rooms", 1, _WRITTEN_THERE)
 
     async def _erase_all(self, person: Person, room_id: str, erased: list[int]) -> int | None:
         """Erase every message and add its arrival to `erased`. Return the last arrival, those of messages deleted long
@@ -462,13 +496,14 @@ class MessageEraser:
 
     async def _keep_room(self, person: Person, room_id: str) -> None:
         async with self._storage.writing() as work:
-            for room in await work.progress.noted(tenant=person.tenant, work=EMPTIED, room_id=room_id):
-                await work.progress.done(room=room, work=EMPTIED)
+            for kind in OF_EMPTIED:
+                for room in await work.progress.noted(tenant=person.tenant, work=kind, room_id=room_id):
+                    await work.progress.done(room=room, work=kind)
 
-    async def _delete_rows(self, person: Person, room_id: str) -> bool:
+    async def _delete_rows(self, tenant: str, room_id: str) -> bool:
         """Delete the room with everything stored under its id. Return False, at whatever point, if something was said
         meanwhile."""
-        here = {"tenant": person.tenant, "room_id": room_id}
+        here = {"tenant": tenant, "room_id": room_id}
         left = 0
         while left >= 0:
             async with self._storage.writing() as work:

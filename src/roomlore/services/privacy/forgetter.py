@@ -13,14 +13,21 @@ from datetime import datetime
 from typing import Protocol
 
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable, describe
-from roomlore.core.privacy import ForgetReport, Left
+from roomlore.core.privacy import ForgetReport, Left, Traces
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, owner_prefix
 from roomlore.ports.maintenance import CompactDatabase
 from roomlore.ports.storage import Storage
-from roomlore.services.privacy.forget_memories import MEMORY_VECTORS_LEFT, STILL, MemoryEraser, RowEraser, still
-from roomlore.services.privacy.forget_messages import VECTORS_LEFT, MessageEraser, Person, Tally, gather
+from roomlore.services.privacy.forget_memories import (
+    MEMORY_VECTORS_LEFT,
+    SCOPE_LEFT,
+    STILL,
+    MemoryEraser,
+    RowEraser,
+    still,
+)
+from roomlore.services.privacy.forget_messages import EMPTIED_LEFT, VECTORS_LEFT, MessageEraser, Person, Tally, gather
 
 _WAIT_SECONDS = 10.0
 _ROUNDS = 3
@@ -36,8 +43,13 @@ _NO_OTHER_TRY = frozenset({_CACHE, _PAGES, VECTORS_LEFT, MEMORY_VECTORS_LEFT, ST
 expire; a try would have to last as long as the cache is down. The index removes vectors by its outbox, which is written
 with the data. The databases have a record of their own. Rows of callers change by a caller's hand only; what the person
 writes later must not be removed until then."""
+_AFTER_ERASING = frozenset({_RUNNING, EMPTIED_LEFT, SCOPE_LEFT})
+"""Why something is left that goes without another look at what the person wrote."""
 
 log = logging.getLogger(__name__)
+
+
+Settle = Callable[[bool], Awaitable[None]]
 
 
 class CachedSessions(Protocol):
@@ -81,20 +93,30 @@ class Forgetter:
         user_id: str,
         dry_run: bool,
         same_words: bool = False,
-        settle: Callable[[], Awaitable[None]] | None = None,
+        settle: Settle | None = None,
         own_work: str = "",
+        erased: bool = False,
     ) -> ForgetReport:
-        """Forget a person. `settle`: called before the database is compacted, unless something is `unfinished`.
+        """Forget a person. `settle`: called before the database is compacted, with True if nothing is `unfinished`, and
+        with False if the next try may be an `erased` one, in which what the person wrote since this one stays.
         `own_work`: a part of the id of the durable work that does this."""
         async with self._one:
             begun, tally = self._clock.now(), Tally(dry=dry_run)
             if dry_run:
                 archived = await self._archives.messages_of(tenant=tenant, user_id=user_id)
                 tally.places.update({"archived messages": archived} if archived else {})
-            person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
-            while not dry_run and await self._bring_back(person):
+            if erased:
+                nothing = Traces(user_id)
+                person = Person(tenant, user_id, said={}, removed=set(), traces=nothing, words=nothing)
+            else:
                 person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
-            checked = await (self._count(person, tally) if dry_run else self._forget(person, tally, settle, own_work))
+            while not dry_run and not erased and await self._bring_back(person):
+                person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
+            if dry_run:
+                checked = await self._count(person, tally)
+            else:
+                checked = await (self._go_on if erased else self._forget)(person, tally, own_work)
+                await self._settle(tally, settle)
             report = self._report(person, tally, checked, begun)
         if not dry_run:
             _log_report(tenant, report)
@@ -123,9 +145,7 @@ class Forgetter:
         await self._durable.compact()
         await self._compact_database()
 
-    async def _forget(
-        self, person: Person, tally: Tally, settle: Callable[[], Awaitable[None]] | None, own_work: str
-    ) -> dict[str, int]:
+    async def _forget(self, person: Person, tally: Tally, own_work: str) -> dict[str, int]:
         await self._drop_cached(person, tally)
         await self._drop_work(person, tally, own_work)
         await self._rewrite(person, tally)
@@ -134,12 +154,27 @@ class Forgetter:
         await self._drop_work(person, tally, own_work)
         checked = await self._follow_up(person, tally)
         await self._drop_cached(person, tally)
-        finished = not unfinished(tally.left.values())
-        if finished and settle:
-            await settle()
+        return checked
+
+    async def _go_on(self, person: Person, tally: Tally, own_work: str) -> dict[str, int]:
+        """Remove what an earlier run left that erased the messages. A scope is renamed before its room is gone."""
+        await self._drop_work(person, tally, own_work)
+        vacant = await self._messages.vacant_rooms(person.tenant)
+        person.removed.update(vacant)
+        await self._memories.rename(person, tally, vacant=True)
+        if "memory_scopes" in tally.left and vacant:
+            tally.leave("rooms", len(vacant), EMPTIED_LEFT)
+        else:
+            await self._messages.remove_vacant(person, vacant, tally)
+        return {}
+
+    async def _settle(self, tally: Tally, settle: Settle | None) -> None:
+        left = unfinished(tally.left.values())
+        finished = not left
+        if settle and all(one.why in _AFTER_ERASING for one in left):
+            await settle(finished)
         if finished or tally.places.total():
             await self._compact(tally)
-        return checked
 
     async def _rewrite(self, person: Person, tally: Tally) -> None:
         await self._memories.rewrite(person, tally)

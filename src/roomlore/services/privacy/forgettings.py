@@ -7,6 +7,7 @@ takes its place until then.
 """
 
 import asyncio
+import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -15,7 +16,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from roomlore.core.errors import RoomloreError, StorageUnavailable
+from roomlore.core.errors import NotFound, RoomloreError, StorageUnavailable
 from roomlore.core.privacy import LISTED, ForgetReport, Left
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import (
@@ -29,7 +30,15 @@ from roomlore.ports.durable import (
     submit_noted,
     work_name,
 )
-from roomlore.ports.storage import FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom, Storage, UnitOfWork
+from roomlore.ports.storage import (
+    ERASED,
+    FORGETTING,
+    FORGETTING_SAME_WORDS,
+    OF_PEOPLE,
+    DueRoom,
+    Storage,
+    UnitOfWork,
+)
 from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter, unfinished
 
 _NOBODY = ""
@@ -94,19 +103,30 @@ class Forgettings:
 
     async def ended(self, work_id: str, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
         """Return what came of the work when it has ended. Raise `StorageUnavailable` if it failed, or was lost before
-        it was done."""
+        it was done, `NotFound` if it is not of the person, or unknown while something of the person is stored."""
+        own = work_id.removeprefix(work_name(tenant, FORGETTING, ""))
+        recorded = await self._request(tenant, own)
+        if own == work_id or (recorded is not None and recorded.room.room_id != user_id):
+            raise _not_of_them(work_id)
         alone = not (self._shared or self._durable.works())
-        if alone and await self._is_recorded(tenant, user_id):
+        if alone and recorded is not None:
             await self._durable.drop(prefix=work_id, tells=lambda _: True)
             return await self.forget(tenant=tenant, user_id=user_id, same_words=same_words)
         state, report = (await self._durable.find(work_id), None) if alone else await self._end_of(work_id)
-        if report is None and state is not None and state.result:
-            report = _report(user_id, state.result)
+        result = dict((state and state.result) or {})
+        if result.pop("whose", None) not in (None, _whose(own, user_id)) or (report and report.user_id != user_id):
+            raise _not_of_them(work_id)
+        if report is None and result:
+            report = _report(user_id, result)
         if report is not None:
             return report
         if (state is not None and state.status in RETRIABLE) or await self._is_recorded(tenant, user_id):
             why = (state.error or f"The job was {state.status}.") if state else "The job is not there any more."
             raise StorageUnavailable(f"A person could not be forgotten; it is tried again later. {why}")
+        if state is None:
+            stored = await self._forgetter.forget(tenant=tenant, user_id=user_id, dry_run=True)
+            if stored.found:
+                raise _not_of_them(work_id)
         now = self._clock.now()  # somebody else did it before the work began: it found nothing to do
         return ForgetReport(user_id=user_id, dry_run=False, started_at=now, finished_at=now)
 
@@ -149,20 +169,22 @@ class Forgettings:
         return found
 
     async def work(self, steps: Steps, arguments: Json) -> Json | None:
-        """Do what was asked for, as durable work, and return the report without the person's id; None if the request
-        is no longer there. Raise `StorageUnavailable` if something is left that another try may remove: the request
-        stays, and the work is listed as failed until it is tried again."""
+        """Do what was asked for, as durable work, and return the report without the person's id, only `whose` it is if
+        the request is no longer there. Raise `StorageUnavailable` if something is left that another try may remove: the
+        request stays, and the work is listed as failed until it is tried again."""
         tenant, own = str(arguments["tenant"]), str(arguments["own"])
         work_id = work_name(tenant, FORGETTING, own)
         request = await self._request(tenant, own)
         if request is None:
             await steps.report(_DONE_BEFORE)
-            return None
+            return {"whose": whose} if (whose := arguments.get("whose")) else None
         if request.room.room_id == _NOBODY:
             await self._forgetter.compact()
             await self._compacted(tenant)
             await steps.report(_COMPACTED)
             return None
+        async with self._storage.reading() as work:
+            erased = bool(await work.progress.noted(tenant=tenant, work=ERASED, room_id=own))
         await steps.report(_GOES)
         report = await self._forgetter.forget(
             tenant=tenant,
@@ -171,6 +193,7 @@ class Forgettings:
             same_words=request.kind == FORGETTING_SAME_WORDS,
             settle=partial(self._settle, request),
             own_work=own,
+            erased=erased,
         )
         if before := self._so_far.pop(work_id, None):
             report = report.after(before)
@@ -182,9 +205,10 @@ class Forgettings:
         await self._compacted(tenant, report)
         if work_id in self._waiting:
             self._reports[work_id] = report
-        return _kept(report)
+        return {**_kept(report), "whose": _whose(own, report.user_id)}
 
     async def _recorded(self, tenant: str, user_id: str, same_words: bool) -> _Request:
+        """Return the request, recorded. One that is asked for again erases what was written since, too."""
         kind = FORGETTING_SAME_WORDS if same_words else FORGETTING
         its = {"tenant": tenant, "room_id": user_id, "work": kind}
         async with self._storage.writing() as work:
@@ -192,7 +216,9 @@ class Forgettings:
             if not found:
                 await work.progress.note_room(**its, now=self._clock.now())
                 found = await work.progress.noted(**its)
-        return _Request(kind, found[0])
+            request = _Request(kind, found[0])
+            await self._remove(work, tenant, request.own, ERASED)
+        return request
 
     async def _request(self, tenant: str, own: str) -> _Request | None:
         async with self._storage.reading() as work:
@@ -214,16 +240,21 @@ class Forgettings:
             FORGETTING,
             work_id=work_name(tenant, FORGETTING, own),
             partition=work_name(tenant, FORGETTING, "all"),
-            arguments={"tenant": tenant, "own": own},
+            arguments={"tenant": tenant, "own": own, "whose": _whose(own, request.room.room_id)},
             now=self._clock.now(),
             is_due=is_due,
             patiently=patiently,
         )
 
-    async def _settle(self, request: _Request) -> None:
-        """Put a record of nobody in the place of the request."""
+    async def _settle(self, request: _Request, finished: bool) -> None:
+        """Put a record of nobody in the place of the request if it is finished. If not, note that its messages are
+        erased."""
         now, tenant = self._clock.now(), request.room.tenant
         async with self._storage.writing() as work:
+            if not finished:
+                await work.progress.note_room(tenant=tenant, room_id=request.own, work=ERASED, now=now)
+                return
+            await self._remove(work, tenant, request.own, ERASED)
             await work.progress.note_room(tenant=tenant, room_id=_NOBODY, work=FORGETTING, now=now)
             await self._remove(work, tenant, request.room.room_id, request.kind)
 
@@ -257,6 +288,16 @@ class Forgettings:
             holding.cancel()
             with suppress(asyncio.CancelledError, RoomloreError):
                 await holding
+
+
+def _whose(own: str, user_id: str) -> str:
+    """Return the mark of the person in work of this `own` part, without naming them."""
+    return hashlib.sha256(f"{own} {user_id}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _not_of_them(work_id: str) -> NotFound:
+    job_id = work_id.partition(":")[2]
+    return NotFound(f"There is no job {job_id!r:.80} that forgets this person; begin one, or give the id that it has.")
 
 
 def _told(report: ForgetReport) -> str:

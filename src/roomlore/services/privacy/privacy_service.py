@@ -126,7 +126,8 @@ class PrivacyService:
     async def forgotten(self, job_id: str, user_id: str, *, same_words: bool = False) -> ForgetReport:
         """Wait until the job that `begin_forgetting` returned for the person has ended, and return its report. If it
         ended before, or in another process, the report counts rooms and memories without listing their ids
-        (`unlisted`). Raise `StorageUnavailable` if it failed: it is tried again later.
+        (`unlisted`). Raise `StorageUnavailable` if it failed: it is tried again later; `NotFound` if it is another
+        person's, or nobody knows it any more and something of the person is stored.
         """
         return await self._forgettings.ended(
             owner_prefix(self._tenant) + job_id, tenant=self._tenant, user_id=_checked(user_id), same_words=same_words
