@@ -1,5 +1,6 @@
 """What a program writes in place of media, polls, calls and deleted messages is no text of the sender."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -231,3 +232,51 @@ async def test_what_was_taken_for_a_notice_before_makes_no_conflict(tmp_path):
         )
         report = await lore.imports.run(path, timezone="UTC")
     assert (report.conflict_count, report.duplicates, report.added) == (0, 3, 0)
+
+
+FOUND = {
+    "WhatsApp Chat with Food.txt": (
+        "12/05/2024, 18:31 - Ann: POLL:\nWhere to?\nOPTION: Dumplinghouse (1 vote)\nOPTION: 火锅店 (37 votes)\n\n"
+        f"12/05/2024, 18:32 - Ann: {MARK}Café Kranz: https://foursquare.com/v/4b\n"
+    ),
+    "result.json": json.dumps(
+        {"name": "Food", "type": "private_group", "id": 4, "messages": [
+            {"id": 1, "type": "message", "date_unixtime": "1714550400", "from": "Ann", "from_id": "user1", "text": "",
+             "poll": {"question": "Where to?", "answers": [
+                 {"text": "Dumplinghouse", "voters": 1}, {"text": "火锅店", "voters": 37}]}},
+            {"id": 2, "type": "message", "date_unixtime": "1714550460", "from": "Ann", "from_id": "user1", "text": "",
+             "place_name": "Café Kranz", "location_information": {"latitude": 52.5, "longitude": 13.4}},
+            {"id": 3, "type": "message", "date_unixtime": "1714550520", "from": "Ann", "from_id": "user1", "text": "",
+             "contact_information": {"first_name": "Cosima", "phone_number": "+491"}},
+        ]}
+    ),
+    "lark.json": json.dumps(
+        [{"message_id": f"om_{number}", "msg_type": kind, "create_time": f"171455040{number}000", "chat_id": "oc",
+          "sender": {"id": "ou_ann", "id_type": "open_id", "sender_type": "user"},
+          "body": {"content": json.dumps(content)}}
+         for number, (kind, content) in enumerate((
+             ("vote", {"topic": "Where to?", "options": ["Dumplinghouse", "火锅店"]}),
+             ("location", {"name": "Café Kranz", "longitude": "13.4", "latitude": "52.5"}),
+         ))]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOUND)
+async def test_options_places_and_contacts_are_found_but_are_no_speech(name, tmp_path):
+    (tmp_path / name).write_text(FOUND[name], encoding="utf-8")
+    async with roomlore.open("sqlite://", background=False) as lore:
+        await lore.imports.run(tmp_path / name, timezone="UTC")
+        (room,) = await lore.rooms.page()
+        page = await lore.messages.page(room.room_id)
+        wanted = {"Dumplinghouse": 0, "火锅店": 0, "Kranz": 1} | ({"Cosima": 2} if name == "result.json" else {})
+        for word, place in wanted.items():
+            hits = (await lore.messages.search(room.room_id, word)).hits
+            assert [hit.message.id for hit in hits][:1] == [page[place].id], word
+        for word in ("OPTION", "vote", "votes", "poll", "投票", "37", "52.5"):
+            assert not (await lore.messages.search(room.room_id, word)).hits, word
+        digest = await lore.digest(room.room_id, since=datetime(2024, 1, 1, tzinfo=UTC))
+        told = [(one.title, [line.text for line in one.lines]) for one in digest.entries]
+        assert "Where to?" in str(told)
+        assert "Dumplinghouse" not in str(told)
+        assert "[poll: Dumplinghouse" in (await lore.context.build(room.room_id, page[1].id)).to_prompt()

@@ -2,7 +2,8 @@
 locations and contacts, and how a model reads of them.
 
 `metadata.attachments` lists them, each an object with `type`, `name`, `mime_type`, `caption`, `url`, `file` and
-`description`, as far as these are known. `metadata.caption` has the words that search finds.
+`description`, as far as these are known. `metadata.caption` has the words that search finds, and reads as the message's
+own; those of polls, places and contacts are found too, but nobody said them.
 """
 
 import re
@@ -29,6 +30,9 @@ _SIGNS: Sequence[tuple[Kind, re.Pattern[str]]] = (
 _KINDS: tuple[Kind, ...] = ("sticker", "picture", "voice", "video", "file", "poll", "location", "contact")
 _TELLING = ("media_type", "type", "mime_type", "photo", "file", "caption")
 _FIELDS = ("name", "mime_type", "caption", "url", "file", "description")
+_FOUND: tuple[Kind, ...] = ("poll", "location", "contact")
+_VOTES = lazy_pattern(r" \(\d{1,9}\)(?=, |\Z)")
+"""The counts behind the options of a poll."""
 _OWN = ("description", "file")
 """The fields that do not belong to what was said."""
 _MOST_TOLD = 200
@@ -119,6 +123,19 @@ def caption_of(message: Message) -> str:
     caption = message.metadata.get("caption")
     told = (one.description for one in attachments_of(message))
     return "\n".join(one for one in (caption, *told) if isinstance(one, str) and one)
+
+
+def found_words(message: Message) -> str:
+    """Return the words beside the text by which a message is found: the caption, what was said of the attachments, the
+    options of polls, and the names of places and contacts. Counts of votes and coordinates are none."""
+    caption = caption_of(message)
+    told = (part for one in attachments_of(message) if one.type in _FOUND for part in (one.name, _options(one)))
+    own = (part for part in told if part not in caption and any(map(str.isalpha, part)))
+    return "\n".join(part for part in (caption, *own) if part)
+
+
+def _options(one: Attachment) -> str:
+    return _VOTES.sub("", one.caption) if one.type == "poll" else one.caption
 
 
 def descriptions_of(message: Message) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core.attachments import caption_of
+from roomlore.core.attachments import caption_of, found_words
 from roomlore.core.dates import TimeSpan
 from roomlore.core.mentions import Utterance, sounds_like_agent, utterances
 from roomlore.core.models import Message, Role
@@ -172,14 +172,14 @@ def agent_messages(facts: RoomFacts) -> NDArray[np.bool_]:
     return found | np.isin(facts.senders, bots) if bots else found
 
 
-WORDS_MODEL = EmbeddingModel(name="words-1", dimensions=0)
+WORDS_MODEL = EmbeddingModel(name="words-2", dimensions=0)
 """Change the name whenever `indexed_words` gives other words for the same message; the lexical index is then
 rebuilt."""
 
 
 def indexed_words(message: Message) -> list[str]:
     """Return the words of a message's index entry, repeats kept."""
-    return terms(message.sender_name or message.sender_id) + terms(message.text) + terms(caption_of(message))
+    return terms(message.sender_name or message.sender_id) + terms(message.text) + terms(found_words(message))
 
 
 def passage(message: Message) -> str:

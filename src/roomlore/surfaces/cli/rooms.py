@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.attachments import caption_of
+from roomlore.core.attachments import found_words
 from roomlore.core.dates import FAR_PAST, TimeSpan, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
@@ -526,7 +526,7 @@ def _around(hit: SearchHit, message: StoredMessage, query: str) -> Iterator[Text
 
 def _said(message: StoredMessage, query: str) -> Text:
     """Return the message with the words of the query marked; of a long one the part with most of them."""
-    text = show.inert(f"{message.text} {caption_of(message)}".rstrip(), _READ)
+    text = show.inert(f"{message.text} {found_words(message)}".rstrip(), _READ)
     shown, places = show.excerpt(text, show.matches(text, query), _SHOWN)
     said = Text(shown or say("(no text)"), "" if shown else "dim")
     for place in places:
