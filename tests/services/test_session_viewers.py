@@ -52,7 +52,7 @@ def test_every_call_takes_a_viewer():
     assert taking(SessionService, "conversation_id") - WRITING == SESSIONS.keys()
     assert taking(ContextService, "room_id") == CONTEXTS.keys()
     assert taking(SessionService, "viewer") - {"page"} == SESSIONS.keys()
-    assert taking(ContextService, "viewer") - {"usage"} == CONTEXTS.keys()
+    assert taking(ContextService, "viewer") - {"usage", "respond", "feedback"} == CONTEXTS.keys()
 
 
 @pytest.mark.parametrize(("name", "given"), [*SESSIONS.items(), *CONTEXTS.items()])
