@@ -16,6 +16,7 @@ ROWS: dict[str, list[tuple[list[str], list[str]] | tuple[list[str], list[str], s
     "analysis._NOTICE": [(["公告:新版本已上线"], ["thanks, that worked"])],
     "analysis._CHANGE": [(["张三 加入了群聊"], ["it is on the left"])],
     "analysis._SMALL_TALK": [(["haha"], ["部署"], "fullmatch")],
+    "attachments._VOTES": [(["Curry (1), Rice (12)", "Rice (0)"], ["Curry (hot), Rice", "room (2) is free"])],
     "attachments._SIGNS": [
         (["poll", "投票"], ["poll.pdf"]),
         (["location", "位置"], ["locations.csv"]),
