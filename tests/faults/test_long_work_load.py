@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,8 +105,8 @@ async def test_the_server_answers_meanwhile_and_the_next_one_ends_both(url, serv
         await asyncio.sleep(KILLED_AFTER)
         load.up.clear()
         await servers.kill()
-        with pytest.raises(httpx.TransportError):
-            await asked
+        with suppress(httpx.TransportError):
+            assert (await asked).status_code == 202, "answered before the kill, and not done"
         await servers.start()
         load.up.set()
         begun = time.monotonic()
