@@ -39,7 +39,8 @@ def weighted(target, pool, options=OPTIONS):
 
 def threaded(target, pool, chosen, options=OPTIONS):
     view = RoomView(target=target, pool=pool)
-    return choose_threaded(target, pool, chosen, RelevanceScorer(), view, options)
+    picks = threaded_picks(target.link, chosen, options.max_context_messages)
+    return choose_threaded(target, pool, picks, RelevanceScorer(), view)
 
 
 def guess(parent, probability=0.7, kind=LinkKind.GUESS):

@@ -307,11 +307,16 @@ def in_other_thread(message: StoredMessage, target: StoredMessage) -> bool:
     return None not in (message.root_id, target.root_id) and not same_root(target, message)
 
 
-def filled(chosen: Mapping[int, float], newest: Iterable[int], least: int, link: Link) -> dict[int, float]:
-    """Return the chosen messages (arrival to probability) and so many of the newest arrivals that there are `least`, if
-    possible, each with its probability."""
+def filled(chosen: Mapping[int, float], before: Sequence[StoredMessage], least: int, link: Link) -> dict[int, float]:
+    """Return the chosen messages (arrival to probability) and so many of the newest of those before that there are
+    `least`, if possible, each with its probability. In a small room all may be added, else those that say something.
+    `before`: messages in order of arrival."""
     shares, found = link.thread_candidates.by_arrival(), dict(chosen)
-    others = (arrival for arrival in sorted(newest, reverse=True) if arrival not in chosen)
+    others = (
+        message.arrival
+        for message in reversed(before)
+        if message.arrival not in chosen and (len(before) < SMALL_ROOM or says_something(message))
+    )
     for arrival in islice(others, max(0, least - len(chosen))):
         found[arrival] = shares.get(arrival, 0.0)
     return found
@@ -330,20 +335,17 @@ def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -
 def choose_threaded(
     target: Entry,
     entries: Iterable[Entry],
-    chosen: Mapping[int, float],
+    chances: Mapping[int, float],
     scorer: RelevanceScorer,
     view: RoomView,
-    options: ContextOptions,
     reasons: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Candidate]:
-    """Return the linker's selection (arrival to probability) with the likeliest parent, scored by the probability of
-    sharing the target's thread.
+    """Return the chosen messages (arrival to probability), scored by the probability of sharing the target's thread.
 
     `reasons`: by arrival, for messages chosen for a reason other than the thread. `entries` may hold more than was
     chosen and lack messages deleted since. The signals are those of `weighted`; they are informative and decide nothing
     here.
     """
-    chances = threaded_picks(target.link, chosen, options.max_context_messages)
     shown = {e.message.arrival: e for e in entries if e.message.arrival in chances}
     ids = _ids(shown.values())
     return in_order(

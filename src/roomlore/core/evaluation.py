@@ -202,8 +202,8 @@ def context_without_reply(
     arrivals.take(replace(message, reply_to=None, root_id=None))
     link, most = arrivals.entries[0].link, options.max_context_messages
     chosen = threaded_picks(link, dict(select(link, most)), most)
-    newest = [one.message.arrival for one in before]
-    return sorted(filled(chosen, newest, least_messages(message, room, options), link))
+    said = [one.message for one in before]
+    return sorted(filled(chosen, said, least_messages(message, room, options), link))
 
 
 def read_questions(rows: Iterable[Mapping[str, Any]]) -> list[Question]:

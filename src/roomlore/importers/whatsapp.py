@@ -342,7 +342,7 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Content:
-    """What a line says. `call`: it is the program's notice of a call."""
+    """The content of a line. `call`: True for the program's notice of a call."""
 
     text: str
     mentions: tuple[str, ...] = ()

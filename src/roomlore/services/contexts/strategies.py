@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from roomlore.core.context import (
     RECENT_REASON,
-    SMALL_ROOM,
     ContextOptions,
     Size,
     choose_recent,
@@ -17,7 +16,6 @@ from roomlore.core.context import (
     filled,
     in_other_thread,
     least_messages,
-    says_something,
     threaded_picks,
     weighted_pool,
     within_tokens,
@@ -55,8 +53,8 @@ def nothing_in_memory(_: Room) -> Sequence[Entry]:
 
 
 class Choice(NamedTuple):
-    """What `threaded` shows: the probability of each arrival, the reasons for those that are chosen for something other
-    than the thread, and their entries in order of arrival."""
+    """The messages that `threaded` shows: the probability of each arrival, the reasons for those that are chosen for
+    something other than the thread, and their entries in order of arrival."""
 
     chances: Mapping[int, float]
     reasons: Mapping[int, str]
@@ -126,9 +124,7 @@ class Gatherer:
         """Return the messages likely to share the thread of the target, and the older messages it needs."""
         chosen = await self.choice(target, options)
         view = await self.view(target, chosen.entries)
-        return choose_threaded(
-            target.entry, chosen.entries, chosen.chances, scorer(options), view, options, chosen.reasons
-        )
+        return choose_threaded(target.entry, chosen.entries, chosen.chances, scorer(options), view, chosen.reasons)
 
     async def choice(self, target: Target, options: ContextOptions) -> Choice:
         """Return what `threaded` shows. Messages that were deleted since, or are in another platform thread, are left
@@ -158,8 +154,8 @@ class Gatherer:
         least = least_messages(message, target.room, options)
         if len(chosen) >= least:
             return chosen, dict(past.reasons)
-        newest = [arrival for arrival in await self._newest(target, least) if arrival not in out]
-        shown = filled(chosen, newest, least, link)
+        before = [one for one in await self._newest(target, least) if one.arrival not in out]
+        shown = filled(chosen, before, least, link)
         return shown, {**dict.fromkeys(shown.keys() - chosen.keys(), RECENT_REASON), **past.reasons}
 
     async def _platform_thread(self, message: StoredMessage, root_id: str, limit: int) -> list[int]:
@@ -173,16 +169,15 @@ class Gatherer:
         )
         return [arrival for arrival in found if arrival < message.arrival]
 
-    async def _newest(self, target: Target, least: int) -> list[int]:
-        """Return the arrivals of the newest messages before the target that say something, `least` if there are so many
-        among the last ones; of a small room all."""
+    async def _newest(self, target: Target, least: int) -> list[StoredMessage]:
+        """Return the newest messages before the target, more than `least` as some may be notices."""
         own = target.entry.message.arrival
         known = [one.message for one in self._in_memory(target.room) if one.message.arrival < own]
-        if len(known) < least + _NOTICES:
-            known = await self._work.messages.recent(
-                tenant=self._tenant, room_id=target.room.room_id, limit=least + _NOTICES, before=own
-            )
-        return [one.arrival for one in known if len(known) < SMALL_ROOM or says_something(one)]
+        if len(known) >= least + _NOTICES:
+            return known
+        return await self._work.messages.recent(
+            tenant=self._tenant, room_id=target.room.room_id, limit=least + _NOTICES, before=own
+        )
 
     async def _entries(self, room: Room, arrivals: Collection[int]) -> list[Entry]:
         """Return these entries in order of arrival. Those with metadata are always read: the entries in memory share
@@ -257,7 +252,7 @@ class Explainer:
         )
         view = await self.gatherer.view(target, entries)
         weigher = scorer(options)
-        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, options, reasons))
+        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, reasons))
         full: Left = "crowded" if len(taken) >= most else "unlikely"
         return [
             _weighed(
