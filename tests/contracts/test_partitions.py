@@ -342,7 +342,7 @@ async def test_partitions_are_of_postgresql(sqlite_url):
 
 
 async def test_the_copy_waits_for_a_transaction_that_holds_the_tables(whole, postgres_url, monkeypatch):
-    monkeypatch.setattr(partitions, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(partitions, "PATIENCE_SECONDS", 0.0)
     await _Talk(whole).go_on(Random(3))
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT FROM rooms FOR UPDATE")

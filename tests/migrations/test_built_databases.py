@@ -280,7 +280,7 @@ async def test_servers_read_and_write_while_rooms_are_filled(postgres_built, mon
 
 
 async def test_an_upgrade_waits_for_a_locked_table_without_keeping_others_waiting(postgres_built, monkeypatch):
-    monkeypatch.setattr(upgrade, "_PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(upgrade, "PATIENCE_SECONDS", 0.3)
     with psycopg.connect(postgres_built) as reader:
         reader.execute("SELECT count(*) FROM messages")
         with pytest.raises(StorageBusy, match="keep the tables locked"):

@@ -242,7 +242,7 @@ def _with_psycopg(errors: Errors, name: str) -> Errors:
 _CLOSED = "closed database"
 _RESTORE = "Bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
 _OUT_OF_SPACE = ("disk is full", "No space left", "disk full")
-MIN_SPACE = 1_048_576
+_MIN_SPACE = 1_048_576
 
 
 class translated:  # noqa: N801 - used as a function
@@ -288,10 +288,13 @@ def _translate(exc: Exception, file: Path | None) -> RoomloreError:
 def _is_out_of_space(text: str, file: Path | None) -> bool:
     if any(said in text for said in _OUT_OF_SPACE):
         return True
-    if file is None or "disk I/O error" not in text:
-        return False
+    return file is not None and "disk I/O error" in text and is_full(file)
+
+
+def is_full(file: Path) -> bool:
+    """Return True if the disk of a file has hardly any space left; False if that cannot be found out."""
     with suppress(OSError):
-        return shutil.disk_usage(file.resolve().parent).free < MIN_SPACE
+        return shutil.disk_usage(file.resolve().parent).free < _MIN_SPACE
     return False
 
 

@@ -18,8 +18,15 @@ from sqlalchemy.exc import DBAPIError
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import translated
 from roomlore.adapters.sql.store import parse, postgres_engine
-from roomlore.adapters.sql.upgrade import KEPT_LOCKED, LOCK_OF_POSTGRES, LOCK_TIMEOUT, LOCKED, is_copying
-from roomlore.core.errors import InvalidInput, StorageBusy, StorageDamaged
+from roomlore.adapters.sql.upgrade import (
+    LOCK_OF_POSTGRES,
+    LOCK_TIMEOUT,
+    PATIENCE_SECONDS,
+    PAUSE_SECONDS,
+    check_is_worth_another_try,
+    is_copying,
+)
+from roomlore.core.errors import InvalidInput, StorageDamaged
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -34,8 +41,6 @@ _TABLES = (*_OF_ROOMS, schema.vectors.name)
 _ROWS_AT_ONCE = 1000
 _DONE = 2**62
 """The place of an owner, a room or a scope, that is copied as a whole."""
-_PATIENCE_SECONDS = 120.0
-_PAUSE_SECONDS = 0.2
 _WAIT_FOR_OLD_READS = """
 DO $$ BEGIN
     IF EXISTS (
@@ -196,16 +201,13 @@ async def _run(connection: "AsyncConnection", work: Callable[[Connection], T]) -
 async def _soon(connection: "AsyncConnection", work: Callable[[Connection], None]) -> None:
     """Do work that locks the tables, as soon as it can lock them."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + _PATIENCE_SECONDS
+    until = loop.time() + PATIENCE_SECONDS
     while True:
         try:
             return await _run(connection, work)
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) not in LOCKED:
-                raise
-            if loop.time() > until:
-                raise StorageBusy(KEPT_LOCKED) from error
-        await asyncio.sleep(_PAUSE_SECONDS)
+            check_is_worth_another_try(error, late=loop.time() > until)
+        await asyncio.sleep(PAUSE_SECONDS)
 
 
 def _progress(connection: Connection) -> Copied:

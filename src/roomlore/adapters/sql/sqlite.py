@@ -6,7 +6,6 @@ read is given a moment on the event loop first. One that takes longer is interru
 
 import asyncio
 import os
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,11 +21,11 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from roomlore.adapters.sql.engine import (
     FEW_ROWS,
-    MIN_SPACE,
     WAIT_SECONDS,
     Compiled,
     Row,
     Statement,
+    is_full,
     shielded,
     translated,
 )
@@ -149,9 +148,8 @@ class OpenFile:
 
     def check_space(self) -> None:
         """Raise `StorageUnavailable` if the disk is full."""
-        with suppress(OSError):
-            if shutil.disk_usage(self._file.parent).free < MIN_SPACE:
-                raise StorageUnavailable("The database has no space left on its disk. Make room there, and try again.")
+        if is_full(self._file):
+            raise StorageUnavailable("The database has no space left on its disk. Make room there, and try again.")
 
 
 def _identity(path: Path | str) -> tuple[int, int]:

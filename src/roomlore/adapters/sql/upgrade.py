@@ -17,13 +17,13 @@ from roomlore.core.errors import StorageBusy, StorageUnavailable
 LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '500ms'"
 """Shorter than PostgreSQL's `deadlock_timeout`: if another transaction waits for this one, this one gives up."""
-LOCKED = {"55P03", "40P01"}
-KEPT_LOCKED = (
+_LOCKED = {"55P03", "40P01"}
+_KEPT_LOCKED = (
     "Other transactions keep the tables locked; nothing is lost. Run the command again when they have ended: "
     "`SELECT * FROM pg_stat_activity` names them."
 )
-_PATIENCE_SECONDS = 120.0
-_PAUSE_SECONDS = 0.2
+PATIENCE_SECONDS = 120.0
+PAUSE_SECONDS = 0.2
 _SCRIPTS = Path(migrations.__file__).parent
 _STAMP = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
@@ -49,29 +49,32 @@ def upgrade(connection: Connection, made: Callable[[Connection], None] = lambda 
 def _patiently(connection: Connection, step: Callable[[], None]) -> None:
     """Run the step in a transaction, again if other transactions kept a table locked: whoever waits behind it for a
     table waits half a second."""
-    until = time.monotonic() + _PATIENCE_SECONDS
+    until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             with _alone(connection):
                 step()
             return
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) not in LOCKED:
-                raise
-            if time.monotonic() > until:
-                raise StorageBusy(KEPT_LOCKED) from error
-        time.sleep(_PAUSE_SECONDS)
+            check_is_worth_another_try(error, late=time.monotonic() > until)
+        time.sleep(PAUSE_SECONDS)
+
+
+def check_is_worth_another_try(error: DBAPIError, *, late: bool) -> None:
+    """Raise the error unless other transactions kept a table locked, and `StorageBusy` if they did so for too long."""
+    if getattr(error.orig, "sqlstate", None) not in _LOCKED:
+        raise error
+    if late:
+        raise StorageBusy(_KEPT_LOCKED) from error
 
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
     """Open a transaction with the lock that allows one migrating process at a time."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    else:
-        connection.exec_driver_sql("BEGIN")
+    on_postgres = connection.dialect.name == "postgresql"
+    connection.exec_driver_sql("BEGIN" if on_postgres else "BEGIN IMMEDIATE")
     try:
-        if connection.dialect.name != "sqlite":
+        if on_postgres:
             connection.exec_driver_sql(LOCK_OF_POSTGRES)
             connection.exec_driver_sql(LOCK_TIMEOUT)
         yield
