@@ -4,8 +4,6 @@ import asyncio
 import random
 from pathlib import Path
 
-import pytest
-
 import roomlore
 from forked_process import ForkedProcess
 from relink_rig import ROOM, told
@@ -15,11 +13,6 @@ from worker_processes import kills
 CORRECTOR = Path(__file__).with_name("corrector.py")
 KILLS = kills(3)
 MESSAGES = 60
-
-
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
-def url(request) -> str:
-    return request.getfixturevalue(request.param)
 
 
 async def killed(url: str, first: int, seconds: float) -> list[str]:

@@ -22,11 +22,6 @@ QUICK = Says(text=lines(create(CHINESE.new[0], "c1")))
 SLOW = Says(text=QUICK.text, after=60)
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
-def url(request: pytest.FixtureRequest) -> str:
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
 async def server() -> AsyncIterator[ModelServer]:
     async with ModelServer(default=QUICK) as started:

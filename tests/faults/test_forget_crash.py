@@ -2,12 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx
 import pytest
-from served import Servers
 
 import roomlore
 from roomlore import Message
@@ -16,18 +13,6 @@ from worker_processes import kills
 MARIA, SECRET = "maria-7f3a9c", "the spare key hangs under the third flower pot"
 ROOMS = 600
 KILLS = kills(2)
-
-
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
-def url(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue(request.param))
-
-
-@pytest.fixture
-async def servers(url: str, tmp_path: Path) -> AsyncIterator[Servers]:
-    started = Servers(url, tmp_path)
-    yield started
-    await started.close()
 
 
 async def left(url: str) -> int:

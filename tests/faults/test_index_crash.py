@@ -6,8 +6,6 @@ import random
 import signal
 from pathlib import Path
 
-import pytest
-
 import roomlore
 from forked_process import ForkedProcess
 from roomlore.adapters.sql import connect
@@ -51,11 +49,6 @@ async def assert_whole(url: str, numbers: list[int]) -> None:
     assert await vectors.count(collection=MESSAGES, tenant="default", scope="tea") == len(stored)
     await vectors.close()
     await storage.close()
-
-
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
-def url(request) -> str:
-    return request.getfixturevalue(request.param)
 
 
 async def test_killed_between_commit_and_indexing(url):

@@ -9,10 +9,8 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import httpx
 import numpy as np
@@ -64,18 +62,6 @@ class Load:
         times.append(time.monotonic() - begun)
         assert answer.status_code == 200, answer.text
         return True
-
-
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
-def url(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue(request.param))
-
-
-@pytest.fixture
-async def servers(url: str, tmp_path: Path) -> AsyncIterator[Servers]:
-    started = Servers(url, tmp_path)
-    yield started
-    await started.close()
 
 
 async def fill(url: str) -> None:

@@ -5,19 +5,12 @@ import random
 import signal
 from pathlib import Path
 
-import pytest
-
 from forked_process import ForkedProcess
 from relink_rig import EARLIER, ROOM, TODAY, fresh, opened, relinked, stored, told
 
 RELINKER = Path(__file__).with_name("relinker.py")
 MESSAGES = 800
 KILLS = 3
-
-
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
-def url(request) -> str:
-    return request.getfixturevalue(request.param)
 
 
 async def killed_after(url: str, seconds: float) -> bool:

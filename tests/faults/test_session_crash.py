@@ -4,7 +4,6 @@ import asyncio
 import random
 from pathlib import Path
 
-import pytest
 from talker import ROOM, SETTINGS, answer, query
 
 import roomlore
@@ -49,11 +48,6 @@ async def assert_sound(lore: roomlore.Lore, reached: dict[str, int]) -> None:
     assert [one.number for one in await lore.sessions.checkpoints(ROOM)][::-1] == list(
         range(1, len(await lore.sessions.checkpoints(ROOM)) + 1)
     )
-
-
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
-def url(request) -> str:
-    return str(request.getfixturevalue(request.param))
 
 
 async def test_killed_anywhere(url):

@@ -4,8 +4,6 @@ import random
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 import roomlore
 from forked_process import ForkedProcess
 from relink_rig import ROOM, stored, told
@@ -15,11 +13,6 @@ from worker_processes import kills
 MOVER = Path(__file__).with_name("thread_mover.py")
 MESSAGES = 1500
 KILLS = kills(3)
-
-
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
-def url(request) -> str:
-    return request.getfixturevalue(request.param)
 
 
 def chain():

@@ -6,7 +6,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
 from other_server import SETTINGS, do, told
 
 import roomlore
@@ -40,11 +39,6 @@ class Other:
     async def close(self) -> None:
         self._process.stdin.close()
         assert await self._process.wait() == 0
-
-
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
-def url(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue(request.param))
 
 
 async def test_servers_that_write_in_turns_tell_the_same_at_once(url):
