@@ -335,7 +335,7 @@ class SessionMachine(RuleBasedStateMachine):
         new = truth.there(truth.covered)
         saw = new[-1] if new else truth.covered
         held = Held(context, saw, truth.in_force, truth.boundary, truth.texts(saw), now)
-        stale = self.first and now - self.first.at >= 600 and self.first.texts != truth.texts(self.first.saw)
+        stale = self.first and now - self.first.at >= 600 and self.may_be_stale()
         if context.should_checkpoint_summary and (self.first is None or stale):
             self.first = held
         return held
@@ -419,13 +419,13 @@ class SessionMachine(RuleBasedStateMachine):
         try:
             made = self.do(self.here.sessions.checkpoint(ROOM, summary, recent))
         except Conflict:
-            assert self.truth.marks if first is None else first.texts != self.truth.texts(first.saw)
+            assert self.truth.marks if first is None else self.may_be_stale()
             return
         except roomlore.InvalidInput:
             assert first.context.truncated if first else not self.truth.marks
             return
         assert first is not None
-        assert first.texts == self.truth.texts(first.saw)
+        assert not self.may_be_stale()
         assert (made.covers_arrival, made.coverage_assumed) == (first.saw, True)
         self._in_force(made, summary)
 
