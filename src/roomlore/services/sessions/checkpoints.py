@@ -26,8 +26,8 @@ _TELL = (
 _RESET = "The conversation was reset after what this summary covers; it stands for nothing any more."
 _MAY_BE_STALE = (
     "Since a context asked for a checkpoint, messages of it were edited or deleted or somebody was forgotten. This "
-    "summary may be of that context, and covers_through does not tell: summarise a new one and pass it as context= "
-    "(checkpoint_token over HTTP)."
+    "summary may be of that context, and covers_through does not tell: read a new context, summarise that and "
+    "pass it as context= (checkpoint_token over HTTP)."
 )
 _CHANGED = "messages that the summary covers were edited or deleted"
 
