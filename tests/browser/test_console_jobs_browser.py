@@ -365,6 +365,42 @@ async def test_a_followed_thread_grows_and_the_way_back_leads_to_the_same_place(
         assert "/room?" in page.url
 
 
+async def test_a_message_that_comes_while_a_thread_is_read_anew_stays(browser):
+    async with serving() as (address, lore), looking(browser, width=1440) as page:
+
+        async def answer_late(route):
+            written = await route.fetch()
+            await lore.messages.add([Message(id="more", room_id="tea", sender_id="dan", text="带上伞", reply_to="m4")])
+            await page.locator("#alone").get_by_text("带上伞").wait_for()
+            await route.fulfill(response=written)
+
+        await page.route("**/console/thread?**", answer_late)
+        await page.goto(f"{address}/console/room?id=tea")
+        await page.locator("#m1").hover()
+        await page.locator("#m1").get_by_role("link", name="thread").click()
+        await page.locator("#alone .top h1 bdi").wait_for()
+        assert await page.locator("#alone").get_by_text("带上伞").count() == 1
+        assert await page.locator("#flow").get_by_text("带上伞").count() == 1
+
+
+async def test_a_message_that_comes_while_a_link_is_corrected_stays(browser):
+    async with serving() as (address, lore), looking(browser, width=1440) as page:
+        await page.goto(f"{address}/console/room?id=tea")
+
+        async def answer_late(route):
+            written = await route.fetch()
+            await lore.messages.add([Message(id="more", room_id="tea", sender_id="dan", text="带上伞")])
+            await page.locator("#flow").get_by_text("带上伞").wait_for()
+            await route.fulfill(response=written)
+
+        await page.route("**/console/room?**", answer_late)
+        await page.locator("#m7").hover()
+        await page.locator("#m7").get_by_role("link", name="context").click()
+        await page.get_by_role("button", name="It answers this").first.click()
+        await page.locator("#m7 .quote").get_by_text("corrected").wait_for()
+        assert await page.locator("#flow").get_by_text("带上伞").count() == 1
+
+
 async def test_messages_that_do_not_fit_into_a_piece_count_as_new_too(browser):
     async with serving() as (address, lore), looking(browser, width=1440) as page:
         await told(lore, *[f"line {n}" for n in range(80)], begin=1000)

@@ -215,9 +215,17 @@
     const theirs = find("#flow", fresh), top = find(".top", fresh);
     if (alone !== mine || !theirs || !top) return;
     const here = document.activeElement?.closest?.("#alone .row")?.id;
-    flow.replaceChildren(...apart(theirs).children);
+    renew(flow, apart(theirs));
     head.replaceChildren(...top.children);
     if (here) find(`#${here} article`, pane)?.focus({ preventScroll: true });
+  }
+  // Messages may have come since the server wrote the page: they stay below it.
+  function renew(flow, theirs) {
+    const arrival = (row) => Number(/\d+$/.exec(row.id));
+    const newest = Math.max(0, ...all(".row", theirs).map(arrival));
+    const late = all(".row", flow).filter((row) => arrival(row) > newest);
+    flow.replaceChildren(...theirs.children);
+    flow.lastElementChild?.append(...late);
   }
   function mark(thread) {
     for (const link of all("#rail li a")) {
@@ -308,10 +316,9 @@
     if (!answer.ok) { location.reload(); return; }
     put(find("#inspector", parsed(await answer.text())));
     const fresh = parsed(await (await fetch(opened, asScript)).text());
-    for (const part of ["#flow", "#rail"]) {
-      const mine = find(part), theirs = find(part, fresh);
-      if (mine && theirs) mine.replaceChildren(...theirs.children);
-    }
+    const flow = find("#flow", fresh), rail = find("#rail", fresh);
+    if (main && flow) renew(main, flow);
+    if (rail) find("#rail")?.replaceChildren(...rail.children);
     if (main) drawLanes(main);
     tellHistory();
     if (alone) followThread(history.state);
