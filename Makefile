@@ -74,7 +74,8 @@ test-times: setup
 # small.
 soak: setup system-packages
 	ROOMLORE_KILLS=20 $(BIN)/pytest --override-ini timeout=3600 tests/faults
-	ROOMLORE_FULL_LOAD=1 $(BIN)/pytest tests/faults/test_long_work_load.py
+	ROOMLORE_FULL_LOAD=1 $(BIN)/pytest --override-ini timeout=7200 \
+		tests/faults/test_long_work_load.py tests/faults/test_kills_of_everything.py
 	ROOMLORE_ALL_TEXTS=1 $(BIN)/pytest tests/properties/test_linear_text.py
 	ROOMLORE_AUDIENCE_SOAK=1 $(BIN)/pytest \
 		--override-ini timeout=14400 tests/properties/test_audience_machine.py

@@ -24,13 +24,17 @@ class Servers:
         self.client = httpx.AsyncClient(timeout=LONG)
 
     async def start(self) -> None:
+        await self.begin()
+        while not (found := re.search(r"http://[^ ]+", (await self._process.stdout.readline()).decode())):
+            assert not self._process.stdout.at_eof()
+        self.at = found[0]
+
+    async def begin(self) -> None:
+        """Start the process, which does not answer yet."""
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "MEMORY_LOG_LEVEL": "error"}
         self._process = await ForkedProcess.start(
             "roomlore", "--db", self._url, "serve", "--port", "0", environment=environment, folder=self._folder
         )
-        while not (found := re.search(r"http://[^ ]+", (await self._process.stdout.readline()).decode())):
-            assert not self._process.stdout.at_eof()
-        self.at = found[0]
 
     async def kill(self) -> None:
         if self._process is not None and self._process.returncode is None:

@@ -10,11 +10,12 @@ import os
 import sys
 import time
 from dataclasses import dataclass, field
+from itertools import count
 
 import httpx
 import numpy as np
 import pytest
-from served import Servers
+from clients import Clients
 
 import roomlore
 from relink_rig import ROOM, told
@@ -27,40 +28,22 @@ MARIA, WRITERS, BATCH, LONG = "maria-7f3a9c", 4, 1_000, 3_000
 
 
 @dataclass
-class Load:
-    """Who asks the server all the time. `lives` and `writes`: how many seconds each answer took of those that came."""
+class Load(Clients):
+    """`acknowledged`: the texts of the messages that are stored, by id."""
 
-    servers: Servers
-    up: asyncio.Event = field(default_factory=asyncio.Event)
-    lives: list[float] = field(default_factory=list)
-    writes: list[float] = field(default_factory=list)
     acknowledged: dict[str, str] = field(default_factory=dict)
 
     async def look(self) -> None:
         while True:
-            await self._asked(self.lives, "GET", "/health/live")
+            await self.ask("live", "GET", "/health/live")
             await asyncio.sleep(0.02)
 
     async def write(self, room_id: str) -> None:
-        """Write messages one by one, each again until it is acknowledged."""
-        number = 0
-        while True:
+        for number in count():
             one = {"id": f"{room_id}-{number}", "room_id": room_id, "sender_id": "ben", "text": f"Tea {number}, 茶"}
-            if await self._asked(self.writes, "POST", "/messages", json={"messages": [one]}):
-                self.acknowledged[one["id"]] = one["text"]
-                number += 1
+            await self.ask("write", "POST", "/messages", json={"messages": [one]})
+            self.acknowledged[one["id"]] = one["text"]
             await asyncio.sleep(0.05)
-
-    async def _asked(self, times: list[float], verb: str, path: str, **given: object) -> bool:
-        await self.up.wait()
-        begun = time.monotonic()
-        try:
-            answer = await self.servers.client.request(verb, f"{self.servers.at}{path}", **given)
-        except httpx.TransportError:
-            return False
-        times.append(time.monotonic() - begun)
-        assert answer.status_code == 200, answer.text
-        return True
 
 
 async def fill(url: str) -> None:
@@ -77,9 +60,8 @@ async def fill(url: str) -> None:
 @pytest.mark.timeout(LONG)
 async def test_the_server_answers_meanwhile_and_the_next_one_ends_both(url, servers, tmp_path):
     await fill(url)
-    await servers.start()
     load = Load(servers)
-    load.up.set()
+    await load.start()
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(load.look())]
         tasks += [group.create_task(load.write(f"tea-{n}")) for n in range(WRITERS)]
@@ -88,22 +70,21 @@ async def test_the_server_answers_meanwhile_and_the_next_one_ends_both(url, serv
         asked = asyncio.create_task(servers.forget(MARIA))
         await servers.until("forgetting", "running")
         await asyncio.sleep(KILLED_AFTER)
-        load.up.clear()
-        await servers.kill()
+        await load.kill()
         with pytest.raises(httpx.TransportError):
             await asked
-        await servers.start()
-        load.up.set()
+        await load.start()
         begun = time.monotonic()
         for kind in ("threads", "forgetting"):
             await servers.until(kind, "done", seconds=LONG)
         took = time.monotonic() - begun
         for task in tasks:
             task.cancel()
-    p99, slowest = float(np.quantile(load.lives, 0.99)), max(load.writes)
+    lives, writes = load.took["live"], load.took["write"]
+    p99, slowest = float(np.quantile(lives, 0.99)), max(writes)
     sys.stdout.write(
-        f"{len(load.lives)} looks, p99 {p99:.3f} s, slowest {max(load.lives):.3f} s; "
-        f"{len(load.writes)} writes, p99 {np.quantile(load.writes, 0.99):.3f} s, slowest {slowest:.3f} s; "
+        f"{len(lives)} looks, p99 {p99:.3f} s, slowest {max(lives):.3f} s; "
+        f"{len(writes)} writes, p99 {np.quantile(writes, 0.99):.3f} s, slowest {slowest:.3f} s; "
         f"{corrected['left']} to move; done {took:.1f} s after the restart\n"
     )
     await servers.kill()

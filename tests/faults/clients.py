@@ -1,0 +1,44 @@
+"""Clients of a server that a test kills: they repeat each request until it is answered."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import httpx
+from served import Servers
+
+
+@dataclass
+class Clients:
+    """`up`: is set while the server runs. `took`: by name, how many seconds each answer took that came."""
+
+    servers: Servers
+    up: asyncio.Event = field(default_factory=asyncio.Event)
+    took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    async def ask(
+        self, name: str, verb: str, path: str, *, refused: Collection[int] = (), **given: object
+    ) -> httpx.Response:
+        """Return the answer, which is a success or has one of the statuses `refused`."""
+        while True:
+            await self.up.wait()
+            begun = time.monotonic()
+            try:
+                answer = await self.servers.client.request(verb, f"{self.servers.at}{path}", **given)
+            except httpx.TransportError:
+                continue
+            self.took[name].append(time.monotonic() - begun)
+            assert answer.is_success or answer.status_code in refused, (
+                f"{verb} {path}: {answer.status_code} {answer.text}"
+            )
+            return answer
+
+    async def kill(self) -> None:
+        self.up.clear()
+        await self.servers.kill()
+
+    async def start(self) -> None:
+        await self.servers.start()
+        self.up.set()
