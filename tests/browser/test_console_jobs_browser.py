@@ -1,5 +1,6 @@
 """The jobs that people come to the console for, counted in clicks; and a room that stays open."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -381,6 +382,25 @@ async def test_a_message_that_comes_while_a_thread_is_read_anew_stays(browser):
         await page.locator("#alone .top h1 bdi").wait_for()
         assert await page.locator("#alone").get_by_text("带上伞").count() == 1
         assert await page.locator("#flow").get_by_text("带上伞").count() == 1
+
+
+async def test_a_message_that_the_page_of_a_thread_has_already_is_not_added_again(browser):
+    async with serving() as (address, lore), looking(browser, width=1440) as page:
+        told = asyncio.Event()
+
+        async def wait(route):
+            await told.wait()
+            await route.continue_()
+
+        await page.route("**/console/room/live?**", wait)
+        await page.goto(f"{address}/console/room?id=tea")
+        await lore.messages.add([Message(id="more", room_id="tea", sender_id="dan", text="带上伞", reply_to="m4")])
+        await page.locator("#m1").hover()
+        await page.locator("#m1").get_by_role("link", name="thread").click()
+        await page.locator("#alone").get_by_text("带上伞").wait_for()
+        told.set()
+        await page.locator("#flow").get_by_text("带上伞").wait_for(state="attached")
+        assert await page.locator("#alone").get_by_text("带上伞").count() == 1
 
 
 async def test_a_message_that_comes_while_a_link_is_corrected_stays(browser):

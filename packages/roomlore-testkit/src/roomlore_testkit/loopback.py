@@ -7,6 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Self, TypeVar
 
+_STEPS_TO_A_TASK = 4
+"""Rounds of the event loop from an accepted connection to the first step of its task."""
+
 
 class LoopbackServer(ABC):
     """A loopback server. `async with` starts and stops it. It is an ordinary socket: other processes may use it too."""
@@ -38,12 +41,21 @@ class LoopbackServer(ABC):
         """Break all connections and refuse new ones. Its data is kept."""
         if self._server is None:
             return
+        await self._stop_accepting(self._server)
         self._server.close()
         for talk in tuple(self._talks):
             talk.cancel()
         await asyncio.gather(*self._talks, return_exceptions=True)
         await self._server.wait_closed()
         self._server = None
+
+    async def _stop_accepting(self, server: asyncio.Server) -> None:
+        """Accept no more, and wait until the connections that are accepted have their task: asyncio loses one that it
+        accepts in the moment in which the server closes, and leaves its socket open."""
+        for listening in server.sockets:
+            asyncio.get_running_loop().remove_reader(listening)
+        for _ in range(_STEPS_TO_A_TASK):
+            await asyncio.sleep(0)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -207,7 +207,9 @@
     pane.hidden = false;
     cover(true);
     mark(thread);
-    const mine = alone = { thread, from, take: (rows) => newestItem(flow)?.parentElement.append(...rows.filter((row) => row.dataset.thread === thread).map(copyOf)) };
+    // The page of the thread may have a message before the stream of new ones brings it.
+    const isNew = (row) => row.dataset.thread === thread && !document.getElementById(`t${row.id}`);
+    const mine = alone = { thread, from, take: (rows) => newestItem(flow)?.parentElement.append(...rows.filter(isNew).map(copyOf)) };
     (find(`#t${CSS.escape(from ?? "")} article`, pane) ?? pane).focus({ preventScroll: true });
     const answer = await fetch(href, asScript);
     if (!answer.ok || answer.redirected) return;
