@@ -42,11 +42,14 @@ def said(arrival: int, sender: str, text: str, seconds: float = 0.0, **more: obj
     )  # fmt: skip
 
 
-def random_room(seed: int, length: int) -> list[StoredMessage]:
+def random_room(seed: int, length: int, gap: float = 30) -> list[StoredMessage]:
+    """Return messages with a mean gap of so many seconds; in a slow room now and then a silence of days."""
     rng = np.random.default_rng(seed)
     room, seconds = [], 1.0
     for arrival in range(1, length + 1):
-        seconds += float(rng.exponential(30)) - (40 if rng.random() < 0.05 else 0)
+        seconds += float(rng.exponential(gap)) - (40 if rng.random() < 0.05 else 0)
+        if gap > 60 and rng.random() < 0.02:
+            seconds += float(rng.exponential(100_000))
         text = LINES[rng.integers(len(LINES))].format(name=PEOPLE[rng.integers(len(PEOPLE))])
         more: dict[str, object] = {}
         if rng.random() < 0.08:
@@ -70,25 +73,31 @@ def follow(messages: list[StoredMessage]) -> list[Entry]:
 
 
 LONG = follow(random_room(7, 1500))
+SLOW = follow([replace(m, sender_id="iris") if m.arrival % 391 == 0 else m for m in random_room(8, 1500, gap=600)])
+"""Of iris, the only message in the window is an old one."""
 
 
-@pytest.mark.parametrize("place", [1, 3, 99, 250, 399, 400, 401, 640, 799, 800, 801, 1203, 1499])
-def test_a_window_rebuilt_from_the_store_links_to_the_last_bit_as_one_that_never_left_memory(place: int) -> None:
+@pytest.mark.parametrize("room", [LONG, SLOW], ids=["long", "slow"])
+@pytest.mark.parametrize("place", [1, 3, 99, 250, 399, 400, 401, 640, 799, 800, 801, 1150, 1203, 1499])
+def test_a_window_rebuilt_from_the_store_links_to_the_last_bit_as_one_that_never_left_memory(
+    room: list[Entry], place: int
+) -> None:
     stored = [
         replace(e, link=replace(e.link, thread_candidates=ThreadCandidates(e.link.thread_candidates.pack())))
-        for e in LONG[:place]
+        for e in room[:place]
     ]
     window = RoomWindow.of(stored)
-    for entry in LONG[place : place + 30]:
+    for entry in room[place : place + 30]:
         assert link(MODEL, window, entry.message, entry.features) == entry.link
         window.push(entry)
 
 
-def test_what_a_rebuilt_window_shows_is_the_same_to_the_last_bit() -> None:
+@pytest.mark.parametrize(("room", "place"), [(LONG, 1400), (SLOW, 1172), (SLOW, 1400)])
+def test_what_a_rebuilt_window_shows_is_the_same_to_the_last_bit(room: list[Entry], place: int) -> None:
     window = RoomWindow()
-    for entry in LONG[:1400]:
+    for entry in room[:place]:
         window.push(entry)
-    again, message, features = RoomWindow.of(LONG[:1400]), LONG[1400].message, LONG[1400].features
+    again, message, features = RoomWindow.of(room[:place]), room[place].message, room[place].features
     ours, theirs = view(window, message, features), view(again, message, features)
     assert np.array_equal(ours.own, theirs.own)
     assert np.array_equal(ours.open, theirs.open)

@@ -168,7 +168,7 @@ GROUPS = {
 @pytest.mark.parametrize("name", GROUPS)
 async def test_any_other_room_is_read_by_its_context_as_before(name):
     group = GROUPS[name]
-    async with answering(min_context_messages=0) as (lore, server):
+    async with answering(min_context_messages=0, max_context_messages=5) as (lore, server):
         await lore.messages.add(said(TRIP, people=group.get("people", ("ann",))))
         if "agent" in group:
             await lore.messages.add(Message(id="x", room_id="r", sender_id="other-bot", role="assistant", text="Hi"))

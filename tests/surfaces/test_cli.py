@@ -554,7 +554,7 @@ def test_a_context_that_the_demo_shows_holds_what_an_answer_needs(run, monkeypat
     rows = [json.loads(line) for line in demo_path().read_text(encoding="utf-8").splitlines()]
     texts = {row["id"]: row["text"] for row in rows}
     shown = re.findall(r" · (m\d+) · threaded", told)
-    assert len(shown) == 3
+    assert len(shown) == 2
     parts = re.split(r" · m\d+ · threaded", told)[1:]
     for asked, part in zip(shown, parts, strict=True):
         assert [one for one in DEMO_QUESTIONS[asked] if texts[one][:12] not in part] == []

@@ -27,8 +27,8 @@ from roomlore.core.sessions.window import Count
 from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, local, people_of, speaks, timed
 
 SAME_THREAD_FROM = 0.5
-SMALL_ROOM = 12
-"""A room of at most so many messages is shown whole."""
+SMALL_ROOM, SMALLISH_ROOM = 12, 16
+"""At most so many messages before a message are shown whole; of a few more, so many as a small room has."""
 RECENT_REASON = "recent"
 ANSWERS_FROM = 0.5
 """Least probability of a link that is shown to a model if the platform does not state it."""
@@ -293,8 +293,8 @@ def least_messages(target: StoredMessage, room: Room, options: ContextOptions) -
     if not options.min_context_messages:
         return 0
     before = min(room.messages, target.arrival) - 1
-    least = max(options.min_context_messages, before) if before < SMALL_ROOM else options.min_context_messages
-    return min(least, options.max_context_messages)
+    small = min(before, SMALL_ROOM) if before <= SMALLISH_ROOM else 0
+    return min(max(options.min_context_messages, small), options.max_context_messages)
 
 
 def says_something(message: StoredMessage) -> bool:
@@ -315,7 +315,7 @@ def filled(chosen: Mapping[int, float], before: Sequence[StoredMessage], least: 
     others = (
         message.arrival
         for message in reversed(before)
-        if message.arrival not in chosen and (len(before) < SMALL_ROOM or says_something(message))
+        if message.arrival not in chosen and (len(before) <= SMALL_ROOM or says_something(message))
     )
     for arrival in islice(others, max(0, least - len(chosen))):
         found[arrival] = shares.get(arrival, 0.0)

@@ -120,7 +120,8 @@ class _FeatureReader:
 
     def __init__(self, window: RoomWindow, message: StoredMessage, features: MessageFeatures) -> None:
         self.window, self.reading = window, window.read_to_link(message, features)
-        self.at = message.at.timestamp()
+        self.heard = message.at.timestamp()
+        self.at = window.clock(self.heard)
         self.first = window.end - SIZE
         self.me = window.names.find(message.sender_id)
         self.mine, self.calls_me = window.said.get(self.me, 0), window.called.get(self.me, 0)
@@ -172,8 +173,7 @@ class _FeatureReader:
 
     def read(self) -> View:
         window, rows, pairs = self.window, self.rows, self.pairs
-        times = window.at.take(rows)
-        ready = times <= self.at
+        ready = window.heard.take(rows) <= self.heard
         if rows[0] < window.within:
             ready &= rows >= window.within
         columns = slice(self.first, window.end)
@@ -181,7 +181,7 @@ class _FeatureReader:
         newest = window.kin[window.end - NEWEST : window.end, columns]
         window.facts.take(rows, 1, pairs[_COUNTED:], "clip")
         self._distance()
-        self._times(times)
+        self._times()
         near = self._words()
         self._contacts()
         self._scripts()
@@ -200,15 +200,15 @@ class _FeatureReader:
         pairs[1] = away - self.mine_since
         self.window.speakers.take(self.rows, 0, pairs[2], "clip")
 
-    def _times(self, times: npt.NDArray[np.float64]) -> None:
+    def _times(self) -> None:
         """Fill in the minutes since each candidate and since its likely thread was last active, and their logs."""
         pairs, window = self.pairs, self.window
-        heard = np.empty((2, CANDIDATES))
-        heard[0] = times
-        window.latest.take(self.rows, 0, heard[1], "clip")
-        np.subtract(self.at, heard, heard)
-        np.divide(heard, _MINUTE, heard)
-        logs = heard.astype(np.float32)
+        since = np.empty((2, CANDIDATES))
+        window.at.take(self.rows, 0, since[0], "clip")
+        window.latest.take(self.rows, 0, since[1], "clip")
+        np.subtract(self.at, since, since)
+        np.divide(since, _MINUTE, since)
+        logs = since.astype(np.float32)
         np.maximum(logs, _ZERO, out=logs)
         pairs[_MINUTES] = logs[0]
         np.add(logs, _MOMENT, logs)

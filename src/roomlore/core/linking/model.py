@@ -13,7 +13,7 @@ from roomlore.core.linking.features import PAIR, SELF, View, spread, view
 from roomlore.core.linking.window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow, product
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
-READ_AS = 2
+READ_AS = 3
 """Raise it where features or links come out otherwise with the same weights: then links are made anew."""
 MIN_SHARE = 0.01
 MAX_THREAD_CANDIDATES = 64
@@ -178,7 +178,7 @@ def _only(seen: View, window: RoomWindow, root_id: str) -> View:
 def _thread_candidates(window: RoomWindow, message: StoredMessage, shares: Floats) -> ThreadCandidates:
     first = window.end - SIZE
     fitting = shares >= _MIN
-    fitting &= window.at[first : window.end] <= message.at.timestamp()
+    fitting &= window.heard[first : window.end] <= message.at.timestamp()
     likely = fitting.nonzero()[0]
     return _likeliest(window.arrival[first : window.end].take(likely), shares.take(likely))
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import Stemmer
 
 from roomlore.core.linking.candidates import ThreadCandidates
+from roomlore.core.linking.clock import MOST_GAPS, elapsed, rate
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, fold, words
@@ -309,9 +310,10 @@ class RoomWindow:
     Messages that can be answered have a row each; the newest is at `end - 1`, and the `SIZE` rows before `end` are
     always there, blank (people: -1, time: never) before the `alive` ones. `place` counts entries, system lines
     included; the rows from `within` on are at most `REACH` entries back. `facts` holds a column of `COUNTS` and
-    `TRAITS` for each row, `kin` P(same thread) of any two rows, `speakers` how many people spoke after a row, `people`
-    a column of names: the sender, the partner and those named. `counts` is how often each name, plus one, spoke.
-    `lean` is the script of each row, `across` how far each differs in it from what it likely answers.
+    `TRAITS` for each row, `heard` its time and `at` that time on the room's clock, both in seconds, `kin` P(same
+    thread) of any two rows, `speakers` how many people spoke after a row, `people` a column of names: the sender, the
+    partner and those named. `counts` is how often each name, plus one, spoke. `lean` is the script of each row,
+    `across` how far each differs in it from what it likely answers.
 
     Sets of rows are numbers, with bit n set for row n: the rows that each name `said`, those that call it, speak `to`
     it or answer it (`answered`, as far as within), those that speak to anybody (`addressing`), the `last` of each
@@ -347,6 +349,7 @@ class RoomWindow:
         self.arrival = np.zeros(rows, np.int64)
         self.thread = np.zeros(rows, np.int64)
         self.place = np.full(rows, _NEVER, np.int64)
+        self.heard = np.full(rows, np.inf)
         self.at = np.full(rows, np.inf)
         self.latest = np.full(rows, np.inf)
         self.gaps = np.zeros(rows, np.float32)
@@ -415,6 +418,15 @@ class RoomWindow:
     def spoke_agent(self) -> bool:
         """Return whether an agent spoke in the last `BEHIND` entries."""
         return any(at >= self.pushed - BEHIND for at in self._agents.values())
+
+    def clock(self, heard: float) -> float:
+        """Return the time on the room's clock of a message after the newest one."""
+        if not self.alive:
+            return 0.0
+        newest, first = self.end - 1, max(self.end - self.alive, self.end - MOST_GAPS - 1)
+        near = self.place[first : self.end] >= self.pushed - BEHIND
+        pace = rate(self.heard[first : self.end][near])
+        return float(self.at[newest]) + elapsed(heard - float(self.heard[newest]), pace)
 
     def beat(self) -> float:
         """Return the mean log of the minutes between the newest `BEAT` messages, which long pauses hardly move."""
@@ -515,8 +527,8 @@ class RoomWindow:
             later = self.kin[at, at + 1 : self.end]
             # One after another, as they were added when they came.
             self.facts[JOINED, at] = np.add.accumulate(later)[-1]
-            heard = self.at[at + 1 : self.end][later >= SAME_THREAD]
-            self.latest[at] = max(self.at[at], heard.max(initial=-np.inf))
+            mates = self.at[at + 1 : self.end][later >= SAME_THREAD]
+            self.latest[at] = max(self.at[at], mates.max(initial=-np.inf))
 
     def _change_parent(self, row: int, new: Entry) -> None:
         self._pass(row)
@@ -558,7 +570,8 @@ class RoomWindow:
         row = self.end - self.alive
         self.alive -= 1
         self._forget(row, old.message.sender_id, reading)
-        self.place[row], self.at[row], self.latest[row] = _NEVER, np.inf, np.inf
+        self.place[row] = _NEVER
+        self.heard[row] = self.at[row] = self.latest[row] = np.inf
         self.people[:, row] = -1
         self.facts[:, row] = 0.0
         self.lean[row] = 0.0
@@ -584,8 +597,10 @@ class RoomWindow:
         row, message = self.end, entry.message
         me = self.names.take(message.sender_id)
         named = [self.names.take(name) for name in reading.named]
-        at = message.at.timestamp()
-        self.arrival[row], self.place[row], self.at[row], self.latest[row] = message.arrival, self.pushed, at, at
+        heard = message.at.timestamp()
+        at = self.clock(heard)
+        self.arrival[row], self.place[row], self.heard[row] = message.arrival, self.pushed, heard
+        self.at[row] = self.latest[row] = at
         self.lean[row], self.across[row] = reading.lean, 0.0
         self._look_back(row, me, reading)
         self._note_later(row, me, named)
@@ -689,7 +704,7 @@ class RoomWindow:
     def _make_room(self) -> None:
         """Move the newest rows to the front, step by step where numpy would otherwise copy them twice."""
         size, moved, kept = SIZE, self.end - SIZE, slice(self.end - SIZE, self.end)
-        for rows in (self.arrival, self.thread, self.place, self.at, self.latest, self.gaps, self.speakers):
+        for rows in (self.arrival, self.thread, self.place, self.heard, self.at, self.latest, self.gaps, self.speakers):
             rows[:size] = rows[kept]
         for numbers in (self.began, self.lean, self.across):
             numbers[:size] = numbers[kept]
