@@ -28,6 +28,8 @@ class Clients:
             try:
                 answer = await self.servers.client.request(verb, f"{self.servers.at}{path}", **given)
             except httpx.TransportError:
+                await asyncio.sleep(0.01)
+                assert not self.up.is_set() or self.servers.alive, "the server ended by itself"
                 continue
             self.took[name].append(time.monotonic() - begun)
             assert answer.is_success or answer.status_code in refused, (

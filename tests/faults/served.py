@@ -36,8 +36,12 @@ class Servers:
             "roomlore", "--db", self._url, "serve", "--port", "0", environment=environment, folder=self._folder
         )
 
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
     async def kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
+        if self.alive:
             self._process.kill()
             await self._process.communicate()
 
