@@ -43,9 +43,10 @@ class Room:
 
 @dataclass(slots=True)
 class Tally:
-    """Of the contexts of one kind: whether each was complete, how many messages and tokens it had, and the tokens of
-    the last 12 messages and whether those were complete."""
+    """Of the contexts of one kind: the share of the needed messages that each has, whether it is complete, how many
+    messages and tokens it has, and the tokens of the last 12 messages and whether those are complete."""
 
+    found: list[float] = field(default_factory=list)
     complete: list[bool] = field(default_factory=list)
     shown: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
@@ -59,20 +60,23 @@ Results = dict[tuple[str, str, bool], Tally]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rooms", type=Path, default=ROOMS)
-    parser.add_argument("--missed", action="store_true", help="print the questions that were not answered")
+    parser.add_argument("--missed", action="store_true", help="print the questions whose context lacks something")
 
 
 async def run(arguments: argparse.Namespace) -> None:
     results = await ask(list(read(arguments.rooms)), tell_missed=arguments.missed)
-    print("| rooms, pause | complete | with @ | last 12 | messages shown | tokens, to those of the last 12 |")
-    print("|---|---|---|---|---|---|")
+    print("| rooms, pause | complete | with @ | needed found | last 12: complete | shown | tokens, to the last 12 |")
+    print("|---|---|---|---|---|---|---|")
     for kind in ("small", "large"):
         for pause in PAUSES:
             plain, called = results[kind, pause, False], results[kind, pause, True]
+            if not plain.shown:
+                continue
             shown, tokens = plain.shown + called.shown, plain.tokens + called.tokens
+            found = fmean(plain.found + called.found)
             ratio = fmean(tokens) / fmean(plain.window_tokens + called.window_tokens)
             print(
-                f"| {kind}, {pause} | {fmean(plain.complete):.0%} | {fmean(called.complete):.0%} "
+                f"| {kind}, {pause} | {fmean(plain.complete):.0%} | {fmean(called.complete):.0%} | {found:.0%} "
                 f"| {fmean(plain.window_complete):.0%} | {fmean(shown):.1f} | {ratio:.2f} |"
             )
 
@@ -93,6 +97,10 @@ def read(folder: Path) -> Iterator[Room]:
                 messages.append(
                     Message(id=number, room_id=path.stem, sender_id=sender, text=text, role=role, sent_at=sent_at)
                 )
+        known = {message.id for message in messages}
+        for question in questions:
+            if not question.needed or not question.needed <= known:
+                raise SystemExit(f"{path.name}: {question.text!r} needs messages that are not there")
         yield Room(path.stem, messages, questions)
 
 
@@ -135,6 +143,7 @@ async def _put(
     context = await lore.context.build(copy, _QUESTION)
     window = await lore.context.build(copy, _QUESTION, strategy="recent", max_messages=WINDOW)
     shown = {one.message.id for one in context.messages}
+    tally.found.append(len(question.needed & shown) / len(question.needed))
     tally.complete.append(question.needed <= shown)
     tally.shown.append(len(shown))
     tally.tokens.append(context.tokens)

@@ -5,63 +5,71 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.linking.clock import BUSY_SECONDS, SILENCE_SECONDS, elapsed, rate
+from roomlore.core.linking.clock import BUSY_SECONDS, SILENCE_SECONDS, RoomClock, on_clock, pace_of
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
-GAPS = st.floats(0, 1e8)
-RATES = st.floats(1e-6, 1)
+BEGIN = 1.7e9
+PACES = st.floats(1e-6, 1)
+TIMES = st.lists(st.floats(0, 1e8), min_size=1, max_size=50)
 
 
 def heard(*gaps: float) -> np.ndarray:
-    return np.cumsum([1.7e9, *gaps])
+    return np.cumsum([BEGIN, *gaps])
 
 
 @pytest.mark.parametrize(
     ("gaps", "expected"),
     [
         ((), 1),
-        ((HOUR, HOUR), 1),
-        ((5, 20, 60, 30), 1),
-        ((MINUTE, MINUTE, MINUTE, 30 * DAY), 1),
-        ((HOUR, HOUR, HOUR, 5), BUSY_SECONDS / HOUR),
-        ((-5, HOUR, HOUR, HOUR), BUSY_SECONDS / HOUR),
+        ((HOUR,) * 8, 1),
+        ((5, 20, 60) * 10, 1),
+        ((MINUTE,) * 29 + (30 * DAY,), 1),
+        ((HOUR,) * 20 + (5,) * 5, BUSY_SECONDS / HOUR),
+        ((HOUR,) * 18 + (5,) * 12, 1),
+        ((-HOUR,) * 20, BUSY_SECONDS / HOUR),
     ],
-    ids=["first", "too few to tell", "busy", "one silence", "slow", "late"],
+    ids=["first", "too few to tell", "busy", "one silence", "slow", "hardly slow", "newest first"],
 )
 def test_the_clock_goes_by_the_usual_gap(gaps, expected):
-    assert rate(heard(*gaps)) == pytest.approx(expected)
+    assert pace_of(heard(*gaps)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "rate", "least", "most"),
+    ("gap", "pace", "least", "most"),
     [
         (MINUTE, 1, MINUTE, MINUTE),
         (SILENCE_SECONDS, 1, SILENCE_SECONDS, SILENCE_SECONDS),
-        (DAY, 1, 30 * MINUTE, 60 * MINUTE),
-        (3 * DAY, 1, 35 * MINUTE, 60 * MINUTE),
+        (HOUR, 1, 20 * MINUTE, 25 * MINUTE),
+        (DAY, 1, 40 * MINUTE, 50 * MINUTE),
+        (3 * DAY, 1, 50 * MINUTE, 60 * MINUTE),
         (HOUR, BUSY_SECONDS / HOUR, MINUTE, MINUTE),
         (DAY, BUSY_SECONDS / HOUR, 10 * MINUTE, 20 * MINUTE),
+        (-HOUR, 1, 0, 0),
     ],
 )
-def test_a_silence_counts_little(seconds, rate, least, most):
-    assert least <= elapsed(seconds, rate) <= most
+def test_a_silence_counts_little(gap, pace, least, most):
+    assert least <= on_clock(gap, pace) <= most
 
 
-@given(GAPS, GAPS, RATES)
-def test_more_time_is_more_time_on_the_clock(one, other, rate):
-    less, more = sorted((one, other))
-    assert 0 <= elapsed(less, rate) <= elapsed(more, rate) <= more + 0.001
+@given(TIMES, st.floats(0, 1e8), PACES)
+def test_what_was_said_earlier_lies_further_back(times, now, pace):
+    at = np.array(times)
+    since = RoomClock.at(now, at, pace).since(at)
+    assert (np.diff(since[at.argsort()]) <= 0).all()
+    assert (since[at <= now] >= 0).all()
+    assert (since[at <= now] <= now - at[at <= now] + 1e-6).all()
 
 
-@given(GAPS, RATES)
-def test_a_message_that_came_late_lies_as_far_back(seconds, rate):
-    assert elapsed(-seconds, rate) == -elapsed(seconds, rate)
+@given(st.permutations(range(12)), PACES)
+def test_the_order_in_which_messages_came_does_not_matter(order, pace):
+    at = heard(5, 20, HOUR, 3, DAY, 60, 60, 2 * HOUR, 7, 7, 7)
+    now = float(at[-1]) + HOUR
+    mixed = RoomClock.at(now, at[list(order)], pace).since(at)
+    assert (mixed == RoomClock.at(now, at, pace).since(at)).all()
 
 
-@given(st.lists(st.tuples(GAPS, RATES), max_size=50), st.floats(0, 1e9))
-def test_sums_are_exact_wherever_they_begin(gaps, begin):
-    steps, first = [elapsed(*gap) for gap in gaps], elapsed(begin, 1.0)
-    at = first
-    for step in steps:
-        at += step
-    assert at - first == sum(steps)
+def test_talk_of_a_year_ago_that_arrives_now_leaves_the_gaps_of_today_as_they_are():
+    today, old = heard(20, 20, 20, 20), heard(9, 9, 9, 9) - 365 * DAY
+    now = float(today[-1]) + 20
+    mixed = np.ravel([old, today], order="F")
+    assert RoomClock.at(now, mixed, 1.0).since(today).tolist() == [100, 80, 60, 40, 20]

@@ -27,8 +27,9 @@ from roomlore.core.sessions.window import Count
 from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, local, people_of, speaks, timed
 
 SAME_THREAD_FROM = 0.5
-SMALL_ROOM, SMALLISH_ROOM = 12, 16
-"""At most so many messages before a message are shown whole; of a few more, so many as a small room has."""
+SMALL_ROOM, NEARLY_SMALL_ROOM = 12, 16
+"""Up to `SMALL_ROOM` messages before a message are shown whole. If there are up to `NEARLY_SMALL_ROOM`, the newest fill
+its context to `SMALL_ROOM` messages."""
 RECENT_REASON = "recent"
 ANSWERS_FROM = 0.5
 """Least probability of a link that is shown to a model if the platform does not state it."""
@@ -288,12 +289,11 @@ def weighted_pool(target: Entry, near: Iterable[Entry], chain: Sequence[Entry], 
 
 
 def least_messages(target: StoredMessage, room: Room, options: ContextOptions) -> int:
-    """Return the least number of messages that `threaded` shows for a message, if there are so many before it: all of
-    them in a small room."""
+    """Return the least number of messages that `threaded` shows for a message, if there are so many before it."""
     if not options.min_context_messages:
         return 0
     before = min(room.messages, target.arrival) - 1
-    small = min(before, SMALL_ROOM) if before <= SMALLISH_ROOM else 0
+    small = min(before, SMALL_ROOM) if before <= NEARLY_SMALL_ROOM else 0
     return min(max(options.min_context_messages, small), options.max_context_messages)
 
 

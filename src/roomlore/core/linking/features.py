@@ -31,6 +31,8 @@ _CHOSEN = CANDIDATES - NEWEST
 _FIRST = SIZE - REACH
 _OLDER = SIZE - NEWEST
 _PACES = (5, 20, 60)
+_MOMENTS = len(_PACES) + 3
+_DAY_MINUTES = 1_440.0
 _UNKNOWN = 8.0
 
 _TIES = ("said", "calls_me", "answers_me", "called_me_last", "i_call", "i_answer")
@@ -120,8 +122,7 @@ class _FeatureReader:
 
     def __init__(self, window: RoomWindow, message: StoredMessage, features: MessageFeatures) -> None:
         self.window, self.reading = window, window.read_to_link(message, features)
-        self.heard = message.at.timestamp()
-        self.at = window.clock(self.heard)
+        self.at = message.at.timestamp()
         self.first = window.end - SIZE
         self.me = window.names.find(message.sender_id)
         self.mine, self.calls_me = window.said.get(self.me, 0), window.called.get(self.me, 0)
@@ -173,7 +174,8 @@ class _FeatureReader:
 
     def read(self) -> View:
         window, rows, pairs = self.window, self.rows, self.pairs
-        ready = window.heard.take(rows) <= self.heard
+        times = window.at.take(rows)
+        ready = times <= self.at
         if rows[0] < window.within:
             ready &= rows >= window.within
         columns = slice(self.first, window.end)
@@ -181,7 +183,7 @@ class _FeatureReader:
         newest = window.kin[window.end - NEWEST : window.end, columns]
         window.facts.take(rows, 1, pairs[_COUNTED:], "clip")
         self._distance()
-        self._times()
+        self._times(times)
         near = self._words()
         self._contacts()
         self._scripts()
@@ -200,31 +202,33 @@ class _FeatureReader:
         pairs[1] = away - self.mine_since
         self.window.speakers.take(self.rows, 0, pairs[2], "clip")
 
-    def _times(self) -> None:
-        """Fill in the minutes since each candidate and since its likely thread was last active, and their logs."""
-        pairs, window = self.pairs, self.window
-        since = np.empty((2, CANDIDATES))
-        window.at.take(self.rows, 0, since[0], "clip")
-        window.latest.take(self.rows, 0, since[1], "clip")
-        np.subtract(self.at, since, since)
-        np.divide(since, _MINUTE, since)
-        logs = since.astype(np.float32)
-        np.maximum(logs, _ZERO, out=logs)
+    def _times(self, times: npt.NDArray[np.float64]) -> None:
+        """Fill in the minutes on the room's clock since each candidate and since its likely thread was last active, and
+        their logs."""
+        pairs, window, end = self.pairs, self.window, self.window.end
+        heard = np.empty(2 * CANDIDATES + _MOMENTS)
+        heard[:CANDIDATES] = times
+        window.latest.take(self.rows, 0, heard[CANDIDATES : 2 * CANDIDATES], "clip")
+        at, mine = window.at, self.my_last
+        heard[-_MOMENTS:] = (*(at[end - back] for back in _PACES), at[end - 1], at[mine], window.latest[mine])
+        clock = window.clock(self.at)
+        minutes = np.maximum(clock.since(heard), 0.0) / _MINUTE if clock else np.full(len(heard), _DAY_MINUTES)
+        *since, self.pause, self.silent, self.quiet = minutes[-_MOMENTS:].tolist()
+        self.paces = [self._pace(*one) for one in zip(_PACES, since, strict=True)]
+        logs = minutes[: 2 * CANDIDATES].astype(np.float32).reshape(2, CANDIDATES)
         pairs[_MINUTES] = logs[0]
         np.add(logs, _MOMENT, logs)
         np.log(logs, logs)
-        self.paces = [self._pace(back) for back in _PACES]
         self.beat = window.beat()
         beats = np.array((*self.paces, self.beat), np.float32)[:, None]
         np.subtract(logs[0], beats, pairs[_PACED:_QUIET])
         pairs[_QUIET] = logs[1]
         np.subtract(logs[1], beats[-1], pairs[_QUIET + 1])
 
-    def _pace(self, back: int) -> float:
-        """Log of the mean minutes between the newest messages; 0 where there are too few."""
-        if self.window.alive < back:
-            return 0.0
-        return math.log(max(self.at - float(self.window.at[self.window.end - back]), 0.0) / 60 / back + 0.02)
+    def _pace(self, back: int, minutes: float) -> float:
+        """Return the log of the mean minutes on the clock between so many newest messages, which lie within these; 0 if
+        there are too few."""
+        return math.log(minutes / back + 0.02) if self.window.alive >= back else 0.0
 
     def _people(self) -> None:
         """Fill in who speaks to whom."""
@@ -333,7 +337,7 @@ class _FeatureReader:
 
     def _message_features(self, ready: Flags) -> Floats:
         window, end = self.window, self.window.end
-        pause = max(0.0, self.at - float(window.at[end - 1])) / 60 if window.alive else LONG_PAUSE
+        pause = self.pause if window.alive else LONG_PAUSE
         crowd = min(max(1, window.alive), CANDIDATES)
         addressee = self.i_address.bit_length() - 1 - self.first
         known = bool(self.i_address) and addressee >= self.near[0]
@@ -377,8 +381,7 @@ class _FeatureReader:
         fits = np.maximum.reduce(shares, 1).tolist()
         if not self.mine:
             return (*fits, _UNKNOWN, 0.0)
-        gap = max(0.0, self.at - float(self.window.latest[self.my_last])) / 60
-        return (*fits, math.log(gap + 0.02), float(self.window.kin[self.my_last, self.window.end - 1]))
+        return (*fits, math.log(self.quiet + 0.02), float(self.window.kin[self.my_last, self.window.end - 1]))
 
     def _own_messages(self) -> tuple[float, ...]:
         """Of the sender's own messages: how many, how long ago the last was, what it was, who called since."""
@@ -388,7 +391,7 @@ class _FeatureReader:
         return (
             math.log1p(self.mine.bit_count()),
             math.log(window.end - last),
-            math.log1p(max(0.0, self.at - float(window.at[last])) / 60),
+            math.log1p(self.silent),
             float(window.facts[_ASKED, last]),
             float(window.facts[RUN, last]) if last >= window.within else 0.0,
             math.log1p((self.calls_me >> last + 1).bit_count()),

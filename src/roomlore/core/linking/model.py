@@ -178,7 +178,7 @@ def _only(seen: View, window: RoomWindow, root_id: str) -> View:
 def _thread_candidates(window: RoomWindow, message: StoredMessage, shares: Floats) -> ThreadCandidates:
     first = window.end - SIZE
     fitting = shares >= _MIN
-    fitting &= window.heard[first : window.end] <= message.at.timestamp()
+    fitting &= window.at[first : window.end] <= message.at.timestamp()
     likely = fitting.nonzero()[0]
     return _likeliest(window.arrival[first : window.end].take(likely), shares.take(likely))
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import Stemmer
 
 from roomlore.core.linking.candidates import ThreadCandidates
-from roomlore.core.linking.clock import MOST_GAPS, elapsed, rate
+from roomlore.core.linking.clock import MOST_GAPS, RoomClock, on_clock, pace_of
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, fold, words
@@ -310,10 +310,9 @@ class RoomWindow:
     Messages that can be answered have a row each; the newest is at `end - 1`, and the `SIZE` rows before `end` are
     always there, blank (people: -1, time: never) before the `alive` ones. `place` counts entries, system lines
     included; the rows from `within` on are at most `REACH` entries back. `facts` holds a column of `COUNTS` and
-    `TRAITS` for each row, `heard` its time and `at` that time on the room's clock, both in seconds, `kin` P(same
-    thread) of any two rows, `speakers` how many people spoke after a row, `people` a column of names: the sender, the
-    partner and those named. `counts` is how often each name, plus one, spoke. `lean` is the script of each row,
-    `across` how far each differs in it from what it likely answers.
+    `TRAITS` for each row, `kin` P(same thread) of any two rows, `speakers` how many people spoke after a row, `people`
+    a column of names: the sender, the partner and those named. `counts` is how often each name, plus one, spoke.
+    `lean` is the script of each row, `across` how far each differs in it from what it likely answers.
 
     Sets of rows are numbers, with bit n set for row n: the rows that each name `said`, those that call it, speak `to`
     it or answer it (`answered`, as far as within), those that speak to anybody (`addressing`), the `last` of each
@@ -336,6 +335,7 @@ class RoomWindow:
         self._by_id: dict[str, Entry] = {}
         self._agents: dict[str, int] = {}
         self._last: tuple[StoredMessage, MessageFeatures, Reading] | None = None
+        self._pace = (-1, 1.0)
         self._make_rows(SIZE + _SPARE)
         self._array_bytes = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
@@ -349,7 +349,6 @@ class RoomWindow:
         self.arrival = np.zeros(rows, np.int64)
         self.thread = np.zeros(rows, np.int64)
         self.place = np.full(rows, _NEVER, np.int64)
-        self.heard = np.full(rows, np.inf)
         self.at = np.full(rows, np.inf)
         self.latest = np.full(rows, np.inf)
         self.gaps = np.zeros(rows, np.float32)
@@ -419,17 +418,20 @@ class RoomWindow:
         """Return whether an agent spoke in the last `BEHIND` entries."""
         return any(at >= self.pushed - BEHIND for at in self._agents.values())
 
-    def clock(self, heard: float) -> float:
-        """Return the time on the room's clock of a message after the newest one."""
-        if not self.alive:
-            return 0.0
-        newest, first = self.end - 1, max(self.end - self.alive, self.end - MOST_GAPS - 1)
-        near = self.place[first : self.end] >= self.pushed - BEHIND
-        pace = rate(self.heard[first : self.end][near])
-        return float(self.at[newest]) + elapsed(heard - float(self.heard[newest]), pace)
+    def pace(self) -> float:
+        """Return how fast the room's clock goes after the newest messages. Reckon it once for linking and pushing."""
+        if self._pace[0] != self.pushed:
+            near = slice(max(self.end - self.alive, self.end - MOST_GAPS - 1), self.end)
+            self._pace = self.pushed, pace_of(self.at[near][self.place[near] >= self.pushed - BEHIND])
+        return self._pace[1]
+
+    def clock(self, now: float) -> RoomClock | None:
+        """Return the room's clock at this time; None if there is no message at most `REACH` entries back."""
+        times = self.at[max(self.within, self.end - self.alive) : self.end]
+        return RoomClock.at(now, times, self.pace()) if len(times) else None
 
     def beat(self) -> float:
-        """Return the mean log of the minutes between the newest `BEAT` messages, which long pauses hardly move."""
+        """Return the mean log of the minutes on the clock between the newest `BEAT` messages."""
         count = min(BEAT, self.alive, self.end - self.within)
         return float(np.add.reduce(self.gaps[self.end - count : self.end])) / count if count else 0.0
 
@@ -527,8 +529,8 @@ class RoomWindow:
             later = self.kin[at, at + 1 : self.end]
             # One after another, as they were added when they came.
             self.facts[JOINED, at] = np.add.accumulate(later)[-1]
-            mates = self.at[at + 1 : self.end][later >= SAME_THREAD]
-            self.latest[at] = max(self.at[at], mates.max(initial=-np.inf))
+            heard = self.at[at + 1 : self.end][later >= SAME_THREAD]
+            self.latest[at] = max(self.at[at], heard.max(initial=-np.inf))
 
     def _change_parent(self, row: int, new: Entry) -> None:
         self._pass(row)
@@ -570,8 +572,7 @@ class RoomWindow:
         row = self.end - self.alive
         self.alive -= 1
         self._forget(row, old.message.sender_id, reading)
-        self.place[row] = _NEVER
-        self.heard[row] = self.at[row] = self.latest[row] = np.inf
+        self.place[row], self.at[row], self.latest[row] = _NEVER, np.inf, np.inf
         self.people[:, row] = -1
         self.facts[:, row] = 0.0
         self.lean[row] = 0.0
@@ -597,12 +598,11 @@ class RoomWindow:
         row, message = self.end, entry.message
         me = self.names.take(message.sender_id)
         named = [self.names.take(name) for name in reading.named]
-        heard = message.at.timestamp()
-        at = self.clock(heard)
-        self.arrival[row], self.place[row], self.heard[row] = message.arrival, self.pushed, heard
-        self.at[row] = self.latest[row] = at
+        at = message.at.timestamp()
+        pace = self.pace()
+        self.arrival[row], self.place[row], self.at[row], self.latest[row] = message.arrival, self.pushed, at, at
         self.lean[row], self.across[row] = reading.lean, 0.0
-        self._look_back(row, me, reading)
+        self._look_back(row, me, reading, pace)
         self._note_later(row, me, named)
         self.people[:, row] = (me, -1, *named, *_NOBODY[len(named) :])
         self._mark_row(row, me, named, reading)
@@ -623,7 +623,7 @@ class RoomWindow:
         for word in reading.words:
             uses[word] = uses.get(word, 0) | bit
 
-    def _look_back(self, row: int, me: int, reading: Reading) -> None:
+    def _look_back(self, row: int, me: int, reading: Reading, pace: float) -> None:
         """Fill in the part of the row that earlier messages decide, at most `BEHIND` entries back."""
         facts, oldest, said = self.facts[:, row], self.pushed - BEHIND, self.said.get(me, 0)
         facts[: len(COUNTS)] = 0.0
@@ -632,7 +632,7 @@ class RoomWindow:
         facts[RUN] = self._run(row, said, oldest)
         recent = self.place[row - 1] >= oldest
         facts[CALLS_AGENT] = self.agents(reading.named, BEHIND) > 0
-        pause = max(0.0, self.at[row] - self.at[row - 1]) / 60
+        pause = on_clock(float(self.at[row] - self.at[row - 1]), pace) / 60 if recent else 0.0
         facts[PAUSE] = math.log1p(pause) if recent else LONG_PAUSE
         self.gaps[row] = math.log(pause + MOMENT) if recent else LONG_PAUSE
 
@@ -704,7 +704,7 @@ class RoomWindow:
     def _make_room(self) -> None:
         """Move the newest rows to the front, step by step where numpy would otherwise copy them twice."""
         size, moved, kept = SIZE, self.end - SIZE, slice(self.end - SIZE, self.end)
-        for rows in (self.arrival, self.thread, self.place, self.heard, self.at, self.latest, self.gaps, self.speakers):
+        for rows in (self.arrival, self.thread, self.place, self.at, self.latest, self.gaps, self.speakers):
             rows[:size] = rows[kept]
         for numbers in (self.began, self.lean, self.across):
             numbers[:size] = numbers[kept]
