@@ -103,6 +103,7 @@ async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere(browser)
         page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
         await page.goto(f"{address}/")
         await page.get_by_role("main").get_by_role("link", name="tea", exact=True).click()
+        await page.locator("#m7").wait_for()
         assert await page.get_by_role("article").count() == len(TALK)
         assert await page.title() == "tea · roomlore"
         lines = page.locator(".lane:not(.none):not(.pass)")
