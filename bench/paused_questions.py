@@ -43,15 +43,19 @@ class Room:
 
 @dataclass(slots=True)
 class Tally:
-    """Of the contexts of one kind: the share of the needed messages that each has, whether it is complete, how many
-    messages and tokens it has, and the tokens of the last 12 messages and whether those are complete."""
+    """Of the contexts of one kind: the share of the needed messages that each has, how many messages and tokens it has,
+    and the tokens of the last 12 messages and whether those are complete."""
 
     found: list[float] = field(default_factory=list)
-    complete: list[bool] = field(default_factory=list)
     shown: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     window_complete: list[bool] = field(default_factory=list)
     window_tokens: list[int] = field(default_factory=list)
+
+    @property
+    def complete(self) -> float:
+        """The share of contexts that have all."""
+        return fmean(share == 1 for share in self.found)
 
 
 Results = dict[tuple[str, str, bool], Tally]
@@ -76,7 +80,7 @@ async def run(arguments: argparse.Namespace) -> None:
             found = fmean(plain.found + called.found)
             ratio = fmean(tokens) / fmean(plain.window_tokens + called.window_tokens)
             print(
-                f"| {kind}, {pause} | {fmean(plain.complete):.0%} | {fmean(called.complete):.0%} | {found:.0%} "
+                f"| {kind}, {pause} | {plain.complete:.0%} | {called.complete:.0%} | {found:.0%} "
                 f"| {fmean(plain.window_complete):.0%} | {fmean(shown):.1f} | {ratio:.2f} |"
             )
 
@@ -144,7 +148,6 @@ async def _put(
     window = await lore.context.build(copy, _QUESTION, strategy="recent", max_messages=WINDOW)
     shown = {one.message.id for one in context.messages}
     tally.found.append(len(question.needed & shown) / len(question.needed))
-    tally.complete.append(question.needed <= shown)
     tally.shown.append(len(shown))
     tally.tokens.append(context.tokens)
     tally.window_complete.append(question.needed <= {one.message.id for one in window.messages})

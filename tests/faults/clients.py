@@ -3,11 +3,26 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import httpx
 from served import Servers
+
+import roomlore
+from relink_rig import told
+from roomlore import Message
+
+_AT_ONCE = 1_000
+
+
+async def fill(url: str, chain: int, others: Sequence[Message]) -> None:
+    """Store a chain of replies of this length (m1, m2, ...), and other messages."""
+    replies = [told(number, id=f"m{number}", reply_to=f"m{number - 1}") for number in range(1, chain + 1)]
+    async with roomlore.open(url, background=False) as lore:
+        for messages in (replies, others):
+            for start in range(0, len(messages), _AT_ONCE):
+                await lore.messages.add(messages[start : start + _AT_ONCE])
 
 
 @dataclass

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from itertools import count, cycle, pairwise
 
 import pytest
-from clients import Clients
+from clients import Clients, fill
 
 import roomlore
-from relink_rig import ROOM, told
+from relink_rig import ROOM
 from roomlore import Message
 
 FULL = bool(os.environ.get("ROOMLORE_FULL_LOAD"))
 KILLS, CHAIN, PEOPLE, ROOMS = (300, 10_000, 3, 10_000) if FULL else (4, 600, 1, 150)
-AT_ONCE, LONG = 1_000, 7_200 if FULL else 600
+LONG = 7_200 if FULL else 600
 OPENING_SECONDS, WORKING_SECONDS = 0.8, 2.5
 SHARED, SECRET = "shared", "the key is under a pot"
 CORRECTED = "m5"
@@ -40,14 +40,6 @@ def secrets(number: int, rooms: int) -> list[Message]:
         Message(id=f"{room}/secret-{number}", room_id=room, sender_id=person(number), text=f"{room}: {SECRET}")
         for room in (SHARED, *places)
     ]
-
-
-async def fill(url: str) -> None:
-    chain = [told(number, id=f"m{number}", reply_to=f"m{number - 1}") for number in range(1, CHAIN + 1)]
-    async with roomlore.open(url, background=False) as lore:
-        for messages in (chain, *(secrets(number, ROOMS) for number in range(PEOPLE))):
-            for start in range(0, len(messages), AT_ONCE):
-                await lore.messages.add(messages[start : start + AT_ONCE])
 
 
 @dataclass
@@ -193,7 +185,7 @@ def as_json(messages: list[Message]) -> list[dict[str, str]]:
 
 @pytest.mark.timeout(LONG)
 async def test_nothing_is_lost(url, servers):
-    await fill(url)
+    await fill(url, CHAIN, [one for number in range(PEOPLE) for one in secrets(number, ROOMS)])
     everybody, chance = Everybody(servers), random.Random(20261129)
     kills = opening = 0
     async with asyncio.TaskGroup() as group:

@@ -15,16 +15,16 @@ from itertools import count
 import httpx
 import numpy as np
 import pytest
-from clients import Clients
+from clients import Clients, fill
 
 import roomlore
-from relink_rig import ROOM, told
+from relink_rig import ROOM
 from roomlore import Message
 
 FULL = bool(os.environ.get("ROOMLORE_FULL_LOAD"))
 CHAIN, ROOMS, KILLED_AFTER, SLOWER = (10_000, 10_000, 1.0, 1) if FULL else (2_500, 400, 0.05, 4)
 LIVE_P99_SECONDS, WRITE_SECONDS = 0.25 * SLOWER, 1.0 * SLOWER
-MARIA, WRITERS, BATCH, LONG = "maria-7f3a9c", 4, 1_000, 3_000
+MARIA, WRITERS, LONG = "maria-7f3a9c", 4, 3_000
 
 
 @dataclass
@@ -46,20 +46,15 @@ class Load(Clients):
             await asyncio.sleep(0.05)
 
 
-async def fill(url: str) -> None:
-    chain = [told(number, id=f"m{number}", reply_to=f"m{number - 1}") for number in range(1, CHAIN + 1)]
-    own = [
+def own_rooms() -> list[Message]:
+    return [
         Message(id="1", room_id=f"den-{n}", sender_id=MARIA, text=f"{n}: the key is under a pot") for n in range(ROOMS)
     ]
-    async with roomlore.open(url, background=False) as lore:
-        for messages in (chain, own):
-            for start in range(0, len(messages), BATCH):
-                await lore.messages.add(messages[start : start + BATCH])
 
 
 @pytest.mark.timeout(LONG)
 async def test_the_server_answers_meanwhile_and_the_next_one_ends_both(url, servers, tmp_path):
-    await fill(url)
+    await fill(url, CHAIN, own_rooms())
     load = Load(servers)
     await load.start()
     async with asyncio.TaskGroup() as group:

@@ -599,10 +599,9 @@ class RoomWindow:
         me = self.names.take(message.sender_id)
         named = [self.names.take(name) for name in reading.named]
         at = message.at.timestamp()
-        pace = self.pace()
         self.arrival[row], self.place[row], self.at[row], self.latest[row] = message.arrival, self.pushed, at, at
         self.lean[row], self.across[row] = reading.lean, 0.0
-        self._look_back(row, me, reading, pace)
+        self._look_back(row, me, reading)
         self._note_later(row, me, named)
         self.people[:, row] = (me, -1, *named, *_NOBODY[len(named) :])
         self._mark_row(row, me, named, reading)
@@ -623,7 +622,7 @@ class RoomWindow:
         for word in reading.words:
             uses[word] = uses.get(word, 0) | bit
 
-    def _look_back(self, row: int, me: int, reading: Reading, pace: float) -> None:
+    def _look_back(self, row: int, me: int, reading: Reading) -> None:
         """Fill in the part of the row that earlier messages decide, at most `BEHIND` entries back."""
         facts, oldest, said = self.facts[:, row], self.pushed - BEHIND, self.said.get(me, 0)
         facts[: len(COUNTS)] = 0.0
@@ -632,7 +631,7 @@ class RoomWindow:
         facts[RUN] = self._run(row, said, oldest)
         recent = self.place[row - 1] >= oldest
         facts[CALLS_AGENT] = self.agents(reading.named, BEHIND) > 0
-        pause = on_clock(float(self.at[row] - self.at[row - 1]), pace) / 60 if recent else 0.0
+        pause = on_clock(float(self.at[row] - self.at[row - 1]), self.pace()) / 60 if recent else 0.0
         facts[PAUSE] = math.log1p(pause) if recent else LONG_PAUSE
         self.gaps[row] = math.log(pause + MOMENT) if recent else LONG_PAUSE
 
