@@ -21,6 +21,7 @@ MAX_FOR_NEW, MIN_FOR_NEW = 5, 0.02
 _HARDLY = 1e-300
 _NOTHING = np.array(0.0, np.float32)
 _MIN = np.array(MIN_SHARE, np.float32)
+_MINE, _OTHERS_SINCE = PAIR.index("mine"), PAIR.index("others_between")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +135,24 @@ def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: V
         return _start(message)
     chances, new = answers(model, seen)
     chances = tempered(chances, temperature)
-    best = chances.argmax()
-    row, likeliest = seen.rows[best], float(chances[best])
-    kind = LinkKind.NEW if new >= likeliest else LinkKind.GUESS
+    best = _answered(seen, chances)
+    row = seen.rows[best]
+    kind = LinkKind.NEW if new >= 0.5 else LinkKind.GUESS
     return Link(
         kind=kind,
         thread=message.arrival if kind is LinkKind.NEW else int(window.thread[row]),
         parent=int(window.arrival[row]),
-        parent_probability=likeliest,
+        parent_probability=float(chances[best]),
         new_probability=new,
         thread_candidates=_thread_candidates(window, message, spread(seen, chances)),
     )
+
+
+def _answered(seen: View, chances: npt.NDArray[np.float64]) -> int:
+    """Return the candidate that is stated as answered: the likeliest one, where a message of the sender's own counts
+    half once somebody else has spoken since."""
+    aside = seen.pairs[_MINE] * (seen.pairs[_OTHERS_SINCE] > _NOTHING)
+    return int((chances * (1.0 - 0.5 * aside)).argmax())
 
 
 def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, temperature: float) -> Link:
@@ -158,7 +166,7 @@ def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: 
         return replace(found, kind=LinkKind.GUESS, parent_probability=1.0 / len(members))
     chances, _ = answers(model, seen)
     chances = tempered(chances / max(np.add.reduce(chances), _HARDLY), temperature)
-    best = chances.argmax()
+    best = _answered(seen, chances)
     row = seen.rows[best]
     return Link(
         kind=LinkKind.GUESS,
