@@ -17,7 +17,7 @@ from roomlore.adapters.sql.shapes import Codec, form_of
 from roomlore.core.audience import EvidenceRoom, RoomKind
 from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
-from roomlore.core.linking.calibration import Calibration, Linked
+from roomlore.core.linking.calibration import COUNTED, Calibration, Linked
 from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.models import ContextUsageRecord, Link, MessageFeatures, ReplyInfo, Room, StoredMessage
@@ -108,7 +108,7 @@ def test_links_and_features_come_back(link, reply, words):
     assert shapes.FEATURES.read(_row(shapes.FEATURES, features)) == features
 
 
-@given(any_value(Linked, calibration=st.just(Calibration(3, 2, (1, 2, 3, 4, 5, 6)))), st.none() | TIMES, JSON)
+@given(any_value(Linked, calibration=st.just(Calibration(3, 2, tuple(range(COUNTED))))), st.none() | TIMES, JSON)
 def test_rooms_come_back_with_how_they_are_linked(linked, last, settings):
     when = datetime(2026, 1, 1, tzinfo=UTC)
     values = {"tenant": "a", "room_id": "茶", "created_at": when, "last_sent_at": last, "settings": settings}

@@ -1,8 +1,8 @@
 """Which model made the links of a room."""
 
-from roomlore.core.linking.calibration import UNCALIBRATED, UNLINKED, Linked
+from roomlore.core.linking.calibration import COUNTED, UNCALIBRATED, UNLINKED, Linked
 
-KNOWN = UNCALIBRATED.heard([0.1] * 6)
+KNOWN = UNCALIBRATED.heard([0.1] * COUNTED)
 
 
 def test_a_new_room_is_of_the_model_that_fills_it():

@@ -379,7 +379,7 @@ class LinkService:
                 calibration = calibration.unheard(old.errors)
             errors = errors_shown(self._model, past)
             linked = replace(linked, calibration=calibration.with_errors(errors) if errors else calibration)
-        return links_after(self._model, past, linked.calibrated(self._version).temperature()), errors, linked
+        return links_after(self._model, past, linked.calibrated(self._version).habits()), errors, linked
 
     async def _standing(self, work: UnitOfWork, room: Room, arrivals: Sequence[int]) -> dict[int, Standing]:
         return await work.corrections.standing(tenant=self._tenant, room_id=room.room_id, arrivals=arrivals)

@@ -34,7 +34,7 @@ from roomlore.core.audience import PastKind, RoomKind
 from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import content_hash
-from roomlore.core.linking.calibration import TEMPERATURES, UNCALIBRATED, Calibration, Linked
+from roomlore.core.linking.calibration import COUNTED, UNCALIBRATED, Calibration, Linked
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.memory.memory import Change, Evolution, Memory, Scope, Source
 from roomlore.core.models import (
@@ -284,9 +284,9 @@ _r, _m, _f = schema.rooms.c, schema.messages.c, schema.features.c
 
 @lru_cache(maxsize=1 << 10)
 def _to_calibration(text: str) -> Calibration:
-    """Return the calibration; `UNCALIBRATED` if it was stored for other temperatures than today's."""
+    """Return the calibration; `UNCALIBRATED` if other errors than today's were counted."""
     replies, asked, *errors = json.loads(text) if text else (0, 0)
-    known = len(errors) == len(TEMPERATURES)
+    known = len(errors) == COUNTED
     return Calibration(replies, asked, tuple(errors)) if known else UNCALIBRATED
 
 

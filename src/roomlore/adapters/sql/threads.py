@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import LockedRoom, Repository, Row, Statement, among, in_locked_room, in_room
 from roomlore.adapters.sql.rows import escape, from_micros, numbers_text, to_micros, unescape, unescape_or_none
-from roomlore.core.linking.calibration import TEMPERATURES
+from roomlore.core.linking.calibration import COUNTED
 from roomlore.core.linking.corrections import Standing
 from roomlore.core.models import Correction, CorrectionKind
 from roomlore.ports.storage import GrownThread
@@ -271,9 +271,9 @@ def _errors_text(errors: Sequence[int]) -> str:
 
 
 def _read_errors(text: str) -> tuple[int, ...]:
-    """Return the errors; none if they were counted at other temperatures than today's."""
+    """Return the errors; none if they are others than are counted today."""
     errors = tuple(json.loads(text)) if text else ()
-    return errors if len(errors) == len(TEMPERATURES) else ()
+    return errors if len(errors) == COUNTED else ()
 
 
 def _to_correction(row: Row) -> Correction:

@@ -1,26 +1,72 @@
-"""Calibration of the link model by a room's own platform replies.
+"""What the link model learns from a room's own platform replies.
 
 A platform reply tells for certain what the model otherwise guesses. So the model is asked as if it had not been told,
-and the squared error of what it states, P(same thread) for each candidate, is added up at several temperatures. The
-temperature with the least error is the room's. What a person says that a message answers counts as a reply does.
+and the error of what it states is added up for several values of each number of `Habits`: the squared error of
+P(same thread) for the temperature, the log loss of the answered message for the others. The value with the least error
+is the room's. What a person says that a message answers counts as a reply does.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-TEMPERATURES = tuple(0.5 * 2.0 ** (step / 2) for step in range(6))
+
+class Habits(NamedTuple):
+    """The ways of a room, as its replies show them.
+
+    `temperature`: what the logits of candidates are divided by. The others weigh the candidates where one of them is
+    stated as answered: `distance`, the power of the distance in messages; `own`, the factor of the sender's own newest
+    messages; `own_aside`, that of the sender's own since which somebody else has spoken.
+    """
+
+    temperature: float = 1.0
+    distance: float = 0.0
+    own: float = 1.0
+    own_aside: float = 0.5
+
+
+class _Scale(NamedTuple):
+    """The values at which errors are counted: `start` and so many steps of this width, as powers of two if `octaves`.
+    `usual`: the place of the value that holds without replies."""
+
+    places: slice
+    start: float
+    step: float
+    usual: int
+    octaves: bool = True
+
+    def value(self, place: float) -> float:
+        told = self.start + self.step * place
+        return 2.0**told if self.octaves else told
+
+    def values(self) -> tuple[float, ...]:
+        return tuple(self.value(place) for place in range(self.places.stop - self.places.start))
+
+
+_TEMPERATURE = _Scale(slice(0, 6), -1.0, 0.5, 2)
+_DISTANCE = _Scale(slice(6, 13), -1.0, 0.25, 4, octaves=False)
+_OWN = _Scale(slice(13, 19), -3.0, 1.0, 3)
+_OWN_ASIDE = _Scale(slice(19, 25), -4.0, 1.0, 3)
+_SCALES = (_TEMPERATURE, _DISTANCE, _OWN, _OWN_ASIDE)
+COUNTED = _OWN_ASIDE.places.stop
+"""The number of errors that are counted."""
+TEMPERATURES = _TEMPERATURE.values()
 """Half an octave apart, from 0.5 to 2.83."""
 UNIT = 1 << 16
 """Errors are counted in parts of this, as whole numbers: their sum is the same in any order."""
 ALWAYS = 200
 SELDOM = 8
 PRIOR = 20
-"""So many replies that speak for temperature 1."""
+"""So many replies that speak for the usual values."""
+_MOST_LOSS = 8.0
+_HARDLY = 1e-300
 
 Chances = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +74,12 @@ class Calibration:
     """The errors of the model on the platform replies of a room.
 
     `replies`: platform replies whose target was known when they came; `asked`: of how many the model was asked;
-    `errors`: its squared error at each of `TEMPERATURES`, in parts of `UNIT`.
+    `errors`: its `COUNTED` errors, in parts of `UNIT`.
     """
 
     replies: int = 0
     asked: int = 0
-    errors: tuple[int, ...] = (0,) * len(TEMPERATURES)
+    errors: tuple[int, ...] = (0,) * COUNTED
 
     @property
     def due(self) -> bool:
@@ -45,7 +91,7 @@ class Calibration:
         return Calibration(self.replies + 1, self.asked, self.errors)
 
     def heard(self, errors: npt.ArrayLike) -> "Calibration":
-        """Count a reply with the squared error at each temperature."""
+        """Count a reply with the errors of `errors_of`."""
         return self.with_errors(in_units(errors))
 
     def with_errors(self, errors: Sequence[int]) -> "Calibration":
@@ -58,25 +104,28 @@ class Calibration:
         left = tuple(max(0, old - gone) for old, gone in zip(self.errors, errors, strict=True))
         return Calibration(max(0, self.replies - 1), max(0, self.asked - 1), left)
 
-    def temperature(self) -> float:
-        """Return what the logits of candidates are divided by, within `TEMPERATURES`; 1 without replies."""
-        if not self.asked:
-            return 1.0
-        octaves = _lowest(self.errors) / 2 - 1
-        return float(2.0 ** (octaves * self.asked / (self.asked + PRIOR)))
+    def habits(self) -> Habits:
+        """Return the ways of the room, between the usual ones and those with the least error."""
+        return Habits(*(self._fitting(scale) for scale in _SCALES)) if self.asked else USUAL
+
+    def _fitting(self, scale: _Scale) -> float:
+        moved = _lowest(self.errors[scale.places], scale.usual) - scale.usual
+        return scale.value(scale.usual + moved * self.asked / (self.asked + PRIOR))
 
 
+USUAL = Habits()
 UNCALIBRATED = Calibration()
 
 
 def in_units(errors: npt.ArrayLike) -> tuple[int, ...]:
-    """Return squared errors in parts of `UNIT`."""
+    """Return errors in parts of `UNIT`."""
     return tuple(np.rint(np.asarray(errors, np.float64) * UNIT).astype(np.int64).tolist())
 
 
-def _lowest(errors: tuple[int, ...]) -> float:
-    """Return the place with the least error, between the places where a parabola through three of them has it."""
-    place = errors.index(min(errors))
+def _lowest(errors: tuple[int, ...], usual: int) -> float:
+    """Return the place with the least error, the one nearest to `usual` among equals, between the places where a
+    parabola through three of them has it."""
+    place = min(range(len(errors)), key=lambda here: (errors[here], abs(here - usual)))
     if not 0 < place < len(errors) - 1:
         return float(place)
     before, here, after = errors[place - 1 : place + 2]
@@ -96,7 +145,18 @@ def tempered(chances: Chances, temperature: float) -> Chances:
     return result
 
 
-def errors_of(chances: Chances, kin: npt.NDArray[np.floating], truth: npt.NDArray[np.floating]) -> Chances:
+def weighted(chances: Chances, away: Floats, own: Floats, aside: Floats, habits: Habits) -> Chances:
+    """Return the candidates' weights where one of them is stated as answered.
+
+    `away`: the logs of their distances in messages. `own`, `aside`: 1 for the sender's own messages, and for those of
+    them since which somebody else has spoken, else 0.
+    """
+    factors = (own - aside) * math.log(habits.own) + aside * math.log(habits.own_aside) + away * habits.distance
+    weights: Chances = chances * np.exp(factors)
+    return weights
+
+
+def errors_of(chances: Chances, kin: Floats, truth: Floats) -> Chances:
     """Return the squared error at each of `TEMPERATURES`.
 
     `chances`: of the candidates, together 1. `kin`: P(same thread) of any two candidates. `truth`: P(same thread) of
@@ -106,6 +166,23 @@ def errors_of(chances: Chances, kin: npt.NDArray[np.floating], truth: npt.NDArra
     wrong: Chances = asked @ kin - truth
     errors: Chances = np.add.reduce(wrong * wrong, axis=1)
     return errors
+
+
+def losses_of(chances: Chances, away: Floats, own: Floats, aside: Floats, answered: int) -> Chances:
+    """Return the log loss of the candidate that is answered, at each value of the scales beside `TEMPERATURES`, with
+    the usual values of the others. The arguments are those of `weighted`."""
+    logs = np.log(np.maximum(chances, _HARDLY))
+    usual = logs + aside * math.log(USUAL.own_aside)
+    rows = np.concatenate(
+        (
+            usual + np.outer(_DISTANCE.values(), away),
+            usual + np.outer(np.log(_OWN.values()), own - aside),
+            logs + np.outer(np.log(_OWN_ASIDE.values()), aside),
+        )
+    )
+    rows -= rows[:, answered, None]
+    losses: Chances = np.minimum(np.log(np.add.reduce(np.exp(np.minimum(rows, 700.0)), axis=1)), _MOST_LOSS)
+    return losses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roomlore.core.errors import Conflict
-from roomlore.core.linking.calibration import in_units
+from roomlore.core.linking.calibration import Habits, in_units
 from roomlore.core.linking.model import LinkModel, link, link_as_corrected, surprise
 from roomlore.core.linking.window import SIZE, UNANSWERED, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, StoredMessage
@@ -66,7 +66,7 @@ def _answered_by(target: Entry, known: Mapping[int, Entry]) -> set[int]:
     return seen
 
 
-def links_after(model: LinkModel, past: Past, temperature: float) -> dict[int, Link]:
+def links_after(model: LinkModel, past: Past, habits: Habits) -> dict[int, Link]:
     """Return the links that come out otherwise than they are stored, by arrival: those of `past.entries`, and of
     earlier messages whose thread follows because they reply to one that arrived later."""
     window = RoomWindow.of(past.before)
@@ -76,7 +76,7 @@ def links_after(model: LinkModel, past: Past, temperature: float) -> dict[int, L
     for entry in past.entries:
         message = entry.message
         answered = known.get(arrivals.get(message.reply_to or "", 0))
-        found = _link(model, window, entry, answered, known, past.corrected, temperature)
+        found = _link(model, window, entry, answered, known, past.corrected, habits)
         known[message.arrival] = entry = replace(entry, link=found)
         window.push(entry)
     threads = _threads({arrival: entry.link for arrival, entry in known.items()})
@@ -91,7 +91,7 @@ def _link(
     replied: Entry | None,
     known: Mapping[int, Entry],
     corrected: Mapping[int, int | None],
-    temperature: float,
+    habits: Habits,
 ) -> Link:
     """Return the link of the next message, of which `replied` is the one that the platform names. A reply whose target
     arrived after it keeps its link, and no link closes a circle."""
@@ -104,7 +104,7 @@ def _link(
     if late and entry.link.kind is LinkKind.PLATFORM:
         return entry.link
     target = None if replied is None or message.arrival in _answered_by(replied, known) else replied
-    found = link(model, window, message, entry.features, target, temperature)
+    found = link(model, window, message, entry.features, target, habits)
     parent = known.get(found.parent or 0)
     if found.kind is LinkKind.NEW or parent is None or message.arrival not in _answered_by(parent, known):
         return found

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from roomlore.core.linking.calibration import errors_of, tempered
+from roomlore.core.linking.calibration import USUAL, Habits, errors_of, losses_of, tempered, weighted
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.features import PAIR, SELF, View, spread, view
 from roomlore.core.linking.window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow, product
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
-READ_AS = 3
+READ_AS = 4
 """Raise it where features or links come out otherwise with the same weights: then links are made anew."""
 MIN_SHARE = 0.01
 MAX_THREAD_CANDIDATES = 64
@@ -21,7 +21,7 @@ MAX_FOR_NEW, MIN_FOR_NEW = 5, 0.02
 _HARDLY = 1e-300
 _NOTHING = np.array(0.0, np.float32)
 _MIN = np.array(MIN_SHARE, np.float32)
-_MINE, _OTHERS_SINCE = PAIR.index("mine"), PAIR.index("others_between")
+_AWAY, _OTHERS_SINCE, _MINE = (PAIR.index(name) for name in ("away", "others_between", "mine"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,13 @@ def link(
     message: StoredMessage,
     features: MessageFeatures,
     target: Entry | None = None,
-    temperature: float = 1.0,
+    habits: Habits = USUAL,
 ) -> Link:
     """The place of `message` among the messages of the window, which end just before it.
 
     `target`: the stored message it replies to, where the platform says so and the message is known; the window is asked
     where it is not given; while it is not known, the link is a guess. A platform thread (`root_id`) leaves only the
-    messages of that thread to guess from. `temperature`: of this room's guesses (`calibration`).
+    messages of that thread to guess from. `habits`: the ways of this room.
     """
     if message.role in UNANSWERED:
         return _start(message)
@@ -107,15 +107,15 @@ def link(
         return _certain(window, message, target)
     seen = view(window, message, features)
     if message.root_id is not None and message.root_id != message.id:
-        return _within(model, window, message, _only(seen, window, message.root_id), temperature)
-    return _guess(model, window, message, seen, temperature)
+        return _within(model, window, message, _only(seen, window, message.root_id), habits)
+    return _guess(model, window, message, seen, habits)
 
 
 def surprise(
     model: LinkModel, window: RoomWindow, message: StoredMessage, features: MessageFeatures, target: Entry
 ) -> npt.NDArray[np.float64] | None:
-    """Ask the model as if it was not known that `message` answers `target`; return its squared error at each
-    temperature (`calibration`), None where the target is not among those that it may choose from."""
+    """Ask the model as if it was not known that `message` answers `target`; return its errors (`calibration`), None
+    where the target is not among those that it may choose from."""
     seen = view(window, message, features)
     found = (seen.open & (window.arrival[seen.rows] == target.message.arrival)).nonzero()[0]
     if not len(found):
@@ -123,19 +123,21 @@ def surprise(
     chances, new = answers(model, seen)
     near = seen.rows - (window.end - SIZE)
     kin = np.concatenate((seen.older_kin.take(near, 1), seen.newest_kin.take(near, 1))).astype(np.float64)
-    return errors_of(chances / max(1.0 - new, _HARDLY), kin, kin[found[0]])
+    chances /= max(1.0 - new, _HARDLY)
+    answered = int(found[0])
+    return np.concatenate((errors_of(chances, kin, kin[answered]), losses_of(chances, *_standing(seen), answered)))
 
 
 def _start(message: StoredMessage) -> Link:
     return Link(kind=LinkKind.NEW, thread=message.arrival)
 
 
-def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, temperature: float) -> Link:
+def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, habits: Habits) -> Link:
     if not np.count_nonzero(seen.open):
         return _start(message)
     chances, new = answers(model, seen)
-    chances = tempered(chances, temperature)
-    best = _answered(seen, chances)
+    chances = tempered(chances, habits.temperature)
+    best = _answered(seen, chances, habits)
     row = seen.rows[best]
     kind = LinkKind.NEW if new >= 0.5 else LinkKind.GUESS
     return Link(
@@ -148,14 +150,18 @@ def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: V
     )
 
 
-def _answered(seen: View, chances: npt.NDArray[np.float64]) -> int:
-    """Return the candidate that is stated as answered: the likeliest one, where a message of the sender's own counts
-    half once somebody else has spoken since."""
-    aside = seen.pairs[_MINE] * (seen.pairs[_OTHERS_SINCE] > _NOTHING)
-    return int((chances * (1.0 - 0.5 * aside)).argmax())
+def _answered(seen: View, chances: npt.NDArray[np.float64], habits: Habits) -> int:
+    """Return the candidate that is stated as answered: the likeliest one by the ways of the room."""
+    return int(weighted(chances, *_standing(seen), habits).argmax())
 
 
-def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, temperature: float) -> Link:
+def _standing(seen: View) -> tuple[Floats, Floats, Floats]:
+    """Return the log of each candidate's distance, if it is the sender's own, and if also somebody spoke since."""
+    away, others, mine = seen.pairs[_AWAY], seen.pairs[_OTHERS_SINCE], seen.pairs[_MINE]
+    return away, mine, mine * (others > _NOTHING)
+
+
+def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, habits: Habits) -> Link:
     """In a platform thread, which is certain: its likeliest message, or else its newest one still in the window, as
     likely as any other one there. Which of them is answered stays a guess."""
     if not seen.open.any():
@@ -165,8 +171,8 @@ def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: 
         found = _certain(window, message, members[-1])
         return replace(found, kind=LinkKind.GUESS, parent_probability=1.0 / len(members))
     chances, _ = answers(model, seen)
-    chances = tempered(chances / max(np.add.reduce(chances), _HARDLY), temperature)
-    best = _answered(seen, chances)
+    chances = tempered(chances / max(np.add.reduce(chances), _HARDLY), habits.temperature)
+    best = _answered(seen, chances, habits)
     row = seen.rows[best]
     return Link(
         kind=LinkKind.GUESS,

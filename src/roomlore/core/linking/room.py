@@ -58,7 +58,7 @@ class RoomState:
         self._window: RoomWindow | None = None
         self.learning = learning
         self.calibration = calibration
-        self.temperature = calibration.temperature()
+        self.habits = calibration.habits()
 
     @property
     def window(self) -> RoomWindow:
@@ -117,7 +117,7 @@ class RoomState:
             if self._window is not None:
                 self._window.push(entry)
         self.calibration, self.learning = calibration, learning
-        self.temperature = calibration.temperature()
+        self.habits = calibration.habits()
         self.revision, self.next_arrival = room.revision, room.next_arrival
 
     @property
@@ -151,7 +151,7 @@ class RoomState:
         errors = surprise(self.model, self.window, message, features, target) if asked else None
         if errors is not None:
             self.calibration = self.calibration.heard(errors)
-            self.temperature = self.calibration.temperature()
+            self.habits = self.calibration.habits()
             return in_units(errors)
         if not always:
             self.calibration = self.calibration.passed()
@@ -264,7 +264,7 @@ class Arrivals:
                 return link_as_corrected(state.window, stored, target)
         target = self._target(stored.reply_to) if stored.reply_to else None
         state.hear(stored, features, target)
-        return link(state.model, state.window, stored, features, target, state.temperature)
+        return link(state.model, state.window, stored, features, target, state.habits)
 
     def _target(self, message_id: str) -> Entry | None:
         return self._targets.get(message_id) or self._state.find(message_id)
