@@ -194,7 +194,7 @@ async def test_messages_that_come_later_see_it(lore):
 async def test_a_late_target_does_not_take_the_link_back(lore):
     await lore.messages.add([*TALK, said(8, "eve", "8G is in", reply_to="m20")])
     await lore.links.correct(ROOM, "m8", answers="m5")
-    await lore.messages.add([said(20, "li", "what is in?")])
+    await lore.messages.add([said(20, "li", "what is in?", sent_at=START)])
     assert (await lore.messages.get(ROOM, "m8")).link.parent == 5
     assert (await lore.links.undo(ROOM, "m8")).link.parent == 9
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
@@ -27,6 +27,7 @@ from roomlore.core.sessions.window import Count
 from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, local, people_of, speaks, timed
 
 SAME_THREAD_FROM = 0.5
+PAUSE = timedelta(minutes=3)
 SMALL_ROOM, NEARLY_SMALL_ROOM = 12, 16
 """Up to `SMALL_ROOM` messages before a message are shown whole. If there are up to `NEARLY_SMALL_ROOM`, the newest fill
 its context to `SMALL_ROOM` messages."""
@@ -307,19 +308,31 @@ def in_other_thread(message: StoredMessage, target: StoredMessage) -> bool:
     return None not in (message.root_id, target.root_id) and not same_root(target, message)
 
 
-def filled(chosen: Mapping[int, float], before: Sequence[StoredMessage], least: int, link: Link) -> dict[int, float]:
+def follows_pause(at: datetime, previous_at: datetime | None) -> bool:
+    """Return True if nothing was said for `PAUSE` before a message of this time."""
+    return previous_at is not None and at - previous_at >= PAUSE
+
+
+def filled(
+    chosen: Mapping[int, float], before: Sequence[StoredMessage], least: int, link: Link, *, most: int, paused: bool
+) -> dict[int, float]:
     """Return the chosen messages (arrival to probability) and so many of the newest of those before that there are
-    `least`, if possible, each with its probability. In a small room all may be added, else those that say something.
-    `before`: messages in order of arrival."""
-    shares, found = link.thread_candidates.by_arrival(), dict(chosen)
-    others = (
+    `least`, if possible, each with its probability. Who speaks after a pause is shown that many of the newest in any
+    case, then the chosen ones, the likeliest parent first, up to `most`. In a small room all may be added, else those
+    that say something. `before`: messages in order of arrival."""
+    shares = link.thread_candidates.by_arrival()
+    newest = (
         message.arrival
         for message in reversed(before)
-        if message.arrival not in chosen and (len(before) <= SMALL_ROOM or says_something(message))
+        if (paused or message.arrival not in chosen) and (len(before) <= SMALL_ROOM or says_something(message))
     )
-    for arrival in islice(others, max(0, least - len(chosen))):
-        found[arrival] = shares.get(arrival, 0.0)
-    return found
+    added = {
+        arrival: shares.get(arrival, 0.0)
+        for arrival in islice(newest, least if paused else max(0, least - len(chosen)))
+    }
+    likeliest = sorted(chosen, key=lambda arrival: (arrival != link.parent, -chosen[arrival]))
+    kept = [arrival for arrival in likeliest if arrival not in added][: max(0, most - len(added))]
+    return {**added, **{arrival: chosen[arrival] for arrival in likeliest if arrival in added or arrival in kept}}
 
 
 def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -> dict[int, float]:

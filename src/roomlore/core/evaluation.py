@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roomlore.core.context import ContextOptions, filled, least_messages, threaded_picks
+from roomlore.core.context import ContextOptions, filled, follows_pause, least_messages, threaded_picks
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import in_json
 from roomlore.core.linking.model import LinkModel, select
@@ -202,8 +202,9 @@ def context_without_reply(
     arrivals.take(replace(message, reply_to=None, root_id=None))
     link, most = arrivals.entries[0].link, options.max_context_messages
     chosen = threaded_picks(link, dict(select(link, most)), most)
-    said = [one.message for one in before]
-    return sorted(filled(chosen, said, least_messages(message, room, options), link))
+    said, least = [one.message for one in before], least_messages(message, room, options)
+    paused = bool(least) and follows_pause(message.dated_at, said[-1].dated_at if said else None)
+    return sorted(filled(chosen, said, least, link, most=most, paused=paused))
 
 
 def read_questions(rows: Iterable[Mapping[str, Any]]) -> list[Question]:

@@ -14,6 +14,7 @@ from roomlore.core.context import (
     choose_threaded,
     choose_weighted,
     filled,
+    follows_pause,
     in_other_thread,
     least_messages,
     threaded_picks,
@@ -152,10 +153,12 @@ class Gatherer:
             likely = {**certain, **likely, **certain}  # the root first, then the newest: of equals the first are taken
         chosen = threaded_picks(link, likely, most)
         least = least_messages(message, target.room, options)
-        if len(chosen) >= least:
+        resumed = not message.root_id and past.needed < 0.5
+        paused = resumed and follows_pause(message.dated_at, target.previous_at)
+        if len(chosen) >= least and not (least and paused):
             return chosen, dict(past.reasons)
         before = [one for one in await self._newest(target, least) if one.arrival not in out]
-        shown = filled(chosen, before, least, link)
+        shown = filled(chosen, before, least, link, most=most, paused=paused)
         return shown, {**dict.fromkeys(shown.keys() - chosen.keys(), RECENT_REASON), **past.reasons}
 
     async def _platform_thread(self, message: StoredMessage, root_id: str, limit: int) -> list[int]:
