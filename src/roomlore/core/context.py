@@ -282,7 +282,8 @@ def weighted_pool(target: Entry, near: Iterable[Entry], chain: Sequence[Entry], 
     window = timedelta(hours=options.time_window_hours)
     message = target.message
     chained = [entry for entry in chain if precedes(entry.message, message)][: options.chain_limit]
-    fresh = [e for e in near if precedes(e.message, message) and message.at - e.message.at <= window]
+    own = (e for e in near if e.message.topic_id == message.topic_id)
+    fresh = [e for e in own if precedes(e.message, message) and message.at - e.message.at <= window]
     fresh.sort(key=lambda entry: entry.message.arrival)
     pool = {entry.message.arrival: entry for entry in (*chained, *fresh[-options.candidate_limit :])}
     return [pool[arrival] for arrival in sorted(pool)]
@@ -307,10 +308,25 @@ def in_other_thread(message: StoredMessage, target: StoredMessage) -> bool:
     return None not in (message.root_id, target.root_id) and not same_root(target, message)
 
 
+def has_topics(messages: Iterable[Message]) -> bool:
+    return any(one.topic_id is not None for one in messages)
+
+
+def topic_last(
+    target: Message, before: Sequence[StoredMessage], of_topic: Sequence[StoredMessage] = ()
+) -> Sequence[StoredMessage]:
+    """Return the messages of a room with those of the target's topic at the end. `of_topic`: those of the topic, if
+    they are not among `before`."""
+    if not has_topics((target, *before)):
+        return before
+    own = of_topic or [one for one in before if one.topic_id == target.topic_id]
+    return [*(one for one in before if one.topic_id != target.topic_id), *own]
+
+
 def filled(chosen: Mapping[int, float], before: Sequence[StoredMessage], least: int, link: Link) -> dict[int, float]:
-    """Return the chosen messages (arrival to probability) and so many of the newest of those before that there are
+    """Return the chosen messages (arrival to probability) and so many of the last of those before that there are
     `least`, if possible, each with its probability. In a small room all may be added, else those that say something.
-    `before`: messages in order of arrival."""
+    `before`: in order of arrival, those of the topic last."""
     shares, found = link.thread_candidates.by_arrival(), dict(chosen)
     others = (
         message.arrival

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roomlore.core.context import ContextOptions, filled, least_messages, threaded_picks
+from roomlore.core.context import ContextOptions, filled, least_messages, threaded_picks, topic_last
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import in_json
 from roomlore.core.linking.model import LinkModel, select
@@ -202,7 +202,7 @@ def context_without_reply(
     arrivals.take(replace(message, reply_to=None, root_id=None))
     link, most = arrivals.entries[0].link, options.max_context_messages
     chosen = threaded_picks(link, dict(select(link, most)), most)
-    said = [one.message for one in before]
+    said = topic_last(message, [one.message for one in before])
     return sorted(filled(chosen, said, least_messages(message, room, options), link))
 
 
