@@ -167,6 +167,7 @@ async def test_nothing_of_a_deleted_message_is_left(opened):
         sender_name=secret,
         reply_to=secret,
         root_id=secret,
+        topic_id=secret,
         turn_id=secret,
         mentions=(secret,),
         metadata={secret: secret},

@@ -21,6 +21,7 @@ _OTHER = {
     "role": Role.SYSTEM,
     "reply_to": "m0",
     "root_id": "m0",
+    "topic_id": "m0",
     "mentions": ("v",),
     "has_tool_calls": True,
     "turn_id": "t",
@@ -31,6 +32,10 @@ _OTHER = {
 @pytest.mark.parametrize("field", [field.name for field in fields(Message)])
 def test_every_field_of_the_caller_counts(field):
     assert content_hash(replace(_PLAIN, **{field: _OTHER[field]})) != content_hash(_PLAIN)
+
+
+def test_without_a_topic_the_hash_is_what_it_was_before_there_were_topics():
+    assert content_hash(_PLAIN) == "d5c3e3ae2f85ac9ea395e457d7169aa63076b1e73dc7047482b4dc7347d3574e"
 
 
 def test_what_the_store_adds_does_not_count():

@@ -15,8 +15,9 @@ from roomlore.core.analysis import Participants, analyse
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.features import PAIR, SELF, view
 from roomlore.core.linking.model import MAX_FOR_NEW, answers, link, select
-from roomlore.core.linking.window import RoomWindow
-from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
+from roomlore.core.linking.room import RoomState
+from roomlore.core.linking.window import SIZE, RoomWindow
+from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, Room, StoredMessage
 
 MODEL = load_link_model()
 START = datetime(2024, 5, 1, 9, 0, tzinfo=UTC)
@@ -355,6 +356,80 @@ def test_a_platform_thread_is_kept_to_when_its_messages_are_far_back() -> None:
     room[10] = said(11, "bo", "yes", root_id="m9")
     both = follow([*room, said(330, "newcomer", "and this?", root_id="m9")])[-1].link
     assert (both.kind, both.parent, both.parent_probability, both.new_probability) == (LinkKind.GUESS, 11, 0.5, 0.0)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 90), min_size=1, max_size=6))
+def test_links_stay_in_topics_as_if_each_were_a_room_however_messages_are_batched(seed: int, sizes: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    room = [
+        replace(one, reply_to=None, topic_id=(None, "a", "b")[rng.integers(3)]) for one in random_room(seed, 3 * SIZE)
+    ]
+    found: list[Entry] = []
+    state = state_of(found)
+    while len(found) < len(room):
+        state = state_of(found) if rng.random() < 0.3 else state
+        batch = room[len(found) : len(found) + sizes[len(found) % len(sizes)]]
+        state.tell({name: in_topic(found, name)[-SIZE:] for name in state.unknown(batch)})
+        arrivals = state.begin((), ())
+        for message in batch:
+            arrivals.take(message)
+        found += arrivals.entries
+        state.rest()
+    topics = {one.arrival: one.topic_id for one in room}
+    for entry in found:
+        others = [entry.link.parent, *entry.link.thread_candidates.arrivals.tolist()]
+        assert {topics[one] for one in others if one is not None} <= {entry.message.topic_id}
+    for name in (None, "a", "b"):
+        window = RoomWindow()
+        for entry in in_topic(found, name):
+            assert link(MODEL, window, entry.message, entry.features) == entry.link
+            window.push(entry)
+
+
+def in_topic(entries: list[Entry], name: str | None) -> list[Entry]:
+    return [one for one in entries if one.message.topic_id == name]
+
+
+def state_of(entries: list[Entry]) -> RoomState:
+    room = Room(tenant="t", room_id="r", created_at=START, next_arrival=len(entries) + 1)
+    people = {one.message.sender_id: one.message.sender_name for one in entries}
+    return RoomState(model=MODEL, room=room, participants=people, entries=entries[-SIZE:], learning=False)
+
+
+def test_a_room_without_topics_lacks_nothing() -> None:
+    assert state_of(LONG).unknown([said(1501, "anna", "hi")]) == []
+    assert state_of(LONG).unknown([said(1501, "anna", "hi", topic_id="a"), said(1502, "bo", "hi")]) == ["a", None]
+    many = [said(1501 + n, "anna", "hi", topic_id=str(n)) for n in range(1000)]
+    assert len(state_of(LONG).unknown(many)) == 64
+
+
+def test_windows_of_many_topics_are_dropped_and_made_again() -> None:
+    room = [said(n, PEOPLE[n % 8], LINES[n % 4], topic_id=str(n % 50)) for n in range(1, 1200)]
+    state = state_of([])
+    arrivals = state.begin((), ())
+    for message in room:
+        arrivals.take(message)
+    assert state.size_bytes() < 60_000_000
+    state.rest()
+    assert state.size_bytes() < 30_000_000
+    last = arrivals.entries[-1]
+    assert last.link.parent is not None
+    assert (last.message.arrival - last.link.parent) % 50 == 0
+
+
+def test_a_platform_reply_is_certain_also_into_another_topic() -> None:
+    room = [
+        said(1, "anna", "disk full?", topic_id="a"),
+        said(2, "bo", "disk full too", topic_id="b", reply_to="m1"),
+        said(3, "dora", "yes", topic_id="b", reply_to="m4"),
+        said(4, "anna", "late", topic_id="a"),
+    ]
+    arrivals = state_of([]).begin((), ())
+    for message in room:
+        arrivals.take(message)
+    links = [one.link for one in arrivals.entries]
+    assert [(one.kind, one.parent) for one in (links[1], links[2])] == [(LinkKind.PLATFORM, 1), (LinkKind.PLATFORM, 4)]
 
 
 def test_an_empty_room_a_system_line_and_a_picture() -> None:

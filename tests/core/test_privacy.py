@@ -236,14 +236,14 @@ def test_a_text_of_others_tells_by_a_name_beside_the_words():
 def test_somebody_elses_message_loses_the_person_and_no_more():
     message = StoredMessage(
         id="2", room_id="r", sender_id="ben", arrival=2, sent_at=NOW, text="> I live in Elm Street\n@anna-7 where?",
-        mentions=("anna-7", "cid"), reply_to="1", root_id="0", turn_id="t1",
+        mentions=("anna-7", "cid"), reply_to="1", root_id="0", topic_id="1", turn_id="t1",
         metadata={"anna-7": ["I live in Elm Street", 3, None], "n": 1},
     )  # fmt: skip
     traces = Traces("anna-7", ["I live in Elm Street"])
     left = without_person(message, traces, taken=Taken(linked=True), gone={"1"})
     assert left == replace(
         message, text="> [forgotten]\n@[forgotten] where?", mentions=("cid",), reply_to=None,
-        metadata={"[forgotten]": ["[forgotten]", 3, None], "n": 1},
+        topic_id=None, metadata={"[forgotten]": ["[forgotten]", 3, None], "n": 1},
     )  # fmt: skip
     features = MessageFeatures(
         mentions=("anna-7", "cid"), addressed=("anna-7",), partners=("cid", "anna-7"), keywords=("elm",),

@@ -232,6 +232,10 @@ def small_bots(page: Page):
         assert answer.reply_id in (stored[fourth].reply_to, stored[fourth].root_id), platform
     (alone,) = [said for request in server.requests if "hello" in (said := str(_said(request)))]
     assert "乌龙" not in alone, "what was said in a group stays there"
+    with roomlore.open_sync(f"sqlite:///{places['telegram_bot.py'] / 'bot.db'}") as lore:
+        forum = [(one.text, one.topic_id, bool(one.reply_to)) for one in lore.messages.page("5678")]
+        assert {topic for _, topic, _ in forum} == {"6"}
+        assert [answers for _, _, answers in forum] == [False, False, True, True, True], forum
     with roomlore.open_sync(f"sqlite:///{places['wecom_bot.py'] / 'bot.db'}") as lore:
         assert [one.text for one in lore.messages.page("wecom:ann")][::2] == ["which tea?", "为什么？"]
 
@@ -307,6 +311,14 @@ async def _tea_in_telegram(there: Telegram) -> None:
     await there.until_answered(4)
     await there.tell(message=said(5, ann, "hello", {"id": 1, "type": "private"}))
     await there.until_answered(5)
+    forum, topic = {**doc_telegram.GROUP, "id": -1005678}, {"message_thread_id": 6, "is_topic_message": True}
+    opening = said(6, ann, "", forum, **topic, forum_topic_created={"name": "茶"})
+    await there.tell(message=opening)
+    await there.tell(message=said(7, li, "@lore_bot 哪种茶？", forum, **topic, reply_to_message=opening))
+    answer = await there.until_answered(7)
+    bot = said(answer["message_id"], doc_telegram.BOT, answer["text"], forum, **topic)
+    await there.tell(message=said(8, ann, "@lore_bot why?", forum, **topic, reply_to_message=bot))
+    await there.until_answered(8)
 
 
 async def _tea_in_wecom(there: WeCom) -> None:

@@ -25,8 +25,9 @@ class Counted:
 
     `answers`: the ids that the answered message may have; more than one if the file cannot tell them apart.
     `text`: the whole text, None if the message is no plain text. `words`: what the text must say, in this order.
-    `shown`: what the text or the caption must say, in any order. `root`: the first message of its thread. `bot`:
-    whether a program wrote it, None if nobody looked. `unread`: whether the export has nothing of it but its id.
+    `shown`: what the text or the caption must say, in any order. `root`: the first message of its thread. `topic`:
+    the message that opened its topic. `bot`: whether a program wrote it, None if nobody looked. `unread`: whether the
+    export has nothing of it but its id.
     """
 
     room: str
@@ -41,6 +42,7 @@ class Counted:
     recalled: bool = False
     shown: tuple[str, ...] = ()
     root: str | None = None
+    topic: str | None = None
     bot: bool | None = None
     edited: datetime | None = None
     was_edited: bool = False

@@ -48,11 +48,14 @@ def telegram(path: Path) -> list[Counted]:
 
 
 def _telegram_chat(chat: dict) -> list[Counted]:
-    topics = {one["id"] for one in chat["messages"] if one.get("action") == "topic_created"}
+    topics = {one["id"]: one["id"] for one in chat["messages"] if one.get("action") == "topic_created"}
+    for one in chat["messages"]:
+        if (target := one.get("reply_to_message_id") or one.get("message_id")) in topics:
+            topics[one["id"]] = topics[target]
     return [_telegram_message(str(chat["id"]), one, topics) for one in chat["messages"]]
 
 
-def _telegram_message(room: str, one: dict, topics: set[int]) -> Counted:
+def _telegram_message(room: str, one: dict, topics: dict[int, int]) -> Counted:
     if one["type"] == "unsupported":  # of which the file says nothing more
         return Counted(room, str(one["id"]), None, None, datetime.min, unread=True)
     service = one["type"] == "service"
@@ -67,8 +70,8 @@ def _telegram_message(room: str, one: dict, topics: set[int]) -> Counted:
         name=None if service else one["from"],
         at=_telegram_time(one),
         edited=datetime.fromtimestamp(int(edited), UTC) if edited else None,
-        answers=(str(target),) if target and target not in topics else (),
-        root=str(target) if target in topics else None,
+        answers=(str(target),) if target and topics.get(target) != target else (),
+        topic=str(topics[one["id"]]) if one["id"] in topics else None,
         mentions=tuple(f"user{piece['user_id']}" for piece in said if piece["type"] == "mention_name"),
         shown=tuple(_telegram_shown(one)),
         reactions={each["emoji"]: each["count"] for each in one.get("reactions", [])},

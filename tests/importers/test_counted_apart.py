@@ -76,6 +76,8 @@ def _places(one: Counted, message: Message) -> list[str]:
         told.append(f"{one.id}: said in {message.room_id!r}, not {one.room!r}")
     if (message.root_id or None) != one.root:
         told.append(f"{one.id}: in the thread of {message.root_id!r}, not {one.root!r}")
+    if message.topic_id != one.topic:
+        told.append(f"{one.id}: in the topic {message.topic_id!r}, not {one.topic!r}")
     return told
 
 
@@ -213,7 +215,7 @@ BROKEN = [
     ("history.onebot.json", "改到周日", "改到周一", "701: says"),
     ("bot.onebot.jsonl", '"message_id": 502, "group_id": 700700', '"message_id": 502, "group_id": 700701', "rooms"),
     (FORUM, '"reply_to_message_id": 3,', '"reply_to_message_id": 5,', "4: answers"),
-    (FORUM, '"reply_to_message_id": 2,', '"reply_to_message_id": 1,', "3: in the thread of None"),
+    (FORUM, '"reply_to_message_id": 2,', '"reply_to_message_id": 1,', "3: in the topic None"),
     (FORUM, '"date_unixtime": "1717228920"', '"date_unixtime": "1717228921"', "3: said at"),
     (FORUM, '"edited_unixtime": "1717230600"', '"edited_unixtime": "1717230601"', "21: edited at"),
     (FORUM, '"user_id": 12', '"user_id": 13', "24: mentions"),

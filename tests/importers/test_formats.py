@@ -206,7 +206,8 @@ def test_our_own_export_comes_back_exactly(tmp_path):
     moment = datetime(2024, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)
     stored = StoredMessage(
         id="a\x00b", room_id="房间", sender_id="s", sender_name="名", text="\ud83d alone \x00 \u2028 😀",
-        sent_at=moment, role=Role.TOOL, reply_to="", root_id="r", mentions=("x", ""), has_tool_calls=True, turn_id="t",
+        sent_at=moment, role=Role.TOOL, reply_to="", root_id="r", topic_id="",
+        mentions=("x", ""), has_tool_calls=True, turn_id="t",
         metadata={"text": {"deep": [1, 2.5, None, True]}, "id": "own"},
         arrival=7, sent_at_estimated=True, edited_at=moment,
     )  # fmt: skip
@@ -652,12 +653,35 @@ def test_a_topic_of_a_telegram_chat_is_none_of_another(tmp_path):
 
     topic = chat(10, {"type": "service", "action": "topic_created", "title": "Gear", "text": ""})
     path = write(tmp_path, "result.json", json.dumps({"chats": {"list": [topic, chat(11, {})]}}, indent=1))
-    found = [(one.room_id, one.reply_to, one.root_id) for one in catalogue.messages(path)[1::2]]
-    assert found == [("10", None, "2"), ("11", "2", None)]
+    found = [(one.room_id, one.reply_to, one.topic_id) for one in catalogue.messages(path)]
+    assert found == [("10", None, "2"), ("10", None, "2"), ("11", None, None), ("11", "2", None)]
     together = catalogue.messages(path, room_id="all")[1::2]
-    assert [(one.reply_to, one.root_id) for one in together] == [(None, "10/2"), ("11/2", None)]
+    assert [(one.reply_to, one.topic_id) for one in together] == [(None, "10/2"), ("11/2", None)]
     begun = catalogue.items(path)[0].position
-    assert [item.message.root_id for item in catalogue.items(path, resume_from=begun)] == ["2", None, None]
+    assert [item.message.topic_id for item in catalogue.items(path, resume_from=begun)] == ["2", None, None]
+
+
+def test_a_reply_is_in_the_topic_of_what_it_answers_also_after_a_break(tmp_path):
+    answered = {3: None, 4: 2, 5: 4, 6: 3, 7: 5, 8: 1, 9: 7, 10: 99}
+    rows = [
+        {"id": n, "type": "service", "action": "topic_created", "actor": "A", "title": "T", "text": ""} for n in (1, 2)
+    ]
+    rows += [
+        {"id": n, "type": "message", "from": "A", "from_id": "user1", "text": "hi", "reply_to_message_id": target}
+        for n, target in answered.items()
+    ]
+    chat = {"name": "x", "type": "private_supergroup", "id": 10}
+    dated = [{**row, "date_unixtime": "1714550400"} for row in rows]
+    path = write(tmp_path, "result.json", json.dumps({**chat, "messages": dated}))
+    items = catalogue.items(path)
+    found = {one.message.id: (one.message.reply_to, one.message.topic_id) for one in items}
+    assert found == {
+        "1": (None, "1"), "2": (None, "2"), "3": (None, None), "4": (None, "2"), "5": ("4", "2"), "6": ("3", None),
+        "7": ("5", "2"), "8": (None, "1"), "9": ("7", "2"), "10": ("99", None),
+    }  # fmt: skip
+    for place, one in enumerate(items[:-1], 1):
+        again = catalogue.items(path, resume_from=json.loads(json.dumps(one.position)))
+        assert [one.message for one in again] == [one.message for one in items[place:]]
 
 
 def test_our_own_export_is_never_refused(tmp_path):

@@ -45,6 +45,7 @@ MESSAGES = st.builds(
     role=st.sampled_from(Role),
     reply_to=st.none() | TEXT,
     root_id=st.none() | TEXT,
+    topic_id=st.none() | TEXT,
     mentions=st.lists(TEXT, max_size=3).map(tuple),
     has_tool_calls=st.booleans(),
     turn_id=st.none() | TEXT,

@@ -15,7 +15,7 @@ from schemas import LATER, engine_of, schema_of, with_a_later_one
 from sqlalchemy import inspect, text
 
 from roomlore.adapters.sql import connect, migrations, schema, upgrade
-from roomlore.adapters.sql.migrations.heard_times import MADE
+from roomlore.adapters.sql.migrations.topics import TOPICS
 from roomlore.adapters.sql.upgrade import migrate
 from roomlore.core.errors import StorageUnavailable
 
@@ -122,7 +122,7 @@ async def test_new_and_upgraded_databases_have_one_schema(empty_url, later_migra
     assert _versions(empty_url) == [LATER]
 
 
-@pytest.mark.skipif(migrations.HEAD != MADE, reason="later migrations need Alembic")
+@pytest.mark.skipif(migrations.HEAD != TOPICS, reason="later migrations need Alembic")
 @pytest.mark.parametrize("file", ["", "/new.db"])
 def test_a_new_sqlite_database_is_made_without_alembic(file, tmp_path):
     url = f"sqlite:///{tmp_path}{file}" if file else "sqlite://"
@@ -255,4 +255,4 @@ async def test_a_database_is_not_upgraded_while_it_is_copied_into_partitions(emp
     later_migration()
     with pytest.raises(StorageUnavailable, match="--abandon"):
         await connect(empty_postgres)
-    assert _versions(empty_postgres) == [MADE]
+    assert _versions(empty_postgres) == [TOPICS]

@@ -144,6 +144,27 @@ async def test_notices_and_empty_messages_fill_no_context(lore, notice):
     assert not [one for one in shown if one.startswith("n")]
 
 
+@pytest.mark.parametrize("topic", ["exports", None])
+async def test_a_topic_has_its_newest_messages_however_long_it_was_silent(lore, topic):
+    other = {"topic_id": "lunch" if topic else "exports"}
+    talked = [said(n, f"export step {n} failed", "bo" if n % 2 else "ann", topic_id=topic) for n in range(1, 31)]
+    await lore.messages.add([*talked, *(said(n, f"export {n}?", f"u{n % 9}", **other) for n in range(31, 931))])
+    await lore.messages.add(late(931, "and is the export fixed now?", topic_id=topic))
+    entry = await lore.messages.get("team", "m931")
+    assert len(entry.link.thread_candidates)
+    assert max(entry.link.thread_candidates.arrivals) <= 30
+    shown = ids(await lore.context.build("team", "m931"))
+    assert len(shown) >= 8
+    assert set(shown) <= {f"m{n}" for n in range(1, 31)}
+
+
+async def test_a_context_is_filled_from_the_topic_first_and_then_from_the_room(lore):
+    few = [said(n, f"export step {n}", "ann", topic_id="exports") for n in range(1, 4)]
+    await lore.messages.add([*few, *(said(n, f"chatter {n}", f"u{n % 9}") for n in range(4, 100))])
+    await lore.messages.add(late(100, "hello", topic_id="exports"))
+    assert ids(await lore.context.build("team", "m100")) == ["m1", "m2", "m3", *(f"m{n}" for n in range(95, 100))]
+
+
 async def test_the_messages_of_another_platform_thread_are_left_out(lore):
     first = [
         said(1, "the export failed", "ann"),

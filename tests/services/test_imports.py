@@ -346,7 +346,7 @@ async def test_exporting_and_importing_is_the_identity(lore, tmp_path):
         [
             line(1, text="nul \x00 and 👩‍👩‍👧 \ud83d", metadata={"a": {"b": [1, None]}}, mentions=["bob"]),
             line(2, sent_at=None, sender_name="安", role="assistant", has_tool_calls=True, turn_id="t"),
-            line(3, reply_to="1", root_id="1", sent_at="2026-01-01T16:00:00.123456+08:00"),
+            line(3, reply_to="1", root_id="1", topic_id="tea", sent_at="2026-01-01T16:00:00.123456+08:00"),
         ],
     )
     await lore.imports.run(path)

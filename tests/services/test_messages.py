@@ -54,6 +54,15 @@ async def test_other_content_under_a_known_id_is_a_conflict_and_nothing_is_store
     assert await texts(lore) == ["first"]
 
 
+async def test_another_topic_is_other_content(lore):
+    await lore.messages.add([said(1, topic_id="tea"), said(2)])
+    assert (await lore.messages.add([said(1, topic_id="tea"), said(2)])).duplicates == ("1", "2")
+    report = await lore.messages.add([said(1), said(2, topic_id="tea")], on_conflict="report")
+    assert report.conflicts == ("1", "2")
+    with pytest.raises(InvalidInput, match="topic_id of message '3'"):
+        await lore.messages.add(said(3, topic_id=7))
+
+
 async def test_conflicts_can_be_reported_while_the_rest_is_stored(lore):
     await lore.messages.add(said(1, "first"))
     report = await lore.messages.add([said(2, "new"), said(1, "second")], on_conflict="report")

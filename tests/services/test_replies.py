@@ -23,7 +23,7 @@ SAID = {"en": ("Green or black tea?", "Green, I would say."), "zh": ("绿茶还�
 async def test_the_events_of_a_reply_come_in_order_and_the_last_one_is_stored(language):
     asked, answered = SAID[language]
     async with replying([answered]) as (lore, server):
-        events = await gathered(lore, asks(asked), agent_name="Tea")
+        events = await gathered(lore, asks(asked, topic_id="tea"), agent_name="Tea")
         reply = last(events)
         assert kinds(events) == ["ReplyStarted", "ReplyText", "Reply"]
         assert text_of(events) == reply.text == answered
@@ -42,6 +42,7 @@ async def test_the_events_of_a_reply_come_in_order_and_the_last_one_is_stored(la
         assert (question.text, question.role, question.turn_id) == (asked, Role.USER, "q")
         assert (answer.id, answer.text, answer.role) == (reply.reply_id, answered, Role.ASSISTANT)
         assert (answer.sender_id, answer.sender_name, answer.reply_to, answer.turn_id) == ("assistant", "Tea", "q", "q")
+        assert (question.topic_id, answer.topic_id) == ("tea", "tea")
         assert answer.at >= question.at
         assert answer.metadata[REPLY] == {
             "model": "chat",

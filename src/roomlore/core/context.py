@@ -4,7 +4,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,6 +27,8 @@ from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, l
 
 SAME_THREAD_FROM = 0.5
 PAUSE = timedelta(minutes=3)
+MORE_ANSWERS = 5
+"""The number of messages found by search that are shown beside what is likelier."""
 SMALL_ROOM, NEARLY_SMALL_ROOM = 12, 16
 """Up to `SMALL_ROOM` messages before a message are shown whole. If there are up to `NEARLY_SMALL_ROOM`, the newest fill
 its context to `SMALL_ROOM` messages."""
@@ -283,7 +284,8 @@ def weighted_pool(target: Entry, near: Iterable[Entry], chain: Sequence[Entry], 
     window = timedelta(hours=options.time_window_hours)
     message = target.message
     chained = [entry for entry in chain if precedes(entry.message, message)][: options.chain_limit]
-    fresh = [e for e in near if precedes(e.message, message) and message.at - e.message.at <= window]
+    own = (e for e in near if e.message.topic_id == message.topic_id)
+    fresh = [e for e in own if precedes(e.message, message) and message.at - e.message.at <= window]
     fresh.sort(key=lambda entry: entry.message.arrival)
     pool = {entry.message.arrival: entry for entry in (*chained, *fresh[-options.candidate_limit :])}
     return [pool[arrival] for arrival in sorted(pool)]
@@ -308,31 +310,52 @@ def in_other_thread(message: StoredMessage, target: StoredMessage) -> bool:
     return None not in (message.root_id, target.root_id) and not same_root(target, message)
 
 
+def has_topics(messages: Iterable[Message]) -> bool:
+    return any(one.topic_id is not None for one in messages)
+
+
+def topic_last(
+    target: Message, before: Sequence[StoredMessage], of_topic: Sequence[StoredMessage] = ()
+) -> Sequence[StoredMessage]:
+    """Return the messages of a room with those of the target's topic at the end. `of_topic`: those of the topic, if
+    they are not among `before`."""
+    if not has_topics((target, *before)):
+        return before
+    own = of_topic or [one for one in before if one.topic_id == target.topic_id]
+    return [*(one for one in before if one.topic_id != target.topic_id), *own]
+
+
 def follows_pause(at: datetime, previous_at: datetime | None) -> bool:
     """Return True if nothing was said for `PAUSE` before a message of this time."""
     return previous_at is not None and at - previous_at >= PAUSE
 
 
 def filled(
-    chosen: Mapping[int, float], before: Sequence[StoredMessage], least: int, link: Link, *, most: int, paused: bool
+    chosen: Mapping[int, float],
+    before: Sequence[StoredMessage],
+    least: int,
+    link: Link,
+    *,
+    most: int,
+    paused: bool = False,
+    answers: Mapping[int, float] = MappingProxyType({}),
 ) -> dict[int, float]:
-    """Return the chosen messages (arrival to probability) and so many of the newest of those before that there are
-    `least`, if possible, each with its probability. Who speaks after a pause is shown that many of the newest in any
-    case, then the chosen ones, the likeliest parent first, up to `most`. In a small room all may be added, else those
-    that say something. `before`: messages in order of arrival."""
-    shares = link.thread_candidates.by_arrival()
-    newest = (
-        message.arrival
-        for message in reversed(before)
-        if (paused or message.arrival not in chosen) and (len(before) <= SMALL_ROOM or says_something(message))
-    )
-    added = {
-        arrival: shares.get(arrival, 0.0)
-        for arrival in islice(newest, least if paused else max(0, least - len(chosen)))
-    }
-    likeliest = sorted(chosen, key=lambda arrival: (arrival != link.parent, -chosen[arrival]))
-    kept = [arrival for arrival in likeliest if arrival not in added][: max(0, most - len(added))]
-    return {**added, **{arrival: chosen[arrival] for arrival in likeliest if arrival in added or arrival in kept}}
+    """Return the messages to show (arrival to probability): the chosen ones, then so many of the newest of those before
+    that there are `least`, then up to `MORE_ANSWERS` of what search found; never more than `most`.
+
+    `before`: messages in order of arrival, those of the topic last. In a small room all may be added, else those that
+    say something. `paused`: the message follows a pause; then the newest, up to two fifths of `most`, come before what
+    is merely likely. `answers`: what search found, likeliest first.
+    """
+    newest = [message.arrival for message in reversed(before) if len(before) <= SMALL_ROOM or says_something(message)]
+    likeliest = sorted(chosen, key=lambda arrival: -chosen[arrival])
+    sure = [arrival for arrival in likeliest if arrival == link.parent or arrival in answers]
+    late = newest[: min(least, most * 2 // 5)] if paused else []
+    shown = list(dict.fromkeys((*sure, *late, *likeliest)))[:most]
+    shown += [arrival for arrival in newest if arrival not in shown][: max(0, least - len(shown))]
+    found = [arrival for arrival in answers if arrival not in shown][:MORE_ANSWERS]
+    shares = {**link.thread_candidates.by_arrival(), **answers, **chosen}
+    return {arrival: shares.get(arrival, 0.0) for arrival in (*shown, *found)[:most]}
 
 
 def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -> dict[int, float]:

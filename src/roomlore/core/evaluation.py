@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roomlore.core.context import ContextOptions, filled, follows_pause, least_messages, threaded_picks
+from roomlore.core.context import (
+    ContextOptions,
+    filled,
+    follows_pause,
+    least_messages,
+    threaded_picks,
+    topic_last,
+)
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import in_json
 from roomlore.core.linking.model import LinkModel, select
@@ -204,7 +211,7 @@ def context_without_reply(
     chosen = threaded_picks(link, dict(select(link, most)), most)
     said, least = [one.message for one in before], least_messages(message, room, options)
     paused = bool(least) and follows_pause(message.dated_at, said[-1].dated_at if said else None)
-    return sorted(filled(chosen, said, least, link, most=most, paused=paused))
+    return sorted(filled(chosen, topic_last(message, said), least, link, most=most, paused=paused))
 
 
 def read_questions(rows: Iterable[Mapping[str, Any]]) -> list[Question]:

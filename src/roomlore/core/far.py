@@ -59,7 +59,7 @@ EVIDENCE_WEIGHTS = (
 
 
 MIN_NEED = 0.3
-"""The least probability at which a search is made."""
+"""The least probability at which what search finds is chosen beside the thread; below it, it only fills a context."""
 MISSED, SURENESS = 150.0, 4
 """A missed message counts `1 + MISSED * P(needed)**SURENESS` times as much as a superfluous one."""
 MOST_HITS = 40
@@ -173,6 +173,13 @@ def need(target: Target) -> float:
     return _chance(NEED_WEIGHTS, signs(target))
 
 
+def asks(entry: Entry) -> bool:
+    """Return True if the message asks something, and no platform says of what it is an answer."""
+    text = head(_words_of(entry.message))
+    question = entry.features.message_type is MessageType.QUESTION or bool(_TOLD.search(text))
+    return question and entry.link.kind is not LinkKind.PLATFORM
+
+
 def signs(target: Target) -> list[float]:
     """Return the values of `NEED`, each about in [0, 1]."""
     entry, whole = target.entry, _words_of(target.entry.message)
@@ -240,9 +247,18 @@ class Past:
     reasons: Mapping[int, str] = field(default_factory=dict)
     told: bool = False
 
+    @property
+    def answers(self) -> dict[int, float]:
+        """Return arrival to probability of the messages that `reasons` has, likeliest first."""
+        return {one: self.chances[one] for one in sorted(self.reasons, key=lambda one: -self.chances[one])}
+
     def without(self, arrivals: Collection[int]) -> "Past":
         """Return the probabilities as if these messages were not there."""
-        return replace(self, chances={one: chance for one, chance in self.chances.items() if one not in arrivals})
+        return replace(
+            self,
+            chances={one: chance for one, chance in self.chances.items() if one not in arrivals},
+            reasons={one: reason for one, reason in self.reasons.items() if one not in arrivals},
+        )
 
     def choose(self, max_messages: int) -> dict[int, float]:
         """Return arrival to probability of the messages to show, likeliest first: at most `max_messages`, with the

@@ -36,8 +36,9 @@ class Message:
     """One thing said in a room, as the caller hands it in.
 
     `id` is the caller's own and unique in its room. A naive `sent_at` is UTC; None means unknown, and the message then
-    takes the time at which it is added, or, in an import, that of the message before it. `mentions` holds sender ids
-    that the platform itself named.
+    takes the time at which it is added, or, in an import, that of the message before it. `root_id`: the platform's
+    thread. `topic_id`: a part of the room with talks of its own, such as a topic of a Telegram forum. `mentions` holds
+    sender ids that the platform itself named.
     """
 
     id: str
@@ -49,6 +50,7 @@ class Message:
     role: Role = Role.USER
     reply_to: str | None = None
     root_id: str | None = None
+    topic_id: str | None = None
     mentions: tuple[str, ...] = ()
     has_tool_calls: bool = False
     turn_id: str | None = None

@@ -173,7 +173,7 @@ that they do not know."""
 _DIGITS = lazy_pattern(r"[+-]?\d+(\.\d+)?")
 _EXCERPT = 60
 _ALWAYS = ("id", "room_id", "sender_id")
-_NULLABLE = ("reply_to", "root_id", "turn_id")
+_NULLABLE = ("reply_to", "root_id", "topic_id", "turn_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +249,7 @@ def from_record(record: Mapping[str, Any]) -> Record:
         role=_role(record),
         reply_to=_optional_name(record, "reply_to"),
         root_id=_optional_name(record, "root_id"),
+        topic_id=_optional_name(record, "topic_id"),
         mentions=_mentions(record),
         has_tool_calls=_typed(record, "has_tool_calls", bool, "true or false", False),
         turn_id=_optional_name(record, "turn_id"),

@@ -124,6 +124,7 @@ def _moved(item: Parsed, room_id: str, *, apart: bool) -> Parsed:
         id=f"{said.room_id}/{said.id}",
         reply_to=within(said.reply_to),
         root_id=within(said.root_id),
+        topic_id=within(said.topic_id),
         turn_id=within(said.turn_id),
     )
     return replace(item, message=message, corrected=told and replace(told, answers=within(told.answers)))
@@ -169,6 +170,7 @@ def _item(member: Member, source: Source, options: Options) -> Item:
         sent_at=fields.time(_TIME, options),
         reply_to=fields.named(_REPLY) or None,
         root_id=fields.named(_ROOT) or None,
+        topic_id=fields.named(("topic_id",)) or None,
         mentions=fields.mentions(),
         has_tool_calls=fields.flag("has_tool_calls") or tool_calls,
         turn_id=fields.named(("turn_id",)) or None,

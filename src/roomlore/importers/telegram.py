@@ -26,6 +26,8 @@ _KINDS = {
     "public_channel": RoomKind.PUBLIC,
 }
 _CAME_BY_THEMSELVES = ("join_group_by_link", "join_group_by_request")
+_MOST_IN_TOPICS = 100_000
+"""The most messages of a chat whose topics are known to later replies."""
 _MOVED = {"create_group": True, "invite_members": True, "remove_members": False}
 
 
@@ -48,8 +50,46 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
     With `options.room_id` all chats go into that room, and ids from a full export are "chat id/message id".
     """
+    topics = _Topics()
+    if resume_from and resume_from["facts"].get("topics"):
+        _reread(source, topics, resume_from)
     for found in read_members(source, _LAYOUT, resume_from, _note):
-        yield _parsed(found, source, options) if isinstance(found, Member) else found
+        yield _parsed(found, source, options, topics) if isinstance(found, Member) else found
+
+
+class _Topics:
+    """The topics of a forum, and the messages in them: a reply is in the topic of what it answers."""
+
+    def __init__(self) -> None:
+        self._chat: JsonPath = ()
+        self._opened: set[str] = set()
+        self._of: dict[str, str] = {}
+
+    def of(self, member: Member, own_id: str, answered: str) -> str | None:
+        """Return the topic of the next message: the id of the message that opened it."""
+        if member.path[:-1] != self._chat:
+            self._chat, self._opened, self._of = member.path[:-1], set(), {}
+        if member.value.get("action") == "topic_created":
+            member.facts["topics"] = True
+            self._opened.add(own_id)
+            return own_id
+        topic = answered if answered in self._opened else self._of.get(answered)
+        if topic is not None:
+            self._of[own_id] = topic
+            if len(self._of) > _MOST_IN_TOPICS:
+                del self._of[next(iter(self._of))]
+        return topic
+
+
+def _reread(source: Source, topics: _Topics, until: Position) -> None:
+    """Learn the topics of the messages before a position."""
+    before = source.bytes_read, source.repaired
+    for found in read_members(source, _LAYOUT, None, _note):
+        if isinstance(found, Member):
+            topics.of(found, name(found.value.get("id")), _answered(found.value))
+        if found.position["offset"] >= until["offset"]:
+            break
+    source.bytes_read, source.repaired = before
 
 
 def _note(event: Event, facts: Facts) -> None:
@@ -67,7 +107,7 @@ def _is_of_chat(path: JsonPath) -> bool:
     return path[-1:] in (("id",), ("type",), ("name",)) and (len(path) == 1 or path[-3:-2] == ("list",))
 
 
-def _parsed(member: Member, source: Source, options: Options) -> Item:
+def _parsed(member: Member, source: Source, options: Options, topics: _Topics) -> Item:
     said = member.value
     if said.get("type") == "unsupported":
         return member.bad("neither text, sender nor time: Telegram Desktop does not export this kind of message")
@@ -78,9 +118,7 @@ def _parsed(member: Member, source: Source, options: Options) -> Item:
     own_id = name(said.get("id")) or derived_id("telegram", chat, member.number, said)
     service = said.get("type") == "service"
     answered = _answered(said)
-    in_topic = answered in member.facts.get("topics", ())
-    if said.get("action") == "topic_created":
-        member.facts["topics"] = [*member.facts.get("topics", ()), own_id]
+    topic = topics.of(member, own_id, answered)
     message = Message(
         id=prefix + own_id,
         room_id=options.room_id or chat,
@@ -90,8 +128,8 @@ def _parsed(member: Member, source: Source, options: Options) -> Item:
         role=_role(said, member.facts),
         text=_service_text(said) if service else _text(said.get("text")),
         sent_at=_time(said, "date", options),
-        reply_to=prefix + answered if answered and not in_topic else None,
-        root_id=prefix + answered if in_topic else None,
+        reply_to=prefix + answered if answered and answered != topic else None,
+        topic_id=prefix + topic if topic else None,
         mentions=_mentions(said),
         metadata=_metadata(said),
     )

@@ -108,6 +108,9 @@ LINKS = "links"
 """A name of index states. The state of links has no walk of its own, as each room has one; it only names the model in
 force."""
 
+MOST_BETWEEN = 10_000
+"""What is said in no topic is looked for among so many messages of a room with topics."""
+
 INDEXING = "indexing"
 """The job that brings the indexes in step with SQL."""
 
@@ -370,6 +373,12 @@ class Messages(Protocol):
     async def of_root(self, *, tenant: str, room_id: str, root_id: str, limit: int, before: int) -> list[int]:
         """Return the arrival of the root of a platform thread, if it is there, and then those of its newest `limit`
         messages with arrival < `before`, the newest first."""
+
+    async def of_topics(
+        self, *, tenant: str, room_id: str, topics: Sequence[str | None], limit: int, before: int
+    ) -> dict[str | None, list[Entry]]:
+        """Return the newest `limit` entries of each topic with arrival < `before`, in order of arrival. None: those in
+        no topic, among the last `MOST_BETWEEN` arrivals."""
 
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         """Return entries whose `reply_to` is one of these ids but whose link is not a platform link yet."""

@@ -218,7 +218,7 @@ def _count(name: str) -> Statement:
     return Statement(lambda: select(func.count()).select_from(table).where(table.c.tenant == bindparam("its_tenant")))
 
 
-_REFERENCES = (_m.c.mentions, _m.c.reply_to, _m.c.root_id, _m.c.turn_id)
+_REFERENCES = (_m.c.mentions, _m.c.reply_to, _m.c.root_id, _m.c.topic_id, _m.c.turn_id)
 _TEXTS = (_m.c.text, _m.c.metadata)
 _of_others = (_m.c.deleted_at.is_(None), _m.c.sender_id != bindparam("its_sender"))
 
@@ -243,6 +243,7 @@ def _telling(sizes: _Sizes, *, linked: bool) -> Statement:
             telling,
             among(_m.c.reply_to, "message_ids"),
             among(_m.c.root_id, "message_ids"),
+            among(_m.c.topic_id, "message_ids"),
             among(_m.c.turn_id, "turn_ids"),
             exists().where(*its, or_(_f.c.reply.is_not(None), named)),
         )

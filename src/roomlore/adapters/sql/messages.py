@@ -53,7 +53,7 @@ from roomlore.adapters.sql.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
 from roomlore.core.audience import Window
 from roomlore.core.linking.corrections import Threads
 from roomlore.core.models import Entry, Exchange, LinkKind, Origin, Role, StoredMessage, Target, Thread
-from roomlore.ports.storage import Met
+from roomlore.ports.storage import MOST_BETWEEN, Met
 
 _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
 NEWEST_OF_ALL = 2**62
@@ -599,6 +599,8 @@ def _newest_of_threads() -> Select[Any]:
 
 _RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())))
 _OF_ROOT = Statement(_of_root)
+_OF_TOPIC = Statement(lambda: _newest(entries(_m.c.topic_id == bindparam("topic"), _before)))
+_IN_NO_TOPIC = Statement(lambda: _newest(entries(_m.c.topic_id.is_(None), _before, _after)))
 _EXCHANGED = Statement(_exchanged)
 _UNCERTAIN = [_f.c.link_kind != kind.value for kind in (LinkKind.PLATFORM, LinkKind.CORRECTED)]
 _WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), *_UNCERTAIN))
@@ -684,6 +686,17 @@ class ThreadReading(_InRoom):
     async def of_root(self, *, tenant: str, room_id: str, root_id: str, limit: int, before: int) -> list[int]:
         own = {"root": escape(root_id), "before": before, "count": limit}
         return [arrival for _, arrival in await self._rows(_OF_ROOT, tenant, room_id, **own)]
+
+    async def of_topics(
+        self, *, tenant: str, room_id: str, topics: Sequence[str | None], limit: int, before: int
+    ) -> dict[str | None, list[Entry]]:
+        found: dict[str | None, list[Entry]] = {}
+        for topic in topics:
+            own = {"after": before - MOST_BETWEEN - 1} if topic is None else {"topic": escape(topic)}
+            statement = _IN_NO_TOPIC if topic is None else _OF_TOPIC
+            rows = await self._rows(statement, tenant, room_id, before=before, count=limit, **own)
+            found[topic] = [ENTRY.read(row, room_id) for row in reversed(rows)]
+        return found
 
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:

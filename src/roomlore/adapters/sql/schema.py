@@ -96,6 +96,7 @@ messages = Table(
     Column("deleted_at", BigInteger),
     Column("heard_from", BigInteger),
     Column("heard_until", BigInteger),
+    Column("topic_id", Name),
     UniqueConstraint("room_key", "message_id"),
 )
 """`heard_from`, `heard_until`: of estimated messages, the time within which they were said."""
@@ -116,6 +117,7 @@ def _where_given(column: str) -> Index:
 Index("ix_messages_sent_at", messages.c.room_key, messages.c.sent_at, messages.c.arrival)
 _where_given("reply_to")
 _where_given("root_id")
+_where_given("topic_id")
 _where_given("turn_id")
 
 features = Table(

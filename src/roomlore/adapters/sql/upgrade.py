@@ -11,7 +11,8 @@ from sqlalchemy.exc import DBAPIError
 
 from roomlore.adapters.sql import migrations
 from roomlore.adapters.sql.migrations.first_version import FIRST, make, names
-from roomlore.adapters.sql.migrations.heard_times import ADDED, MADE, add_columns, fill_rooms
+from roomlore.adapters.sql.migrations.heard_times import ADDED, add_columns, fill_rooms
+from roomlore.adapters.sql.migrations.topics import TOPICS, add_topics
 from roomlore.core.errors import StorageBusy, StorageUnavailable
 
 LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
@@ -28,7 +29,7 @@ _SCRIPTS = Path(migrations.__file__).parent
 _STAMP = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
-    f"INSERT INTO alembic_version (version_num) VALUES ('{MADE}')",  # noqa: S608
+    f"INSERT INTO alembic_version (version_num) VALUES ('{TOPICS}')",  # noqa: S608
 )
 _BEFORE_THE_FIRST = {f"{number:04}" for number in range(1, int(FIRST))}
 OF_ROOMS = {"room_key", "tenant", "room_id", "next_arrival"}
@@ -99,7 +100,7 @@ def _bring_on(connection: Connection, made: Callable[[Connection], None], *, to:
         return
     if there is None or not _has_our_rooms(connection):
         _make(connection)
-        if migrations.HEAD != MADE:
+        if migrations.HEAD != TOPICS:
             migrate(connection)
         made(connection)
         return
@@ -121,6 +122,7 @@ def _make(connection: Connection) -> None:
         raise StorageUnavailable(_TAKEN.format(taken=", ".join(found)))
     make(connection)
     add_columns(connection)
+    add_topics(connection)
     for statement in _STAMP:
         connection.exec_driver_sql(statement)
 

@@ -39,6 +39,7 @@ _EMPTIED: dict[str, Any] = {
     "text": "",
     "reply_to": None,
     "root_id": None,
+    "topic_id": None,
     "turn_id": None,
     "mentions": "[]",
     "has_tool_calls": False,

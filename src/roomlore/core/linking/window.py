@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -368,6 +369,10 @@ class RoomWindow:
 
     def find(self, message_id: str) -> Entry | None:
         return self._by_id.get(message_id)
+
+    def before(self, arrival: int) -> Iterable[Entry]:
+        """Return the entries that arrived before this, in order of arrival."""
+        return takewhile(lambda one: one.message.arrival < arrival, (slot.entry for slot in self._slots))
 
     def of_root(self, root_id: str) -> Flags:
         """Return a mask of the newest `SIZE` rows that belong to this platform thread."""

@@ -9,10 +9,10 @@ from functools import partial
 from statistics import fmean
 from typing import Any, Protocol
 
-from roomlore.core.context import RECENT_REASON, Context, ContextOptions, rendered_tokens, within_tokens
+from roomlore.core.context import RECENT_REASON, Context, ContextOptions, least_messages, rendered_tokens, within_tokens
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe, unknown_room
 from roomlore.core.experiments import Arm, Experiment
-from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
+from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, asks, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
 from roomlore.ports.audience import check_shown, gone, sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
@@ -56,12 +56,18 @@ class Recalled:
 def needs(target: Target, options: ContextOptions) -> float:
     """Return the probability that the message needs something that was said long ago.
 
-    Return 0 if it is too small to be worth a search, or if the settings switch recall off.
+    Return 0 if no search is to be made: the settings switch recall off, all that was said is shown anyway, or the
+    message asks nothing and the probability is too small.
     """
     if not (options.context_recall and options.enable_intelligent_memory and options.strategy == "threaded"):
         return 0.0
     needed = need(target)
-    return needed if needed >= MIN_NEED else 0.0
+    if needed >= MIN_NEED:
+        return needed
+    message = target.entry.message
+    least = least_messages(message, target.room, options)
+    more = min(target.room.messages, message.arrival) - 1 > least
+    return needed if least and more and asks(target.entry) else 0.0
 
 
 class Recall:

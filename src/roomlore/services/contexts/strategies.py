@@ -15,14 +15,16 @@ from roomlore.core.context import (
     choose_weighted,
     filled,
     follows_pause,
+    has_topics,
     in_other_thread,
     least_messages,
     threaded_picks,
+    topic_last,
     weighted_pool,
     within_tokens,
 )
 from roomlore.core.errors import InvalidInput
-from roomlore.core.far import NOTHING_FAR, Past
+from roomlore.core.far import MIN_NEED, NOTHING_FAR, Past
 from roomlore.core.linking.model import select
 from roomlore.core.models import (
     Candidate,
@@ -91,13 +93,17 @@ class Gatherer:
     async def weighted_view(self, target: Target, options: ContextOptions) -> tuple[list[Entry], RoomView]:
         """Return the candidate pool of `weighted`, and what is known of the room to score it with."""
         message = target.entry.message
-        near = await self._work.messages.tail(
-            tenant=self._tenant,
-            room_id=message.room_id,
-            limit=options.candidate_limit,
-            before=message.arrival,
-            since=_hours_before(message.dated_at, options.time_window_hours),
-        )
+        if message.topic_id is None:
+            since = _hours_before(message.dated_at, options.time_window_hours)
+            near = await self._work.messages.tail(
+                tenant=self._tenant,
+                room_id=message.room_id,
+                limit=options.candidate_limit,
+                before=message.arrival,
+                since=since,
+            )
+        else:
+            near = await self._of_topic(message, options.candidate_limit)
         chain = await self._work.messages.related(
             tenant=self._tenant,
             room_id=message.room_id,
@@ -147,18 +153,19 @@ class Gatherer:
         link, past = target.entry.link, self._past
         if out:
             link, past = link.without(out), past.without(out)
-        likely = past.choose(most) if past.needed else dict(select(link, most))
+        likely = past.choose(most) if past.needed >= MIN_NEED else dict(select(link, most))
         if message.root_id:
             certain = dict.fromkeys(await self._platform_thread(message, message.root_id, most), 1.0)
             likely = {**certain, **likely, **certain}  # the root first, then the newest: of equals the first are taken
         chosen = threaded_picks(link, likely, most)
         least = least_messages(message, target.room, options)
-        resumed = not message.root_id and past.needed < 0.5
-        paused = resumed and follows_pause(message.dated_at, target.previous_at)
-        if len(chosen) >= least and not (least and paused):
+        if not least:
             return chosen, dict(past.reasons)
+        paused = not message.root_id and follows_pause(message.dated_at, target.previous_at)
+        if len(chosen) >= least and not paused and not past.answers:
+            return chosen, {}
         before = [one for one in await self._newest(target, least) if one.arrival not in out]
-        shown = filled(chosen, before, least, link, most=most, paused=paused)
+        shown = filled(chosen, before, least, link, most=most, paused=paused, answers=past.answers)
         return shown, {**dict.fromkeys(shown.keys() - chosen.keys(), RECENT_REASON), **past.reasons}
 
     async def _platform_thread(self, message: StoredMessage, root_id: str, limit: int) -> list[int]:
@@ -172,15 +179,28 @@ class Gatherer:
         )
         return [arrival for arrival in found if arrival < message.arrival]
 
-    async def _newest(self, target: Target, least: int) -> list[StoredMessage]:
-        """Return the newest messages before the target, more than `least` as some may be notices."""
-        own = target.entry.message.arrival
-        known = [one.message for one in self._in_memory(target.room) if one.message.arrival < own]
-        if len(known) >= least + _NOTICES:
+    async def _newest(self, target: Target, least: int) -> Sequence[StoredMessage]:
+        """Return the newest messages before the target, those of its topic last, more than `least` of the room and of
+        the topic as some may be notices."""
+        message, most = target.entry.message, least + _NOTICES
+        known = [one.message for one in self._in_memory(target.room) if one.message.arrival < message.arrival]
+        if len(known) < most:
+            known = await self._work.messages.recent(
+                tenant=self._tenant, room_id=target.room.room_id, limit=most, before=message.arrival
+            )
+        if not has_topics((message, *known)):
             return known
-        return await self._work.messages.recent(
-            tenant=self._tenant, room_id=target.room.room_id, limit=least + _NOTICES, before=own
+        return topic_last(message, known, [one.message for one in await self._of_topic(message, most)])
+
+    async def _of_topic(self, message: StoredMessage, limit: int) -> list[Entry]:
+        found = await self._work.messages.of_topics(
+            tenant=self._tenant,
+            room_id=message.room_id,
+            topics=[message.topic_id],
+            limit=limit,
+            before=message.arrival,
         )
+        return found[message.topic_id]
 
     async def _entries(self, room: Room, arrivals: Collection[int]) -> list[Entry]:
         """Return these entries in order of arrival. Those with metadata are always read: the entries in memory share

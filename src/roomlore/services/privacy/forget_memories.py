@@ -47,8 +47,8 @@ _NAMES = frozenset(
         "addressed", "agent_key", "checkpoint_id", "closes", "context_id", "context_message_ids", "covers_through",
         "enterprise_id", "evidence", "evolution_id", "holder", "key_id", "lineage_id", "memory_id", "mentions",
         "merged_into", "message_id", "owner", "parents", "partners", "patient_id", "person_id", "reply", "reply_to",
-        "room_id", "root_id", "said_by", "scope", "sender_id", "shared_with", "sources", "trigger_message_id",
-        "turn_id", "undoes", "user_id",
+        "room_id", "root_id", "said_by", "scope", "sender_id", "shared_with", "sources", "topic_id",
+        "trigger_message_id", "turn_id", "undoes", "user_id",
     }
 )  # fmt: skip
 """Columns with ids, which are case sensitive."""

@@ -234,6 +234,7 @@ class ReplyStore:
             # An answer is never earlier than its question, unless that was dated days ahead.
             sent_at=max(self._clock.now(), place.message.dated_at),
             reply_to=place.message.id,
+            topic_id=place.message.topic_id,
             turn_id=place.message.turn_id,
             metadata={REPLY: dict(kept)},
         )

@@ -174,6 +174,7 @@ MESSAGE_FIELDS: Mapping[str, Any] = {
     "sent_at": {**TIME, "description": "ISO 8601 or a Unix time; by default now."},
     "reply_to": _NAME,
     "root_id": _NAME,
+    "topic_id": _NAME,
     "mentions": {"type": ["array", "null"], "items": {"type": "string"}},
     "has_tool_calls": _FLAG,
     "turn_id": _NAME,

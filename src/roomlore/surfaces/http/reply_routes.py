@@ -32,8 +32,8 @@ _MAX_TOOLS = 128
 _MAX_TOKENS = 10_000_000
 
 _OF_A_MESSAGE = (
-    "id", "room_id", "sender_id", "sender_name", "text", "sent_at", "reply_to", "root_id", "turn_id", "mentions",
-    "metadata",
+    "id", "room_id", "sender_id", "sender_name", "text", "sent_at", "reply_to", "root_id", "topic_id", "turn_id",
+    "mentions", "metadata",
 )  # fmt: skip
 _ROOM: Mapping[str, Any] = {"required": ["room_id"], "properties": {"room_id": {"type": "string"}}}
 _MESSAGE: Mapping[str, Any] = {

@@ -40,6 +40,7 @@ _RICH = Entry(
         role=Role.ASSISTANT,
         reply_to="later",
         root_id="root",
+        topic_id="topic",
         mentions=("u2", "小明"),
         has_tool_calls=True,
         turn_id="t1",

@@ -88,6 +88,7 @@ def _filled_with(text: str) -> Entry:
         text=text,
         reply_to=text,
         root_id=text,
+        topic_id=text,
         turn_id=text,
         mentions=(text,),
         metadata={text: [text]},

@@ -124,6 +124,29 @@ class ThreadsContract:
         assert await of_root("m4", 9, 12) == [4]
         assert await of_root("m99", 9, 12) == []
 
+    async def test_a_topic_is_its_newest_entries(self, storage: Storage) -> None:
+        entries = [entry(n, topic_id=(None, "a", "b 🏔")[n % 3]) for n in range(1, 13)]
+        await fill(storage, entries)
+        await erase(storage, 7)
+
+        async def of_topics(topics: Sequence[str | None], limit: int, before: int) -> dict[str | None, list[int]]:
+            async with storage.reading() as work:
+                found = await work.messages.of_topics(
+                    tenant=TENANT, room_id=ROOM, topics=topics, limit=limit, before=before
+                )
+            assert {name: [one.message.topic_id for one in its] for name, its in found.items()} == {
+                name: [name] * len(its) for name, its in found.items()
+            }
+            return {name: [one.message.arrival for one in its] for name, its in found.items()}
+
+        assert await of_topics(["a", None, "b 🏔"], 9, 99) == {
+            "a": [1, 4, 10],
+            None: [3, 6, 9, 12],
+            "b 🏔": [2, 5, 8, 11],
+        }
+        assert await of_topics(["a", None, "c"], 2, 10) == {"a": [1, 4], None: [6, 9], "c": []}
+        assert await of_topics([], 9, 99) == {}
+
     async def test_related_keeps_the_nearest_when_cut(self, storage: Storage) -> None:
         entries = [*_chain(8), *(entry(n, root_id="m1") for n in range(9, 30))]
         await fill(storage, entries)

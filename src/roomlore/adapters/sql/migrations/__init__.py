@@ -1,4 +1,4 @@
 """The schema's history, run by Alembic when a database is opened."""
 
-HEAD = "0024"
+HEAD = "0025"
 """The newest revision, known without loading Alembic; a test compares it with the scripts."""
