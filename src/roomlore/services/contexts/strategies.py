@@ -161,7 +161,7 @@ class Gatherer:
         least = least_messages(message, target.room, options)
         if not least:
             return chosen, dict(past.reasons)
-        paused = not message.root_id and follows_pause(message.dated_at, target.previous_at)
+        paused = not message.root_id and past.needed < 0.5 and follows_pause(message.dated_at, target.previous_at)
         if len(chosen) >= least and not paused and not past.answers:
             return chosen, {}
         before = [one for one in await self._newest(target, least) if one.arrival not in out]
