@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.context import PAUSE, filled, follows_pause
+from roomlore.core.context import MORE_ANSWERS, PAUSE, filled, follows_pause
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Link, LinkKind, StoredMessage
 
@@ -22,28 +22,43 @@ def link(parent: int | None) -> Link:
     return Link(kind=kind, thread=1, parent=parent, thread_candidates=ThreadCandidates.ascending([], []))
 
 
-@given(picks, st.integers(0, 12), st.integers(1, 20), st.data())
-def test_after_a_pause_the_newest_are_always_shown(chosen, least, most, data):
+@given(picks, picks, st.integers(0, 12), st.integers(1, 20), st.booleans(), st.data())
+def test_what_is_shown_is_bounded_and_the_likely_come_first(chosen, answers, least, most, paused, data):
     parent = data.draw(st.sampled_from(sorted(chosen))) if chosen else None
     chosen, least = dict(list(chosen.items())[:most]), min(least, most)
-    shown = filled(chosen, BEFORE, least, link(parent), most=most, paused=True)
+    answers = dict(sorted(answers.items(), key=lambda one: -one[1]))
+    shown = filled(chosen, BEFORE, least, link(parent), most=most, paused=paused, answers=answers)
+    assert least <= len(shown) <= min(most, max(least, len(chosen) + 8) + MORE_ANSWERS)
+    assert chosen.keys() & {*answers, parent} <= shown.keys(), "what search found, and the parent, stay"
+    if not paused:
+        assert chosen.keys() <= shown.keys()
+    left = [chance for one, chance in chosen.items() if one not in shown]
+    kept = [chosen[one] for one in shown if one in chosen and one not in {*answers, parent} and one <= 32]
+    assert min(kept, default=1) >= max(left, default=0), "of the thread the likeliest stay"
+    expected = {**answers, **chosen}
+    assert all(chance == expected.get(one, 0.0) for one, chance in shown.items())
+
+
+@given(picks, st.integers(1, 8))
+def test_after_a_pause_the_newest_are_shown(chosen, least):
+    shown = filled(chosen, BEFORE, least, link(None), most=20, paused=True)
     assert set(range(41 - least, 41)) <= shown.keys()
-    assert len(shown) == max(least, min(most, len(shown.keys() | chosen.keys())))
-    assert shown.items() >= {one: chance for one, chance in chosen.items() if one > 40 - least}.items()
-    left = [chance for one, chance in chosen.items() if one not in shown and one != parent]
-    kept = [chosen[one] for one in shown if one in chosen and one <= 40 - least and one != parent]
-    assert min(kept, default=1) >= max(left, default=0), "the likeliest stay"
-    assert parent not in chosen or parent in shown or least == most
 
 
-@given(picks, st.integers(0, 12), st.integers(1, 20))
-def test_without_a_pause_the_newest_fill_what_is_left(chosen, least, most):
-    chosen, least = dict(list(chosen.items())[:most]), min(least, most)
-    shown = filled(chosen, BEFORE, least, link(None), most=most, paused=False)
+@given(picks, st.integers(0, 12))
+def test_without_a_pause_the_newest_fill_what_is_left(chosen, least):
+    shown = filled(chosen, BEFORE, least, link(None), most=20)
     assert shown.items() >= chosen.items()
     assert len(shown) == max(least, len(chosen))
     added = shown.keys() - chosen.keys()
     assert added == set(sorted(set(range(1, 41)) - chosen.keys(), reverse=True)[: len(added)])
+
+
+def test_what_search_found_is_added_after_the_newest():
+    answers = {5: 0.3, 9: 0.2, 2: 0.1, 7: 0.09, 3: 0.08, 4: 0.07}
+    shown = filled({40: 0.5}, BEFORE, 8, link(40), most=20, answers=answers)
+    assert list(shown) == [40, 39, 38, 37, 36, 35, 34, 33, 5, 9, 2, 7, 3]
+    assert list(filled({40: 0.5}, BEFORE, 8, link(40), most=10, answers=answers))[8:] == [5, 9]
 
 
 def test_a_pause_is_a_time_in_which_nothing_was_said():

@@ -163,7 +163,7 @@ def with_search(lore: roomlore.Lore, search: Searching) -> roomlore.Lore:
 
 @pytest.mark.parametrize(
     "text",
-    ["How do I get red wine out of a carpet?", "Good morning all!", "怎么洗掉地毯上的红酒？", "那我九点到，回头见。"],
+    ["Good morning all, the boiler works!", "那我九点到储物柜，回头见。"],
 )
 async def test_a_message_that_needs_nothing_far_searches_for_nothing(lore, text):
     await lore.messages.add([*house(), asked(text, sent_at=MAY + timedelta(hours=64))])
@@ -171,6 +171,23 @@ async def test_a_message_that_needs_nothing_far_searches_for_nothing(lore, text)
     context = await with_search(lore, search).context.build("house", "q")
     assert search.asked == []
     assert context.degraded is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("How do I get a boiler out of a carpet?", {"m2", "m3"}), ("怎么洗掉储物柜上的红酒？", {"m5"})],
+)
+async def test_what_a_general_question_finds_comes_after_the_newest(lore, text, found):
+    await lore.messages.add([*house(), asked(text, sent_at=MAY + timedelta(hours=64))])
+    context = await lore.context.build("house", "q")
+    maybe = [one for one in context.messages if one.reason == "may answer the question"]
+    assert found <= {one.message.id for one in maybe}
+    assert all(one.is_far and one.score < 0.3 for one in maybe)
+    assert {f"m{n}" for n in range(119, 127)} <= {one.message.id for one in context.messages}
+    fewer = await lore.context.build("house", "q", max_messages=8)
+    assert not [one for one in fewer.messages if one.is_far]
+    without = await lore.context.build("house", "q", min_messages=0)
+    assert not [one for one in without.messages if one.is_far]
 
 
 async def test_a_search_that_fails_costs_only_what_is_far(lore):

@@ -101,9 +101,7 @@ async def costs(url: str, work: Work) -> dict[str, tuple[int, int]]:
 async def fill(url: str) -> None:
     async with roomlore.open(url, settings=Settings(embeddings="off"), background=False) as lore:
         said = [
-            Message(
-                id=str(n), room_id="tea", sender_id=f"u{n % 5}", text=f"@u{(n + 1) % 5} 周五 round {n % 40} of tea?"
-            )
+            Message(id=str(n), room_id="tea", sender_id=f"u{n % 5}", text=f"@u{(n + 1) % 5} 周五 round {n % 40} of tea")
             for n in range(FIRST)
         ]
         await lore.messages.add(Message(id="0", room_id="cocoa", sender_id="u1", text="earlier", sent_at=START))

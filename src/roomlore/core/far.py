@@ -14,7 +14,17 @@ import numpy as np
 from roomlore.core.attachments import caption_of
 from roomlore.core.linking.model import best_size
 from roomlore.core.mentions import utterances
-from roomlore.core.models import FAR_REASON, Entry, Link, LinkKind, MessageType, Role, StoredMessage, Target
+from roomlore.core.models import (
+    FAR_REASON,
+    MAYBE_FAR_REASON,
+    Entry,
+    Link,
+    LinkKind,
+    MessageType,
+    Role,
+    StoredMessage,
+    Target,
+)
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.search.hits import Ints, RoomFacts
 from roomlore.core.search.query import rows_of
@@ -290,7 +300,8 @@ def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
         chances[arrival] = mate + (1 - mate) * answering if told else answering + talking
         hit, answered, answers = values[1] > 0, values[2] > 0, values[3] > 0
         if answering >= talking and (hit or answered or answers):
-            reasons[arrival] = _FOUND if hit else _REASONS[answered, answers]
+            reason = _FOUND if hit else _REASONS[answered, answers]
+            reasons[arrival] = reason if needed >= MIN_NEED else MAYBE_FAR_REASON
     return Past(needed, chances, reasons, told)
 
 

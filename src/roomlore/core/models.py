@@ -353,7 +353,8 @@ class Signals:
     keyword_overlap: float
 
 
-FAR_REASON = "answers the question"
+FAR_REASON, MAYBE_FAR_REASON = "answers the question", "may answer the question"
+"""Of messages that search found. The second: it is unlikely that anything from the past is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,7 +375,7 @@ class Candidate:
     @property
     def is_far(self) -> bool:
         """True if search found it in the room before."""
-        return self.reason.startswith(FAR_REASON)
+        return self.reason.startswith((FAR_REASON, MAYBE_FAR_REASON))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

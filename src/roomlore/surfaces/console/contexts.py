@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment, feedback_differences
-from roomlore.core.models import FAR_REASON, Entry, Explanation, LinkKind, StoredMessage, Weighed
+from roomlore.core.models import FAR_REASON, MAYBE_FAR_REASON, Entry, Explanation, LinkKind, StoredMessage, Weighed
 from roomlore.core.patterns import lazy_pattern
 from roomlore.surfaces.console.frame import Page, Tongue
 from roomlore.surfaces.people_named import with_people_named
@@ -43,6 +43,7 @@ _PHRASES = tuple(
         (rf"{FAR_REASON} \(it replies to a message found\)", "found_above"),
         (rf"{FAR_REASON} \(it stands between messages found\)", "found_between"),
         (FAR_REASON, "found"),
+        (MAYBE_FAR_REASON, "maybe"),
     )
 )
 

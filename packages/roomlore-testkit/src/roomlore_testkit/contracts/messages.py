@@ -12,7 +12,7 @@ import pytest
 from roomlore.core.audience import END, Window, covers, windows_of
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.intake import content_hash
-from roomlore.core.linking.calibration import TEMPERATURES, UNCALIBRATED, Linked
+from roomlore.core.linking.calibration import COUNTED, UNCALIBRATED, Linked
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
 from roomlore.ports.storage import Storage
@@ -727,7 +727,7 @@ class WriterContract:
         before = await fill(storage, said)
         other = features(keywords=("nginx",), mentions=("bo",))
         anew = [changed(one, features=other, link=link(one.message.arrival)) for one in said[1:3]]
-        calibration = UNCALIBRATED.heard([0.25] * len(TEMPERATURES)).passed()
+        calibration = UNCALIBRATED.heard([0.25] * COUNTED).passed()
         linked = Linked(walk="m5", walked=3, calibration=calibration)
         async with storage.writing() as work:
             await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)

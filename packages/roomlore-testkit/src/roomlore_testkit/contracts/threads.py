@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.linking.calibration import Calibration, Linked
+from roomlore.core.linking.calibration import COUNTED, Calibration, Linked
 from roomlore.core.linking.corrections import Standing
 from roomlore.core.models import Correction, CorrectionKind, Entry, Exchange, LinkKind, Role
 from roomlore.ports.storage import GrownThread, Storage
@@ -308,7 +308,7 @@ class ThreadsContract:
             assert await work.messages.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["word"]) == {}
 
 
-_ERRORS = (9, 8, 7, 6, 5, 4)
+_ERRORS = tuple(range(COUNTED))
 
 
 async def _add(
