@@ -184,8 +184,6 @@ async def test_what_a_general_question_finds_comes_after_the_newest(lore, text, 
     assert found <= {one.message.id for one in maybe}
     assert all(one.is_far and one.score < 0.3 for one in maybe)
     assert {f"m{n}" for n in range(119, 127)} <= {one.message.id for one in context.messages}
-    fewer = await lore.context.build("house", "q", max_messages=8)
-    assert not [one for one in fewer.messages if one.is_far]
     without = await lore.context.build("house", "q", min_messages=0)
     assert not [one for one in without.messages if one.is_far]
 

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -340,22 +341,25 @@ def filled(
     paused: bool = False,
     answers: Mapping[int, float] = MappingProxyType({}),
 ) -> dict[int, float]:
-    """Return the messages to show (arrival to probability): the chosen ones, then so many of the newest of those before
-    that there are `least`, then up to `MORE_ANSWERS` of what search found; never more than `most`.
+    """Return the messages to show (arrival to probability): the chosen ones, so many of the newest of those before that
+    there are `least`, and up to `MORE_ANSWERS` of what search found, in half of the places that are left at most.
 
     `before`: messages in order of arrival, those of the topic last. In a small room all may be added, else those that
     say something. `paused`: the message follows a pause; then the newest, up to two fifths of `most`, come before what
     is merely likely. `answers`: what search found, likeliest first.
     """
-    newest = [message.arrival for message in reversed(before) if len(before) <= SMALL_ROOM or says_something(message)]
+    spoken = (one.arrival for one in reversed(before) if len(before) <= SMALL_ROOM or says_something(one))
+    newest = list(islice(spoken, least + len(chosen) + MORE_ANSWERS))
     likeliest = sorted(chosen, key=lambda arrival: -chosen[arrival])
     sure = [arrival for arrival in likeliest if arrival == link.parent or arrival in answers]
     late = newest[: min(least, most * 2 // 5)] if paused else []
     shown = list(dict.fromkeys((*sure, *late, *likeliest)))[:most]
-    shown += [arrival for arrival in newest if arrival not in shown][: max(0, least - len(shown))]
-    found = [arrival for arrival in answers if arrival not in shown][:MORE_ANSWERS]
+    left = most - len(shown)
+    found = [arrival for arrival in answers if arrival not in shown][: min(MORE_ANSWERS, (left + 1) // 2)]
+    others = [arrival for arrival in newest if arrival not in shown and arrival not in found]
+    shown += others[: max(0, min(least - len(shown), left - len(found)))]
     shares = {**link.thread_candidates.by_arrival(), **answers, **chosen}
-    return {arrival: shares.get(arrival, 0.0) for arrival in (*shown, *found)[:most]}
+    return {arrival: shares.get(arrival, 0.0) for arrival in (*shown, *found)}
 
 
 def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -> dict[int, float]:
