@@ -9,7 +9,15 @@ from functools import partial
 from statistics import fmean
 from typing import Any, Protocol
 
-from roomlore.core.context import RECENT_REASON, Context, ContextOptions, least_messages, rendered_tokens, within_tokens
+from roomlore.core.context import (
+    MORE_ANSWERS,
+    RECENT_REASON,
+    Context,
+    ContextOptions,
+    least_messages,
+    rendered_tokens,
+    within_tokens,
+)
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe, unknown_room
 from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, asks, need, weigh
@@ -84,7 +92,7 @@ class Recall:
         """
         if not needed:
             return Recalled(NOTHING_FAR)
-        limit = max(MOST_HITS, options.max_context_messages)
+        limit = max(MOST_HITS, options.max_context_messages) if needed >= MIN_NEED else 2 * MORE_ANSWERS
         if not options.fallback_on_error:
             earlier = await self._search.before(target.entry, limit=limit)
             return Recalled(weigh(target.entry.link, earlier, needed), earlier.problem)
