@@ -1,7 +1,8 @@
 """Asks a bot about what was said in its room, after pauses, and counts the contexts that hold all that is needed.
 
-The rooms in `bench/data/paused` were written by somebody who did not know the code. Each has three questions with the
-messages that are needed to answer them. Every question is put to a copy of its room 1 minute to 3 days after the last
+The rooms in `bench/data/paused` were written by somebody who did not know the code. Each has questions with the
+messages that are needed to answer them; those of `plain` rooms use the words that come to mind, those of `large` ones
+other words than the talk. Every question is put to a copy of its room 1 minute to 3 days after the last
 message, with "@helper" in front and without, and one context is taken with default settings. The last 12 messages are
 counted beside it.
 """
@@ -59,7 +60,7 @@ class Tally:
 
 
 Results = dict[tuple[str, str, bool], Tally]
-"""By kind of room ('small', 'large'), pause, and whether the bot was called."""
+"""By kind of room ('small', 'plain', 'large'), pause, and whether the bot was called."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +72,7 @@ async def run(arguments: argparse.Namespace) -> None:
     results = await ask(list(read(arguments.rooms)), tell_missed=arguments.missed)
     print("| rooms, pause | complete | with @ | needed found | last 12: complete | shown | tokens, to the last 12 |")
     print("|---|---|---|---|---|---|---|")
-    for kind in ("small", "large"):
+    for kind in ("small", "plain", "large"):
         for pause in PAUSES:
             plain, called = results[kind, pause, False], results[kind, pause, True]
             if not plain.shown:
