@@ -30,7 +30,7 @@ class Floor:
 FLOORS = {
     "zh_bot/study_help": Floor(f1=0.55, parents=0.82, starters=6.0),
     "zh_bot/weekend": Floor(f1=0.46, parents=0.87, starters=5.5),
-    "zh_bot/shop": Floor(f1=0.45, parents=0.85, starters=7.0),
+    "zh_bot/shop": Floor(f1=0.45, parents=0.85, starters=7.5),
     "zh_team/studio": Floor(f1=0.41, parents=0.88, starters=9.0),
     "zh_team/family": Floor(f1=0.39, parents=0.83, starters=6.0),
     "en_bot/makers": Floor(f1=0.49, parents=0.84, starters=4.5),
