@@ -342,7 +342,8 @@ def filled(
     answers: Mapping[int, float] = MappingProxyType({}),
 ) -> dict[int, float]:
     """Return the messages to show (arrival to probability): the chosen ones, so many of the newest of those before that
-    there are `least`, and up to `MORE_ANSWERS` of what search found, in half of the places that are left at most.
+    there are `least`, and up to `MORE_ANSWERS` more of what search found. These take a quarter of the places from the
+    least likely of the thread, or half of the places that are left.
 
     `before`: messages in order of arrival, those of the topic last. In a small room all may be added, else those that
     say something. `paused`: the message follows a pause; then the newest, up to two fifths of `most`, come before what
@@ -353,9 +354,12 @@ def filled(
     likeliest = sorted(chosen, key=lambda arrival: -chosen[arrival])
     sure = [arrival for arrival in likeliest if arrival == link.parent or arrival in answers]
     late = newest[: min(least, most * 2 // 5)] if paused else []
-    shown = list(dict.fromkeys((*sure, *late, *likeliest)))[:most]
+    wanted = list(dict.fromkeys((*sure, *late, *likeliest)))
+    spare = [arrival for arrival in answers if arrival not in wanted][:MORE_ANSWERS]
+    kept = min(len(spare), most // 4)
+    shown = wanted[: most - kept]
     left = most - len(shown)
-    found = [arrival for arrival in answers if arrival not in shown][: min(MORE_ANSWERS, (left + 1) // 2)]
+    found = spare[: max(kept, (left + 1) // 2)]
     others = [arrival for arrival in newest if arrival not in shown and arrival not in found]
     shown += others[: max(0, min(least - len(shown), left - len(found)))]
     shares = {**link.thread_candidates.by_arrival(), **answers, **chosen}
