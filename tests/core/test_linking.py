@@ -360,62 +360,40 @@ def test_a_platform_thread_is_kept_to_when_its_messages_are_far_back() -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 90), min_size=1, max_size=6))
-def test_links_stay_in_topics_as_if_each_were_a_room_however_messages_are_batched(seed: int, sizes: list[int]) -> None:
+def test_links_stay_in_topics_however_messages_are_batched(seed: int, sizes: list[int]) -> None:
     rng = np.random.default_rng(seed)
     room = [
-        replace(one, reply_to=None, topic_id=(None, "a", "b")[rng.integers(3)]) for one in random_room(seed, 3 * SIZE)
+        replace(one, reply_to=None, root_id=None, topic_id=(None, "a", "b")[rng.integers(3)])
+        for one in random_room(seed, 2 * SIZE)
     ]
     found: list[Entry] = []
     state = state_of(found)
     while len(found) < len(room):
         state = state_of(found) if rng.random() < 0.3 else state
-        batch = room[len(found) : len(found) + sizes[len(found) % len(sizes)]]
-        state.tell({name: in_topic(found, name)[-SIZE:] for name in state.unknown(batch)})
         arrivals = state.begin((), ())
-        for message in batch:
+        for message in room[len(found) : len(found) + sizes[len(found) % len(sizes)]]:
             arrivals.take(message)
         found += arrivals.entries
-        state.rest()
     topics = {one.arrival: one.topic_id for one in room}
     for entry in found:
         others = [entry.link.parent, *entry.link.thread_candidates.arrivals.tolist()]
         assert {topics[one] for one in others if one is not None} <= {entry.message.topic_id}
-    for name in (None, "a", "b"):
-        window = RoomWindow()
-        for entry in in_topic(found, name):
-            assert link(MODEL, window, entry.message, entry.features) == entry.link
-            window.push(entry)
+    window = RoomWindow()
+    for entry in found:
+        assert link(MODEL, window, entry.message, entry.features) == entry.link
+        window.push(entry)
 
 
-def in_topic(entries: list[Entry], name: str | None) -> list[Entry]:
-    return [one for one in entries if one.message.topic_id == name]
+def test_a_topic_whose_messages_have_left_the_window_begins_anew() -> None:
+    room = [said(1, "anna", "disk full?", topic_id="a"), *(said(n, PEOPLE[n % 8], "hi all") for n in range(2, 420))]
+    last = follow([*room, said(420, "bo", "disk full too?", topic_id="a")])[-1].link
+    assert (last.kind, last.parent) == (LinkKind.NEW, None)
 
 
 def state_of(entries: list[Entry]) -> RoomState:
     room = Room(tenant="t", room_id="r", created_at=START, next_arrival=len(entries) + 1)
     people = {one.message.sender_id: one.message.sender_name for one in entries}
     return RoomState(model=MODEL, room=room, participants=people, entries=entries[-SIZE:], learning=False)
-
-
-def test_a_room_without_topics_lacks_nothing() -> None:
-    assert state_of(LONG).unknown([said(1501, "anna", "hi")]) == []
-    assert state_of(LONG).unknown([said(1501, "anna", "hi", topic_id="a"), said(1502, "bo", "hi")]) == ["a", None]
-    many = [said(1501 + n, "anna", "hi", topic_id=str(n)) for n in range(1000)]
-    assert len(state_of(LONG).unknown(many)) == 64
-
-
-def test_windows_of_many_topics_are_dropped_and_made_again() -> None:
-    room = [said(n, PEOPLE[n % 8], LINES[n % 4], topic_id=str(n % 50)) for n in range(1, 1200)]
-    state = state_of([])
-    arrivals = state.begin((), ())
-    for message in room:
-        arrivals.take(message)
-    assert state.size_bytes() < 60_000_000
-    state.rest()
-    assert state.size_bytes() < 30_000_000
-    last = arrivals.entries[-1]
-    assert last.link.parent is not None
-    assert (last.message.arrival - last.link.parent) % 50 == 0
 
 
 def test_a_platform_reply_is_certain_also_into_another_topic() -> None:

@@ -243,7 +243,7 @@ def test_somebody_elses_message_loses_the_person_and_no_more():
     left = without_person(message, traces, taken=Taken(linked=True), gone={"1"})
     assert left == replace(
         message, text="> [forgotten]\n@[forgotten] where?", mentions=("cid",), reply_to=None,
-        topic_id=None, metadata={"[forgotten]": ["[forgotten]", 3, None], "n": 1},
+        metadata={"[forgotten]": ["[forgotten]", 3, None], "n": 1},
     )  # fmt: skip
     features = MessageFeatures(
         mentions=("anna-7", "cid"), addressed=("anna-7",), partners=("cid", "anna-7"), keywords=("elm",),

@@ -57,7 +57,7 @@ def test_changed_links_are_taken_in_as_if_the_window_were_built_anew(monkeypatch
     assert len(built) > length // 30, "many messages are adopted"
     assert found == expected
     assert [one.features for one in found] == [one.features for one in expected]
-    mine, its = state.window(), rooms.RoomWindow.of(other.entries)
+    mine, its = state.window, rooms.RoomWindow.of(other.entries)
     # Of the oldest rows a window that is built knows less: what they answer is not among its entries.
     known = min(mine.alive, 150)
     for name in ("thread", "at", "latest", "began", "across", "lean", "speakers", "gaps", "facts", "kin"):

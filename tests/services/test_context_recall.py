@@ -132,7 +132,7 @@ class Searching:
     hangs: bool = False
     asked: list[str] = field(default_factory=list)
 
-    async def before(self, entry: Entry, *, limit: int) -> Earlier:
+    async def before(self, entry: Entry, *, limit: int, by_words: bool = False) -> Earlier:
         self.asked.append(entry.message.text)
         if self.hangs:
             await asyncio.sleep(60)

@@ -209,9 +209,10 @@ def context_without_reply(
     arrivals.take(replace(message, reply_to=None, root_id=None))
     link, most = arrivals.entries[0].link, options.max_context_messages
     chosen = threaded_picks(link, dict(select(link, most)), most)
-    said, least = [one.message for one in before], least_messages(message, room, options)
+    said = topic_last(message, [one.message for one in before])
+    least = least_messages(message, room, options)
     paused = bool(least) and follows_pause(message.dated_at, said[-1].dated_at if said else None)
-    return sorted(filled(chosen, topic_last(message, said), least, link, most=most, paused=paused))
+    return sorted(filled(chosen, said, least, link, most=most, paused=paused))
 
 
 def read_questions(rows: Iterable[Mapping[str, Any]]) -> list[Question]:

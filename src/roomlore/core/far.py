@@ -184,10 +184,10 @@ def need(target: Target) -> float:
 
 
 def asks(entry: Entry) -> bool:
-    """Return True if the message asks something, and no platform says of what it is an answer."""
+    """Return True if the message asks something, and no platform says to what it belongs."""
     text = head(_words_of(entry.message))
     question = entry.features.message_type is MessageType.QUESTION or bool(_TOLD.search(text))
-    return question and entry.link.kind is not LinkKind.PLATFORM
+    return question and entry.link.kind is not LinkKind.PLATFORM and entry.message.root_id is None
 
 
 def signs(target: Target) -> list[float]:
@@ -301,7 +301,10 @@ def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
         hit, answered, answers = values[1] > 0, values[2] > 0, values[3] > 0
         if answering >= talking and (hit or answered or answers):
             reason = _FOUND if hit else _REASONS[answered, answers]
-            reasons[arrival] = reason if needed >= MIN_NEED else MAYBE_FAR_REASON
+            if needed >= MIN_NEED:
+                reasons[arrival] = reason
+            elif arrival != link.parent:
+                reasons[arrival] = MAYBE_FAR_REASON
     return Past(needed, chances, reasons, told)
 
 

@@ -474,7 +474,7 @@ def without_person(message: StoredMessage, traces: Traces, *, taken: Taken, gone
         mentions=tuple(one for one in message.mentions if one != traces.user_id),
         reply_to=_kept(message.reply_to, traces, gone),
         root_id=_kept(message.root_id, traces, gone),
-        topic_id=_kept(message.topic_id, traces, gone),
+        topic_id=_kept(message.topic_id, traces, ()),  # a label of others too, though its message is gone
         turn_id=_kept(message.turn_id, traces, gone),
     )
 

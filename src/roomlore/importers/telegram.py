@@ -109,6 +109,8 @@ def _is_of_chat(path: JsonPath) -> bool:
 
 def _parsed(member: Member, source: Source, options: Options, topics: _Topics) -> Item:
     said = member.value
+    answered = _answered(said)
+    topic = topics.of(member, name(said.get("id")), answered)
     if said.get("type") == "unsupported":
         return member.bad("neither text, sender nor time: Telegram Desktop does not export this kind of message")
     if not ({"id", "text", "from", "actor", "action"} & said.keys()):
@@ -117,8 +119,6 @@ def _parsed(member: Member, source: Source, options: Options, topics: _Topics) -
     prefix = f"{chat}/" if options.room_id and len(member.path) > 2 else ""
     own_id = name(said.get("id")) or derived_id("telegram", chat, member.number, said)
     service = said.get("type") == "service"
-    answered = _answered(said)
-    topic = topics.of(member, own_id, answered)
     message = Message(
         id=prefix + own_id,
         room_id=options.room_id or chat,

@@ -374,11 +374,11 @@ class Messages(Protocol):
         """Return the arrival of the root of a platform thread, if it is there, and then those of its newest `limit`
         messages with arrival < `before`, the newest first."""
 
-    async def of_topics(
-        self, *, tenant: str, room_id: str, topics: Sequence[str | None], limit: int, before: int
-    ) -> dict[str | None, list[Entry]]:
-        """Return the newest `limit` entries of each topic with arrival < `before`, in order of arrival. None: those in
-        no topic, among the last `MOST_BETWEEN` arrivals."""
+    async def of_topic(
+        self, *, tenant: str, room_id: str, topic_id: str | None, limit: int, before: int
+    ) -> list[Entry]:
+        """Return the newest `limit` entries of a topic with arrival < `before`, in order of arrival. None: those in no
+        topic, among the last `MOST_BETWEEN` arrivals."""
 
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         """Return entries whose `reply_to` is one of these ids but whose link is not a platform link yet."""

@@ -687,16 +687,13 @@ class ThreadReading(_InRoom):
         own = {"root": escape(root_id), "before": before, "count": limit}
         return [arrival for _, arrival in await self._rows(_OF_ROOT, tenant, room_id, **own)]
 
-    async def of_topics(
-        self, *, tenant: str, room_id: str, topics: Sequence[str | None], limit: int, before: int
-    ) -> dict[str | None, list[Entry]]:
-        found: dict[str | None, list[Entry]] = {}
-        for topic in topics:
-            own = {"after": before - MOST_BETWEEN - 1} if topic is None else {"topic": escape(topic)}
-            statement = _IN_NO_TOPIC if topic is None else _OF_TOPIC
-            rows = await self._rows(statement, tenant, room_id, before=before, count=limit, **own)
-            found[topic] = [ENTRY.read(row, room_id) for row in reversed(rows)]
-        return found
+    async def of_topic(
+        self, *, tenant: str, room_id: str, topic_id: str | None, limit: int, before: int
+    ) -> list[Entry]:
+        own = {"after": before - MOST_BETWEEN - 1} if topic_id is None else {"topic": escape(topic_id)}
+        statement = _IN_NO_TOPIC if topic_id is None else _OF_TOPIC
+        rows = await self._rows(statement, tenant, room_id, before=before, count=limit, **own)
+        return [ENTRY.read(row, room_id) for row in reversed(rows)]
 
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from roomlore.core.linking.calibration import USUAL, Habits, errors_of, losses_of, tempered, weighted
 from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.features import PAIR, SELF, View, spread, view
-from roomlore.core.linking.window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow, product
+from roomlore.core.linking.window import CANDIDATES, SIZE, UNANSWERED, Flags, Floats, RoomWindow, product
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
 READ_AS = 4
@@ -98,16 +98,16 @@ def link(
 
     `target`: the stored message it replies to, where the platform says so and the message is known; the window is asked
     where it is not given; while it is not known, the link is a guess. A platform thread (`root_id`) leaves only the
-    messages of that thread to guess from. `habits`: the ways of this room.
+    messages of that thread to guess from, a topic (`topic_id`) those of the topic. `habits`: the ways of this room.
     """
     if message.role in UNANSWERED:
         return _start(message)
     target = target or (window.find(message.reply_to) if message.reply_to else None)
     if target is not None and target.message.arrival != message.arrival:
         return _certain(window, message, target)
-    seen = view(window, message, features)
+    seen = _in_topic(view(window, message, features), window, message)
     if message.root_id is not None and message.root_id != message.id:
-        return _within(model, window, message, _only(seen, window, message.root_id), habits)
+        return _within(model, window, message, _only(seen, window, window.of_root(message.root_id)), habits)
     return _guess(model, window, message, seen, habits)
 
 
@@ -116,7 +116,7 @@ def surprise(
 ) -> npt.NDArray[np.float64] | None:
     """Ask the model as if it was not known that `message` answers `target`; return its errors (`calibration`), None
     where the target is not among those that it may choose from."""
-    seen = view(window, message, features)
+    seen = _in_topic(view(window, message, features), window, message)
     found = (seen.open & (window.arrival[seen.rows] == target.message.arrival)).nonzero()[0]
     if not len(found):
         return None
@@ -184,9 +184,13 @@ def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: 
     )
 
 
-def _only(seen: View, window: RoomWindow, root_id: str) -> View:
-    among = window.of_root(root_id)[seen.rows - (window.end - SIZE)]
-    return seen._replace(open=seen.open & among)
+def _in_topic(seen: View, window: RoomWindow, message: StoredMessage) -> View:
+    among = window.of_topic(message.topic_id)
+    return seen if among is None else _only(seen, window, among)
+
+
+def _only(seen: View, window: RoomWindow, among: Flags) -> View:
+    return seen._replace(open=seen.open & among[seen.rows - (window.end - SIZE)])
 
 
 def _thread_candidates(window: RoomWindow, message: StoredMessage, shares: Floats) -> ThreadCandidates:

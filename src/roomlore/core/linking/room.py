@@ -19,10 +19,6 @@ from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
 WINDOW = 400
-_WINDOWS, _KEPT_WINDOWS = 32, 16
-"""The most topics of a room whose windows are in memory during a batch, and after it."""
-_MOST_UNKNOWN = 64
-"""The most topics that are read for a batch."""
 _FEW_LINKS = 16
 """Changes of links that take less time than to build a window."""
 _SOON_MADE = 16
@@ -37,10 +33,6 @@ class RoomState:
     Built from what is stored (the people, the last `WINDOW` entries and the calibration), it gives the same features
     and links as one that has followed the room from its first message: nothing depends on how the messages were split
     into batches. `learning`: True if further replies change the calibration.
-
-    Each topic has a window of its own, and so has what was said in none: its last `WINDOW` entries, which may be
-    further back than those of the room. Before a batch the state is told (`tell`) what it lacks (`unknown`); if a batch
-    needs more than eight topics, fewer entries of each.
     """
 
     def __init__(
@@ -60,61 +52,36 @@ class RoomState:
         self.entries: deque[Entry] = deque(maxlen=WINDOW)
         self._sizes: deque[int] = deque(maxlen=WINDOW)
         self._by_id: dict[str, Entry] = {}
-        self._entry_bytes = self._in_topics = 0
-        self._windows: dict[str | None, RoomWindow] = {}
-        self._told: dict[str | None, dict[int, Entry]] = {}
+        self._entry_bytes = 0
         for entry in entries:
             self.take_in(entry)
+        self._window: RoomWindow | None = None
         self.learning = learning
         self.calibration = calibration
         self.habits = calibration.habits()
 
-    def window(self, topic_id: str | None = None) -> RoomWindow:
-        """Return the window over the entries of a topic, or of those in none, built on first use."""
-        window = self._windows.pop(topic_id, None)
-        if window is None:
-            self._drop_windows(_WINDOWS - 1)
-            window = RoomWindow.of(self._known(topic_id))
-        self._windows[topic_id] = window
-        return window
+    @property
+    def window(self) -> RoomWindow:
+        """The window over the entries, built on first use."""
+        if self._window is None:
+            self._window = RoomWindow.of(self.entries)
+        return self._window
 
-    def _drop_windows(self, most: int) -> None:
-        """Drop windows until there are so many, first those that were used least lately."""
-        while len(self._windows) > most:
-            del self._windows[next(iter(self._windows))]
-
-    def _known(self, topic_id: str | None) -> Iterable[Entry]:
-        if topic_id is None and not self._in_topics and not self._told:
-            return self.entries
-        inside = {one.message.arrival: one for one in self.entries if one.message.topic_id == topic_id}
-        known = self._told.get(topic_id, {}) | inside
-        return (known[arrival] for arrival in sorted(known))
-
-    def unknown(self, messages: Iterable[Message]) -> list[str | None]:
-        """Return the topics of these messages, None for what is said in none, whose newest entries may not be in
-        memory. In a room without topics there are none."""
-        topics = dict.fromkeys(one.topic_id for one in messages)
-        if self.is_whole or (not self._in_topics and topics.keys() <= {None}):
-            return []
-        return [one for one in topics if one not in self._windows][:_MOST_UNKNOWN]
-
-    def tell(self, topics: Mapping[str | None, Sequence[Entry]]) -> None:
-        """Take in the newest entries of topics, as they are before the next batch."""
-        self._told = {name: {one.message.arrival: one for one in entries} for name, entries in topics.items()}
+    def make_window_anew(self) -> None:
+        """Rebuild the window from the entries on next use, after some of them changed."""
+        self._window = None
 
     def relink(self, changed: Collection[Entry]) -> None:
-        """Update the windows with entries whose links changed. Without topics there is one, which is built anew unless
-        they are few."""
-        if len(changed) > _FEW_LINKS and not self._in_topics:
-            self._windows.clear()
-        for topic_id in self._windows.keys() & {one.message.topic_id for one in changed}:
-            self._windows[topic_id].relink(changed)
+        """Update the window with entries whose links changed: row by row if they are few, else it is built anew."""
+        if self._window is not None and len(changed) <= _FEW_LINKS:
+            self._window.relink(changed)
+        else:
+            self.make_window_anew()
 
     def rest(self) -> None:
-        """Drop what only a batch needs, and the windows of a small room: each takes nearly a megabyte, and is rebuilt
-        quickly."""
-        self._told = {}
-        self._drop_windows(0 if len(self.entries) <= _SOON_MADE else _KEPT_WINDOWS)
+        """Drop the window of a small room: it takes nearly a megabyte, and is rebuilt quickly."""
+        if len(self.entries) <= _SOON_MADE:
+            self._window = None
 
     def take_in(self, entry: Entry) -> Entry | None:
         """Append an entry. Return the oldest one, dropped, if there are more than `WINDOW`."""
@@ -122,15 +89,11 @@ class RoomState:
         if dropped is not None:
             self._entry_bytes -= self._sizes[0]
             self._by_id.pop(dropped.message.id, None)
-            self._in_topics -= dropped.message.topic_id is not None
-            if self._told:
-                self._told.setdefault(dropped.message.topic_id, {})[dropped.message.arrival] = dropped
         size = _bytes_of(entry)
         self.entries.append(entry)
         self._sizes.append(size)
         self._by_id[entry.message.id] = entry
         self._entry_bytes += size
-        self._in_topics += entry.message.topic_id is not None
         return dropped
 
     def swap(self, place: int, entry: Entry) -> None:
@@ -138,12 +101,6 @@ class RoomState:
         size = _bytes_of(entry)
         self._entry_bytes += size - self._sizes[place]
         self.entries[place], self._sizes[place], self._by_id[entry.message.id] = entry, size, entry
-
-    def renew(self, entry: Entry) -> None:
-        """Replace an entry that the state was told."""
-        told = self._told.get(entry.message.topic_id, {})
-        if entry.message.arrival in told:
-            told[entry.message.arrival] = entry
 
     def follow(
         self,
@@ -157,8 +114,8 @@ class RoomState:
         for entry in entries:
             self.take_in(entry)
             self.participants.see(entry.message.sender_id, entry.message.sender_name)
-            if (window := self._windows.get(entry.message.topic_id)) is not None:
-                window.push(entry)
+            if self._window is not None:
+                self._window.push(entry)
         self.calibration, self.learning = calibration, learning
         self.habits = calibration.habits()
         self.revision, self.next_arrival = room.revision, room.next_arrival
@@ -169,27 +126,19 @@ class RoomState:
         return len(self.entries) == self.next_arrival - 1
 
     @property
-    def unbuilt(self) -> int:
-        """The number of entries of which windows are still to be built, which takes processor time."""
-        return (0 if self._windows else len(self.entries)) + sum(map(len, self._told.values()))
+    def rests(self) -> bool:
+        """True if the window is still to be built, which takes processor time."""
+        return self._window is None
 
     def woken(self) -> "RoomState":
-        """Return the state with its window built, unless it has topics: each is built when it is needed."""
-        if not self._in_topics:
-            self.window()
+        """Return the state with its window built."""
+        assert self.window is not None
         return self
 
     def size_bytes(self) -> int:
         """Return the approximate memory size in bytes."""
-        windows = sum(window.size_bytes() for window in self._windows.values())
-        further = self._further_back() if self._in_topics or len(self._windows) > 1 else 0
-        return _STATE_BYTES + windows + self._entry_bytes + further + _PERSON_BYTES * len(self.participants)
-
-    def _further_back(self) -> int:
-        """Return the approximate size of the entries that only windows hold."""
-        first = self.entries[0].message.arrival
-        texts = (len(one.message.text) for window in self._windows.values() for one in window.before(first))
-        return sum(_ENTRY_BYTES + 4 * length for length in texts)
+        window = 0 if self._window is None else self._window.size_bytes()
+        return _STATE_BYTES + window + self._entry_bytes + _PERSON_BYTES * len(self.participants)
 
     def hear(
         self, message: StoredMessage, features: MessageFeatures, target: Entry | None, *, always: bool = False
@@ -199,7 +148,7 @@ class RoomState:
         if not self.learning or target is None or target.message.id == message.id or message.role in UNANSWERED:
             return ()
         asked = always or self.calibration.due
-        errors = surprise(self.model, self.window(message.topic_id), message, features, target) if asked else None
+        errors = surprise(self.model, self.window, message, features, target) if asked else None
         if errors is not None:
             self.calibration = self.calibration.heard(errors)
             self.habits = self.calibration.habits()
@@ -236,11 +185,6 @@ class RoomState:
         that of the message it answers, None if it answers nothing.
         """
         return Arrivals(self, targets, waiting, corrected or {})
-
-
-def entries_each(topics: int) -> int:
-    """Return how many entries of each of so many topics are read for a batch."""
-    return min(WINDOW, 8 * WINDOW // max(1, topics))
 
 
 def _bytes_of(entry: Entry) -> int:
@@ -304,24 +248,23 @@ class Arrivals:
         dropped = state.take_in(entry)
         if dropped is not None:
             self._targets.setdefault(dropped.message.id, dropped)
-        state.window(stored.topic_id).push(entry)
+        state.window.push(entry)
         state.next_arrival = stored.arrival + 1
         return entry
 
     def _link(self, stored: StoredMessage, features: MessageFeatures) -> Link:
         """Return the link: as a person said, if that message still exists, else as the platform says, else a guess."""
         state, arrival = self._state, stored.arrival
-        window = state.window(stored.topic_id)
         if arrival in self._corrected:
             answered = self._corrected[arrival]
             target = None if answered is None else self._target_at(answered)
             if (target is None) == (answered is None):
                 if heard := state.hear(stored, features, target, always=True):
                     self.heard[arrival] = heard
-                return link_as_corrected(window, stored, target)
+                return link_as_corrected(state.window, stored, target)
         target = self._target(stored.reply_to) if stored.reply_to else None
         state.hear(stored, features, target)
-        return link(state.model, window, stored, features, target, state.habits)
+        return link(state.model, state.window, stored, features, target, state.habits)
 
     def _target(self, message_id: str) -> Entry | None:
         return self._targets.get(message_id) or self._state.find(message_id)
@@ -347,8 +290,7 @@ class Arrivals:
         entry = self._at(arrival)
         if entry is None or self._is_descendant(target, arrival):
             return None
-        window = self._state.window(target.message.topic_id)
-        new = link(self._state.model, window, entry.message, entry.features, target)
+        new = link(self._state.model, self._state.window, entry.message, entry.features, target)
         if new.kind is not LinkKind.PLATFORM:
             return None
         if arrival not in self._fresh:
@@ -404,7 +346,6 @@ class Arrivals:
         for place, known in enumerate(entries):
             if known.message.arrival == arrival:
                 self._state.swap(place, entry)
-        self._state.renew(entry)
 
 
 def is_seen(message: StoredMessage, windows: Sequence[Window]) -> bool:

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -290,6 +289,10 @@ def _says_more(old: Link, new: Link) -> bool:
     return replace(old, thread=new.thread) != new
 
 
+def _newest_rows(flags: list[bool]) -> Flags:
+    return np.array([False] * (SIZE - len(flags)) + flags, np.bool_)
+
+
 def _of_root(slot: _Slot, root_id: str | None) -> bool:
     return root_id in (slot.entry.message.id, slot.entry.message.root_id)
 
@@ -337,6 +340,7 @@ class RoomWindow:
         self._agents: dict[str, int] = {}
         self._last: tuple[StoredMessage, MessageFeatures, Reading] | None = None
         self._pace = (-1, 1.0)
+        self._in_topics = 0
         self._make_rows(SIZE + _SPARE)
         self._array_bytes = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
@@ -370,14 +374,17 @@ class RoomWindow:
     def find(self, message_id: str) -> Entry | None:
         return self._by_id.get(message_id)
 
-    def before(self, arrival: int) -> Iterable[Entry]:
-        """Return the entries that arrived before this, in order of arrival."""
-        return takewhile(lambda one: one.message.arrival < arrival, (slot.entry for slot in self._slots))
-
     def of_root(self, root_id: str) -> Flags:
         """Return a mask of the newest `SIZE` rows that belong to this platform thread."""
         flags = [_of_root(slot, root_id) for slot in self._slots if slot.reading is not None]
-        return np.array([False] * (SIZE - len(flags)) + flags, np.bool_)
+        return _newest_rows(flags)
+
+    def of_topic(self, topic_id: str | None) -> Flags | None:
+        """Return a mask of the newest `SIZE` rows that belong to this topic, or to none; None if all do."""
+        if topic_id is None and not self._in_topics:
+            return None
+        flags = [slot.entry.message.topic_id == topic_id for slot in self._slots if slot.reading is not None]
+        return _newest_rows(flags)
 
     def members_of_root(self, root_id: str | None) -> list[Entry]:
         """Return the entries of this platform thread that are still here, in order of arrival."""
@@ -488,6 +495,7 @@ class RoomWindow:
         reading = None if message.role in UNANSWERED else self.read(message, entry.features)
         self._slots.append(_Slot(entry, reading and reading._replace(traits=_NO_TRAITS)))
         self._by_id[message.id] = entry
+        self._in_topics += message.topic_id is not None
         if reading is not None:
             self._write(entry, reading)
         if message.role is Role.ASSISTANT:
@@ -572,6 +580,7 @@ class RoomWindow:
     def _evict(self) -> None:
         old, reading = self._slots.popleft()
         self._by_id.pop(old.message.id, None)
+        self._in_topics -= old.message.topic_id is not None
         if reading is None:
             return
         row = self.end - self.alive

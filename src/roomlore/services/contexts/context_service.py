@@ -44,13 +44,16 @@ log = logging.getLogger(__name__)
 _SHARE = 0.5
 """The share of a context's time that recall may take; the rest is for a context without recall."""
 _FALLBACK_SECONDS = 1.0
+MOST_SEARCHED = 10_000
+"""The most messages of a room in which a search is made that is probably not needed: the first one of a process reads
+what is known of all of them."""
 
 
 class PastSearch(Protocol):
     """A search within a room."""
 
-    async def before(self, entry: Entry, *, limit: int) -> Earlier:
-        """Return the messages before this one that answer it best, at most `limit`."""
+    async def before(self, entry: Entry, *, limit: int, by_words: bool = False) -> Earlier:
+        """Return the messages before this one that answer it best, at most `limit`. `by_words`: do not embed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,8 @@ class Recalled:
 def needs(target: Target, options: ContextOptions) -> float:
     """Return the probability that the message needs something that was said long ago.
 
-    Return 0 if no search is to be made: the settings switch recall off, all that was said is shown anyway, or the
-    message asks nothing and the probability is too small.
+    Return 0 if no search is to be made: the settings switch recall off; or the probability is too small and the message
+    asks nothing, all that was said is shown anyway, or the room has more than `MOST_SEARCHED` messages.
     """
     if not (options.context_recall and options.enable_intelligent_memory and options.strategy == "threaded"):
         return 0.0
@@ -74,8 +77,8 @@ def needs(target: Target, options: ContextOptions) -> float:
         return needed
     message = target.entry.message
     least = least_messages(message, target.room, options)
-    more = min(target.room.messages, message.arrival) - 1 > least
-    return needed if least and more and asks(target.entry) else 0.0
+    before = min(target.room.messages, message.arrival) - 1
+    return needed if least and least < before <= MOST_SEARCHED and asks(target.entry) else 0.0
 
 
 class Recall:
@@ -92,13 +95,15 @@ class Recall:
         """
         if not needed:
             return Recalled(NOTHING_FAR)
-        limit = max(MOST_HITS, options.max_context_messages) if needed >= MIN_NEED else 2 * MORE_ANSWERS
+        likely = needed >= MIN_NEED
+        limit = max(MOST_HITS, options.max_context_messages) if likely else 2 * MORE_ANSWERS
+        search = partial(self._search.before, target.entry, limit=limit, by_words=not likely)
         if not options.fallback_on_error:
-            earlier = await self._search.before(target.entry, limit=limit)
+            earlier = await search()
             return Recalled(weigh(target.entry.link, earlier, needed), earlier.problem)
         try:
             async with asyncio.timeout(_SHARE * options.context_build_timeout_seconds):
-                earlier = await self._search.before(target.entry, limit=limit)
+                earlier = await search()
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the search, the thread is there
             why = "timeout" if isinstance(error, TimeoutError) else describe(error)
             log.warning("context without the past", extra={"room_id": target.room.room_id, "why": why})

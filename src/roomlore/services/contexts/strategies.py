@@ -41,6 +41,8 @@ from roomlore.core.models import (
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
 from roomlore.ports.storage import UnitOfWork
 
+_SURELY_NEEDED = 0.5
+"""The probability that something from the past is needed from which on a pause adds no newest messages."""
 _NOTICES = 50
 """The number of notices and empty messages among which something that was said is still looked for."""
 _MAX_THREAD_CANDIDATES = 30
@@ -93,16 +95,14 @@ class Gatherer:
     async def weighted_view(self, target: Target, options: ContextOptions) -> tuple[list[Entry], RoomView]:
         """Return the candidate pool of `weighted`, and what is known of the room to score it with."""
         message = target.entry.message
-        if message.topic_id is None:
-            since = _hours_before(message.dated_at, options.time_window_hours)
-            near = await self._work.messages.tail(
-                tenant=self._tenant,
-                room_id=message.room_id,
-                limit=options.candidate_limit,
-                before=message.arrival,
-                since=since,
-            )
-        else:
+        near = await self._work.messages.tail(
+            tenant=self._tenant,
+            room_id=message.room_id,
+            limit=options.candidate_limit,
+            before=message.arrival,
+            since=_hours_before(message.dated_at, options.time_window_hours),
+        )
+        if has_topics((message, *(entry.message for entry in near))):
             near = await self._of_topic(message, options.candidate_limit)
         chain = await self._work.messages.related(
             tenant=self._tenant,
@@ -161,10 +161,13 @@ class Gatherer:
         least = least_messages(message, target.room, options)
         if not least:
             return chosen, dict(past.reasons)
-        paused = not message.root_id and past.needed < 0.5 and follows_pause(message.dated_at, target.previous_at)
-        if len(chosen) >= least and not paused and not past.answers:
+        resumes = not message.root_id and past.needed < _SURELY_NEEDED
+        paused = resumes and follows_pause(message.dated_at, target.previous_at)
+        if len(chosen) >= least and not paused and not past.answers and message.topic_id is None:
             return chosen, {}
         before = [one for one in await self._newest(target, least) if one.arrival not in out]
+        if has_topics((message, *before)) and before:
+            paused = resumes and follows_pause(message.dated_at, before[-1].dated_at)
         shown = filled(chosen, before, least, link, most=most, paused=paused, answers=past.answers)
         return shown, {**dict.fromkeys(shown.keys() - chosen.keys(), RECENT_REASON), **past.reasons}
 
@@ -193,14 +196,13 @@ class Gatherer:
         return topic_last(message, known, [one.message for one in await self._of_topic(message, most)])
 
     async def _of_topic(self, message: StoredMessage, limit: int) -> list[Entry]:
-        found = await self._work.messages.of_topics(
+        return await self._work.messages.of_topic(
             tenant=self._tenant,
             room_id=message.room_id,
-            topics=[message.topic_id],
+            topic_id=message.topic_id,
             limit=limit,
             before=message.arrival,
         )
-        return found[message.topic_id]
 
     async def _entries(self, room: Room, arrivals: Collection[int]) -> list[Entry]:
         """Return these entries in order of arrival. Those with metadata are always read: the entries in memory share

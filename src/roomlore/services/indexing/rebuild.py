@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.model import LinkModel, version_of
-from roomlore.core.linking.room import WINDOW, Arrivals, RoomState, entries_each
+from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.core.search.query import WORDS_MODEL
@@ -236,12 +236,6 @@ class LinkIndexing:
         corrected = await work.corrections.standing(**here, arrivals=[said.arrival for said in messages])
         answered = [one.answers for one in corrected.values() if one.answers is not None]
         targets += await work.messages.by_arrival(**here, arrivals=answered)
-        unknown = state.unknown(messages)
-        state.tell(
-            await work.messages.of_topics(
-                **here, topics=unknown, limit=entries_each(len(unknown)), before=state.next_arrival
-            )
-        )
         arrivals = state.begin(
             _earlier(targets, linked.walked),
             _earlier(waiting, linked.walked),

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 from roomlore.core.attachments import counted_text
 from roomlore.core.intake import Intake, sort_out
 from roomlore.core.linking.model import LinkModel, version_of
-from roomlore.core.linking.room import WINDOW, Arrivals, RoomState, entries_each
+from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import Entry, Message, Room
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
@@ -322,16 +322,6 @@ class Ingest:
         intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, met.fingerprints))
         wanted = state.answered_elsewhere(intake.fresh)
         targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
-        unknown = state.unknown(intake.fresh)
-        state.tell(
-            await work.messages.of_topics(
-                tenant=self._tenant,
-                room_id=room_id,
-                topics=unknown,
-                limit=entries_each(len(unknown)),
-                before=state.next_arrival,
-            )
-        )
         fresh = [message.id for message in intake.fresh] if met.awaited else []
         found = await work.messages.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
         waiting = [entry for entry in found if room.linked.adopts(entry.message.arrival)]
@@ -391,7 +381,7 @@ class Ingest:
 
     async def _reckon(self, started: Sequence[_Started]) -> None:
         size = weight(message for one in started for message in one.intake.fresh)
-        size += sum(_ENTRY * one.state.unbuilt for one in started)
+        size += sum(_ENTRY * len(one.state.entries) for one in started if one.state.rests)
         await in_thread_if_large(size, lambda: self._link(started))
 
     def _link(self, started: Sequence[_Started]) -> None:

@@ -226,18 +226,19 @@ class MessageSearch(Searching):
         self._measure(answer)
         return answer
 
-    async def before(self, entry: Entry, *, limit: int) -> Earlier:
+    async def before(self, entry: Entry, *, limit: int, by_words: bool = False) -> Earlier:
         """Return the messages before this one that answer it best, as a search for its words ranks them, at most
         `limit`.
 
-        The search uses words and meaning, or words alone if meaning is not available. Raise `NotFound`,
-        `StorageUnavailable`.
+        The search uses words and meaning, or words alone if meaning is not available or `by_words` is True. Raise
+        `NotFound`, `StorageUnavailable`.
         """
         room_id, arrival = entry.message.room_id, entry.message.arrival
         text, asked_at = query_of(entry)[:MAX_QUERY_CHARS], entry.message.at
         known = await self._known_facts(room_id)
         read = await self._read_aside(text, known, asked_at)
-        meaning = asyncio.create_task(self._by_meaning(room_id, read, _early(known, arrival), "hybrid"))
+        mode: SearchMode = "lexical" if by_words else "hybrid"
+        meaning = asyncio.create_task(self._by_meaning(room_id, read, _early(known, arrival), mode))
         try:
             postings, facts = await self._by_words(room_id, read, known)
             dense = await meaning
@@ -247,7 +248,7 @@ class MessageSearch(Searching):
         if facts is not known:
             read = await self._read_aside(text, past, asked_at)
         ranked = rank(read, postings=postings, dense=dense.found, facts=past, limit=limit)
-        return Earlier(ranked=tuple(ranked), facts=past, problem=dense.problem)
+        return Earlier(ranked=tuple(ranked), facts=past, problem=None if by_words else dense.problem)
 
     async def _known_facts(self, room_id: str) -> RoomFacts:
         """Return the cached facts of the room, which may be old; read them if there are none."""

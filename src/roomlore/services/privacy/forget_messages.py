@@ -130,7 +130,7 @@ class PersonTexts:
 
     def linked(self, message: StoredMessage, answered: Iterable[str | None] = ()) -> list[str]:
         """Return the messages of the person that the platform, a turn or a quotation links another's message to."""
-        named = dict.fromkeys((message.reply_to, message.root_id, message.topic_id, *answered))
+        named = dict.fromkeys((message.reply_to, message.root_id, *answered))
         texts = [self.texts[one] for one in named if one is not None and one in self.texts]
         return texts + (self.turns.get(message.turn_id, []) if message.turn_id is not None else [])
 

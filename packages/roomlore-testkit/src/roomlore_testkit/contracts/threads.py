@@ -129,23 +129,20 @@ class ThreadsContract:
         await fill(storage, entries)
         await erase(storage, 7)
 
-        async def of_topics(topics: Sequence[str | None], limit: int, before: int) -> dict[str | None, list[int]]:
+        async def of_topic(topic_id: str | None, limit: int, before: int) -> list[int]:
             async with storage.reading() as work:
-                found = await work.messages.of_topics(
-                    tenant=TENANT, room_id=ROOM, topics=topics, limit=limit, before=before
+                found = await work.messages.of_topic(
+                    tenant=TENANT, room_id=ROOM, topic_id=topic_id, limit=limit, before=before
                 )
-            assert {name: [one.message.topic_id for one in its] for name, its in found.items()} == {
-                name: [name] * len(its) for name, its in found.items()
-            }
-            return {name: [one.message.arrival for one in its] for name, its in found.items()}
+            assert {one.message.topic_id for one in found} <= {topic_id}
+            return [one.message.arrival for one in found]
 
-        assert await of_topics(["a", None, "b 🏔"], 9, 99) == {
-            "a": [1, 4, 10],
-            None: [3, 6, 9, 12],
-            "b 🏔": [2, 5, 8, 11],
-        }
-        assert await of_topics(["a", None, "c"], 2, 10) == {"a": [1, 4], None: [6, 9], "c": []}
-        assert await of_topics([], 9, 99) == {}
+        assert await of_topic("a", 9, 99) == [1, 4, 10]
+        assert await of_topic(None, 9, 99) == [3, 6, 9, 12]
+        assert await of_topic("b 🏔", 9, 99) == [2, 5, 8, 11]
+        assert await of_topic("a", 2, 10) == [1, 4]
+        assert await of_topic(None, 2, 10) == [6, 9]
+        assert await of_topic("c", 2, 10) == []
 
     async def test_related_keeps_the_nearest_when_cut(self, storage: Storage) -> None:
         entries = [*_chain(8), *(entry(n, root_id="m1") for n in range(9, 30))]
