@@ -13,12 +13,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.pictures import nights
+from bench.pictures import nights, threads
 from bench.pictures.console_store import RECENT, SESSION, SUMMARY, WINDOW, fill
 from bench.pictures.drawing import FOLDER
 from bench.pictures.held import held
 from bench.pictures.live import listening, live
-from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM
+from roomlore.samples import DEMO_ROOM
 from roomlore.surfaces.http import create_app
 from roomlore_testkit.model_server import ModelServer
 
@@ -45,7 +45,7 @@ SHOTS = (
     Shot("console-room.png", f"/console/room?id={DEMO_ROOM}", "en-GB", "light", height=960),
     Shot(
         "console-context.png",
-        f"/console/context?room={DEMO_ROOM}&message={list(DEMO_QUESTIONS)[-1]}",
+        f"/console/context?room={DEMO_ROOM}&message={threads.LAST[1]}",
         "en-GB",
         "dark",
         height=1000,

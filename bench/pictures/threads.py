@@ -9,11 +9,11 @@ from bench.pictures.held import held
 from bench.pictures.svg import LARGE, SMALL, Sheet
 from roomlore import Settings
 from roomlore.core.models import Entry, Explanation, LinkKind, Weighed
-from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
+from roomlore.samples import DEMO_ROOM, demo_path
 
 NAME = "soft-threads.svg"
 FIRST, LAST = ("m066", "m084"), ("m112", "m121")
-"""The rows that are shown: both ends of what matters for the last question of the demo."""
+"""The rows that are shown: both ends of what matters for the last one, a question to the bot."""
 
 _TOP, _ROW = 104, 24
 _LANES, _LANE = 22, 11
@@ -41,7 +41,7 @@ async def run() -> tuple[list[Row], Explanation]:
     """Every message up to the question, and what was made of them."""
     async with held(Settings(min_context_messages=0)) as (lore, _):
         await lore.imports.run(demo_path())
-        explained = await lore.context.compare(DEMO_ROOM, list(DEMO_QUESTIONS)[-1])
+        explained = await lore.context.compare(DEMO_ROOM, LAST[1])
         (made,) = (one for one in explained if one.strategy == "threaded")
         async with lore.storage.reading() as work:
             entries = await work.messages.tail(tenant=lore.tenant, room_id=DEMO_ROOM, limit=200)

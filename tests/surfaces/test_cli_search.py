@@ -338,10 +338,11 @@ def test_the_demo_shows_times_as_every_command_does_and_finds_the_same(run, monk
 def test_the_demo_searches_and_keeps_its_chat_where_told(run):
     shown = run("demo").stdout
     assert shown.count("by words alone (lexical)") == 2
-    assert f"  roomlore --db chat.db search {DEMO_ROOM} who paid for lunch" in shown
+    assert f"  roomlore --db chat.db search {DEMO_ROOM} when is the web deploy" in shown
     assert "demo  " not in shown, "the chat is kept already"
     assert "129 messages" in run("demo").stdout
-    assert ids(run("search", DEMO_ROOM, "who paid for lunch", "--json"))
+    for suggested in ("when is the web deploy", "web deploy 几点"):
+        assert ids(run("search", DEMO_ROOM, suggested, "--json"))[0] == "m049"
 
 
 def test_a_hit_is_shown_within_its_conversation(chat):

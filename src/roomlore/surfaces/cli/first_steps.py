@@ -1,4 +1,4 @@
-"""First steps: `roomlore demo`, a bundled chat with three of its questions, two searches and what to do next; and
+"""First steps: `roomlore demo`, a bundled chat with three questions to it, two searches and what to do next; and
 `roomlore new`, programs to begin with."""
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
@@ -18,12 +19,14 @@ from zoneinfo import ZoneInfo
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from roomlore import samples
 from roomlore.core.errors import Conflict
-from roomlore.core.models import Role, StoredMessage
-from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
+from roomlore.core.evaluation import WINDOW_MESSAGES
+from roomlore.core.models import Message, Role, StoredMessage
+from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, DemoQuestion, demo_path
 from roomlore.surfaces.cli import data, rooms, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.surfaces.cli.language import say
@@ -37,8 +40,7 @@ if TYPE_CHECKING:
 _SEARCHES = ("what did Anna say about the BOM this week", "这周谁说先不发公告")
 """The chat is of one working day in Shanghai, which is in one week in every time zone."""
 _HITS = 2
-_MAX_SHOWN = 5
-_QUESTIONS = 3
+_PAUSE = timedelta(hours=1)
 _QUOTED = 60
 """The most characters of a message that is named."""
 _TRY = "try.db"
@@ -49,22 +51,25 @@ _ASIDE = 42
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """Totals over the contexts of all messages of users. `shown`: messages in all contexts together."""
+    """Totals over the contexts of all messages of users. `shown`: messages in all contexts together; `window`: how many
+    the last messages are that a context is compared with."""
 
     asked: int
     shown: int
     tokens: int
+    window: int
     window_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A question with its context. `missing`: what an answer needs and the context does not hold. Only where nothing is
-    missing a context is shown; else it is told what is."""
+    missing a context is shown; else it is told what is. `in_window`: the last messages lack nothing either."""
 
     message: StoredMessage
     context: Context
     missing: list[StoredMessage]
+    in_window: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class _Shown:
 
 
 def demo(ctx: typer.Context) -> None:
-    """Import a bundled group chat, show what matters for three of its messages, and search it twice.
+    """Import a bundled group chat, show what matters for three questions after a pause, and search it twice.
 
     The chat is deleted afterwards, unless --db names a database to keep it in.
     """
@@ -104,10 +109,11 @@ def _kept_or_not(frame: Frame) -> Iterator[Frame]:
 async def _run(lore: Lore) -> _Shown:
     await lore.imports.run(demo_path())
     await data.follow(lore.index.drain())
+    chat = await lore.messages.page(DEMO_ROOM, limit=200, viewer=None)
     return _Shown(
-        messages=(await lore.rooms.get(DEMO_ROOM)).messages,
-        asked=[await _ask(lore, message_id, needed) for message_id, needed in DEMO_QUESTIONS.items()],
-        figures=await _figures(lore),
+        messages=len(chat),
+        asked=[await _ask(lore, question, chat) for question in DEMO_QUESTIONS],
+        figures=await _figures(lore, chat),
         score=(await lore.evaluation.run([DEMO_ROOM])).rooms[0],
         found=[
             await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest", viewer=None)
@@ -117,47 +123,64 @@ async def _run(lore: Lore) -> _Shown:
     )
 
 
-async def _ask(lore: Lore, message_id: str, needed: Sequence[str]) -> _Asked:
-    built = await lore.context.build(DEMO_ROOM, message_id, max_messages=_MAX_SHOWN, viewer=None)
+async def _ask(lore: Lore, question: DemoQuestion, chat: Sequence[StoredMessage]) -> _Asked:
+    """Build the context of a question that is asked an hour after the chat, and delete the question again."""
+    message_id = f"q{(await lore.rooms.get(DEMO_ROOM)).next_arrival}"  # the id of a deleted message stays taken
+    asked = Message(
+        id=message_id,
+        room_id=DEMO_ROOM,
+        sender_id=question.sender_id,
+        sender_name=question.sender_name,
+        text=question.text,
+        mentions=question.mentions,
+        sent_at=chat[-1].at + _PAUSE,
+    )
+    await lore.messages.add(asked)
+    try:
+        built = await lore.context.build(DEMO_ROOM, message_id, viewer=None)
+        message = (await lore.messages.get(DEMO_ROOM, message_id, viewer=None)).message
+    finally:
+        await lore.messages.delete(DEMO_ROOM, message_id)
     held = {one.message.id for one in built.messages}
-    message, *missing = [
-        (await lore.messages.get(DEMO_ROOM, one, viewer=None)).message
-        for one in (message_id, *needed)
-        if one not in held
-    ]
-    return _Asked(message, built, missing)
+    window = {one.id for one in chat[-built.window_messages :]}
+    missing = [one for one in chat if one.id in question.needed and one.id not in held]
+    return _Asked(message, built, missing, in_window=window.issuperset(question.needed))
 
 
-async def _figures(lore: Lore) -> _Figures:
+async def _figures(lore: Lore, chat: Sequence[StoredMessage]) -> _Figures:
     """Measure the strategy in force on every message of a user. Nothing is recorded."""
-    written = [m.id for m in await lore.messages.page(DEMO_ROOM, limit=200, viewer=None) if m.role is Role.USER]
+    written = [m.id for m in chat if m.role is Role.USER]
     compared = [await lore.context.compare(DEMO_ROOM, message_id, viewer=None) for message_id in written]
     built = [next(one for one in found if one.in_force) for found in compared]
     return _Figures(
         asked=len(built),
         shown=sum(len(one.taken) for one in built),
         tokens=sum(one.tokens for one in built),
+        window=max(one.window_messages for one in built),
         window_tokens=sum(one.window_tokens for one in built),
     )
 
 
 def _tell(shown: _Shown, out: Console) -> None:
-    out.print(
-        say(
-            "{room}: {count} messages of one working day, several talks at once.",
-            room=DEMO_ROOM,
-            count=shown.messages,
-        )
+    chat = say(
+        "{room}: {count} messages of one working day, several talks at once.", room=DEMO_ROOM, count=shown.messages
     )
-    out.print(say("What does one need to know to answer its questions?"))
-    for one in [one for one in shown.asked if not one.missing][:_QUESTIONS]:
+    asked = say(
+        "Each of {count} questions comes an hour after the last message. What does one need to know to answer it?",
+        count=len(shown.asked),
+    )
+    score = say("Each number is the probability that a message belongs with the question. After a pause all are low.")
+    out.print(f"{chat}\n{asked}\n{score}")
+    for one in [one for one in shown.asked if not one.missing]:
         out.print()
         show.context(one.context, one.message, out)
     if lacking := list(_lacking(shown.asked)):
         out.print()
         out.print(Text("\n".join(lacking)))
     out.print()
-    out.print(Text("\n".join(_told(shown)), "bold green"))
+    out.print(say("Contexts compared with the plain last messages, with the settings that `roomlore context` uses:"))
+    for figure in _told(shown):
+        out.print(Padding(Text(figure, "bold green"), (0, 0, 0, 2), expand=False))
     for answer in shown.found:
         out.print()
         out.print(Text(say("Search: {query}", query=answer.query), "bold"))
@@ -166,38 +189,51 @@ def _tell(shown: _Shown, out: Console) -> None:
 
 def _lacking(asked: Sequence[_Asked]) -> Iterator[str]:
     for one in asked:
-        for missing in one.missing:
-            names = {"asked": _quoted(one.message), "missing": _quoted(missing)}
-            yield say("Not right: the context of {asked} lacks {missing}", **names)
+        if one.missing:
+            missing = "; ".join(f"{message.id} ({_quoted(message)})" for message in one.missing)
+            yield say(
+                "Not right: the context of “{asked}” lacks {missing}", asked=_quoted(one.message), missing=missing
+            )
 
 
 def _quoted(message: StoredMessage) -> str:
-    return f"{message.id} ({show.name(message)}: {show.said(message, _QUOTED)})"
+    return f"{show.name(message)}: {show.said(message, _QUOTED)}"
 
 
-def _told(shown: _Shown) -> list[str]:
-    figures, score = shown.figures, shown.score
-    size = say(
-        "{mean:.1f} messages in a context, {tokens:,} tokens; the last 20: {window:,} ({saved})",
+def _told(shown: _Shown) -> Iterator[str]:
+    asked, figures, score = shown.asked, shown.figures, shown.score
+    yield say(
+        "An hour later: {held} of {count} contexts hold all that the answer needs. The last {last} messages: {window}.",
+        held=sum(not one.missing for one in asked),
+        count=len(asked),
+        last=figures.window,
+        window=sum(one.in_window for one in asked),
+    )
+    yield say(
+        "During the chat: {replies} messages are platform replies, which name the message they answer. With the name "
+        "hidden, {held} of {replies} contexts hold that message. The last {last} messages: {window}.",
+        replies=score.found.cases,
+        held=score.found.hits,
+        last=WINDOW_MESSAGES,
+        window=score.window.hits,
+    )
+    yield say(
+        "Size, for all {count} messages of people: {mean:.1f} messages in a context on average, {tokens:,} tokens in "
+        "all contexts. The last {last} messages: {window:,} tokens ({saved}).",
+        count=figures.asked,
         mean=figures.shown / figures.asked,
         tokens=figures.tokens,
+        last=figures.window,
         window=figures.window_tokens,
         saved=show.verdict(figures.tokens, figures.window_tokens),
     )
-    held = say(
-        "{held} of {replies} contexts hold what a hidden platform reply answers; the last 20: {window}",
-        held=score.found.hits,
-        replies=score.found.cases,
-        window=score.window.hits,
-    )
-    return [say("Over all {count} messages of people in the room:", count=figures.asked), f"  {size}", f"  {held}"]
 
 
 def _tell_next(database: str | None) -> None:
     program, kept = _program(), shlex.quote(database or _TRY)
     lines = [
         (f"--db {kept} serve", say("open http://127.0.0.1:8765")),
-        (f"--db {kept} search {DEMO_ROOM} {say('who paid for lunch')}", ""),
+        (f"--db {kept} search {DEMO_ROOM} {say('when is the web deploy')}", ""),
         (f"--db chat.db import {say('PATH')}", say("Slack, Telegram, WhatsApp, ...")),
         (f"--db chat.db context {say('ROOM')} --explain", say("in your own room")),
     ]
