@@ -222,6 +222,19 @@ async def test_catching_up_does_all_that_is_due_of_every_tenant(looking):
     assert await jobs.catch_up(seconds=30) == 0, "what failed for good is not tried again"
 
 
+async def test_catching_up_counts_what_is_done_as_soon_as_work_begins(looking, monkeypatch):
+    jobs = looking.jobs()
+    before = await looking.hand_in("handed in before")
+    begin = jobs.begin
+
+    async def begin_and_wait():
+        await begin()
+        assert (await jobs.wait(before, 15)).status == "done"
+
+    monkeypatch.setattr(jobs, "begin", begin_and_wait)
+    assert await jobs.catch_up(seconds=30) == 1
+
+
 async def test_catching_up_ends_when_the_time_is_over(looking):
     looking.held.clear()
     looking.due = [("acme", str(number)) for number in range(20)]

@@ -357,9 +357,9 @@ def filled(
     wanted = list(dict.fromkeys((*sure, *late, *likeliest)))
     spare = [arrival for arrival in answers if arrival not in wanted][:MORE_ANSWERS]
     kept = min(len(spare), most // 4)
-    shown = wanted[: most - kept]
+    shown = wanted[: max(min(len(sure), most), most - kept)]
     left = most - len(shown)
-    found = spare[: max(kept, (left + 1) // 2)]
+    found = spare[: min(left, max(kept, (left + 1) // 2))]
     others = [arrival for arrival in newest if arrival not in shown and arrival not in found]
     shown += others[: max(0, min(least - len(shown), left - len(found)))]
     shares = {**link.thread_candidates.by_arrival(), **answers, **chosen}

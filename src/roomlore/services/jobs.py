@@ -137,16 +137,18 @@ class JobService:
 
         Meant for roomlore opened with `background=False`. From then on this process runs work, as after `begin`.
         """
+        waited_for = await self._due()  # before work begins, which may be done at once
         await self.begin()
         until = self._clock.monotonic() + seconds
         done: set[str] = set()
-        while waited_for := await self._due():
+        while waited_for:
             for work_id in waited_for:
                 state = await self._durable.wait(work_id, seconds=max(until - self._clock.monotonic(), 0.0))
                 if state and state.status == "done":
                     done.add(work_id)
             if self._clock.monotonic() >= until:
                 break
+            waited_for = await self._due()
         return len(done)
 
     async def _due(self) -> set[str]:
