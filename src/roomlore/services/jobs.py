@@ -137,8 +137,9 @@ class JobService:
 
         Meant for roomlore opened with `background=False`. From then on this process runs work, as after `begin`.
         """
-        waited_for = await self._due()  # before work begins, which may be done at once
+        waiting = await self._due()  # before work begins, which may be done at once
         await self.begin()
+        waited_for = waiting | await self._due()
         until = self._clock.monotonic() + seconds
         done: set[str] = set()
         while waited_for:
