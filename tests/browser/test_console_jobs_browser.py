@@ -149,16 +149,16 @@ async def test_a_thread_is_followed_alone_in_one_click_from_the_room(browser):
         await hand.click("Does the build fail", inside="#rail")
         await page.get_by_role("heading", name="Does the build fail").wait_for()
         rows = page.locator("#alone .row")
-        assert await rows.count() == 3
+        assert await rows.count() == 4
         assert hand.clicks == 1
-        await page.get_by_text("3 messages.").wait_for()
-        assert await rows.count() == 3, "what the server says of the thread replaces what was loaded"
+        await page.get_by_text("4 messages.").wait_for()
+        assert await rows.count() == 4, "what the server says of the thread replaces what was loaded"
         look = await page.locator("#alone .lane:not(.pass):not(.none) b").first.evaluate(
             "one => one.textContent + getComputedStyle(one).color"
         )
         assert "/thread?" in page.url
         await page.reload()
-        assert await page.locator(ROWS).count() == 3, "its address leads to it"
+        assert await page.locator(ROWS).count() == 4, "its address leads to it"
         await page.goto(f"{address}/console/room?id=tea")
         row = page.locator("#m2 .lane:not(.pass):not(.none) b")
         assert await row.evaluate("one => one.textContent + getComputedStyle(one).color") == look
@@ -322,7 +322,7 @@ async def test_keys_move_and_open(browser):
         await page.wait_for_url("**/thread?**")
         assert await page.evaluate("document.activeElement.closest('#alone .row').id") == "tm7"
         await page.keyboard.press("k")
-        assert await page.evaluate("document.activeElement.closest('#alone .row').id") == "tm4"
+        assert await page.evaluate("document.activeElement.closest('#alone .row').id") == "tm6"
         await page.keyboard.press("Escape")
         await page.wait_for_url("**/room?**")
         assert await page.locator("#alone").is_hidden()

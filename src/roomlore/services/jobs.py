@@ -137,7 +137,7 @@ class JobService:
 
         Meant for roomlore opened with `background=False`. From then on this process runs work, as after `begin`.
         """
-        waiting = await self._due()  # before work begins, which may be done at once
+        waiting = await self._waiting()  # before work begins, which may be done at once
         await self.begin()
         waited_for = waiting | await self._due()
         until = self._clock.monotonic() + seconds
@@ -157,10 +157,14 @@ class JobService:
         if not self._sweeps:
             return set()
         due = {work_id for sweep in self._sweeps.values() for work_id in await sweep()}
-        for status in ("running", "waiting"):
+        return due | await self._waiting()
+
+    async def _waiting(self) -> set[str]:
+        found: set[str] = set()
+        for status in ("running", "waiting") if self._sweeps else ():
             known = await self._durable.page(names=list(self._sweeps), status=status, limit=_MAX_WAITED_FOR)
-            due |= {state.work_id for state in known}
-        return due
+            found |= {state.work_id for state in known}
+        return found
 
     def _work_id(self, job_id: str) -> str:
         """Return the id of the work. Raise `NotFound` for a text that cannot be a job's id."""
