@@ -72,7 +72,7 @@ async def test_a_room_a_thread_and_the_reasons_of_a_context_are_found(browser, l
         await page.goto(f"{address}/console/room?id=tea&around=7")
         await page.locator("#rail").get_by_role("link", name="Does the build fail").click()
         await page.wait_for_url("**/console/thread?**")
-        assert await page.locator("#flow .row").count() == 3
+        assert await page.locator("#flow .row").count() == 4
         row = page.locator("#flow .row").last
         await row.hover()
         await row.get_by_role("link", name=say["context"]).click()
