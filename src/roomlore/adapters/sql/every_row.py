@@ -243,7 +243,6 @@ def _telling(sizes: _Sizes, *, linked: bool) -> Statement:
             telling,
             among(_m.c.reply_to, "message_ids"),
             among(_m.c.root_id, "message_ids"),
-            among(_m.c.topic_id, "message_ids"),
             among(_m.c.turn_id, "turn_ids"),
             exists().where(*its, or_(_f.c.reply.is_not(None), named)),
         )

@@ -1,4 +1,4 @@
-"""What the link model learns from a room's own platform replies.
+"""Calibrate the link model by a room's own platform replies.
 
 A platform reply tells for certain what the model otherwise guesses. So the model is asked as if it had not been told,
 and the error of what it states is added up for several values of each number of `Habits`: the squared error of
