@@ -3,10 +3,12 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import httpx
+import pytest
 from served import Servers
 
 import roomlore
@@ -27,19 +29,34 @@ async def fill(url: str, chain: int, others: Sequence[Message]) -> None:
 
 @dataclass
 class Clients:
-    """`up`: is set while the server runs. `took`: by name, how many seconds each answer took that came."""
+    """`up`: is set while the server runs. `took`: by name, how many seconds each answer took that came. `last`: by
+    task, its last request and what came of it."""
 
     servers: Servers
     up: asyncio.Event = field(default_factory=asyncio.Event)
     took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    last: dict[str, str] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def within(self, seconds: float) -> AsyncIterator[None]:
+        """Fail after so many seconds, and tell what each client was at."""
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            told = "\n".join(f"{task}: {last}" for task, last in self.last.items())
+            pytest.fail(f"not done in {seconds} seconds; the server is {'up' if self.up.is_set() else 'down'}\n{told}")
 
     async def ask(
         self, name: str, verb: str, path: str, *, refused: Collection[int] = (), **given: object
     ) -> httpx.Response:
         """Return the answer, which is a success or has one of the statuses `refused`."""
+        task, at = asyncio.current_task().get_name(), f"{verb} {path}"
         while True:
+            self.last[task] = f"{at} waits for a server"
             await self.up.wait()
             begun = time.monotonic()
+            self.last[task] = f"{at} is asked since {time.strftime('%X')}"
             try:
                 answer = await self.servers.client.request(verb, f"{self.servers.at}{path}", **given)
             except httpx.TransportError:
@@ -47,9 +64,8 @@ class Clients:
                 assert not self.up.is_set() or self.servers.alive, "the server ended by itself"
                 continue
             self.took[name].append(time.monotonic() - begun)
-            assert answer.is_success or answer.status_code in refused, (
-                f"{verb} {path}: {answer.status_code} {answer.text}"
-            )
+            self.last[task] = f"{at}: {answer.status_code} {answer.text:.2000} at {time.strftime('%X')}"
+            assert answer.is_success or answer.status_code in refused, self.last[task]
             return answer
 
     async def kill(self) -> None:

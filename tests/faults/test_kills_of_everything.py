@@ -17,6 +17,7 @@ from itertools import count, cycle, pairwise
 
 import pytest
 from clients import Clients, fill
+from served import Servers
 
 import roomlore
 from relink_rig import ROOM
@@ -183,10 +184,9 @@ def as_json(messages: list[Message]) -> list[dict[str, str]]:
     return [{"id": m.id, "room_id": m.room_id, "sender_id": m.sender_id, "text": m.text} for m in messages]
 
 
-@pytest.mark.timeout(LONG)
-async def test_nothing_is_lost(url, servers):
-    await fill(url, CHAIN, [one for number in range(PEOPLE) for one in secrets(number, ROOMS)])
-    everybody, chance = Everybody(servers), random.Random(20261129)
+async def kill_beside(everybody: Everybody, servers: Servers, chance: random.Random) -> tuple[int, int]:
+    """Kill the server until everything was done beside it. Return how often, and how often as it opened the
+    database."""
     kills = opening = 0
     async with asyncio.TaskGroup() as group:
         work = (
@@ -202,7 +202,7 @@ async def test_nothing_is_lost(url, servers):
             everybody.read(),
         )
         for one in work:
-            group.create_task(one)
+            group.create_task(one, name=one.__name__)
         while kills < KILLS or not everybody.did_all():
             kills += 1
             if chance.random() < 0.2:
@@ -215,8 +215,17 @@ async def test_nothing_is_lost(url, servers):
             await everybody.kill()
         await everybody.start()
         everybody.over.set()
-    for kind in ("threads", "forgetting", "evolution"):
-        await everybody.settled(kind)
+    return kills, opening
+
+
+@pytest.mark.timeout(LONG)
+async def test_nothing_is_lost(url, servers):
+    await fill(url, CHAIN, [one for number in range(PEOPLE) for one in secrets(number, ROOMS)])
+    everybody, chance = Everybody(servers), random.Random(20261129)
+    async with everybody.within(LONG - 60):
+        kills, opening = await kill_beside(everybody, servers, chance)
+        for kind in ("threads", "forgetting", "evolution"):
+            await everybody.settled(kind)
     failed = (await everybody.ask("jobs", "GET", "/jobs?status=failed")).json()["jobs"]
     await everybody.kill()
     sys.stdout.write(
