@@ -196,6 +196,15 @@ def test_where_search_finds_nothing_the_thread_is_left():
     assert NOTHING_FAR.choose(20) == {}
 
 
+def test_where_the_past_is_hardly_needed_every_hit_may_answer_the_best_first():
+    """Right after a talk any message may belong to its thread; that is no reason to leave out the best hit."""
+    link = thread(m30=0.6, m55=0.9)
+    found = weigh(link, Earlier(ranked=hits(30, 12), facts=facts({13: 12})), 0.1)
+    assert found.reasons == dict.fromkeys((30, 12, 13), "may answer the question")
+    assert list(found.answers) == [30, 12, 13]
+    assert list(weigh(link, Earlier(ranked=hits(12, 30), facts=facts({})), 0.1).answers) == [12, 30]
+
+
 def test_the_surer_the_need_the_more_is_shown():
     chances = {arrival: 0.4 / arrival for arrival in range(1, 60)}
     sizes = [len(Past(needed, chances).choose(60)) for needed in (0.0, 0.3, 0.6, 0.9)]

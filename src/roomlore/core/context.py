@@ -342,8 +342,8 @@ def filled(
     answers: Mapping[int, float] = MappingProxyType({}),
 ) -> dict[int, float]:
     """Return the messages to show (arrival to probability): the chosen ones, so many of the newest of those before that
-    there are `least`, and up to `MORE_ANSWERS` more of what search found. These take a quarter of the places from the
-    least likely of the thread, or half of the places that are left.
+    there are `least`, and up to `MORE_ANSWERS` more of what search found. These are at most a quarter of `most`, and
+    take the places of the least likely of the thread if none are left.
 
     `before`: messages in order of arrival, those of the topic last. In a small room all may be added, else those that
     say something. `paused`: the message follows a pause; then the newest, up to two fifths of `most`, come before what
@@ -352,16 +352,15 @@ def filled(
     spoken = (one.arrival for one in reversed(before) if len(before) <= SMALL_ROOM or says_something(one))
     newest = list(islice(spoken, least + len(chosen) + MORE_ANSWERS))
     likeliest = sorted(chosen, key=lambda arrival: -chosen[arrival])
-    sure = [arrival for arrival in likeliest if arrival == link.parent or arrival in answers]
+    best = set(islice(answers, MORE_ANSWERS))
+    sure = [arrival for arrival in likeliest if arrival == link.parent or arrival in best]
     late = newest[: min(least, most * 2 // 5)] if paused else []
     wanted = list(dict.fromkeys((*sure, *late, *likeliest)))
-    spare = [arrival for arrival in answers if arrival not in wanted][:MORE_ANSWERS]
-    kept = min(len(spare), most // 4)
-    shown = wanted[: max(min(len(sure), most), most - kept)]
-    left = most - len(shown)
-    found = spare[: min(left, max(kept, (left + 1) // 2))]
+    found = [arrival for arrival in answers if arrival not in wanted][: min(MORE_ANSWERS, most // 4)]
+    shown = wanted[: max(min(len(sure), most), most - len(found))]
+    found = found[: most - len(shown)]
     others = [arrival for arrival in newest if arrival not in shown and arrival not in found]
-    shown += others[: max(0, min(least - len(shown), left - len(found)))]
+    shown += others[: max(0, min(least, most - len(found)) - len(shown))]
     shares = {**link.thread_candidates.by_arrival(), **answers, **chosen}
     return {arrival: shares.get(arrival, 0.0) for arrival in (*shown, *found)}
 

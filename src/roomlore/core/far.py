@@ -248,8 +248,8 @@ class Past:
     """The probabilities for a message that may need something said long ago.
 
     `needed`: the probability that it does, 0 if no search was made. `chances`: arrival to probability, of the thread's
-    messages, the hits, and the messages that the best hits answer or are answered by. `reasons`: of those chosen for a
-    reason other than the thread. `told`: the platform states what the message answers.
+    messages, the hits, and the messages that the best hits answer or are answered by. `reasons`: of those that may hold
+    what is needed, likeliest first. `told`: the platform states what the message answers.
     """
 
     needed: float = 0.0
@@ -259,8 +259,8 @@ class Past:
 
     @property
     def answers(self) -> dict[int, float]:
-        """Return arrival to probability of the messages that `reasons` has, likeliest first."""
-        return {one: self.chances[one] for one in sorted(self.reasons, key=lambda one: -self.chances[one])}
+        """Return arrival to probability of the messages that `reasons` has, in its order."""
+        return {one: self.chances[one] for one in self.reasons}
 
     def without(self, arrivals: Collection[int]) -> "Past":
         """Return the probabilities as if these messages were not there."""
@@ -293,18 +293,20 @@ def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
     A thread that is certain counts in either case.
     """
     threaded, chances, reasons = link.thread_candidates.by_arrival(), {}, {}
-    told = link.has_certain_thread
-    for arrival, values in evidence_signs(link, earlier).items():
-        answering, mate = needed * _chance(EVIDENCE_WEIGHTS, values), threaded.get(arrival, 0.0)
+    told, likely = link.has_certain_thread, needed >= MIN_NEED
+    signs = evidence_signs(link, earlier)
+    evidence = {arrival: _chance(EVIDENCE_WEIGHTS, values) for arrival, values in signs.items()}
+    for arrival in sorted(evidence, key=lambda one: -evidence[one]):
+        answering, mate = needed * evidence[arrival], threaded.get(arrival, 0.0)
         talking = mate if told else (1 - needed) * mate
         chances[arrival] = mate + (1 - mate) * answering if told else answering + talking
-        hit, answered, answers = values[1] > 0, values[2] > 0, values[3] > 0
-        if answering >= talking and (hit or answered or answers):
-            reason = _FOUND if hit else _REASONS[answered, answers]
-            if needed >= MIN_NEED:
-                reasons[arrival] = reason
-            elif arrival != link.parent:
-                reasons[arrival] = MAYBE_FAR_REASON
+        _, share, answered, answers, *_ = signs[arrival]
+        if not (share or answered or answers):
+            continue
+        if likely and answering >= talking:
+            reasons[arrival] = _FOUND if share else _REASONS[answered > 0, answers > 0]
+        elif not likely and arrival != link.parent:
+            reasons[arrival] = MAYBE_FAR_REASON
     return Past(needed, chances, reasons, told)
 
 

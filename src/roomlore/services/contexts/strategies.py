@@ -18,6 +18,7 @@ from roomlore.core.context import (
     has_topics,
     in_other_thread,
     least_messages,
+    says_something,
     threaded_picks,
     topic_last,
     weighted_pool,
@@ -27,6 +28,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.far import MIN_NEED, NOTHING_FAR, Past
 from roomlore.core.linking.model import select
 from roomlore.core.models import (
+    MAYBE_FAR_REASON,
     Candidate,
     Entry,
     Explanation,
@@ -135,12 +137,17 @@ class Gatherer:
 
     async def choice(self, target: Target, options: ContextOptions) -> Choice:
         """Return what `threaded` shows. Messages that were deleted since, or are in another platform thread, are left
-        out before the others are chosen."""
+        out before the others are chosen, and so are notices that only may answer the question."""
         out: frozenset[int] = frozenset()
         while True:
             chances, reasons = await self._picks(target, options, out)
             read = await self._entries(target.room, chances)
-            entries = [entry for entry in read if not in_other_thread(entry.message, target.entry.message)]
+            entries = [
+                entry
+                for entry in read
+                if not in_other_thread(entry.message, target.entry.message)
+                and (reasons.get(entry.message.arrival) != MAYBE_FAR_REASON or says_something(entry.message))
+            ]
             wrong = chances.keys() - {entry.message.arrival for entry in entries}
             if not wrong:
                 return Choice(chances, reasons, entries)
@@ -169,7 +176,10 @@ class Gatherer:
         if has_topics((message, *before)) and before:
             paused = resumes and follows_pause(message.dated_at, before[-1].dated_at)
         shown = filled(chosen, before, least, link, most=most, paused=paused, answers=past.answers)
-        return shown, {**dict.fromkeys(shown.keys() - chosen.keys(), RECENT_REASON), **past.reasons}
+        added = shown.keys() - chosen.keys()
+        needed = shown.keys() if past.needed >= MIN_NEED else added
+        found = {one: reason for one, reason in past.reasons.items() if one in needed}
+        return shown, {**dict.fromkeys(added, RECENT_REASON), **found}
 
     async def _platform_thread(self, message: StoredMessage, root_id: str, limit: int) -> list[int]:
         """Return the arrivals of the root and of the newest messages of a platform thread, these newest first."""
