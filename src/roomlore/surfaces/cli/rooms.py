@@ -116,7 +116,7 @@ def threads(
         ),
     ] = None,
     ids: Ids = False,
-    limit: Annotated[int, typer.Option(min=1, help="Most threads, or most messages of the thread.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of threads, or of messages of the thread.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List a room's latest threads, or show one."""
@@ -289,9 +289,9 @@ def context(
     strategy: Annotated[
         str | None, typer.Option(help=f"{', '.join(f'`{name}`' for name in STRATEGIES)}; by default the room's.")
     ] = None,
-    most: Annotated[int | None, typer.Option("--max", help="Most messages.")] = None,
+    most: Annotated[int | None, typer.Option("--max", help="Maximum number of messages.")] = None,
     least: Annotated[int | None, typer.Option("--min", help="Add the newest messages up to this number.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of the context as text.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Maximum number of tokens of the context as text.")] = None,
     as_prompt: Annotated[
         bool, typer.Option("--prompt", help="As one text for a model, the message itself at the end.")
     ] = False,
@@ -387,7 +387,10 @@ def search(
         bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
     ] = False,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", help="Most messages, 1 to 200; those far below the best are left out.")
+        int,
+        typer.Option(
+            "--limit", "-n", help="Maximum number of messages, 1 to 200; those far below the best are left out."
+        ),
     ] = 10,
     mode: Annotated[str, typer.Option(help="`hybrid`, by words and meaning, or `lexical`, by words alone.")] = "hybrid",
     sender: Annotated[list[str] | None, typer.Option(help="Only what this sender id said; may be repeated.")] = None,
@@ -596,7 +599,7 @@ def digest(
         str | None,
         typer.Option(help="From this time on: `2024-05-01`, `2024-05-01T12:30`, `yesterday`, `'3 days ago'`, `昨天`."),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(help="Most tokens of the digest as text.")] = 800,
+    max_tokens: Annotated[int, typer.Option(help="Maximum number of tokens of the digest as text.")] = 800,
     viewer: ShownTo = None,
     mode: Annotated[
         Mode,
