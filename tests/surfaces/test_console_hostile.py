@@ -131,7 +131,8 @@ async def test_every_page_a_hostile_room_leads_to_is_made_of_what_is_known(hosti
             continue
         read = check(path, answer.text)
         waiting += [one.partition("#")[0] for one in read.addresses if one.startswith("/console")]
-    parts = "room room/live room/threads person people thread digest context sessions session memories memory memory/one"
+    parts = "room room/live room/threads person people thread digest context sessions session"
+    parts += " memories memory memory/one"
     assert kinds["/console"]
     for part in parts.split():
         assert kinds[f"/console/{part}"], part

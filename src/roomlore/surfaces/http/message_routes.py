@@ -688,6 +688,8 @@ def _read_batch(body: Any) -> list[Message]:
         raise InvalidInput("on_conflict belongs in the address, as in ?on_conflict=report.")
     if not isinstance(body, dict) or "messages" not in body:
         return [bodies.read_message(body)]
+    if "room_id" in body:
+        raise InvalidInput('room_id belongs in each message: {"messages": [{"room_id": "...", ...}]}.')
     if set(body) != {"messages"} or not isinstance(body["messages"], list):
         raise InvalidInput('A batch is {"messages": [...]} and nothing else.')
     read, wrong = list[Message](), list[str]()
