@@ -272,6 +272,7 @@ async def test_new_messages_arrive_by_themselves_and_push_nothing_that_is_read(b
         await page.wait_for_timeout(SOON_MS)
         await told(lore, "seen at once", begin=300)
         await page.get_by_text("seen at once").wait_for()
+        await page.locator(".top .count").get_by_text("88 messages", exact=True).wait_for()
         await scroll_to(page, -600)
         read = "() => document.elementFromPoint(600, 500).closest('.row').getBoundingClientRect().top"
         which = "() => document.elementFromPoint(600, 500).closest('.row').id"
@@ -281,6 +282,7 @@ async def test_new_messages_arrive_by_themselves_and_push_nothing_that_is_read(b
         assert (await page.evaluate(read), await page.evaluate(which)) == before
         await page.get_by_role("button", name="3 new").click()
         assert await page.get_by_text("three", exact=True).is_visible()
+        assert await page.locator(".top .count").inner_text() == "91 messages"
         assert await page.locator("#arrived").is_hidden()
         ids = await page.locator(ROWS).evaluate_all("all => all.map(one => Number(one.id.slice(1)))")
         assert ids == sorted(set(ids))
@@ -354,8 +356,14 @@ async def test_a_followed_thread_grows_and_the_way_back_leads_to_the_same_place(
         await page.locator("#m1").hover()
         await page.locator("#m1").get_by_role("link", name="thread").click()
         await page.locator("#alone .row").nth(2).wait_for()
+        await page.locator("#alone .count").get_by_text("3 messages.", exact=True).wait_for()
+        listed = page.locator("#rail li").filter(has=page.locator("[aria-current]"))
+        await listed.get_by_role("link").focus()
         await lore.messages.add([Message(id="more", room_id="tea", sender_id="dan", text="带上伞", reply_to="m4")])
         await page.locator("#alone").get_by_text("带上伞").wait_for()
+        await page.locator("#alone .count").get_by_text("4 messages.", exact=True).wait_for()
+        await listed.get_by_text("4 messages").wait_for()
+        assert await listed.get_by_role("link").evaluate("one => one === document.activeElement")
         await page.go_back()
         await page.locator("#flow").get_by_text("带上伞").wait_for()
         assert await page.locator("#alone").is_hidden()
@@ -381,6 +389,7 @@ async def test_a_message_that_comes_while_a_thread_is_read_anew_stays(browser):
         await page.locator("#m1").get_by_role("link", name="thread").click()
         await page.locator("#alone .top h1 bdi").wait_for()
         assert await page.locator("#alone").get_by_text("带上伞").count() == 1
+        assert await page.locator("#alone .count").inner_text() == "4 messages."
         assert await page.locator("#flow").get_by_text("带上伞").count() == 1
 
 

@@ -65,6 +65,16 @@ class TestAnswers:
         assert "answers a question like it" in found[0].reason
         assert [one.question for one in found[:3]] == [1, None, 1]
 
+    def test_only_questions_and_short_messages_are_said_to_be_lowered(self):
+        long = (
+            "the staging password is in the vault of the team under the name of the stage and nobody else may read it"
+        )
+        short = (("ann", "where is the staging password?"), ("cy", "staging password?"))
+        room = MadeRoom(short[0], ("bob", long), short[1], *self.OTHERS)
+        reasons = {one.arrival: one.reason for one in room.search("staging password vault")}
+        assert "lowered as a question or a short message: times 0." in reasons[3]
+        assert "lowered" not in reasons[2], "a statement of many words"
+
     def test_an_answer_far_away_is_found_by_its_link(self):
         late = ("cy", "in the vault under team and stage")
         room = MadeRoom(self.ASKED[0], *self.OTHERS, late, ("dee", "coffee?"), links={22: (1, 1.0)})

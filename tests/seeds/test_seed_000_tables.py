@@ -34,7 +34,10 @@ pytestmark = pytest.mark.usefixtures("two_keys")
 
 SECOND = "小林喜欢吃火锅，不吃香菜。"
 UNUSABLE = "a model provider gave no usable answer"
-CUT = "no model summarised a conversation for a memory"
+CUT = (
+    "a memory holds sentences of its conversation, since no model summarised it;"
+    " set up a model, or ignore this if you want none"
+)
 
 
 # 3.1, 3.2

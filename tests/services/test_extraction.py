@@ -46,7 +46,10 @@ from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
 NO_USABLE_ANSWER = "a model provider gave no usable answer"
-NO_MODEL = "no model summarised a conversation for a memory"
+NO_MODEL = (
+    "a memory holds sentences of its conversation, since no model summarised it;"
+    " set up a model, or ignore this if you want none"
+)
 
 
 # What a memory is.

@@ -252,6 +252,9 @@ def test_context_for_people(chat):
     assert explained.splitlines()[2].split() == ["reply", "user", "time", "@", "words"]
     assert "0.00  0.00 directly answered" in " ".join(explained.splitlines()[3].split(" "))
     assert "answers    m1 (platform, probability 1.00)" in explained
+    begins = chat("context", "tea", "m1", "--explain").stdout
+    assert "answers    no earlier message\n" in begins
+    assert "new topic  probability 1.00" in begins
 
 
 def test_context_for_programs(chat):

@@ -22,6 +22,7 @@ PAGES = {
     "room": "/console/room?id=tea",
     "room earlier": "/console/room?id=tea&before=150",
     "live": "/console/room/live?id=tea&after=1",
+    "threads": "/console/room/threads?id=tea",
     "thread": "/console/thread?id=tea&message=0",
     "suggest": "/console/suggest?q=u1",
     "people": "/console/people",

@@ -33,7 +33,7 @@ autofocus scope min max maxlength required placeholder autocomplete hidden open 
 http-equiv defer viewbox points d x1 x2 y1 y2
 preserveaspectratio x y cx cy r width height rx step rows minlength pattern list cols inputmode spellcheck size"""
 ADDRESSES = ("href", "src", "action", "hx-get", "data-live", "data-newest", "data-all", "data-suggest")
-PIECES = ("/console/side", "/console/suggest", "/console/room/live")
+PIECES = ("/console/side", "/console/suggest", "/console/room/live", "/console/room/threads")
 HIDDEN = re.compile("[\u200b\u202a-\u202e\u2066-\u2069\ufeff\u2028\u2029\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 KEPT = re.compile(r'<input type="hidden"[^>]*>')
@@ -131,7 +131,8 @@ async def test_every_page_a_hostile_room_leads_to_is_made_of_what_is_known(hosti
             continue
         read = check(path, answer.text)
         waiting += [one.partition("#")[0] for one in read.addresses if one.startswith("/console")]
-    parts = "room room/live person people thread digest context sessions session memories memory memory/one"
+    parts = "room room/live room/threads person people thread digest context sessions session"
+    parts += " memories memory memory/one"
     assert kinds["/console"]
     for part in parts.split():
         assert kinds[f"/console/{part}"], part

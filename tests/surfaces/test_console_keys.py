@@ -28,6 +28,7 @@ SHOWS = [
     "",
     "/room?id=tea",
     "/room/live?id=tea",
+    "/room/threads?id=tea",
     "/side",
     "/search?q=anna",
     "/suggest?q=an",
@@ -71,8 +72,8 @@ SHOWS = [
 ]
 TELL_TEXT = {
     "", "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
-    "/memory/write", "/visible", "/recall", "/room/live", "/people", "/person", "/forget", "/search", "/digest",
-    "/memory/compare", "/memories", "/suggest",
+    "/memory/write", "/visible", "/recall", "/room/live", "/room/threads", "/people", "/person", "/forget", "/search",
+    "/digest", "/memory/compare", "/memories", "/suggest",
 }  # fmt: skip
 """Pages on which a key that may read sees what is stored."""
 SENDS = [

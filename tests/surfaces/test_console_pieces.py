@@ -121,6 +121,19 @@ async def test_a_page_that_is_far_behind_is_shown_the_newest_and_a_link(lore, ht
     text = (await http.get("/console/room/live?id=tea&after=10", headers=LANGUAGES["en"])).text
     assert re.findall(r'<li id="m(\d+)"', text) == [str(n) for n in range(41, 101)]
     assert "30 more" in text
+    assert "100 messages</li>" in text, "the heading of the page counts all of the room"
+
+
+async def test_the_threads_beside_a_room_are_read_anew_as_a_piece(lore, http):
+    await lore.messages.add(talk(range(3)))
+    whole = (await http.get("/console/room?id=tea", headers=LANGUAGES["en"])).text
+    piece = (await http.get("/console/room/threads?id=tea", headers=LANGUAGES["en"])).text
+    assert 'data-live="/console/room/threads?id=tea"' in whole
+    assert "<html" not in piece
+    assert piece.count("<li data-thread=") >= 1
+    assert piece.strip() in whole
+    assert 'data-live="/console/room/threads' not in (await http.get("/console/room?id=tea&limit=500")).text
+    assert (await http.get("/console/room/threads?id=none")).status_code == 404
 
 
 async def test_all_pages_of_a_room_share_one_look_and_one_rendering(lore, http, monkeypatch):

@@ -20,6 +20,7 @@ SAID = [
     ("m4", "dan", "Dan \x1b[2J", "We decided that the picnic moves to Friday at 12:30."),
 ]
 QUERY = {"since": "2024-05-01"}
+NOTHING = "Nothing new since {} last wrote or marked messages as read."
 
 
 def messages() -> list[Message]:
@@ -122,7 +123,8 @@ def test_the_command_line_groups_by_what_matters(run):
 
 def test_the_command_line_marks_as_read(run):
     assert "[m4]" in run("digest", "tea", "--for", "cat", "--mark-read")
-    assert run("digest", "tea", "--for", "cat").strip() == "Nothing new."
+    assert run("digest", "tea", "--for", "cat").strip() == NOTHING.format("cat")
+    assert run("digest", "tea", "--since", "2024-05-02T08:30").startswith("Nothing new since 2024-05-02 08:30 (")
     assert "needs --for" in run("digest", "tea", "--mark-read", code=2)
 
 
@@ -141,7 +143,7 @@ def test_the_command_line_gives_json_and_a_prompt(run):
 def test_the_command_line_takes_a_name(run):
     assert json.loads(run("digest", "tea", "--for", "小波", "--json"))["for_user"] == "bob"
     assert run("digest", "tea", "--for", "小波", "--mark-read")
-    assert run("digest", "tea", "--for", "bob").strip() == "Nothing new."
+    assert run("digest", "tea", "--for", "bob").strip() == NOTHING.format("bob")
     assert "Nobody in room 'tea' has the id or the name 'eve'" in run("digest", "tea", "--for", "eve", code=1)
 
 
@@ -149,7 +151,7 @@ def test_the_command_line_takes_a_name(run):
 def test_the_command_line_takes_times_in_words(run, since):
     shown = run("digest", "tea", "--since", since)
     assert ("[m4]" in shown) is since.startswith("2024")
-    assert shown.startswith(("Nothing new.", "Decided"))
+    assert shown.startswith(("Nothing new since ", "Decided"))
 
 
 def test_the_command_line_counts_as_people_do(run):

@@ -147,6 +147,7 @@ PAGES = {
     },
     "refused": {
         "GET /console/room/live": {"params": {"id": "den"}},
+        "GET /console/room/threads": {"params": {"id": "den"}},
         "GET /console/session/change": {"params": {"id": "den", "what": "reset"}},
         "GET /console/session/summarising": {"params": {"id": "den", "job": "x"}},
         "POST /console/session/change": {"params": {"id": "den", "what": "reset"}},

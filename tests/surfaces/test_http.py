@@ -372,6 +372,7 @@ BAD = [
     ("POST", "/messages", {"json": []}, 422, "must be a JSON object"),
     ("POST", "/messages", {"json": {}}, 422, "id is missing"),
     ("POST", "/messages", {"json": {"messages": {}}}, 422, "A batch is"),
+    ("POST", "/messages", {"json": {"room_id": "tea", "messages": []}}, 422, "room_id belongs in each message"),
     ("POST", "/messages", {"json": {"messages": [{"id": "a"}]}}, 422, "messages[0]: room_id is missing"),
     ("POST", "/messages", {"json": {"messages": [], "on_conflict": "report"}}, 422, "belongs in the address"),
     ("POST", "/messages?on_conflict=maybe", {"json": {"messages": []}}, 422, "on_conflict"),

@@ -106,21 +106,23 @@ class ContextSettings(Section):
     context_recall: bool = setting(
         True, "Let the threaded strategy also show what was said long ago, where a message needs it."
     )
-    max_context_messages: Whole = setting(20, "Most messages in a context.", ge=1, le=200)
+    max_context_messages: Whole = setting(20, "Maximum number of messages in a context.", ge=1, le=200)
     min_context_messages: Whole = setting(
         8, "The threaded strategy adds the newest messages up to this number; 0: it adds none.", ge=0, le=200
     )
     max_context_tokens: Whole | None = setting(
         None,
-        "Most tokens of a context as text, with names and times; none: any number.",
+        "Maximum number of tokens of a context as text, with names and times; none: any number.",
         form="a whole number from 1 to 1000000, or none",
         ge=1,
         le=1_000_000,
     )
     recent_messages: Whole = setting(10, "Messages in the plain window, the fallback.", ge=1, le=200)
     time_window_hours: Number = setting(24, "How far back candidates may lie, in hours.", gt=0, le=8760)
-    candidate_limit: Whole = setting(50, "Most recent messages scored as candidates.", ge=1, le=400)
-    chain_limit: Whole = setting(15, "Most messages of the reply chain among the candidates.", ge=0, le=100)
+    candidate_limit: Whole = setting(50, "Maximum number of recent messages scored as candidates.", ge=1, le=400)
+    chain_limit: Whole = setting(
+        15, "Maximum number of messages of the reply chain among the candidates.", ge=0, le=100
+    )
     relevance_threshold: Number = setting(0.3, "Score below which the weighted strategy takes nothing.", ge=0, le=1)
     reply_chain_weight: Number = setting(0.40, "Weight of the reply chain.", ge=0, le=MAX_WEIGHT)
     user_continuity_weight: Number = setting(0.15, "Weight of the same speaker going on.", ge=0, le=MAX_WEIGHT)
@@ -283,13 +285,13 @@ class EvolutionSettings(Section):
     )
     evolve_people_together: Whole = setting(
         8,
-        "Most people of a room whom the model is asked about in one call, if they said little; 1: each alone.",
+        "Maximum number of people whom the model is asked about in one call, if they said little; 1: each alone.",
         ge=1,
         le=20,
     )
     evolve_least: Whole = setting(10, "New messages from which a group evolves by the schedule.", ge=1, le=1_000_000)
-    evolve_messages: Whole = setting(200, "Most new messages that an evolution reads.", ge=1, le=1000)
-    evolve_memories: Whole = setting(50, "Most memories that an evolution is shown.", ge=1, le=200)
+    evolve_messages: Whole = setting(200, "Maximum number of new messages that an evolution reads.", ge=1, le=1000)
+    evolve_memories: Whole = setting(50, "Maximum number of memories that an evolution is shown.", ge=1, le=200)
     evolve_delete_share: Number = setting(
         0.3, "Share of the memories that an evolution may delete; one at least.", ge=0, le=1
     )
@@ -341,7 +343,7 @@ class DigestSettings(Section):
         form="ids with commas between them",
     )
     digest_least: Whole = setting(10, "New messages from which a room's digest is sent.", ge=1, le=1_000_000)
-    digest_tokens: Whole = setting(2000, "Most tokens of a digest that is sent.", ge=50, le=100_000)
+    digest_tokens: Whole = setting(2000, "Maximum number of tokens of a digest that is sent.", ge=50, le=100_000)
     digest_webhook: WebAddress = setting(
         "", "Where digests are sent by the schedule.", form="an http or https URL, or nothing", hidden="in errors"
     )
@@ -410,7 +412,10 @@ class ReplySettings(Section):
     )
     length_text: str = setting("", "What ends a reply that grew too long; empty: a sentence that ships.", form="a text")
     recall_max_tokens: Whole = setting(
-        2000, "Most tokens of what a reply recalls; never more than a quarter of its window.", ge=0, le=1_000_000
+        2000,
+        "Maximum number of tokens of what a reply recalls; never more than a quarter of its window.",
+        ge=0,
+        le=1_000_000,
     )
     recall_timeout_seconds: Number = setting(
         2, "Time recalling may take before a reply goes without, in seconds.", gt=0, le=300
@@ -423,7 +428,7 @@ class RecallSettings(Section):
     section: ClassVar[str] = "recall"
     enabled: bool = setting(True, "Recall facts; off: nothing is recalled.")
     max_injection_tokens: Whole = setting(
-        2000, "Most tokens of the block of facts where the call does not say.", ge=0, le=1_000_000
+        2000, "Maximum number of tokens of the block of facts where the call does not say.", ge=0, le=1_000_000
     )
     max_context_turns: Whole = setting(
         3, "The user's last messages, with the answers between them, that facts are recalled for.", ge=0, le=100
@@ -449,7 +454,7 @@ class LimitSettings(Section):
     max_metadata_chars: Whole = setting(
         262_144, "Longest metadata of a message and state of a session, in characters of JSON.", ge=1024, le=16_777_216
     )
-    max_batch_messages: Whole = setting(10_000, "Most messages in one call.", ge=1, le=100_000)
+    max_batch_messages: Whole = setting(10_000, "Maximum number of messages in one call.", ge=1, le=100_000)
     max_body_bytes: Whole = setting(
         16_777_216,
         "Largest HTTP body of a request that writes messages, facts or sessions, in bytes.",
@@ -461,12 +466,12 @@ class LimitSettings(Section):
     )
     max_json_values: Whole = setting(
         400_000,
-        "Most values in a JSON body that writes messages, facts or sessions; any other has at most 20,000.",
+        "Maximum number of values in a JSON body that writes messages, facts or sessions; in others it is 20,000.",
         ge=1000,
         le=100_000_000,
     )
     max_json_depth: Whole = setting(32, "Deepest nesting of a JSON request body.", ge=4, le=200)
-    max_page: Whole = setting(1000, "Most items in one page.", ge=1, le=10_000)
+    max_page: Whole = setting(1000, "Maximum number of items in one page.", ge=1, le=10_000)
 
 
 _LIMIT_FORM = f"a whole number from 0 to {MOST}, or none"
@@ -477,17 +482,21 @@ class QuotaSettings(Section):
 
     section: ClassVar[str] = "quotas"
     quota_messages_a_day: Whole | None = setting(
-        None, "Most messages that a tenant may add in a day of UTC; none: any number.", form=_LIMIT_FORM, ge=0, le=MOST
+        None,
+        "Maximum number of messages that a tenant may add in a day of UTC; none: any number.",
+        form=_LIMIT_FORM,
+        ge=0,
+        le=MOST,
     )
     quota_model_tokens_a_day: Whole | None = setting(
         None,
-        "Most tokens of models, sent and received, that a tenant may use in a day of UTC; none: any number.",
+        "Maximum number of model tokens, sent and received, that a tenant may use in a day of UTC; none: any number.",
         form=_LIMIT_FORM,
         ge=0,
         le=MOST,
     )
     quota_messages_kept: Whole | None = setting(
-        None, "Most messages that a tenant may keep; none: any number.", form=_LIMIT_FORM, ge=0, le=MOST
+        None, "Maximum number of messages that a tenant may keep; none: any number.", form=_LIMIT_FORM, ge=0, le=MOST
     )
     quota_requests_a_minute: Whole | None = setting(
         None,

@@ -162,7 +162,7 @@ class ServerSettings(Section):
         hidden="secret",
     )
     embedding_batch: Whole = setting(
-        64, "Most texts in one request; a smaller number if the server refuses so many.", ge=1, le=2048
+        64, "Maximum number of texts in one request; a smaller number if the server refuses so many.", ge=1, le=2048
     )
     embedding_query_prefix: str = setting("", "What the server's model wants before a question.", form="a text")
     embedding_passage_prefix: str = setting("", "What the server's model wants before a message.", form="a text")

@@ -62,9 +62,9 @@ class RecallArguments(RecallOverrides, total=False):
     """The keyword arguments of `lore.recall.build` and `memory_prompt`. Each may be left out.
 
     `conversation_id`: facts shown in it before, by this process, stay until relevance has clearly changed. `previous`:
-    the ids of the facts shown before, for callers that store them themselves. `include_ended`: also what holds no more,
-    for conversations about the past. `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one everything
-    is recalled, and the caller decides who sees it.
+    the ids of the facts shown before, for callers that store them themselves. `include_ended`: also what is no longer
+    valid, for conversations about the past. `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one
+    everything is recalled, and the caller decides who sees it.
     """
 
     conversation_id: str | None

@@ -251,8 +251,8 @@ _SHARE_BY_WORDS, _SHARE_BY_MEANING = 0.2, 0.3
 _WORTH_SAYING = 0.05
 LOWERED = 0.75
 """At or below this factor, lists without scores mention that the kind of a message lowered it."""
-_WHOLE = 0.995
-"""Factors from here on round to 1.00, and are not said."""
+_WHOLE = 0.95
+"""A factor from here on hardly lowers a score, and is not said: a full statement has one, too."""
 _SHOWN = {
     "words": "words match %.2f",
     "neighbours": "the messages around it match %.2f",
@@ -261,7 +261,7 @@ _SHOWN = {
     "speaker": "by a person named",
     "voice": "by the side asked about",
     "time": "fits the time asked for %.2f",
-    "kind": "a question or few words: times %.2f",
+    "kind": "lowered as a question or a short message: times %.2f",
 }
 _EVIDENCE = tuple(_SHOWN.values())[:-1]
 
@@ -491,6 +491,6 @@ def _reason(values: Sequence[float]) -> str:
         words % value if "%" in words else words
         for words, value in zip(_EVIDENCE, values, strict=False)
         if value >= _WORTH_SAYING
-    ] or ["little but its place"]
+    ] or ["only a weak match"]
     kind = values[-1]
     return ", ".join([*said, _SHOWN["kind"] % kind] if kind < _WHOLE else said)

@@ -178,7 +178,11 @@ class MemorySummaries:
         try:
             return await self.by_model(conversation, tenant=tenant)
         except Exception as error:  # noqa: BLE001 - an answer nobody foresaw must not stop an agent's memories for good
-            self._note("no model summarised a conversation for a memory", error)
+            self._note(
+                "a memory holds sentences of its conversation, since no model summarised it;"
+                " set up a model, or ignore this if you want none",
+                error,
+            )
             return Extracted(fallback(conversation), FALLBACK)
 
     async def by_model(self, conversation: str, *, tenant: str = "") -> Extracted:

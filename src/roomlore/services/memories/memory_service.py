@@ -378,7 +378,7 @@ class MemoryService:
     ) -> list[Memory]:
         """Return the newest version of each memory of a scope, such as 'agent:bot', the last changed first.
 
-        `status`: 'active' is what holds or will, 'ended' what holds no more because its `valid_until` is past,
+        `status`: 'active' is valid now or will be, 'ended' is no longer valid because its `valid_until` is past,
         'deprecated' what was deleted or merged. `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one
         everything is listed, and the caller decides who sees it. Raise `InvalidInput` for an invalid scope, kind,
         status or viewer.
@@ -579,9 +579,9 @@ class MemoryService:
         above. `group_id` may also be a scope, such as 'user:anna'.
 
         Scores are in [0, 1] and mean the same for every embedder. Without an embedder, or while it cannot be used, the
-        search uses words alone and says so. `include_ended`: also what holds no more, for questions about the past.
-        `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one
-        everything is searched, and the caller decides who sees it. Raise `InvalidInput`, `StorageUnavailable`.
+        search uses words alone and says so. `include_ended`: also what is no longer valid, for questions about the
+        past. `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one everything
+        is searched, and the caller decides who sees it. Raise `InvalidInput`, `StorageUnavailable`.
         """
         return await self._searcher.search(
             tenant=self._tenant,

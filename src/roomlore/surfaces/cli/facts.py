@@ -109,7 +109,7 @@ def list_(
         str, typer.Argument(help="Whom they are about: user:<id or name>, agent:<id> or group:<id or name>.")
     ],
     status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
-    limit: Annotated[int, typer.Option(min=1, help="Most facts.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of facts.")] = 50,
     as_json: _Json = False,
 ) -> None:
     """List the facts about a person, an agent or a group, the last changed first."""

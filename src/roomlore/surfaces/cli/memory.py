@@ -250,7 +250,7 @@ def log(
     ctx: typer.Context,
     group: GroupName,
     days: Annotated[float | None, typer.Option(help="Only the last so many days.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most changes.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of changes.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show the changes of a group's memories, the newest first: what, when, by whom and why."""
@@ -385,7 +385,7 @@ def list_(
         list[MemoryKind] | None, typer.Option(help="Only this kind; may be repeated. By default all.")
     ] = None,
     status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
-    limit: Annotated[int, typer.Option(min=1, help="Most memories.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of memories.")] = 50,
     as_json: Annotated[
         bool, typer.Option("--json", help="As JSON, with the messages that support each memory.")
     ] = False,
@@ -450,9 +450,9 @@ def search(
     ctx: typer.Context,
     group: GroupName,
     query: Annotated[list[str], typer.Argument(help="A few words or a question; quotes are not needed.")],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most memories.")] = 5,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of memories.")] = 5,
     threshold: Annotated[float, typer.Option(help="Only those with this score, from 0 to 1, or a higher one.")] = 0.7,
-    ended: Annotated[bool, typer.Option("--ended", help="Also what holds no more.")] = False,
+    ended: Annotated[bool, typer.Option("--ended", help="Also what is no longer valid.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with what each score is made of.")] = False,
 ) -> None:
     """Find the memories of a group that answer a question, best first."""

@@ -158,7 +158,7 @@ def list_corrections(
     ctx: typer.Context,
     room: Room,
     before: Annotated[int | None, typer.Option(min=1, help="Only entries with a number below.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most entries.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show the corrections of a room, the newest first."""

@@ -270,7 +270,7 @@ def list_jobs(
     ctx: typer.Context,
     status: Annotated[WorkStatus | None, typer.Option(help="Only those that stand so.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only those of this kind, such as `extraction`.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most jobs.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of jobs.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """List the tenant's jobs, the newest first."""

@@ -37,7 +37,7 @@ def evaluate(
         Path | None,
         typer.Option(
             help="JSON lines with `question`, `room_id` or `viewer`, `answers` (ids) or `words` of an answer, and "
-            "perhaps the `message_id` that asks it.",
+            "optionally the `message_id` of the message that asks it.",
             exists=True,
             dir_okay=False,
         ),
@@ -53,7 +53,9 @@ def evaluate(
     report: Annotated[
         Path | None, typer.Option(help="Write the report as a page of HTML to this file.", dir_okay=False)
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, max=100_000, help="Most replies of each room that are hidden.")] = 300,
+    sample: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Maximum number of replies of each room that are hidden.")
+    ] = 300,
     seed: Annotated[int, typer.Option(help="Chooses the replies; the same seed gives the same report.")] = 0,
     least: Annotated[
         float | None,
@@ -373,7 +375,7 @@ def list_(
     judged: Judged = False,
     days: Days = None,
     after: Annotated[str | None, typer.Option(help="Begin after this context.", metavar="ID")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most contexts.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of contexts.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List contexts, the oldest first."""

@@ -19,7 +19,7 @@ from roomlore.core.dates import FAR_PAST, TimeSpan, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.mentions import with_names
-from roomlore.core.models import Role
+from roomlore.core.models import LinkKind, Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, ShownTo, frame_of, viewer_of
@@ -34,7 +34,7 @@ from roomlore.surfaces.people_named import (
 if TYPE_CHECKING:
     from roomlore.core.context import Context
     from roomlore.core.digest.digest import Digest, DigestEntry
-    from roomlore.core.models import Entry, Heading, Room, StoredMessage, Thread
+    from roomlore.core.models import Entry, Heading, Link, Room, StoredMessage, Thread
     from roomlore.core.search.hits import SearchAnswer, SearchHit
     from roomlore.settings import Row, Settings
     from roomlore.wiring import Lore
@@ -116,7 +116,7 @@ def threads(
         ),
     ] = None,
     ids: Ids = False,
-    limit: Annotated[int, typer.Option(min=1, help="Most threads, or most messages of the thread.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of threads, or of messages of the thread.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List a room's latest threads, or show one."""
@@ -289,9 +289,9 @@ def context(
     strategy: Annotated[
         str | None, typer.Option(help=f"{', '.join(f'`{name}`' for name in STRATEGIES)}; by default the room's.")
     ] = None,
-    most: Annotated[int | None, typer.Option("--max", help="Most messages.")] = None,
+    most: Annotated[int | None, typer.Option("--max", help="Maximum number of messages.")] = None,
     least: Annotated[int | None, typer.Option("--min", help="Add the newest messages up to this number.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of the context as text.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Maximum number of tokens of the context as text.")] = None,
     as_prompt: Annotated[
         bool, typer.Option("--prompt", help="As one text for a model, the message itself at the end.")
     ] = False,
@@ -353,16 +353,27 @@ def _explain(trigger: Entry, built: Context, out: Console) -> None:
         "type": say(str(features.message_type)),
         "keywords": show.inert(", ".join(features.keywords)) or "–",
         "mentions": show.inert(", ".join(features.mentions)) or "–",
-        "answers": say(
-            "{message} ({kind}, probability {share:.2f})",
-            message=show.inert(built.parent or "–"),
-            kind=say(str(link.kind)),
-            share=link.parent_probability,
-        ),
+        "answers": _answered(link, built),
         "new topic": say("probability {share:.2f}", share=link.new_probability),
     }
     for name, value in told.items():
         out.print(f"{show.padded(say(name), _NAMES)}{value}")
+
+
+def _answered(link: Link, built: Context) -> str:
+    """Say what a message answers; of one that starts something new, how likely it is that it answers one after all."""
+    if link.parent is None:
+        return say("no earlier message")
+    if link.kind is LinkKind.NEW:
+        return say(
+            "no earlier message; for the likeliest one the probability is {share:.2f}", share=link.parent_probability
+        )
+    return say(
+        "{message} ({kind}, probability {share:.2f})",
+        message=show.inert(built.parent or "–"),
+        kind=say(str(link.kind)),
+        share=link.parent_probability,
+    )
 
 
 _READ = 20_000
@@ -387,7 +398,10 @@ def search(
         bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
     ] = False,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", help="Most messages, 1 to 200; those far below the best are left out.")
+        int,
+        typer.Option(
+            "--limit", "-n", help="Maximum number of messages, 1 to 200; those far below the best are left out."
+        ),
     ] = 10,
     mode: Annotated[str, typer.Option(help="`hybrid`, by words and meaning, or `lexical`, by words alone.")] = "hybrid",
     sender: Annotated[list[str] | None, typer.Option(help="Only what this sender id said; may be repeated.")] = None,
@@ -596,7 +610,7 @@ def digest(
         str | None,
         typer.Option(help="From this time on: `2024-05-01`, `2024-05-01T12:30`, `yesterday`, `'3 days ago'`, `昨天`."),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(help="Most tokens of the digest as text.")] = 800,
+    max_tokens: Annotated[int, typer.Option(help="Maximum number of tokens of the digest as text.")] = 800,
     viewer: ShownTo = None,
     mode: Annotated[
         Mode,
@@ -617,7 +631,7 @@ def digest(
     if mark_read and reader is None:
         raise typer.BadParameter("--mark-read needs --for, the person who has read it.")
 
-    async def work(lore: Lore) -> tuple[Digest, ZoneInfo]:
+    async def work(lore: Lore) -> tuple[Digest, datetime | None, ZoneInfo]:
         zone = lore.settings.search.zone
         begin = None if since is None else moment("--since", since, now=lore.now(), zone=zone, edge="start")
         here = await lore.rooms.named(room, viewer=None)
@@ -625,21 +639,21 @@ def digest(
         made = await lore.digest(here, since=begin, for_user=reader, max_tokens=max_tokens, viewer=whom, mode=mode)
         if mark_read and made.for_user is not None:
             await lore.rooms.mark_read(here, made.for_user)
-        return made, zone
+        return made, begin, zone
 
-    made, zone = frame_of(ctx).run(work)
+    made, begin, zone = frame_of(ctx).run(work)
     if as_json:
         show.as_json(to_jsonable(made))
     elif as_prompt:
         typer.echo(show.inert_piece(made.to_prompt(zone=zone)))
     else:
-        _print(made)
+        _print(made, begin, zone)
 
 
-def _print(made: Digest) -> None:
+def _print(made: Digest, begin: datetime | None, zone: ZoneInfo) -> None:
     out = show.console()
     if not made.entries:
-        out.print(say("Nothing new."))
+        out.print(_nothing(made, begin, zone))
         return
     why = None
     for entry in made.entries:
@@ -652,6 +666,16 @@ def _print(made: Digest) -> None:
     if made.degraded:
         cause = causes(show.inert(made.degraded, 240))
         out.print(Text(say("Without a model: {why}", why=cause), "yellow"))
+
+
+def _nothing(made: Digest, begin: datetime | None, zone: ZoneInfo) -> str:
+    """Say that nothing is new, and since when."""
+    if begin is not None:
+        return say("Nothing new since {time} ({zone}).", time=show.clock(begin, zone), zone=zone.key)
+    if made.for_user is not None:
+        person = show.inert(made.for_user, 60)
+        return say("Nothing new since {person} last wrote or marked messages as read.", person=person)
+    return say("Nothing new in the last day of the room.")
 
 
 def _lines(entry: DigestEntry) -> Iterator[Text]:

@@ -454,7 +454,7 @@ def reset(ctx: typer.Context, conversation: Conversation, as_json: SessionJson =
 def checkpoints(
     ctx: typer.Context,
     conversation: Conversation,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most checkpoints and resets.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of checkpoints and resets.")] = 20,
     viewer: ShownTo = None,
     as_json: AsJson = False,
 ) -> None:

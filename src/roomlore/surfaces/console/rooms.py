@@ -226,7 +226,18 @@ async def _new_messages(page: Page, lore: Lore, known: Room, after: int) -> str:
     shown = await _shown_conversation(page, room_id, entries)
     new = [one for one in shown.said if one.entry.message.arrival > after][-_MAX_NEW_MESSAGES:]
     missed = new[0].entry.message.arrival - after - 1 if len(new) == _MAX_NEW_MESSAGES else 0
-    return page.written("since.html", room_id=room_id, said=new, longest=LONGEST, missed=missed)
+    return page.written(
+        "since.html", room_id=room_id, said=new, longest=LONGEST, missed=missed, messages=known.messages
+    )
+
+
+async def threads(page: Page) -> Response:
+    """Return the list of the threads of a room's newest messages as a piece, to renew it beside an open room."""
+    lore, room_id = page.lore, await page.room()
+    await lore.rooms.get(room_id)
+    newest, _ = await _read_messages(lore, room_id, _USUAL_MESSAGES, None, LONGEST)
+    found = await _titled_threads(page, room_id, strands(await _named(page, newest))[:_THREADS])
+    return page.show("threads.html", room_id=room_id, threads=lambda: found, alone=None)
 
 
 async def thread(page: Page) -> Response:
@@ -263,14 +274,18 @@ async def thread(page: Page) -> Response:
 
 async def _shown_conversation(page: Page, room_id: str, entries: Sequence[Entry]) -> ShownConversation:
     lore = page.lore
-    named = await with_people_named(lore, [entry.message for entry in entries])
-    entries = [replace(entry, message=message) for entry, message in zip(entries, named, strict=True)]
+    entries = await _named(page, entries)
     here = {entry.message.arrival: entry.message for entry in entries}
     asked = {_answered_arrival(entry) for entry in entries}
     wanted = sorted(one for one in asked if one is not None and one not in here)
     beyond = {message.arrival: message for message in await _quoted_messages(lore, room_id, wanted[-_MAX_QUOTED:])}
     rows = await asyncio.to_thread(shown_messages, entries, beyond, page.zone)
     return ShownConversation(rows, strands(entries))
+
+
+async def _named(page: Page, entries: Sequence[Entry]) -> list[Entry]:
+    named = await with_people_named(page.lore, [entry.message for entry in entries])
+    return [replace(entry, message=message) for entry, message in zip(entries, named, strict=True)]
 
 
 async def _titled_threads(page: Page, room_id: str, threads: Sequence[Strand]) -> list[Strand]:

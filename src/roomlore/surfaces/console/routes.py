@@ -121,6 +121,7 @@ _SHOWN: dict[str, Answer] = {
     "/forget": people.forget,
     "/room": rooms.room,
     "/room/live": rooms.live,
+    "/room/threads": rooms.threads,
     "/thread": rooms.thread,
     "/digest": rooms.digest,
     "/context": contexts.context,

@@ -391,7 +391,7 @@ class ContextRequest(Body):
     )
     message_id: str | None = Field(None, description="By default the newest message that a user wrote.")
     strategy: AskedStrategy | None = Field(None, description="By default the room's.")
-    max_messages: int | None = Field(None, ge=1, le=200, description="Most messages in the context.")
+    max_messages: int | None = Field(None, ge=1, le=200, description="Maximum number of messages in the context.")
     min_messages: int | None = Field(
         None, ge=0, le=200, description="The newest messages are added up to this number; by default the room's."
     )
@@ -399,7 +399,7 @@ class ContextRequest(Body):
         None,
         ge=1,
         le=1_000_000,
-        description="Most tokens of the context as text; by default the room's.",
+        description="Maximum number of tokens of the context as text; by default the room's.",
     )
     render: Literal["messages", "prompt"] | None = Field(
         None,

@@ -354,7 +354,9 @@ RecallBody = request_of(
     RecallRequest,
     _Recall,
     {
-        "max_tokens": Annotated[int | None, Field(ge=0, le=_MAX_TOKENS, description="Most tokens of the block.")],
+        "max_tokens": Annotated[
+            int | None, Field(ge=0, le=_MAX_TOKENS, description="Maximum number of tokens of the block.")
+        ],
         "max_context_turns": Annotated[
             int | None,
             Field(ge=0, le=_MAX_TURNS, description="How many of the last turns the facts are recalled for."),
@@ -374,7 +376,7 @@ RecallBody = request_of(
             list[str] | None, Field(description="The ids of the facts shown before, if you keep them.")
         ],
         "include_ended": Annotated[
-            bool, Field(description="Also what holds no more, for conversations about the past.")
+            bool, Field(description="Also what is no longer valid, for conversations about the past.")
         ],
     },
     name="RecallRequest",

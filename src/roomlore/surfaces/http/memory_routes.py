@@ -406,7 +406,7 @@ async def changeable_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) 
 ChangeableMemory = Annotated[str, Depends(changeable_memory)]
 
 _MAX_DAYS = 3_650
-STATUS = "active: what holds or will; ended: what holds no more; deprecated: what was deleted or merged."
+STATUS = "active: what is valid now or will be; ended: what is no longer valid; deprecated: what was deleted or merged."
 
 
 @memory_router.get("/list/{group_id:id}")
@@ -416,7 +416,9 @@ async def list_memories(
     group: NamedGroup,
     kind: Annotated[list[MemoryKind] | None, Query(description="By default every kind; may be repeated.")] = None,
     status: Annotated[Status, Query(description=STATUS)] = "active",
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Most memories; at most the setting max_page.")] = 20,
+    limit: Annotated[
+        int, Query(ge=1, le=MOST, description="Maximum number of memories; at most the setting max_page.")
+    ] = 20,
     offset: Annotated[int, Query(ge=0, le=MOST, description="How many were shown before.")] = 0,
 ) -> MemoryPage:
     """Return the memories of a group, the newest version of each, the last changed first."""
@@ -435,9 +437,11 @@ async def search_memories(
     q: Annotated[
         str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
     ] = "",
-    limit: Annotated[int, Query(ge=1, le=200, description="Most memories.")] = 5,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of memories.")] = 5,
     threshold: Annotated[float, Query(ge=0, le=1, description="Only those with this score or a higher one.")] = 0.7,
-    include_ended: Annotated[bool, Query(description="Also what holds no more, for questions about the past.")] = False,
+    include_ended: Annotated[
+        bool, Query(description="Also what is no longer valid, for questions about the past.")
+    ] = False,
 ) -> MemorySearch:
     """Return the memories of a group that answer a question, best first."""
     if not q:
@@ -629,7 +633,9 @@ async def evolve(
     group: AdminsGroup,
     days: Annotated[float, Query(gt=0, le=3_650, description="How far back a group's first evolution reads.")] = 1,
     mode: Annotated[Mode, Query(description="`llm`, `offline` (rules), or `auto`: `llm` if set up.")] = "auto",
-    wait: Annotated[float, Query(ge=0, le=_MAX_WAITED, description="Most seconds to wait for it.")] = _MAX_WAITED,
+    wait: Annotated[
+        float, Query(ge=0, le=_MAX_WAITED, description="Maximum number of seconds to wait for it.")
+    ] = _MAX_WAITED,
 ) -> Evolved | Response:
     """Read the group's messages since the last evolution and update its memories."""
     begun = await lore.memories.begin_evolution(group.scope, days=days, mode=mode)

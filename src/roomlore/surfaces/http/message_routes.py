@@ -227,7 +227,7 @@ async def search_messages(
         str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
     ] = "",
     limit: Annotated[
-        int, Query(ge=1, le=MAX_HITS, description="Most messages; those far below the best are left out.")
+        int, Query(ge=1, le=MAX_HITS, description="Maximum number of messages; those far below the best are left out.")
     ] = 10,
     mode: Annotated[SearchMode, Query(description="By words and meaning, or by words alone.")] = "hybrid",
     conversation: Annotated[
@@ -593,7 +593,7 @@ async def get_digest(
         ),
     ] = None,
     max_tokens: Annotated[
-        int, Query(ge=FEWEST_TOKENS, le=MAX_TOKENS, description="Most tokens of the digest as text.")
+        int, Query(ge=FEWEST_TOKENS, le=MAX_TOKENS, description="Maximum number of tokens of the digest as text.")
     ] = DIGEST_TOKENS,
     mode: Annotated[
         Mode,
@@ -688,6 +688,8 @@ def _read_batch(body: Any) -> list[Message]:
         raise InvalidInput("on_conflict belongs in the address, as in ?on_conflict=report.")
     if not isinstance(body, dict) or "messages" not in body:
         return [bodies.read_message(body)]
+    if "room_id" in body:
+        raise InvalidInput('room_id belongs in each message: {"messages": [{"room_id": "...", ...}]}.')
     if set(body) != {"messages"} or not isinstance(body["messages"], list):
         raise InvalidInput('A batch is {"messages": [...]} and nothing else.')
     read, wrong = list[Message](), list[str]()

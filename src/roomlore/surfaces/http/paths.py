@@ -85,7 +85,7 @@ Limit = Annotated[
     Query(
         ge=1,
         le=MOST,
-        description="Most items in the page; at most the setting max_page.",
+        description="Maximum number of items in the page; at most the setting max_page.",
         json_schema_extra={"maximum": "max_page"},
     ),
 ]

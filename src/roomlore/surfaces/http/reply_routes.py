@@ -126,7 +126,9 @@ ReplyBody = request_of(
         "temperature": Annotated[float | None, Field(ge=0, le=2)],
         "max_tokens": Annotated[
             int | None,
-            Field(ge=1, le=_MAX_TOKENS, description="Most tokens of the reply; fewer than the window has."),
+            Field(
+                ge=1, le=_MAX_TOKENS, description="Maximum number of tokens of the reply; fewer than the window has."
+            ),
         ],
         "model_context_window": Annotated[
             int | None, Field(ge=1, le=MAX_WINDOW, description="What the model takes, in tokens.")

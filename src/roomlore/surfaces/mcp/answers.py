@@ -152,7 +152,7 @@ class SearchMemories(Arguments):
     scope: Scope = None
     limit: int = Field(5, ge=1, le=MAX_FOUND)
     threshold: float = Field(0.7, ge=0, le=1, description="The lowest score; lower finds more.")
-    include_ended: bool = Field(False, description="Also what holds no more.")
+    include_ended: bool = Field(False, description="Also what is no longer valid.")
 
 
 class SearchMessages(Arguments):
@@ -243,7 +243,7 @@ class RoomContext(Arguments):
     message_id: Id | None = Field(None, description="By default the newest message that a user wrote.")
     max_messages: int = Field(20, ge=1, le=MAX_MESSAGES)
     max_tokens: int | None = Field(
-        None, ge=1, le=1_000_000, description="Most tokens of the context as text; by default the room's."
+        None, ge=1, le=1_000_000, description="Maximum tokens of the context text; by default the room's."
     )
     strategy: AskedStrategy | None = Field(None, description="By default the room's.")
 

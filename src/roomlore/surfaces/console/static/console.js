@@ -96,7 +96,7 @@
   }
 
   // New messages: the server sends them as a piece of the page. They are added below what is read, which does not move.
-  const MOST_ROWS = 800, SPARE_ROWS = 300;
+  const MOST_ROWS = 800, SPARE_ROWS = 300, THREADS_MS = 2_000;
   let alone = null;
 
   function follow(flow) {
@@ -129,6 +129,9 @@
       last = Number(event.lastEventId);
       const piece = document.createElement("template");
       piece.innerHTML = event.data;
+      const counted = find(".count", piece.content), count = find(".room > .top .count");
+      counted?.remove();
+      if (counted && count) count.textContent = counted.textContent;
       const items = [...piece.content.children].filter((item) => !isRow(item) || !document.getElementById(item.id));
       const rows = items.filter(isRow);
       if (!rows.length) return;
@@ -145,6 +148,7 @@
       if (atEnd && document.visibilityState === "visible") dropFarAway();
       else unread += rows.length + left;
       show();
+      renewThreadsSoon();
     }
     function listen() {
       const open = document.visibilityState === "visible";
@@ -164,6 +168,31 @@
     document.addEventListener("visibilitychange", listen);
     addEventListener("pagehide", () => source?.close());
     listen();
+  }
+
+  // The list of threads is read anew after new messages, at most once in this time. What is read or focused in it stays.
+  const rail = find("#rail");
+  let renewing = false, renewals = 0;
+
+  async function renewThreads() {
+    const number = ++renewals;
+    const answer = await fetch(rail.dataset.live, asScript);
+    const theirs = answer.ok && !answer.redirected && find("ul", parsed(await answer.text()));
+    if (!theirs || number !== renewals) return;
+    const focused = document.activeElement?.closest?.("#rail li")?.dataset.thread;
+    find("ul", rail).replaceChildren(...theirs.children);
+    mark(alone?.thread);
+    if (focused) find(`li[data-thread="${focused}"] a`, rail)?.focus({ preventScroll: true });
+  }
+  function renewThreadsSoon() {
+    if (renewing || !rail?.dataset.live) return;
+    renewing = true;
+    setTimeout(() => {
+      renewing = false;
+      // A link that is being pressed stays where it is.
+      if (rail.matches(":active")) renewThreadsSoon();
+      else renewThreads().catch(() => {});
+    }, THREADS_MS);
   }
 
   // A thread followed alone: its loaded messages at once, over the room, which stays as it is; then what the server says.
@@ -209,7 +238,15 @@
     mark(thread);
     // The page of the thread may have a message before the stream of new ones brings it.
     const isNew = (row) => row.dataset.thread === thread && !document.getElementById(`t${row.id}`);
-    const mine = alone = { thread, from, take: (rows) => newestItem(flow)?.parentElement.append(...rows.filter(isNew).map(copyOf)) };
+    const mine = alone = { thread, from, take };
+    function take(rows) {
+      newestItem(flow)?.parentElement.append(...rows.filter(isNew).map(copyOf));
+      recount();
+    }
+    function recount() {
+      const count = find(".count", head), shown = all(".row", flow).length;
+      if (count && shown > 1) count.textContent = pane.dataset.one.replace("#", shown);
+    }
     (find(`#t${CSS.escape(from ?? "")} article`, pane) ?? pane).focus({ preventScroll: true });
     const answer = await fetch(href, asScript);
     if (!answer.ok || answer.redirected) return;
@@ -219,6 +256,7 @@
     const here = document.activeElement?.closest?.("#alone .row")?.id;
     renew(flow, apart(theirs));
     head.replaceChildren(...top.children);
+    recount();
     if (here) find(`#${here} article`, pane)?.focus({ preventScroll: true });
   }
   // Messages may have come since the server wrote the page: they stay below it.
@@ -320,6 +358,7 @@
     const fresh = parsed(await (await fetch(opened, asScript)).text());
     const flow = find("#flow", fresh), rail = find("#rail", fresh);
     if (main && flow) renew(main, flow);
+    renewals++;
     if (rail) find("#rail")?.replaceChildren(...rail.children);
     if (main) drawLanes(main);
     tellHistory();
