@@ -186,7 +186,8 @@ def as_json(messages: list[Message]) -> list[dict[str, str]]:
 
 async def kill_beside(everybody: Everybody, servers: Servers, chance: random.Random) -> tuple[int, int]:
     """Kill the server until everything was done beside it. Return how often, and how often as it opened the
-    database."""
+    database. After `KILLS` of them each server is left alone for longer than the one before, so that one gets
+    everything done however slow the machine is."""
     kills = opening = 0
     async with asyncio.TaskGroup() as group:
         work = (
@@ -211,7 +212,7 @@ async def kill_beside(everybody: Everybody, servers: Servers, chance: random.Ran
                 opening += 1
             else:
                 await everybody.start()
-                await asyncio.sleep(chance.uniform(0.1, WORKING_SECONDS))
+                await asyncio.sleep(chance.uniform(0.1, WORKING_SECONDS) * max(1, kills / KILLS))
             await everybody.kill()
         await everybody.start()
         everybody.over.set()
