@@ -23,7 +23,7 @@ async def test_every_page_of_the_store_is_there_and_shows_what_is_told_of_it():
     async with serving() as address:
         pages = {shot.name: await found(address, shot) for shot in SHOTS if not shot.live}
     assert "<summary>" in pages["console-context.png"].partition('class="weighed"')[2]
-    assert "13 messages, 231 tokens" in pages["console-context.png"]
+    assert "13 messages, 171 tokens" in pages["console-context.png"]
     assert "pirate hats" in pages["console-past.png"]
     assert len(re.findall("<del>", pages["console-memory.png"])) >= 4
     assert "242 / 560" in pages["console-sessions.png"]
