@@ -3,7 +3,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 DEMO_STAMP := .venv/.demo-installed
 INSTALL := $(BIN)/python -m pip install --quiet
-PACKAGES := packages/roomlore-testkit
+# Those that the library brings with it, and all.
+BROUGHT := packages/roomlore-importers
+PACKAGES := $(BROUGHT) packages/roomlore-testkit
 EDITABLE := --no-deps --no-build-isolation --editable . $(PACKAGES:%=--editable %)
 COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -21,10 +23,10 @@ $(STAMP): requirements.lock pyproject.toml $(PACKAGES:%=%/pyproject.toml)
 	touch $(DEMO_STAMP) $@
 
 # The core and the server, at the versions of requirements.lock: 166 MB in place of 1.1 GB.
-$(DEMO_STAMP): requirements-demo.lock pyproject.toml
+$(DEMO_STAMP): requirements-demo.lock pyproject.toml $(BROUGHT:%=%/pyproject.toml)
 	$(PYTHON) -m venv .venv
 	$(INSTALL) --no-compile --no-deps --require-hashes -r requirements-demo.lock
-	$(INSTALL) --no-deps --no-build-isolation --editable .
+	$(INSTALL) --no-deps --no-build-isolation --editable . $(BROUGHT:%=--editable %)
 	touch $@
 
 demo: $(DEMO_STAMP)

@@ -25,7 +25,7 @@ from roomlore.core.digest.talks import Words, is_asking, talks_of, title_of
 from roomlore.core.models import Entry, Role
 from roomlore.core.records import Bad
 from roomlore.core.text import words
-from roomlore.importers import open_import
+from roomlore_importers import open_import
 
 _SUFFIX = ".messages.jsonl"
 _SETS = ("irc_dev", "gitter", "slack_annot", "team_en", "team_zh")

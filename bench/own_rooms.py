@@ -14,7 +14,7 @@ from pathlib import Path
 import roomlore
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad
-from roomlore.importers import open_import
+from roomlore_importers import open_import
 
 _SUFFIX = ".messages.jsonl"
 _MAX = 20

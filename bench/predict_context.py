@@ -11,8 +11,8 @@ from pathlib import Path
 
 import roomlore
 from roomlore.core.records import Bad
-from roomlore.importers import open_import
 from roomlore.services.contexts import STRATEGIES
+from roomlore_importers import open_import
 
 SUFFIX = ".messages.jsonl"
 

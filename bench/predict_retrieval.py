@@ -17,8 +17,8 @@ import roomlore
 from bench.kept_vectors import KeptEmbedder
 from bench.progress import Progress
 from roomlore.core.records import Bad
-from roomlore.importers import open_import
 from roomlore.ports.language import Embedder
+from roomlore_importers import open_import
 
 LIMIT = 50
 BATCH = 1_000

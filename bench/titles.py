@@ -23,8 +23,8 @@ import roomlore
 from roomlore.core.models import Message
 from roomlore.core.records import Bad
 from roomlore.core.text import keywords
-from roomlore.importers import open_import
 from roomlore.settings import Settings
+from roomlore_importers import open_import
 from roomlore_testkit.model_server import Asked, ModelServer, Says
 
 _SUFFIX = ".messages.jsonl"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from roomlore import Message
-from roomlore.importers import onebot_message, onebot_recall
+from roomlore_importers import onebot_message, onebot_recall
 
 ONEBOT = "aiocqhttp"
 

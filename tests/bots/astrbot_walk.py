@@ -2,7 +2,7 @@
 
 Not part of the suite, as AstrBot brings many packages. In an environment of its own:
 
-    python -m venv .astrbot && .astrbot/bin/pip install astrbot 'mcp<2' -e .
+    python -m venv .astrbot && .astrbot/bin/pip install astrbot 'mcp<2' -e . -e packages/roomlore-importers
     .astrbot/bin/python tests/bots/astrbot_walk.py
 """
 

@@ -1,6 +1,6 @@
 """The provider for Hermes inside hermes-agent: its loader, its manager, its base class. Run by hand.
 
-python -m venv .hermes && .hermes/bin/pip install hermes-agent==0.19.0 -e .
+python -m venv .hermes && .hermes/bin/pip install hermes-agent==0.19.0 -e . -e packages/roomlore-importers
 .hermes/bin/python tests/bots/hermes_walk.py
 """
 

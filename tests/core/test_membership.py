@@ -21,7 +21,7 @@ from roomlore.core.audience import (
     stays_learned,
     windows_of,
 )
-from roomlore.importers.whatsapp import moves_told
+from roomlore_importers.whatsapp import moves_told
 from roomlore_testkit.case_table import all_cases
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -37,11 +37,12 @@ def test_a_pattern_is_compiled_at_its_first_use():
 
 
 COMPILE_ALL = """
-import gc, importlib, pkgutil, roomlore
+import gc, importlib, pkgutil, roomlore, roomlore_importers
 from roomlore.core.patterns import _LazyPattern
 
-for module in pkgutil.walk_packages(roomlore.__path__, "roomlore."):
-    if module.name.startswith(("roomlore.core.", "roomlore.importers.", "roomlore.surfaces.console.")):
+packages = [pkgutil.walk_packages(one.__path__, f"{one.__name__}.") for one in (roomlore, roomlore_importers)]
+for module in (one for package in packages for one in package):
+    if module.name.startswith(("roomlore.core.", "roomlore_importers.", "roomlore.surfaces.console.")):
         importlib.import_module(module.name)
 found = [one for one in gc.get_objects() if type(one) is _LazyPattern]
 for lazy in found:

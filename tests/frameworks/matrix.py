@@ -82,7 +82,8 @@ def pinned(lock: Path) -> dict[str, str]:
     return _names(lock.read_text(encoding="utf-8"))
 
 
-_OWN = ("--editable", ".", "--editable", "packages/roomlore-testkit")
+_FOLDERS = (".", "packages/roomlore-importers", "packages/roomlore-testkit")
+_OWN = tuple(part for folder in _FOLDERS for part in ("--editable", folder))
 
 
 def _names(text: str) -> dict[str, str]:

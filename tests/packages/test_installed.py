@@ -10,13 +10,14 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-TESTKIT = ROOT / "packages/roomlore-testkit"
+PACKAGES = {one.name: one for one in sorted((ROOT / "packages").iterdir())}
 USE = """
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import roomlore
+import roomlore_importers
 import roomlore_testkit
 from roomlore.adapters.sql import connect
 from roomlore_testkit.contracts import MessagesContract
@@ -24,9 +25,10 @@ from roomlore_testkit.contracts import MessagesContract
 HERE = Path(__file__).parent
 
 
-def test_both_are_the_installed_ones():
-    assert version("roomlore") == version("roomlore-testkit")
-    assert [one for one in (roomlore, roomlore_testkit) if "site-packages" not in one.__file__] == []
+def test_all_are_the_installed_ones():
+    packages = (roomlore, roomlore_importers, roomlore_testkit)
+    assert len({version(one.__name__) for one in packages}) == 1
+    assert [one for one in packages if "site-packages" not in one.__file__] == []
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def _pins(into: Path) -> Path:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment that has the wheels and what they need."""
     folder = tmp_path_factory.mktemp("wheels")
-    for source in (ROOT, TESTKIT):
+    for source in (ROOT, *PACKAGES.values()):
         _run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder, cwd=source)
     python = folder / "environment/bin/python"
     _run(sys.executable, "-m", "venv", "--without-pip", folder / "environment")
@@ -73,36 +75,49 @@ def test_a_contract_runs_in_an_empty_environment(installed, tmp_path):
 
 
 IMPORT_ALL = """
-import importlib, pkgutil, roomlore_testkit
-for found in pkgutil.walk_packages(roomlore_testkit.__path__, "roomlore_testkit."):
+import importlib, pkgutil, sys
+package = importlib.import_module(sys.argv[1])
+for found in pkgutil.walk_packages(package.__path__, sys.argv[1] + "."):
     print(importlib.import_module(found.name).__name__)
 """
 
 
-def test_every_module_of_the_testkit_needs_only_what_it_brings(installed):
-    source = TESTKIT / "src"
-    files = [path.relative_to(source).with_suffix("").parts for path in (source / "roomlore_testkit").rglob("*.py")]
-    modules = {".".join(parts).removesuffix(".__init__") for parts in files} - {"roomlore_testkit"}
-    assert set(_run(installed, "-c", IMPORT_ALL).split()) == modules
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_module_needs_only_what_its_package_brings(installed, name):
+    source, package = PACKAGES[name] / "src", name.replace("-", "_")
+    files = [path.relative_to(source).with_suffix("").parts for path in (source / package).rglob("*.py")]
+    modules = {".".join(parts).removesuffix(".__init__") for parts in files} - {package}
+    assert set(_run(installed, "-c", IMPORT_ALL, package).split()) == modules
 
 
-def test_the_testkit_comes_with_its_licence(installed):
-    program = "import importlib.metadata as m; print(m.distribution('roomlore-testkit').read_text('licenses/LICENSE'))"
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_comes_with_its_licence(installed, name):
+    program = f"import importlib.metadata as m; print(m.distribution('{name}').read_text('licenses/LICENSE'))"
     assert _run(installed, "-c", program).strip() == (ROOT / "LICENSE").read_text(encoding="utf-8").strip()
 
 
-def test_the_library_alone_has_no_testkit(installed):
+def test_the_library_holds_no_other_package(installed):
     listed = _run(installed, "-c", "import importlib.metadata as m; print(*m.files('roomlore'), sep='\\n')")
     assert "roomlore/py.typed" in listed
     assert "testkit" not in listed
+    assert "importers/" not in listed
 
 
-def test_the_workspace_has_one_version_and_one_lock():
-    library, testkit = (tomllib.loads((path / "pyproject.toml").read_text())["project"] for path in (ROOT, TESTKIT))
-    assert testkit["version"] == library["version"]
-    assert f"roomlore=={library['version']}" in testkit["dependencies"]
+def test_the_library_brings_the_importers(installed, tmp_path):
+    (tmp_path / "chat.jsonl").write_text('{"id": "1", "room_id": "tea", "sender_id": "ann", "text": "Green?"}\n')
+    ran = _run(installed, "-m", "roomlore", "--db", "chat.db", "import", "chat.jsonl", "--json", cwd=tmp_path)
+    assert '"added": 1' in ran
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"roomlore-importers=={project['version']}" in project["dependencies"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_workspace_has_one_version_and_one_lock(name):
+    folders = (ROOT, PACKAGES[name])
+    library, package = (tomllib.loads((folder / "pyproject.toml").read_text())["project"] for folder in folders)
+    assert package["version"] == library["version"]
+    assert f"roomlore=={library['version']}" in package["dependencies"]
     locked = dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE))
-    wanted = [Requirement(one) for one in testkit["dependencies"]]
+    wanted = [Requirement(one) for one in package["dependencies"]]
     others = {one.name: one.specifier for one in wanted if one.name != "roomlore"}
-    assert others
     assert {name: locked.get(name) for name, versions in others.items() if locked.get(name, "0") not in versions} == {}

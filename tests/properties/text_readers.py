@@ -7,12 +7,14 @@ import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 import roomlore
+import roomlore_importers
 from roomlore.core import (
     analysis,
     attachments,
@@ -57,11 +59,11 @@ from roomlore.core.search.hits import FactRows
 from roomlore.core.sessions import window as turns
 from roomlore.core.summary import corrections, sentences
 from roomlore.core.summary import sentences as summary_quotes
-from roomlore.importers import export_files, irc, json_stream, wechat, whatsapp
-from roomlore.importers.opening import open_import
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.console import frame
 from roomlore.surfaces.mcp import answers as fitting
+from roomlore_importers import export_files, irc, json_stream, wechat, whatsapp
+from roomlore_importers.opening import open_import
 
 Reader = Callable[[str], object]
 
@@ -399,14 +401,16 @@ _SURFACES = ("roomlore.surfaces.cli.show",)
 
 def text_functions() -> Iterator[str]:
     """The public functions and methods in which a parameter named like a text is a string."""
-    for found in pkgutil.walk_packages(roomlore.__path__, "roomlore."):
-        read = found.name.startswith(("roomlore.core.", "roomlore.importers.")) or found.name in _SURFACES
+    packages = [pkgutil.walk_packages(one.__path__, f"{one.__name__}.") for one in (roomlore, roomlore_importers)]
+    for found in chain(*packages):
+        read = found.name.startswith(("roomlore.core.", "roomlore_importers.")) or found.name in _SURFACES
         if not read:
             continue
         module = importlib.import_module(found.name)
+        plain = found.name.removeprefix("roomlore").lstrip("._")
         for name, value in vars(module).items():
             if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__:
-                yield from (f"{found.name.partition('.')[2]}:{one}" for one in _reading(name, value))
+                yield from (f"{plain}:{one}" for one in _reading(name, value))
 
 
 def _reading(name: str, value: object) -> Iterator[str]:

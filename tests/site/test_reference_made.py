@@ -10,9 +10,9 @@ from docsite import commands, marked, reference, sync_stub
 
 import roomlore
 from roomlore.adapters.telemetry import METRICS, SUMMARIES
-from roomlore.importers import FORMATS
 from roomlore.settings import known_fields
 from roomlore.surfaces.http.problems import KINDS, STATUS, status_of
+from roomlore_importers import FORMATS
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in reference.REFERENCE.glob("*.md")}
 COMMANDS = commands.commands()

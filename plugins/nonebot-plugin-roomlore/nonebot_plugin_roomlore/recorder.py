@@ -13,7 +13,7 @@ from nonebot import logger
 from nonebot.adapters.onebot.v11 import Bot
 
 import roomlore
-from roomlore.importers import onebot_message, onebot_recall
+from roomlore_importers import onebot_message, onebot_recall
 
 from .accounts import Heard
 from .settings import Settings

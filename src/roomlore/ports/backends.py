@@ -21,6 +21,8 @@ from roomlore.ports.vectors import VectorIndex
 
 BACKENDS = "roomlore.backends"
 """The group of entry points under which packages bring backends. Each names a `Backend`."""
+IMPORTERS = "roomlore.importers"
+"""The group under which one package brings `Importers`."""
 STRATEGIES = "roomlore.strategies"
 """The group under which packages bring context strategies. Each names a `Strategy`, known by the entry point's name."""
 

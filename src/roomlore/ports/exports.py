@@ -1,10 +1,11 @@
-"""The port through which chat exports are found and read."""
+"""The port through which chat exports, and the memories of other systems, are found and read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from roomlore.core.memory.writing import ImportedMemories
 from roomlore.core.records import Item, LeftOut, Position
 
 
@@ -79,3 +80,23 @@ name get different ids."""
 OpenExport = Callable[..., Export]
 """Called with the path and the format of an export, and its `member`, `room_id`, `timezone`, `day`, `local_zone` and
 `rooms` by name."""
+
+MemoryExport = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
+"""A file of another system's memories: its path, its content, or what is in it."""
+
+
+class ReadMemories(Protocol):
+    """A reader of another system's file. Raise `InvalidInput` if nothing of it can be read."""
+
+    def __call__(self, source: MemoryExport, *, form: str | None, scope: str | None) -> ImportedMemories: ...
+
+
+class Importers(Protocol):
+    """What a package of importers offers: a module with these names, of which `FORMATS` has the formats by name."""
+
+    FORMATS: Mapping[str, Any]
+    __all__: Sequence[str]
+    find: FindExports
+    keep_apart: KeepApart
+    open_import: OpenExport
+    read_memories: ReadMemories

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from roomlore import adapters
 from roomlore.core.errors import InvalidInput, describe
-from roomlore.ports.backends import BACKENDS, STRATEGIES, Backend, Kind, Section
+from roomlore.ports.backends import BACKENDS, IMPORTERS, STRATEGIES, Backend, Kind, Section
+from roomlore.ports.exports import Importers
 from roomlore.services.contexts import strategies as contexts
 
 T = TypeVar("T")
@@ -55,6 +56,17 @@ def known_strategies() -> Mapping[str, contexts.Strategy]:
     return contexts.STRATEGIES
 
 
+@cache
+def importers() -> Importers:
+    """Return what reads chat exports. Raise `InvalidInput` if no package brings it."""
+    points = list(entry_points(group=IMPORTERS))
+    if not points:
+        raise InvalidInput("No package that reads chat exports is installed: run `pip install roomlore-importers`.")
+    if len(points) > 1:
+        raise InvalidInput("Importers of chat exports are registered twice; uninstall one package.")
+    return cast(Importers, _loaded(points[0]))
+
+
 def names_of(kind: Kind[Any]) -> Iterator[str]:
     """Yield the values of the setting that names a backend of this kind."""
     yield from kind.choices
@@ -69,13 +81,20 @@ def _own(line: str) -> Backend[Any, Any]:
 
 
 def _brought(point: EntryPoint, wanted: type[T]) -> T:
-    package = point.dist.name if point.dist else "a package"
-    try:
-        found = point.load()
-    except Exception as error:
-        raise InvalidInput(
-            f"{package} brings {point.value!r}, which cannot be loaded: {describe(error)}. Mend or uninstall it."
-        ) from error
+    found = _loaded(point)
     if not isinstance(found, wanted):
-        raise InvalidInput(f"{package} brings {point.value!r}, which is no {wanted.__name__}. Mend or uninstall it.")
+        what = f"{_package_of(point)} brings {point.value!r}, which is no {wanted.__name__}"
+        raise InvalidInput(f"{what}. Mend or uninstall it.")
     return found
+
+
+def _loaded(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:
+        what = f"{_package_of(point)} brings {point.value!r}, which cannot be loaded: {describe(error)}"
+        raise InvalidInput(f"{what}. Mend or uninstall it.") from error
+
+
+def _package_of(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "a package"

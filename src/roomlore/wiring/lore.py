@@ -7,7 +7,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from typing import TypeVar, Unpack
 
-from roomlore import importers, services
+from roomlore import services
 from roomlore.adapters.sql import connect, is_in_memory
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
@@ -25,6 +25,7 @@ from roomlore.services.models import ModelService
 from roomlore.services.quotas import QuotaService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
+from roomlore.settings.registry import importers
 from roomlore.wiring.doctor import diagnose
 from roomlore.wiring.import_processes import Given, ThisProcess, import_processes
 from roomlore.wiring.resources import Closing, Own, OwnBackends, Resources, make_resources
@@ -109,7 +110,7 @@ class Lore:
             reviser=services.memories.Reviser(
                 tenant=self.tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock
             ),
-            read_memories=importers.read_memories,
+            read_memories=importers().read_memories,
             evolver=shared.evolver,
             searcher=shared.searcher,
         )
@@ -201,9 +202,9 @@ class Lore:
             links=self.links,
             clock=shared.clock,
             limits=shared.limits,
-            find_exports=importers.find,
-            keep_apart=importers.keep_apart,
-            open_export=importers.open_import,
+            find_exports=importers().find,
+            keep_apart=importers().keep_apart,
+            open_export=importers().open_import,
             time_zone=shared.settings.search.zone.key,
             in_processes=self._in_processes,
             describer=shared.describer,
@@ -444,7 +445,7 @@ async def connect_with(
 
 
 def _import_all() -> None:
-    for package in (services, importers):
+    for package in (services, importers()):
         for name in package.__all__:
             getattr(package, name)
 

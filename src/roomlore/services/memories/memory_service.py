@@ -2,9 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal, Protocol, Unpack, get_args
 
 from roomlore.core.audience import Viewer, check_share, check_viewer, may_see, unreplaced
@@ -43,6 +42,7 @@ from roomlore.core.memory.writing import (
 from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
+from roomlore.ports.exports import MemoryExport, ReadMemories
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.memories.history import Past, scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
@@ -50,7 +50,6 @@ from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
 Named = Literal["memory", "evolution"]
 _SHORTEST = 4
 _ALL = 2**31 - 1
-MemoryExport = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
 _EXCERPT = 80
 _STATUSES: dict[str, MemoryStatus | None] = {
     "active": MemoryStatus.ACTIVE,
@@ -117,12 +116,6 @@ class Searcher(Protocol):
         include_ended: bool = False,
         viewer: Viewer | None = None,
     ) -> MemoryAnswer: ...
-
-
-class ReadMemories(Protocol):
-    """A reader of another system's file. Raise `InvalidInput` if nothing of it can be read."""
-
-    def __call__(self, source: MemoryExport, *, form: str | None, scope: str | None) -> ImportedMemories: ...
 
 
 async def bring(writer: MemoryWriter, found: ImportedMemories, *, dry_run: bool) -> FactImport:

@@ -26,7 +26,7 @@ from rich.progress import (
 from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable
 from roomlore.core.models import CorrectionKind
 from roomlore.core.records import CorrectedLink, ImportReport, to_line
-from roomlore.importers import FORMATS, find, open_import
+from roomlore.settings.registry import importers
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of, room_to_write
 from roomlore.surfaces.cli.language import say, several, translated
@@ -242,7 +242,7 @@ def import_(
     paths: Annotated[list[Path], typer.Argument(help="Exports: files, folders or zips; each may hold several.")],
     form: Annotated[
         str | None,
-        typer.Option("--format", help=f"One of {', '.join(FORMATS)}; found out by looking otherwise."),
+        typer.Option("--format", help=f"One of {', '.join(importers().FORMATS)}; found out by looking otherwise."),
     ] = None,
     room: Annotated[
         str | None, typer.Option(help="Put everything into the room with this id or name, or into a new one.")
@@ -305,8 +305,8 @@ def import_(
 def _check_readable(paths: Sequence[Path], form: str | None, *, timezone: str | None, day: str | None) -> None:
     """Raise `InvalidInput` if nothing can be imported, before a database is made."""
     for path in paths:
-        for file in find(path, form).exports:
-            open_import(file.path, file.format, member=file.member, timezone=timezone, day=day).close()
+        for file in importers().find(path, form).exports:
+            importers().open_import(file.path, file.format, member=file.member, timezone=timezone, day=day).close()
 
 
 def _processes(paths: Sequence[Path]) -> int:

@@ -1,0 +1,275 @@
+"""The known formats, and which of them a file has."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
+from roomlore.core.records import UNKNOWN_SENDER, Item, Parsed, Position
+from roomlore_importers import (
+    chatgpt,
+    chatlab,
+    discord,
+    irc,
+    jsonl,
+    lark,
+    onebot,
+    openai,
+    qq,
+    slack,
+    telegram,
+    wechat,
+    wecom,
+    whatsapp,
+)
+from roomlore_importers.export_files import Options, Source, Wanted
+from roomlore_importers.json_stream import sniff_objects
+from roomlore_importers.whatsapp import read_stamp
+
+Reader = Callable[[Source, Options, Position | None], Iterator[Item]]
+
+_HEAD = 1 << 17
+_SOME_LINES = 400
+_LOOKED_AT = 200
+_UNTIMED = ("openai", "irc", "jsonl")
+"""Formats whose messages often have no time."""
+_LOOSE = ("openai", "lark", "jsonl")
+"""Formats detected by a few common words, which other programs use too."""
+_NEARLY_ALL = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format. `description`: one line for people. `read`: the importer. `endings`: of the file in a zip or folder;
+    none: it reads folders and zips itself. `stem`: the app's name for that file. `local`: True if its times have no
+    zone."""
+
+    name: str
+    description: str
+    read: Reader
+    endings: tuple[str, ...] = (".json", ".jsonl")
+    local: bool = False
+    stem: re.Pattern[str] | None = None
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(self.endings, (self.stem,) if self.stem else ())
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Format("jsonl", "one JSON object a message and line; roomlore's own export", jsonl.read),
+            Format("openai", "OpenAI chat messages, JSON or JSONL", openai.read),
+            Format(
+                "chatgpt", "ChatGPT data export, conversations.json", chatgpt.read, stem=lazy_pattern("conversations")
+            ),
+            Format(
+                "irc",
+                "IRC log of irssi, weechat, HexChat, mIRC, ZNC or Ubuntu's bot",
+                irc.read,
+                (".txt", ".log", ".weechatlog"),
+                True,
+            ),
+            Format("slack", "Slack export, folder or zip", slack.read, ()),
+            Format("telegram", "Telegram Desktop, result.json", telegram.read, local=True, stem=lazy_pattern("result")),
+            Format("discord", "DiscordChatExporter, JSON", discord.read),
+            Format("whatsapp", "WhatsApp chat, text or zip", whatsapp.read, (".txt",), True, whatsapp.STEM),
+            Format("lark", "Lark / Feishu messages, JSON or JSONL", lark.read),
+            Format("chatlab", "ChatLab's format for chats of any platform, JSON or JSONL", chatlab.read),
+            Format("qq-exporter", "QQChatExporter, JSON, or a folder or zip of chunks", qq.read_exporter, ()),
+            Format("onebot", "OneBot v11 events and group histories of QQ bots, JSON or JSONL", onebot.read),
+            Format("qq-text", "QQ's or MemoTrace's chat as text", qq.read_text, (".txt",), True),
+            Format("chatlog", "chatlog's WeChat messages, JSON", wechat.chatlog),
+            Format("weflow", "WeFlow's or EchoTrace's WeChat export, JSON", wechat.weflow),
+            Format("wechat-csv", "WeChat tables: chatlog, MemoTrace, PyWxDump, WeClone", wechat.read, (".csv",), True),
+            Format("wecom", "WeCom message archive, JSONL", wecom.read),
+        )
+    }
+)
+
+LABELLING = frozenset(
+    ("chatlab", "qq-exporter", "onebot", "qq-text", "chatlog", "weflow", "wechat-csv", "wecom"),
+)
+"""The formats that write `[图片]` as the text of a picture."""
+
+ENDINGS = tuple(sorted({ending for one in FORMATS.values() for ending in one.endings}))
+"""The endings of the files that an export may consist of."""
+
+# Each set of words is written by one program only; the first one found decides.
+_DOCUMENTS = (
+    ("chatlab", (rb'"chatlab"\s*:\s*\{', rb'"(?:version|platform|platformId)"\s*:')),
+    ("qq-exporter", (rb'"(?:chatInfo|messages)"\s*:', rb'"name"\s*:\s*"QQChatExporter[^"]{0,200}"')),
+    ("weflow", (rb'"session"\s*:\s*\{', rb'"(?:wxid|accountId)"\s*:', rb'"(?:weflow|senderUsername)"\s*:')),
+    (
+        "onebot",
+        (rb'"(?:post_type|message_seq|raw_message)"\s*:', rb'"(?:self_id|message_type)"\s*:', rb'"user_id"\s*:'),
+    ),
+    ("chatlog", (rb'"talker"\s*:', rb'"(?:isChatRoom|talkerName)"\s*:', rb'"sender"\s*:')),
+    ("wecom", (rb'"msgid"\s*:', rb'"msgtime"\s*:', rb'"(?:tolist|action)"\s*:')),
+    ("chatgpt", (rb'"mapping"\s*:\s*\{', rb'"(?:parent|current_node|author)"\s*:')),
+    ("discord", (rb'"(?:guild|channel)"\s*:\s*\{', rb'"(?:timestamp|author|exportedAt|categoryId)"\s*:')),
+    ("lark", (rb'"(?:message_id|chat_id)"\s*:', rb'"(?:msg_type|sender_type|chat_type)"\s*:')),
+    ("telegram", (rb'"(?:date_unixtime|text_entities|from_id|actor_id)"\s*:', rb'"type"\s*:')),
+    ("telegram", (rb'"(?:chats|messages)"\s*:', rb'"type"\s*:\s*"(?:message|service|\w+_(?:chat|\w*group|channel))"')),
+    ("openai", (rb'"role"\s*:\s*"(?:user|assistant|system|developer|tool)"', rb'"(?:content|tool_calls)"\s*:')),
+)  # fmt: skip
+
+
+def check_read(chosen: Format, source: Source, options: Options) -> None:
+    """Raise `InvalidInput` for a file of another format: nearly all of its first messages lack what a message of this
+    one has."""
+    if chosen.name == "jsonl" and any(map(jsonl.is_own, sniff_objects(source) or ())):
+        return
+    first = [item.message for item in beginning(chosen, source, options, _LOOKED_AT) if isinstance(item, Parsed)]
+    lacking = Counter(lack for message in first if (lack := _lack(chosen.name, message)))
+    if first and lacking.total() >= _NEARLY_ALL * len(first):
+        what = lacking.most_common(1)[0][0]
+        raise InvalidInput(
+            f"{source.label} looks like {chosen.name!r}, but nearly all of its messages have no {what}: name its format"
+            f" if you know it, one of {', '.join(FORMATS)}"
+        )
+
+
+def beginning(chosen: Format, source: Source, options: Options, most: int) -> list[Item]:
+    """Return the first items of an export."""
+    items = chosen.read(source, options, None)
+    try:
+        return list(islice(items, most))
+    finally:
+        if (close := getattr(items, "close", None)) is not None:
+            close()
+        source.bytes_read = source.repaired = 0
+
+
+def _lack(name: str, message: Message) -> str:
+    """Return what the message lacks that each of its format has, '' for nothing.
+
+    In a format with distinctive words, a record without text and sender is still a message, if it has anything else.
+    """
+    if message.sent_at is None and name not in _UNTIMED:
+        return "time"
+    silent, nobody = _says_nothing(message), message.sender_id == UNKNOWN_SENDER
+    if name not in _LOOSE:
+        return "text" if silent and nobody else ""
+    unread = name != "lark" and jsonl.text_is_unread(message)
+    return "text" if silent or unread else "sender" if nobody else ""
+
+
+def _says_nothing(message: Message) -> bool:
+    shown = message.text or message.metadata or message.has_tool_calls
+    return not shown and message.role in (Role.USER, Role.ASSISTANT)
+
+
+def told(source: Source) -> str:
+    """Return the name of the file's format, by its content. Raise `InvalidInput` if the content does not tell."""
+    if (page := page_of(source)) is not None:
+        raise InvalidInput(f"{source.label} cannot be read: {page}")
+    found = told_by_looking(source)
+    if found is None and is_blank(source):
+        raise InvalidInput(f"{source.label} is empty: export the chat again, or give another file")
+    if found is None:
+        raise InvalidInput(
+            f"{source.label} is in no format that can be told by looking: name one of {', '.join(FORMATS)}"
+        )
+    return found
+
+
+def is_blank(source: Source) -> bool:
+    with source.open() as file:
+        return not file.read(_HEAD).strip(b"\xef\xbb\xbf\0 \t\r\n")
+
+
+PAGE_ENDINGS = (".html", ".htm")
+_PAGES = (
+    (
+        lazy_pattern(rb'<title>Exported Data</title>|class="page_wrap|charset="utf-8"/>\s*<title>Exported'),
+        "it is an export of Telegram Desktop as HTML; export the chat again, as machine-readable JSON",
+    ),
+    (
+        lazy_pattern(rb"chatlog__message|DiscordChatExporter"),
+        "it is an export of DiscordChatExporter as HTML; export the channel again, as JSON (--format Json)",
+    ),
+    (
+        lazy_pattern(rb"QQChatExporter|qq-chat-exporter", re.I),
+        "it is an export of QQChatExporter as HTML; export the chat again, as JSON",
+    ),
+    (
+        lazy_pattern(rb"chatgpt\.com|ChatGPT Data Export|chat\.openai\.com"),
+        "it is the page of an export of ChatGPT; give the file conversations.json that lies beside it in the zip",
+    ),
+)
+_PAGE = lazy_pattern(rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype html|html)\b", re.I | re.S)
+
+
+def page_of(source: Source) -> str | None:
+    """Return what a chat that was exported as HTML is, and what to do; None if the file is none."""
+    with source.open() as file:
+        head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+    if _PAGE.match(head) is None:
+        return None
+    return next((told for pattern, told in _PAGES if pattern.search(head)), None)
+
+
+def told_by_looking(source: Source) -> str | None:
+    return _of_text(source) or _of_json(source)
+
+
+def _of_json(source: Source) -> str | None:
+    with source.open() as file:
+        head = file.read(_HEAD)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        head = head.decode("utf-16", "replace").encode("utf-8", "replace")
+    objects = sniff_objects(source)
+    for name, patterns in _DOCUMENTS:
+        if all(re.search(pattern, head) for pattern in patterns) and _fits(name, objects):
+            return name
+    return "jsonl" if objects and any(map(jsonl.is_message, objects)) else None
+
+
+def _fits(name: str, objects: list[dict[str, Any]] | None) -> bool:
+    """Return True if the objects fit. A line with a time and a sender is a message of its own, even if it has a role
+    and content too."""
+    if objects is None:
+        return True
+    if name == "openai":
+        return any(isinstance(one.get("messages"), list) for one in objects) or not any(map(_has_sender, objects))
+    if name in ("onebot", "chatlog", "wecom", "chatlab"):
+        return True
+    if name == "lark":
+        return any({"event", "data", "items", "msg_type", "message_type"} & one.keys() for one in objects) and not any(
+            "post_type" in one for one in objects
+        )
+    return len(objects) == 1
+
+
+def _has_sender(one: dict[str, Any]) -> bool:
+    return not {"sender_id", "user_id", "sender", "from", "room_id", "group_id", "chat_id", "text"}.isdisjoint(one)
+
+
+def _of_text(source: Source) -> str | None:
+    lines = list(_first_lines(source))
+    if lines and wechat.table_in_line(lines[0]):
+        return "wechat-csv"
+    stamped = sum(read_stamp(line) is not None for line in lines)
+    logged = sum(irc.is_log_line(line) for line in lines)
+    if qq.is_qq(lines) or qq.blocks(lines) > max(0.2 * len(lines), logged):
+        return "qq-text"
+    if max(stamped, logged) == 0 or (logged < 0.3 * len(lines) and stamped < 0.05 * len(lines)):
+        return None
+    return "whatsapp" if stamped > logged else "irc"
+
+
+def _first_lines(source: Source) -> list[str]:
+    encoding, mark = source.encoding()
+    with source.open() as file:
+        text = file.read(_HEAD)[mark:].decode(encoding, "replace")
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return [line for line in lines if line.strip()][:_SOME_LINES]

@@ -1,0 +1,275 @@
+"""Lark / Feishu messages: answers of im/v1/messages, lists of them, or logged `im.message.receive_v1` events."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from roomlore.core.audience import Move, RoomFacts, RoomKind
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Message, Role
+from roomlore.core.patterns import lazy_pattern
+from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
+from roomlore_importers.export_files import Options, Source, derived_id
+from roomlore_importers.json_stream import (
+    JsonPath,
+    Layout,
+    Member,
+    holds_list,
+    lines_or_document,
+    read_json_lines,
+    read_members,
+    spread,
+)
+from roomlore_importers.shapes import attached, first_name, joined, kept, name, obj, objects, words
+
+_IDS = ("open_id", "user_id", "union_id", "app_id")
+_CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name", "summary", "topic")
+
+_HELD = {
+    "image": "image", "file": "file", "folder": "file", "audio": "audio", "media": "video", "sticker": "sticker",
+    "vote": "poll", "location": "location",
+}  # fmt: skip
+_KINDS = {"p2p": RoomKind.DIRECT, "group": RoomKind.PRIVATE, "topic_group": RoomKind.PRIVATE}
+_CAME = lazy_pattern(r"\b(?:invited|added|joined)\b|邀请|加入|添加", re.I)
+_WENT = lazy_pattern(r"\b(?:removed|left)\b|移出|移除|退出|离开", re.I)
+
+
+def _streams(path: JsonPath) -> bool:
+    """Return True for a list of messages, or `items` of an answer, alone or in a list of answers."""
+    return path[-1:] == ("items",)
+
+
+_ANSWERS = Layout(
+    streams=_streams,
+    start=lazy_pattern(r'\{\s*"[a-z_]+"\s*:'),
+    plausible=lambda value: (
+        isinstance(value, dict) and "message_id" in value and ("body" in value or "content" in value)
+    ),
+    home=("data", "items", 0),
+)
+_LIST = replace(_ANSWERS, streams=lambda path: path == (), home=(0,))
+
+
+def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
+    """Yield the messages of one or more chats; the room is the chat's id.
+
+    Keys such as @_user_1 in the text become names. Withdrawn messages are empty and marked as such.
+    """
+    yield from lines_or_document(source, options, resume_from, _from_lines, _from_document)
+
+
+def _from_lines(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
+    for found in read_json_lines(source, resume_from):
+        if isinstance(found, Bad):
+            yield found
+        else:
+            items = [_item(one, place, found, source, options) for place, one in enumerate(_listed(found.value), 1)]
+            yield from spread(found, items, resume_from)
+
+
+def _listed(value: dict[str, Any]) -> list[Any]:
+    """Return the messages of an answer; anything else is one message or event."""
+    items = obj(value.get("data")).get("items", value.get("items"))
+    return items if isinstance(items, list) else [value]
+
+
+def _from_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
+    layout = _ANSWERS if holds_list(source, "items") else _LIST
+    for found in read_members(source, layout, resume_from):
+        yield found if isinstance(found, Bad) else _item(found.value, found.number, found, source, options)
+
+
+def _item(value: object, place: int, member: Member, source: Source, options: Options) -> Item:
+    said = _flat(obj(value))
+    if not ({"message_id", "body", "content"} & said.keys()):
+        return member.bad("neither message_id nor content: not a Lark message")
+    own_id = name(said.get("message_id")) or derived_id("lark", member.number, place, said)
+    message = _message(said, own_id, options.room_id or name(said.get("chat_id")) or source.stem)
+    edited = parse_time(name(said.get("update_time"))) if said.get("updated") is True else None
+    kind = None if options.room_id else _KINDS.get(name(said.get("chat_type")))
+    return Parsed(
+        message,
+        member.position,
+        edited_at=edited,
+        room=RoomFacts(kind) if kind else None,
+        moves=() if options.room_id else _moves(said),
+    )
+
+
+def _moves(said: dict[str, Any]) -> tuple[Move, ...]:
+    """Return who came or went with a system message, which has names in place of ids."""
+    content = obj(_content(said)) if _kind(said) == "system" else {}
+    template = words(content.get("template"))
+    came, went = _CAME.search(template), _WENT.search(template)
+    if bool(came) == bool(went):
+        return ()
+    listed = content.get("to_chatters" if "{to_chatters}" in template else "from_user")
+    people = listed if isinstance(listed, list) else []
+    return tuple(Move(one, bool(came), by_name=True) for one in people if isinstance(one, str) and one)
+
+
+def lark_message(event: Mapping[str, Any]) -> Message:
+    """Return the message of an `im.message.receive_v1` event, or one of `im/v1/messages`, as an import of the same
+    would store it. Raise `InvalidInput` if it names no message or no chat."""
+    said = _flat(dict(event))
+    own_id, chat_id = name(said.get("message_id")), name(said.get("chat_id"))
+    if not (own_id and chat_id):
+        raise InvalidInput("That is no Lark message: give a whole event, or a message with message_id and chat_id.")
+    return _message(said, own_id, chat_id)
+
+
+def _message(said: dict[str, Any], own_id: str, room_id: str) -> Message:
+    content = "" if said.get("deleted") is True else _content(said)
+    sender = obj(said.get("sender"))
+    people = objects(said.get("mentions"))
+    return Message(
+        id=own_id,
+        room_id=room_id,
+        sender_id=_sender_id(sender) or ("system" if _kind(said) == "system" else "unknown"),
+        sender_name=first_name(sender.get("name"), sender.get("sender_name")),
+        role=_role(said, sender),
+        text=_named(_text(_kind(said), content), people),
+        sent_at=parse_time(name(said.get("create_time"))),
+        reply_to=name(said.get("parent_id")) or None,
+        root_id=first_name(said.get("root_id"), said.get("thread_id")) or None,
+        mentions=tuple(dict.fromkeys(found for one in people if (found := _mention_id(one)))),
+        metadata=_metadata(said, content),
+    )
+
+
+def _flat(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an event's message with its sender, in the form of the message list."""
+    event = obj(value.get("event")) or value
+    said = event.get("message")
+    return {**said, "sender": event.get("sender")} if isinstance(said, dict) else event
+
+
+def _kind(said: dict[str, Any]) -> str:
+    return first_name(said.get("msg_type"), said.get("message_type"))
+
+
+def _role(said: dict[str, Any], sender: dict[str, Any]) -> Role:
+    if _kind(said) == "system":
+        return Role.SYSTEM
+    return Role.ASSISTANT if sender.get("sender_type") == "app" else Role.USER
+
+
+def _sender_id(sender: dict[str, Any]) -> str:
+    ids = obj(sender.get("sender_id"))
+    return first_name(sender.get("id"), *(ids.get(key) for key in _IDS), sender.get("sender_id"))
+
+
+def _mention_id(mention: dict[str, Any]) -> str:
+    ids = obj(mention.get("id"))
+    return first_name(mention.get("id"), *(ids.get(key) for key in _IDS))
+
+
+def _content(said: dict[str, Any]) -> Any:
+    """Return the content, which is JSON inside a string; text that is no JSON stays as it is."""
+    raw = said.get("content", obj(said.get("body")).get("content"))
+    if not isinstance(raw, str):
+        return raw
+    try:
+        return json.loads(raw, strict=False, parse_constant=str)
+    except (ValueError, RecursionError):
+        return raw
+
+
+def _text(kind: str, content: Any) -> str:
+    if not isinstance(content, dict):
+        return words(content)
+    if kind == "post":
+        return _post(content)
+    if kind == "interactive":
+        return _card(content)
+    if kind == "system":
+        return _filled(content)
+    return words(content.get("text"))
+
+
+def _post(content: dict[str, Any]) -> str:
+    """Return title and paragraphs; `content` is a list of paragraphs, each a list of elements, maybe under a
+    language."""
+    body = content if "content" in content else next((one for one in content.values() if isinstance(one, dict)), {})
+    paragraphs = body.get("content")
+    lines = ["".join(map(_element, objects(one))) for one in paragraphs if one] if isinstance(paragraphs, list) else []
+    return joined((words(body.get("title")), *lines), "\n")
+
+
+def _element(element: dict[str, Any]) -> str:
+    if element.get("tag") == "at":
+        key = words(element.get("user_id"))
+        return key if key.startswith("@_") else f"@{first_name(element.get('user_name'), key)}"
+    if element.get("tag") == "a":
+        text, link = words(element.get("text")), words(element.get("href"))
+        return f"{text} ({link})" if text and link and text != link else text or link
+    return words(element.get("text")) or words(element.get("emoji_type"))
+
+
+def _card(content: dict[str, Any]) -> str:
+    """Return every text on a card: its title, then the rest in order."""
+    title = obj(content.get("header")).get("title", content.get("title"))
+    heading = words(title) or words(obj(title).get("content"))
+    rows = content.get("elements")
+    if isinstance(rows, list) and rows and all(isinstance(row, list) for row in rows):
+        return joined((heading, *("".join(map(_element, objects(row))) for row in rows)), "\n")
+    return joined((heading, *_texts(content.get("elements", obj(content.get("body")).get("elements")), 0)), "\n")
+
+
+def _texts(value: object, level: int) -> Iterator[str]:
+    if level > 20:
+        return
+    if isinstance(value, list):
+        for one in value:
+            yield from _texts(one, level + 1)
+    elif isinstance(value, dict):
+        said = value.get("content") if isinstance(value.get("content"), str) else value.get("text")
+        if isinstance(said, str):
+            yield said
+        for key in ("text", "fields", "elements", "columns", "actions"):
+            if isinstance(value.get(key), dict | list):
+                yield from _texts(value[key], level + 1)
+
+
+def _filled(content: dict[str, Any]) -> str:
+    """Return the text of a system message: its template with the names filled in."""
+    text = words(content.get("template"))
+    for key, value in content.items():
+        listed = joined(value, ", ") if isinstance(value, list) else words(value)
+        text = text.replace("{" + key + "}", listed)
+    return text.strip()
+
+
+def _named(text: str, people: list[dict[str, Any]]) -> str:
+    """Replace @_user_1 by the name, the longest keys first so that @_user_1 is not found in @_user_10."""
+    text = text.replace("@_all", "@所有人")
+    for one in sorted(people, key=lambda one: -len(words(one.get("key")))):
+        key, person = words(one.get("key")), words(one.get("name"))
+        if key and person:
+            text = text.replace(key, f"@{person.removeprefix('@')}")
+    return text
+
+
+def _attachment(kind: str, facts: dict[str, Any]) -> dict[str, Any]:
+    options = facts.get("options")
+    listed = joined(options, ", ") if kind == "vote" and isinstance(options, list) else ""
+    named = facts.get("name") if kind == "location" else facts.get("file_name")
+    return attached(kind=_HELD[kind], name=named, caption=listed)
+
+
+def _metadata(said: dict[str, Any], content: Any) -> dict[str, Any]:
+    kind = _kind(said)
+    facts = content if isinstance(content, dict) and kind not in ("text", "post", "interactive", "system") else {}
+    task = obj(facts.get("summary"))
+    return kept(
+        {
+            "caption": joined((*(facts.get(key) for key in _CAPTIONS), _post(task) if task else "")),
+            "type": "" if kind == "text" else kind,
+            "attachments": [_attachment(kind, facts)] if kind in _HELD else [],
+            "content": facts,
+            "deleted": said.get("deleted"),
+            "upper_message_id": said.get("upper_message_id"),
+        }
+    )

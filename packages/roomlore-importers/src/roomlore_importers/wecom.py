@@ -1,0 +1,103 @@
+"""WeCom's message archive: one decrypted record a line, as the platform's documentation lists them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from roomlore.core.audience import RoomFacts, RoomKind
+from roomlore.core.models import Message, Role
+from roomlore.core.records import Item, Parsed, Position, parse_time
+from roomlore_importers.export_files import Options, Source
+from roomlore_importers.json_stream import Member, parse_object, read_json_lines
+from roomlore_importers.shapes import first_name, joined, kept, labelled, name, obj, objects, words
+
+_LABELS = {
+    "image": "图片", "voice": "语音", "video": "视频", "file": "文件", "emotion": "表情", "card": "名片",
+    "location": "位置", "link": "链接", "weapp": "小程序", "chatrecord": "聊天记录", "todo": "待办", "vote": "投票",
+    "collect": "填表", "redpacket": "红包", "external_redpacket": "红包", "meeting": "会议", "docmsg": "在线文档",
+    "news": "图文", "calendar": "日程", "mixed": "", "meeting_voice_call": "语音通话", "voip_doc_share": "共享文档",
+    "sphfeed": "视频号", "qydiskfile": "微盘文件", "voiptext": "通话",
+}  # fmt: skip
+_TITLES = (
+    "title",
+    "filename",
+    "votetitle",
+    "topic",
+    "room_name",
+    "corpname",
+    "address",
+    "displayname",
+    "wish",
+    "doc_title",
+)
+_OTHER_KEYS = ("info", "doc", "redpacket")
+"""Where the platform puts the content of a kind that has no key of its own, such as markdown, news and documents."""
+_ROBOT = "wb"
+"""The beginning of a robot's id."""
+
+
+def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
+    """Yield the messages of all chats. The room is the group's id, or the ids of the people of a chat without one.
+
+    A recall deletes its message; records of switching companies are left out.
+    """
+    for found in read_json_lines(source, resume_from):
+        item = _item(found, options) if isinstance(found, Member) else found
+        if item is not None:
+            yield item
+
+
+def _item(member: Member, options: Options) -> Item | None:
+    said = member.value
+    action, own_id, sender = words(said.get("action")), name(said.get("msgid")), name(said.get("from"))
+    if action == "switch":
+        return None
+    if not own_id or not sender:
+        return member.bad("neither msgid nor from: not a message of WeCom's archive")
+    kind = words(said.get("msgtype"))
+    content = next((found for key in (kind, *_OTHER_KEYS) if (found := obj(said.get(key)))), {})
+    recalled = name(obj(said.get("revoke")).get("pre_msgid")) if action == "recall" or kind == "revoke" else ""
+    room, people = name(said.get("roomid")), sorted({sender, *_receivers(said)})
+    message = Message(
+        id=own_id,
+        room_id=options.room_id or room or "private:" + ",".join(people),
+        sender_id=sender,
+        role=Role.SYSTEM if recalled else Role.ASSISTANT if sender.startswith(_ROBOT) else Role.USER,
+        text="撤回了一条消息" if recalled else _text(kind, content),
+        sent_at=parse_time(said.get("msgtime")),
+        metadata={} if recalled else kept({"type": _LABELS.get(kind, ""), "attachments": _attachments(kind, content)}),
+    )
+    facts = RoomFacts(RoomKind.PRIVATE) if room else RoomFacts(RoomKind.DIRECT, tuple(people))
+    return Parsed(message, member.position, room=None if options.room_id else facts, deletes=recalled or None)
+
+
+def _receivers(said: dict[str, Any]) -> list[str]:
+    listed = said.get("tolist")
+    return [found for one in listed if (found := name(one))] if isinstance(listed, list) else []
+
+
+def _text(kind: str, content: dict[str, Any]) -> str:
+    if kind in ("text", "markdown"):
+        return words(content.get("content"))
+    if kind == "mixed":
+        return joined((_text(words(one.get("type")), _inner(one)) for one in objects(content.get("item"))), "\n")
+    if kind == "chatrecord":
+        lines = (_line(one) for one in objects(content.get("item")))
+        return joined((f"[聊天记录] {words(content.get('title'))}".strip(), *lines), "\n")
+    title = first_name(*(one.get(key) for one in (content, *objects(content.get("item"))) for key in _TITLES))
+    return f"[{joined((_LABELS.get(kind, kind), title))}]"
+
+
+def _attachments(kind: str, content: dict[str, Any]) -> list[dict[str, Any]]:
+    return labelled(_LABELS.get(kind), name=content.get("filename"))
+
+
+def _line(item: dict[str, Any]) -> str:
+    """Return a message of a forwarded conversation. The archive does not say who wrote it."""
+    return _text(words(item.get("type")).removeprefix("ChatRecord").lower(), _inner(item))
+
+
+def _inner(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a part, which is JSON inside a string."""
+    found = item.get("content")
+    read_as = parse_object(found) if isinstance(found, str) else found
+    return obj(read_as)
