@@ -127,8 +127,11 @@ test-model: setup
 bench: setup
 	$(BIN)/python -m bench context-speed --messages 10000 --large 100000
 
+# What the packages of this repository need is locked, not the packages.
+lock: export UV_EXCLUDE := .venv/own-packages.txt
 lock:
 	$(BIN)/python -m pip install --quiet uv
+	printf '%s\n' $(notdir $(PACKAGES)) > $$UV_EXCLUDE
 	$(BIN)/uv pip compile pyproject.toml --extra all --group dev $(COMPILE) --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra server --group build --no-annotate $(COMPILE) \
 		--constraint requirements.lock --output-file requirements-demo.lock

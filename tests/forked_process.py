@@ -10,6 +10,7 @@ import runpy
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
@@ -21,6 +22,7 @@ from typing import Self
 import pytest
 
 _WARM = "forked_warm"
+_BEGINNING = threading.Lock()
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload([_WARM, "bench.crash_warm"])
 
@@ -152,8 +154,9 @@ def _start(process: BaseProcess) -> None:
 
 
 def begin() -> None:
-    """Start the server of forks, which all in this process share, if it does not run."""
-    with pytest.MonkeyPatch.context() as patch:
+    """Start the server of forks, which all in this process share, if it does not run. One thread at a time: another one
+    would take the PYTHONPATH of the first for that of the process, and leave it behind."""
+    with _BEGINNING, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         forkserver.ensure_running()
 

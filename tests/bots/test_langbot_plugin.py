@@ -2,7 +2,7 @@
 is, these tests take its events and its listener:
 
     python -m venv .langbot && .langbot/bin/pip install --upgrade 'pip>=25.2'
-    .langbot/bin/pip install langbot-plugin==0.7.18 -e '.[all]' --group test
+    .langbot/bin/pip install langbot-plugin==0.7.18 -e '.[all]' -e packages/roomlore-importers --group test
     .langbot/bin/pytest -W default tests/bots/test_langbot_plugin.py
 """
 

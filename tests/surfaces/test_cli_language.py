@@ -11,11 +11,12 @@ from typing import get_args
 import pytest
 import typer
 
+import roomlore_importers
 from forked_process import run_forked
 from roomlore.core import integrity
 from roomlore.core.quotas import LIMITS, exceeded, import_stopped
 from roomlore.services.privacy import verify
-from roomlore.surfaces.cli import language, privacy
+from roomlore.surfaces.cli import privacy
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.language import _words, interface_language
 from roomlore.surfaces.console.frame import tongue
@@ -173,7 +174,7 @@ def sentences(path):
             yield node.value
 
 
-IMPORTERS = Path(language.__file__).parents[2] / "importers"
+IMPORTERS = Path(roomlore_importers.__file__).parent
 REASON = re.compile(
     "neither .{5,}|no (?:date|time|talker|such time).{5,}|the (?:row|line|document) .{5,}"
     "|not (?:a message|JSON|readable|CSV|a JSON).*|message x1 has .*"

@@ -301,12 +301,10 @@ def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
         talking = mate if told else (1 - needed) * mate
         chances[arrival] = mate + (1 - mate) * answering if told else answering + talking
         _, share, answered, answers, *_ = signs[arrival]
-        if not (share or answered or answers):
-            continue
-        if likely and answering >= talking:
-            reasons[arrival] = _FOUND if share else _REASONS[answered > 0, answers > 0]
-        elif not likely and arrival != link.parent:
+        if not likely and share:
             reasons[arrival] = MAYBE_FAR_REASON
+        elif likely and answering >= talking and (share or answered or answers):
+            reasons[arrival] = _FOUND if share else _REASONS[answered > 0, answers > 0]
     return Past(needed, chances, reasons, told)
 
 

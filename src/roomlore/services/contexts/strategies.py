@@ -137,29 +137,28 @@ class Gatherer:
 
     async def choice(self, target: Target, options: ContextOptions) -> Choice:
         """Return what `threaded` shows. Messages that were deleted since, or are in another platform thread, are left
-        out before the others are chosen, and so are notices that only may answer the question."""
+        out before the others are chosen. Notices are not shown as what may answer the question."""
         out: frozenset[int] = frozenset()
+        notices: frozenset[int] = frozenset()
         while True:
-            chances, reasons = await self._picks(target, options, out)
+            chances, reasons = await self._picks(target, options, out, notices)
             read = await self._entries(target.room, chances)
-            entries = [
-                entry
-                for entry in read
-                if not in_other_thread(entry.message, target.entry.message)
-                and (reasons.get(entry.message.arrival) != MAYBE_FAR_REASON or says_something(entry.message))
-            ]
+            entries = [entry for entry in read if not in_other_thread(entry.message, target.entry.message)]
             wrong = chances.keys() - {entry.message.arrival for entry in entries}
-            if not wrong:
+            silent = {entry.message.arrival for entry in entries if not says_something(entry.message)}
+            silent = {arrival for arrival in silent if reasons.get(arrival) == MAYBE_FAR_REASON}
+            if not wrong and not silent:
                 return Choice(chances, reasons, entries)
             out |= wrong
+            notices |= silent
 
     async def _picks(
-        self, target: Target, options: ContextOptions, out: frozenset[int]
+        self, target: Target, options: ContextOptions, out: frozenset[int], notices: frozenset[int]
     ) -> tuple[dict[int, float], dict[int, str]]:
         message, most = target.entry.message, options.max_context_messages
         link, past = target.entry.link, self._past
-        if out:
-            link, past = link.without(out), past.without(out)
+        if out or notices:
+            link, past = link.without(out), past.without(out | notices)
         likely = past.choose(most) if past.needed >= MIN_NEED else dict(select(link, most))
         if message.root_id:
             certain = dict.fromkeys(await self._platform_thread(message, message.root_id, most), 1.0)

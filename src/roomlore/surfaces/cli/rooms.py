@@ -674,6 +674,8 @@ def _nothing(made: Digest, begin: datetime | None, zone: ZoneInfo) -> str:
         return say("Nothing new since {time} ({zone}).", time=show.clock(begin, zone), zone=zone.key)
     if made.for_user is not None:
         person = show.inert(made.for_user, 60)
+        if not made.after:  # who never wrote or read there, or sees nothing of it
+            return say("Nothing new for {person}.", person=person)
         return say("Nothing new since {person} last wrote or marked messages as read.", person=person)
     return say("Nothing new in the last day of the room.")
 

@@ -360,6 +360,7 @@
     if (main && flow) renew(main, flow);
     renewals++;
     if (rail) find("#rail")?.replaceChildren(...rail.children);
+    renewThreadsSoon();
     if (main) drawLanes(main);
     tellHistory();
     if (alone) followThread(history.state);
