@@ -118,6 +118,15 @@ def test_the_constraints_of_the_image_pin_what_the_project_needs():
     assert needed - {"roomlore-importers"} <= pinned
 
 
+@pytest.mark.parametrize("name", ["Dockerfile", "docs/quickstart.md", "docs/quickstart.zh.md", "docs/README.zh.md"])
+def test_an_install_from_a_clone_names_the_library_first(name):
+    """Pip of Debian 12 does not look among later folders for what the package of importers needs."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    installs = re.findall(r"'\.\[[a-z,]+\]'.*", text)
+    assert installs
+    assert [one for one in installs if not re.match(r"'\.\[[a-z,]+\]' \./packages/roomlore-importers", one)] == []
+
+
 def extras_of_the_image() -> set[str]:
     return set(re.search(r"'\.\[([a-z,-]+)\]'", DOCKERFILE).group(1).split(","))
 
