@@ -202,8 +202,8 @@ async def kill_beside(everybody: Everybody, servers: Servers, chance: random.Ran
             everybody.forget(),
             everybody.read(),
         )
-        for one in work:
-            group.create_task(one, name=one.__name__)
+        for number, one in enumerate(work):
+            group.create_task(one, name=f"{number} {one.__name__}")
         while kills < KILLS or not everybody.did_all():
             kills += 1
             if chance.random() < 0.2:

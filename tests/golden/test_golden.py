@@ -25,6 +25,7 @@ from starlette.routing import Route
 from typer.testing import CliRunner
 
 import roomlore
+from faces import commands_of, filled
 from roomlore.settings import Settings
 from roomlore.surfaces.cli.app import app as program
 from roomlore.surfaces.http import create_app
@@ -86,12 +87,6 @@ class Plain:
     def _is_left_out(name: str, value: Any, failed: bool) -> bool:
         plain = isinstance(value, str | int | float) and not isinstance(value, bool)
         return plain and bool(_UNSTABLE.search(name) or (failed and name in _PROSE))
-
-
-def filled(given: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(given, dict):
-        return {name: filled(value, names) for name, value in given.items()}
-    return names.get(given[1:-1], given) if isinstance(given, str) and given[:1] == "{" else given
 
 
 def at(answer: Any, path: str) -> str:
@@ -192,19 +187,10 @@ def test_every_command_that_answers_in_json_has_an_answer():
     answered = {" ".join(shlex.split(one["call"])[:2]) for one in recorded("commands") if one["status"] == 0}
     missing = {
         name
-        for name, options in commands_of(typer.main.get_command(program))
+        for name, options in commands_of(typer.main.get_command(program)).items()
         if "--json" in options and not any(f"{call} ".startswith(f"{name} ") for call in answered)
     }
     assert missing == COMMANDS_LEFT_OUT
-
-
-def commands_of(command: Any, name: str = "") -> Iterator[tuple[str, set[str]]]:
-    """Return the options of every command."""
-    below = getattr(command, "commands", None)
-    if not below:
-        yield name.strip(), {option for one in command.params for option in one.opts}
-    for part in below or ():
-        yield from commands_of(command.get_command(None, part), f"{name} {part}")
 
 
 async def test_openai():

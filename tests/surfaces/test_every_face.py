@@ -11,6 +11,7 @@ from mcp import Client
 from typer.testing import CliRunner
 
 import roomlore
+from faces import commands_of, filled
 from roomlore import Message, Source
 from roomlore.surfaces.cli.app import app as program
 from roomlore.surfaces.console.frame import FORM_COOKIE
@@ -249,13 +250,6 @@ async def lore():
         yield opened
 
 
-def filled(given, names: dict[str, str]):
-    """Return a request, or a part of one, with the ids in place of their names."""
-    if isinstance(given, dict):
-        return {key: filled(value, names) for key, value in given.items()}
-    return names.get(given[1:-1], given) if isinstance(given, str) and given[:1] == "{" else given
-
-
 def paths_of(routes) -> set[str]:
     """Return every method and path, without the kinds of parameters."""
     found = set()
@@ -329,17 +323,6 @@ async def test_each_tool(lore):
                     if bad := judged(kind, viewer, 404 if answer.is_error else 200, text):
                         wrong[f"{viewer}: {tool}"] = f"{bad}: {text[:300]}"
     assert wrong == {}
-
-
-def commands_of(command, name: str = "") -> dict[str, set[str]]:
-    """Return the options of every command."""
-    below = getattr(command, "commands", None)
-    if not below:
-        return {name.strip(): {option for one in command.params for option in one.opts}}
-    found = {}
-    for part in below:
-        found |= commands_of(command.get_command(None, part), f"{name} {part}")
-    return found
 
 
 async def _filled_file() -> None:

@@ -92,7 +92,7 @@ class ReadMemories(Protocol):
 
 
 class Importers(Protocol):
-    """What a package of importers offers: a module with these names, of which `FORMATS` has the formats by name."""
+    """A module that finds and reads exports. `FORMATS`: its formats by name."""
 
     FORMATS: Mapping[str, Any]
     __all__: Sequence[str]
