@@ -145,8 +145,8 @@ class Gatherer:
             read = await self._entries(target.room, chances)
             entries = [entry for entry in read if not in_other_thread(entry.message, target.entry.message)]
             wrong = chances.keys() - {entry.message.arrival for entry in entries}
-            silent = {entry.message.arrival for entry in entries if not says_something(entry.message)}
-            silent = {arrival for arrival in silent if reasons.get(arrival) == MAYBE_FAR_REASON}
+            maybe = [one.message for one in entries if reasons.get(one.message.arrival) == MAYBE_FAR_REASON]
+            silent = {message.arrival for message in maybe if not says_something(message)}
             if not wrong and not silent:
                 return Choice(chances, reasons, entries)
             out |= wrong
