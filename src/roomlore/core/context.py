@@ -331,6 +331,14 @@ def follows_pause(at: datetime, previous_at: datetime | None) -> bool:
     return previous_at is not None and at - previous_at >= PAUSE
 
 
+class Filled(NamedTuple):
+    """The messages to show, arrival to probability, and those that search found and that are shown for it: the best,
+    and those that were added."""
+
+    chances: Mapping[int, float]
+    found: frozenset[int]
+
+
 def filled(
     chosen: Mapping[int, float],
     before: Sequence[StoredMessage],
@@ -340,10 +348,10 @@ def filled(
     most: int,
     paused: bool = False,
     answers: Mapping[int, float] = MappingProxyType({}),
-) -> dict[int, float]:
-    """Return the messages to show (arrival to probability): the chosen ones, so many of the newest of those before that
-    there are `least`, and up to `MORE_ANSWERS` more of what search found. These are at most a quarter of `most`, and
-    take the places of the least likely of the thread if none are left.
+) -> Filled:
+    """Return the messages to show: the chosen ones, so many of the newest of those before that there are `least`, and
+    up to `MORE_ANSWERS` more of what search found. These are at most a quarter of `most`, and take the places of the
+    least likely of the thread if none are left.
 
     `before`: messages in order of arrival, those of the topic last. In a small room all may be added, else those that
     say something. `paused`: the message follows a pause; then the newest, up to two fifths of `most`, come before what
@@ -362,7 +370,8 @@ def filled(
     others = [arrival for arrival in newest if arrival not in shown and arrival not in found]
     shown += others[: max(0, min(least, most - len(found)) - len(shown))]
     shares = {**link.thread_candidates.by_arrival(), **answers, **chosen}
-    return {arrival: shares.get(arrival, 0.0) for arrival in (*shown, *found)}
+    chances = {arrival: shares.get(arrival, 0.0) for arrival in (*shown, *found)}
+    return Filled(chances, frozenset({*best, *found}))
 
 
 def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -> dict[int, float]:

@@ -212,7 +212,7 @@ def context_without_reply(
     said = topic_last(message, [one.message for one in before])
     least = least_messages(message, room, options)
     paused = bool(least) and follows_pause(message.dated_at, said[-1].dated_at if said else None)
-    return sorted(filled(chosen, said, least, link, most=most, paused=paused))
+    return sorted(filled(chosen, said, least, link, most=most, paused=paused).chances)
 
 
 def read_questions(rows: Iterable[Mapping[str, Any]]) -> list[Question]:

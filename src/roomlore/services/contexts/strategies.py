@@ -174,11 +174,11 @@ class Gatherer:
         before = [one for one in await self._newest(target, least) if one.arrival not in out]
         if has_topics((message, *before)) and before:
             paused = resumes and follows_pause(message.dated_at, before[-1].dated_at)
-        shown = filled(chosen, before, least, link, most=most, paused=paused, answers=past.answers)
+        shown, found = filled(chosen, before, least, link, most=most, paused=paused, answers=past.answers)
         added = shown.keys() - chosen.keys()
-        needed = shown.keys() if past.needed >= MIN_NEED else added
-        found = {one: reason for one, reason in past.reasons.items() if one in needed}
-        return shown, {**dict.fromkeys(added, RECENT_REASON), **found}
+        needed = chosen.keys() | (added & found) if past.needed >= MIN_NEED else added & found
+        reasons = {one: reason for one, reason in past.reasons.items() if one in needed}
+        return dict(shown), {**dict.fromkeys(added, RECENT_REASON), **reasons}
 
     async def _platform_thread(self, message: StoredMessage, root_id: str, limit: int) -> list[int]:
         """Return the arrivals of the root and of the newest messages of a platform thread, these newest first."""
