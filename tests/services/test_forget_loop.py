@@ -1,6 +1,7 @@
 """Forgetting leaves the event loop to others: the work on texts is done in threads, a page at a time."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -50,7 +51,8 @@ async def lore(sqlite_url) -> AsyncIterator[roomlore.Lore]:
 
 @asynccontextmanager
 async def turns() -> AsyncIterator[list[float]]:
-    """Yield the processor time of each turn of the loop."""
+    """Yield the processor time of each turn of the loop. Without the garbage collector, which would look through what
+    the tests before have left: 0.14 s, once."""
     taken: list[float] = []
 
     async def beat() -> None:
@@ -60,9 +62,11 @@ async def turns() -> AsyncIterator[list[float]]:
             taken.append(thread_time() - begun)
 
     beating = asyncio.create_task(beat())
+    gc.disable()
     try:
         yield taken
     finally:
+        gc.enable()
         beating.cancel()
 
 
