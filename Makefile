@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Some images forbid bytecode; then each of the hundreds of processes that the tests start would compile roomlore anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo serve test tests long-tests test-times soak test-lowest test-frameworks frameworks test-model lint style types format docs reference bench lock ci system-packages
+.PHONY: setup demo serve test tests long-tests test-times soak test-lowest test-frameworks frameworks test-model lint style types format docs reference bench house lock ci system-packages
 
 setup: $(STAMP)
 
@@ -126,6 +126,10 @@ test-model: setup
 
 bench: setup
 	$(BIN)/python -m bench context-speed --messages 10000 --large 100000
+
+# How large the project is: `make house`, or `make house BEFORE=REVISION` beside an earlier one.
+house: setup
+	$(BIN)/python -m bench house $(BEFORE)
 
 # What the packages of this repository need is locked, not the packages.
 lock: export UV_EXCLUDE := .venv/own-packages.txt
