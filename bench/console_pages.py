@@ -23,7 +23,7 @@ import structlog
 import roomlore
 from bench.built_store import MadeUpRoom, fill, opened
 from roomlore.core.memory.memory import Source
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 
 _ROOM_ID = "room-0"
 _SCOPE = f"group:{_ROOM_ID}"

@@ -1,7 +1,7 @@
 """Times the requests of a quiet tenant alone and beside one that floods the service, in turns against one server.
 
 The quiet tenant sends one request after another, with a pause between them. The other one, a process of its own, keeps
-as many connections busy as it is told. A second server without turns (`surfaces/http/turns.py`) shows what would be.
+as many connections busy as it is told. A second server without turns (`turns.py`) shows what would be.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from bench.chatter import chat
 from bench.reply_latency import PROGRAM, serving
 
 _WITHOUT = (
-    "import sys; from roomlore.surfaces.http import turns; from roomlore.surfaces.cli import app; "
+    "import sys; from roomlore_server.http import turns; from roomlore.surfaces.cli import app; "
     "turns.AT_WORK = 10**9; turns.Turns._ahead = lambda *_: False; app.main()"
 )
 _FLOOD = "from bench.fairness import flood; flood()"

@@ -194,7 +194,7 @@ async def _chat_completions(lore: Lore, said: Sequence[Case]) -> None:
     """One request, whose client brings along what was said before."""
     import httpx
 
-    from roomlore.surfaces.http import create_app
+    from roomlore_server.http import create_app
 
     transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
     *_, asked = said
@@ -236,7 +236,7 @@ async def _mem0(lore: Lore, said: Sequence[Case]) -> None:
 
 
 async def _mcp(lore: Lore, said: Sequence[Case]) -> None:
-    from roomlore.surfaces.mcp import tools
+    from roomlore_server.mcp import tools
 
     (add,) = (one for one in tools.TOOLS if one.name == "add_memory")
     for one in said:

@@ -10,9 +10,9 @@ from docsite.marked import escaped, table
 from docsite.schemas import Schema, rows
 from roomlore.adapters.telemetry import METRICS, SUMMARIES
 from roomlore.settings import Settings
-from roomlore.surfaces.http import create_app
-from roomlore.surfaces.http.guard import Admin, Reader, Writer
-from roomlore.surfaces.http.problems import KINDS
+from roomlore_server.http import create_app
+from roomlore_server.http.guard import Admin, Reader, Writer
+from roomlore_server.http.problems import KINDS
 
 _SCOPES = {get_args(kind)[1].dependency: name for kind, name in ((Reader, "read"), (Writer, "write"), (Admin, "admin"))}
 _KINDS = {"set": "gauge"}

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from roomlore.surfaces.mcp.answers import ANSWER_BYTES
-from roomlore.surfaces.mcp.server import INSTRUCTIONS
-from roomlore.surfaces.mcp.tools import TOOLS, Tool
+from roomlore_server.mcp.answers import ANSWER_BYTES
+from roomlore_server.mcp.server import INSTRUCTIONS
+from roomlore_server.mcp.tools import TOOLS, Tool
 
 _ABOUT = f"""# MCP tools
 

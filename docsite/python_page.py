@@ -33,7 +33,7 @@ in UTC.
 [Settings](settings.md), [HTTP](http.md) and the [command line](cli.md) have pages of their own.
 """
 _BESIDE: Mapping[str, str] = {
-    "roomlore.surfaces.http": "[HTTP](http.md): the service inside your own ASGI server.",
+    "roomlore_server.http": "[HTTP](http.md): the service inside your own ASGI server.",
     "roomlore.surfaces.openai_agents": "[How to use it](../how-to/openai-agents.md).",
     "roomlore.surfaces.langchain": "[How to use it](../how-to/langchain.md).",
     "roomlore.surfaces.langgraph": "[How to use it](../how-to/langgraph.md#the-store).",

@@ -10,8 +10,6 @@ import roomlore
 import roomlore.adapters.chat.client
 import roomlore.adapters.dbos.client
 import roomlore.surfaces.cli
-import roomlore.surfaces.http
-import roomlore.surfaces.mcp
 from roomlore.surfaces.console.frame import compile_pages
 
 

@@ -21,7 +21,7 @@ import roomlore
 from roomlore.core.chat import KNOWN_PROVIDERS
 from roomlore.settings import PREFIX, Settings, known_fields
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 
 ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")

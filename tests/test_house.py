@@ -130,7 +130,7 @@ def test_a_client_that_is_open_has_loaded_every_service():
 def test_a_server_starts_without_what_it_loads_when_it_is_asked():
     asked = (
         "import sys; from roomlore import Settings; import roomlore.surfaces.cli; "
-        "from roomlore.surfaces.http import create_app; create_app(Settings()); print(*sys.modules)"
+        "from roomlore_server.http import create_app; create_app(Settings()); print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
     assert {"mcp", "openai", "httpx2", "jinja2", "typer.rich_utils"} & set(loaded) == set()

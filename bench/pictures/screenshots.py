@@ -19,7 +19,7 @@ from bench.pictures.drawing import FOLDER
 from bench.pictures.held import held
 from bench.pictures.live import listening, live
 from roomlore.samples import DEMO_ROOM
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit.model_server import ModelServer
 
 _PATIENCE_MS = 60_000

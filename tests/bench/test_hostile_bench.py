@@ -9,7 +9,7 @@ import pytest
 from bench import hostile
 from bench_command import bench
 from roomlore.settings import Settings
-from roomlore.surfaces.http.bodies import Bounds, JsonMeter
+from roomlore_server.http.bodies import Bounds, JsonMeter
 
 
 def test_the_health_check_is_timed_beside_hostile_requests():

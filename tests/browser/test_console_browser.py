@@ -11,8 +11,8 @@ import roomlore
 from browser_rig import WIDER, faults, faults_in_every_look, in_chromium, looking
 from roomlore import Lore, Message, NewMemory, Settings
 from roomlore.core.memory.memory import Source
-from roomlore.surfaces.http import create_app
-from roomlore.surfaces.http.app import beside
+from roomlore_server.http import create_app
+from roomlore_server.http.app import beside
 
 pytestmark = in_chromium
 BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -11,7 +11,7 @@ from browser_rig import in_chromium, looking
 from hostile_room import NAMES, ROOM, TEXTS, hostile
 from roomlore import Lore, Settings
 from roomlore.core.memory.memory import Source
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 
 pytestmark = in_chromium
 COUNT = 2 * len(TEXTS)

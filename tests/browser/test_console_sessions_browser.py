@@ -9,7 +9,7 @@ from bench.pictures.live import listening
 import roomlore
 from browser_rig import faults_in_every_look, in_chromium, looking
 from roomlore import Lore, Settings
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 
 pytestmark = in_chromium
 SAID = (

@@ -10,7 +10,7 @@ from test_console_browser import BEGIN, serving
 from browser_rig import in_chromium, looking
 from evolution_rig import opened
 from roomlore import Message, NewMemory
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit.model_server import Fails, ModelServer
 
 pytestmark = in_chromium

@@ -12,7 +12,7 @@ import pytest
 from reply_rig import asks, chat, counted, gathered, last, replying, until_nothing_waits
 from roomlore import Conflict, ModelUnavailable, NotFound, StorageUnavailable, Tool, ToolCall, ToolResult
 from roomlore.core.replies.reply import ReplyStarted
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit.model_server import Break, Says
 
 SAID = {

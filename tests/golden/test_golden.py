@@ -28,9 +28,9 @@ import roomlore
 from faces import commands_of, filled
 from roomlore.settings import Settings
 from roomlore.surfaces.cli.app import app as program
-from roomlore.surfaces.http import create_app
-from roomlore.surfaces.mcp.server import make_server
-from roomlore.surfaces.mcp.tools import Visitor
+from roomlore_server.http import create_app
+from roomlore_server.mcp.server import make_server
+from roomlore_server.mcp.tools import Visitor
 from roomlore_testkit.model_server import serve_models
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -38,10 +38,10 @@ main()
 USES = {
     "library": ("", LIBRARY),
     "command": ("", COMMAND),
-    "server": ("server", "import roomlore.surfaces.http.server, roomlore.surfaces.console.routes"),
+    "server": ("server", "import roomlore_server.http.server, roomlore.surfaces.console.routes"),
     "openai": ("openai", "import roomlore.adapters.chat.wire"),
     "openai-embeddings": ("openai", "import roomlore.adapters.embedding.openai_compatible"),
-    "mcp": ("mcp", "import roomlore.surfaces.mcp.server"),
+    "mcp": ("mcp", "import roomlore_server.mcp.server"),
     "postgres": ("postgres", "import roomlore.adapters.sql.pgvector"),
     "qdrant": ("qdrant", "import roomlore.adapters.qdrant.index"),
     "embeddings": ("embeddings", "import roomlore.adapters.embedding.offline_e5"),

@@ -26,8 +26,8 @@ from roomlore import Member, Memory, Message, NotFound, Source
 from roomlore.core.evolution import audience
 from roomlore.services.evolution import reading
 from roomlore.services.memories import writer
-from roomlore.surfaces.http import create_app
-from roomlore.surfaces.mcp.tools import TOOLS, Visitor
+from roomlore_server.http import create_app
+from roomlore_server.mcp.tools import TOOLS, Visitor
 from roomlore_testkit import FrozenClock
 from roomlore_testkit.model_server import ModelServer
 

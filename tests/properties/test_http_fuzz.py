@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import roomlore
-from roomlore.surfaces.http import create_app, serve
+from roomlore_server.http import create_app, serve
 from roomlore_testkit.model_server import serve_models
 
 CONFIG = """

@@ -61,9 +61,9 @@ from roomlore.core.summary import corrections, sentences
 from roomlore.core.summary import sentences as summary_quotes
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.console import frame
-from roomlore.surfaces.mcp import answers as fitting
 from roomlore_importers import export_files, irc, json_stream, wechat, whatsapp
 from roomlore_importers.opening import open_import
+from roomlore_server.mcp import answers as fitting
 
 Reader = Callable[[str], object]
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 import roomlore
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit import FrozenClock
 
 HERE = "http://127.0.0.1"
@@ -64,7 +64,7 @@ def strategy(choose: Callable[..., Awaitable[Any]]) -> Any:
 
 def alert_rules() -> dict[str, str]:
     """The expressions of the alerts that ship, by name."""
-    rules = yaml.safe_load((files("roomlore.surfaces.http") / "alerts.yaml").read_text(encoding="utf-8"))
+    rules = yaml.safe_load((files("roomlore_server.http") / "alerts.yaml").read_text(encoding="utf-8"))
     return {rule["alert"]: rule["expr"] for group in rules["groups"] for rule in group["rules"]}
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import roomlore
 from roomlore import Lore, Member, Message, NotFound
-from roomlore.surfaces.http import create_app
 from roomlore.wiring import resources
+from roomlore_server.http import create_app
 from roomlore_testkit import START, FrozenClock
 from roomlore_testkit.embedding import HashEmbedder
 

@@ -18,8 +18,8 @@ from roomlore.adapters.weights import load_link_model
 from roomlore.core.linking.room import WINDOW, RoomState
 from roomlore.core.models import Entry, Room
 from roomlore.services.messages.ingest import RoomCache
-from roomlore.surfaces.http.answers import encoded
 from roomlore.wiring import resources
+from roomlore_server.http.answers import encoded
 from roomlore_testkit.doubles import FrozenClock
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ from docsite import commands, marked, reference, sync_stub
 import roomlore
 from roomlore.adapters.telemetry import METRICS, SUMMARIES
 from roomlore.settings import known_fields
-from roomlore.surfaces.http.problems import KINDS, STATUS, status_of
 from roomlore_importers import FORMATS
+from roomlore_server.http.problems import KINDS, STATUS, status_of
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in reference.REFERENCE.glob("*.md")}
 COMMANDS = commands.commands()

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from roomlore.surfaces.http.server import bind
+from roomlore_server.http.server import bind
 
 PATH = "/realms/tea"
 

@@ -10,7 +10,7 @@ import typer.testing
 
 import roomlore
 from roomlore.settings import Settings
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 
 HERE = "http://127.0.0.1"
 

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import httpx
 
 from roomlore.surfaces.console.frame import VIEWER_COOKIE
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 
 LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}
 

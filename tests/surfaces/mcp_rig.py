@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 import roomlore
 from forked_process import ForkedProcess
-from roomlore.surfaces.http.server import bind
+from roomlore_server.http.server import bind
 
 PROGRAM = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()"]
 DATABASE = "chat.db"

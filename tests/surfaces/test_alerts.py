@@ -7,7 +7,7 @@ import yaml
 
 from roomlore_testkit.case_table import all_cases
 
-RULES = yaml.safe_load((files("roomlore.surfaces.http") / "alerts.yaml").read_text())["groups"][0]["rules"]
+RULES = yaml.safe_load((files("roomlore_server.http") / "alerts.yaml").read_text())["groups"][0]["rules"]
 THRESHOLDS = {
     "RoomloreContextSlow": 'le="5.0"',
     "RoomloreContextDegraded": "> 0.10",

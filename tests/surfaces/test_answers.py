@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import roomlore
 from roomlore.core.json_values import HIDDEN, in_json
-from roomlore.surfaces.http.answers import encoded, reply
 from roomlore.surfaces.jsonable import IF_ANY, to_jsonable
+from roomlore_server.http.answers import encoded, reply
 
 
 class Kind(StrEnum):

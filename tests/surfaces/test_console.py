@@ -16,7 +16,7 @@ from roomlore import Message
 from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import clipped, preferred, tongue, visible
 from roomlore.surfaces.console.threads import LANES, lanes
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit.case_table import all_cases
 
 PACKAGE = files("roomlore.surfaces.console")
@@ -520,7 +520,7 @@ async def test_without_keys_only_this_machine_under_its_own_name_may_look(app):
 
 
 async def test_the_address_of_mcp_alone_has_no_console(lore):
-    from roomlore.surfaces.http.app import create_mcp_app
+    from roomlore_server.http.app import create_mcp_app
 
     transport = httpx.ASGITransport(create_mcp_app(lore), client=("127.0.0.1", 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:

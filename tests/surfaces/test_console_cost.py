@@ -9,7 +9,7 @@ import pytest
 import roomlore
 from roomlore import Message, Settings
 from roomlore.surfaces.console import live
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit import START
 
 FIRST, COPIES = 200, 100

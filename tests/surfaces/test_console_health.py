@@ -20,8 +20,8 @@ from roomlore.core.health import CounterReading
 from roomlore.surfaces import doctor_words
 from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value
-from roomlore.surfaces.http import create_app
-from roomlore.surfaces.http.app import beside
+from roomlore_server.http import create_app
+from roomlore_server.http.app import beside
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.model_server import Fails, ModelServer
 

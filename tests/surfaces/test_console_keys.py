@@ -15,7 +15,7 @@ from roomlore import Message
 from roomlore.core.memory.memory import Source
 from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import ROOT
-from roomlore.surfaces.http.console_route import console_pages
+from roomlore_server.http.console_route import console_pages
 from roomlore_testkit.model_server import ModelServer
 
 TOLD = {

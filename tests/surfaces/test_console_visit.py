@@ -20,8 +20,8 @@ from roomlore.services.sessions import SUMMARY
 from roomlore.surfaces.console.frame import marked, told, tongue
 from roomlore.surfaces.console.health import failure, outcome
 from roomlore.surfaces.console.shell import reasons, span
-from roomlore.surfaces.http import app as served
-from roomlore.surfaces.http.app import beside
+from roomlore_server.http import app as served
+from roomlore_server.http.app import beside
 from roomlore_testkit import START
 from roomlore_testkit.case_table import all_cases
 

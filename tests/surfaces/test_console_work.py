@@ -135,7 +135,7 @@ async def test_what_came_of_a_job_is_shown(connect_to, language):
 def connect_to():
     import httpx
 
-    from roomlore.surfaces.http import create_app
+    from roomlore_server.http import create_app
 
     def make(lore) -> httpx.AsyncClient:
         transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))

@@ -11,7 +11,7 @@ import roomlore
 from roomlore.core.models import Message
 from roomlore.core.records import parse_time
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.http import create_mcp_app
+from roomlore_server.http import create_mcp_app
 
 SAID = [
     ("m1", "ann", "Ann", "Which tea shall we buy for the office?"),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from roomlore.core.errors import NotFound
-from roomlore.surfaces.http.event_stream import PING, EventStream, event
+from roomlore_server.http.event_stream import PING, EventStream, event
 
 SECONDS = 30
 SCOPE = {"type": "http", "asgi": {"spec_version": "2.3"}}

@@ -15,10 +15,10 @@ from faces import commands_of, filled
 from roomlore import Message, Source
 from roomlore.surfaces.cli.app import app as program
 from roomlore.surfaces.console.frame import FORM_COOKIE
-from roomlore.surfaces.http import create_app
-from roomlore.surfaces.http.planned import PlannedRoutes
-from roomlore.surfaces.mcp.server import make_server
-from roomlore.surfaces.mcp.tools import TOOLS, Visitor
+from roomlore_server.http import create_app
+from roomlore_server.http.planned import PlannedRoutes
+from roomlore_server.mcp.server import make_server
+from roomlore_server.mcp.tools import TOOLS, Visitor
 from roomlore_testkit import START
 
 SECRET = "xylophone7319"

@@ -14,7 +14,7 @@ from roomlore.core.models import StoredMessage, Weighed
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.console.contexts import reason
 from roomlore.surfaces.console.frame import tongue
-from roomlore.surfaces.http import create_mcp_app
+from roomlore_server.http import create_mcp_app
 
 MAY = datetime(2026, 5, 4, 9, tzinfo=UTC)
 SAID = (

@@ -19,8 +19,8 @@ from roomlore.core.audience import Member
 from roomlore.core.records import FIELDS
 from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.surfaces import logs
-from roomlore.surfaces.http import create_app, problems
 from roomlore.surfaces.library_words import into_chinese
+from roomlore_server.http import create_app, problems
 from roomlore_testkit.case_table import all_cases
 
 

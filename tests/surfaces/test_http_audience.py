@@ -5,7 +5,7 @@ import pytest
 
 from audience_rig import heard_in, remember
 from roomlore import Message, Source
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit import START
 from roomlore_testkit.case_table import all_cases
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import roomlore
 from roomlore.core.errors import InvalidInput
 from roomlore.settings import Settings
-from roomlore.surfaces.http import create_app
-from roomlore.surfaces.http.bodies import Bounds, JsonMeter
-from roomlore.surfaces.http.problems import Refused
+from roomlore_server.http import create_app
+from roomlore_server.http.bodies import Bounds, JsonMeter
+from roomlore_server.http.problems import Refused
 from roomlore_testkit.case_table import all_cases
 
 JSON = {"Content-Type": "application/json"}

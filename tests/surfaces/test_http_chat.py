@@ -17,8 +17,8 @@ import roomlore
 from reply_rig import untimed
 from roomlore.core.chat import ToolCall
 from roomlore.settings import Settings
-from roomlore.surfaces.http import create_app, serve, server
-from roomlore.surfaces.http.event_stream import EventStream
+from roomlore_server.http import create_app, serve, server
+from roomlore_server.http.event_stream import EventStream
 from roomlore_testkit.doubles import FaultyStorage
 from roomlore_testkit.model_server import Break, Fails, Hangs, ModelServer, Says, serve_models
 

@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 from test_serve import log, serving
 
-from roomlore.surfaces.http.server import Bounded, Limits, bounded
+from roomlore_server.http.server import Bounded, Limits, bounded
 from roomlore_testkit.model_server import Says, serve_models
 
 PATIENCE = 30.0

@@ -8,7 +8,7 @@ import pytest
 import roomlore
 from roomlore import Settings
 from roomlore.core.memory.memory import MemoryKind
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit.case_table import all_cases
 
 TEA = {"scope": "user:anna", "statement": "Likes green tea"}

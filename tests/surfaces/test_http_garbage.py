@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from roomlore.settings import Settings
-from roomlore.surfaces.http import serve
+from roomlore_server.http import serve
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 import roomlore
-from roomlore.surfaces.http import app
+from roomlore_server.http import app
 
 
 def calls(dependant: Dependant) -> set[object]:

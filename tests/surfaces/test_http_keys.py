@@ -7,7 +7,7 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from roomlore.surfaces.http.guard import is_loopback
+from roomlore_server.http.guard import is_loopback
 from roomlore_testkit.case_table import all_cases
 
 FEEDBACK = {"score": 1.0}
@@ -402,7 +402,7 @@ async def test_without_keys_another_site_may_link_here_and_embed_nothing(connect
 
 async def test_a_further_host_may_be_allowed():
     import roomlore
-    from roomlore.surfaces.http import create_app
+    from roomlore_server.http import create_app
 
     settings = roomlore.Settings(allowed_hosts="bot.internal")
     async with roomlore.open("sqlite://", settings=settings) as lore:

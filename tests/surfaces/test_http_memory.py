@@ -10,7 +10,7 @@ import pytest
 import roomlore
 from evolution_rig import CHINESE, both, create, delete, keep, lines, opened, remember, talk, update
 from roomlore import MemoryKind, Message
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit import FrozenClock
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import Fails, ModelServer, Says

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from fastapi.routing import APIRoute
 
-from roomlore.surfaces.http.routers import StrictRoute
+from roomlore_server.http.routers import StrictRoute
 from roomlore_testkit.case_table import all_cases
 
 LENIENT = ("/v1/", "/v2/", "/v3/", "/api/v1/", "/health/", "/metrics", "/index")

@@ -7,8 +7,8 @@ import pytest
 from evolution_rig import CHINESE, talk
 from roomlore.core.errors import StorageUnavailable
 from roomlore.services.privacy import MessageEraser
-from roomlore.surfaces.http import privacy_routes
 from roomlore.surfaces.long_work import LongWork
+from roomlore_server.http import privacy_routes
 
 U1 = {"user_id": "u1"}
 

@@ -7,7 +7,7 @@ import pytest
 
 import roomlore
 from roomlore.core.errors import VectorsUnavailable
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
 

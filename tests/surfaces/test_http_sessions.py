@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 import roomlore
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit.case_table import all_cases
 
 STARTED = {"conversation_id": "tea", "user_id": "ann"}

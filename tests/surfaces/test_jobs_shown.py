@@ -94,7 +94,7 @@ async def test_the_jobs_of_another_tenant_do_not_exist(lore, connect, failed):
 
 
 async def test_a_server_that_does_not_work_looks_and_hands_in(tmp_path):
-    from roomlore.surfaces.http import create_app
+    from roomlore_server.http import create_app
 
     here = roomlore.Settings(database_url=f"sqlite:///{tmp_path / 'a.db'}", work_in_server=False)
     app = create_app(here)

@@ -26,9 +26,9 @@ from mcp_rig import (
 
 import roomlore
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.surfaces.http import create_mcp_app
-from roomlore.surfaces.mcp import TOOLS
-from roomlore.surfaces.mcp.answers import ANSWER_BYTES, LONG_BYTES, NOTICE, SHORT_BYTES
+from roomlore_server.http import create_mcp_app
+from roomlore_server.mcp import TOOLS
+from roomlore_server.mcp.answers import ANSWER_BYTES, LONG_BYTES, NOTICE, SHORT_BYTES
 from roomlore_testkit.case_table import all_cases
 
 READING = [

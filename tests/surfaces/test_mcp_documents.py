@@ -5,7 +5,7 @@ from pathlib import Path
 
 from docsite.mcp_page import page
 
-from roomlore.surfaces.mcp import TOOLS
+from roomlore_server.mcp import TOOLS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

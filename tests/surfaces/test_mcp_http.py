@@ -15,8 +15,8 @@ import roomlore
 from forked_process import ForkedProgram
 from roomlore import Message, Source
 from roomlore.settings import Settings
-from roomlore.surfaces.http import create_app, create_mcp_app, serve
-from roomlore.surfaces.mcp import TOOLS
+from roomlore_server.http import create_app, create_mcp_app, serve
+from roomlore_server.mcp import TOOLS
 from roomlore_testkit.case_table import all_cases
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -194,7 +194,7 @@ async def test_a_server_that_was_stopped_breaks_off_nothing_of_the_next(connect,
 
 
 async def test_without_the_extra_serve_says_what_to_install(lore, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("roomlore.surfaces.mcp")]:
+    for name in [name for name in sys.modules if name.startswith("roomlore_server.mcp")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)
     transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1234))

@@ -26,10 +26,10 @@ from roomlore.adapters.oauth import IssuerTokens
 from roomlore.core.errors import Forbidden, InvalidInput, Unavailable
 from roomlore.core.health import Finding
 from roomlore.settings import Settings
-from roomlore.surfaces.http import create_app, create_mcp_app
-from roomlore.surfaces.http.server import bind
-from roomlore.surfaces.mcp import TOOLS
 from roomlore.wiring import diagnose
+from roomlore_server.http import create_app, create_mcp_app
+from roomlore_server.http.server import bind
+from roomlore_server.mcp import TOOLS
 from roomlore_testkit.case_table import all_cases
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

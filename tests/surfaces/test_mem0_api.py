@@ -14,8 +14,8 @@ import roomlore
 from evolution_rig import create, lines
 from roomlore.core.errors import InvalidInput
 from roomlore.settings import Settings
-from roomlore.surfaces.http import create_app
-from roomlore.surfaces.http.mem0_routes import alternatives, unnested
+from roomlore_server.http import create_app
+from roomlore_server.http.mem0_routes import alternatives, unnested
 from roomlore_testkit.model_server import serve_models
 
 ANNA = {"user_id": "安娜"}

@@ -11,8 +11,8 @@ from audience_rig import heard_in
 from reply_rig import reply_settings
 from roomlore import Lore, Message, Source
 from roomlore.core.errors import RoomloreError
-from roomlore.surfaces.http import create_app
-from roomlore.surfaces.mcp.tools import TOOLS, Visitor
+from roomlore_server.http import create_app
+from roomlore_server.mcp.tools import TOOLS, Visitor
 from roomlore_testkit import START
 from roomlore_testkit.model_server import ModelServer
 

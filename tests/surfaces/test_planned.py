@@ -17,10 +17,10 @@ from starlette.applications import Starlette
 from starlette.routing import Match, Mount
 
 from roomlore.core.errors import InvalidInput
-from roomlore.surfaces.http import create_app, problems
-from roomlore.surfaces.http.answers import reply
-from roomlore.surfaces.http.planned import Plan, PlannedRoutes
-from roomlore.surfaces.http.routers import Router
+from roomlore_server.http import create_app, problems
+from roomlore_server.http.answers import reply
+from roomlore_server.http.planned import Plan, PlannedRoutes
+from roomlore_server.http.routers import Router
 
 WITHOUT_A_PLAN = {"/rooms/{room_id:id}/headings", "/memory/{memory_id:id}/share"}
 """Their queries have a parameter without a default."""

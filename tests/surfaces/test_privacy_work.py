@@ -12,8 +12,8 @@ from privacy_rig import SECONDS, ended, slow_over, until
 
 from roomlore.core.errors import StorageUnavailable
 from roomlore.surfaces.console.frame import tongue
-from roomlore.surfaces.http import create_app, privacy_routes
 from roomlore.surfaces.long_work import MAX_AT_A_TIME, LongWork
+from roomlore_server.http import create_app, privacy_routes
 
 VERIFY = "/privacy/verify"
 PEOPLE = [f"人{n}" for n in range(MAX_AT_A_TIME)]

@@ -14,7 +14,7 @@ from test_http_chat import configured
 
 import roomlore
 from roomlore.core.chat import ToolCall
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit.model_server import Says, serve_models
 
 EXAMPLES = int(os.environ.get("ROOMLORE_PROTOCOL_EXAMPLES", "25"))

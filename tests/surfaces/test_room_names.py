@@ -16,8 +16,8 @@ from roomlore import InvalidInput, Message, NotFound
 from roomlore.surfaces.cli.app import app as program
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.library_words import into_chinese
-from roomlore.surfaces.mcp.server import make_server
-from roomlore.surfaces.mcp.tools import Visitor
+from roomlore_server.mcp.server import make_server
+from roomlore_server.mcp.tools import Visitor
 
 TELEGRAM = {
     "name": "菜园 Allotment", "type": "private_group", "id": 4242,

@@ -17,8 +17,8 @@ from roomlore.adapters.sentry import open_reports
 from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.services.jobs import counted
 from roomlore.settings import Settings
-from roomlore.surfaces.http import create_app
 from roomlore.wiring import diagnose
+from roomlore_server.http import create_app
 from roomlore_testkit import FrozenClock
 from roomlore_testkit.loopback import LoopbackServer
 

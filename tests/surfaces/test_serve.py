@@ -13,7 +13,7 @@ import pytest
 
 import roomlore
 from forked_process import ForkedProgram, run_forked
-from roomlore.surfaces.http.server import bind
+from roomlore_server.http.server import bind
 
 PROGRAM = ("roomlore", "--db", "chat.db")
 SECRET_WORDS = "the vault opens with 7319"

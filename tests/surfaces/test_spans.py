@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 import roomlore
 from roomlore.settings import Settings
-from roomlore.surfaces.http import create_app
+from roomlore_server.http import create_app
 from roomlore_testkit.loopback import LoopbackServer
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

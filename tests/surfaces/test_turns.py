@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from roomlore.surfaces.http.turns import AT_WORK, Turns
+from roomlore_server.http.turns import AT_WORK, Turns
 
 
 class Clock:

@@ -15,7 +15,7 @@ from roomlore import Message, Settings
 from roomlore.core.experiments import Experiment
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.console.frame import tongue
-from roomlore.surfaces.http.service_routes import JsonLines
+from roomlore_server.http.service_routes import JsonLines
 
 in_both = pytest.mark.parametrize("language", LANGUAGES)
 

@@ -23,6 +23,8 @@ BACKENDS = "roomlore.backends"
 """The group of entry points under which packages bring backends. Each names a `Backend`."""
 IMPORTERS = "roomlore.importers"
 """The group under which one package brings `Importers`."""
+FACES = "roomlore.faces"
+"""The group under which a package brings a module that serves, known by the entry point's name: `http` and `mcp`."""
 STRATEGIES = "roomlore.strategies"
 """The group under which packages bring context strategies. Each names a `Strategy`, known by the entry point's name."""
 

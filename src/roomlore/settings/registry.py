@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from roomlore import adapters
 from roomlore.core.errors import InvalidInput, describe
-from roomlore.ports.backends import BACKENDS, IMPORTERS, STRATEGIES, Backend, Kind, Section
+from roomlore.ports.backends import BACKENDS, FACES, IMPORTERS, STRATEGIES, Backend, Kind, Section
 from roomlore.ports.exports import Importers
 from roomlore.services.contexts import strategies as contexts
 
@@ -65,6 +65,13 @@ def importers() -> Importers:
     if len(points) > 1:
         raise InvalidInput("Importers of chat exports are registered twice; uninstall one package.")
     return cast(Importers, _loaded(points[0]))
+
+
+def face(name: str) -> Any:
+    """Return the module that serves over this protocol. Raise `ModuleNotFoundError` that names what is missing."""
+    for point in entry_points(group=FACES, name=name):
+        return point.load()
+    raise ModuleNotFoundError("The package roomlore-server is not installed.", name="roomlore-server")
 
 
 def names_of(kind: Kind[Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,17 +46,22 @@ def serve(
     settings = frame.settings(host=host, port=port, work_in_server=work)
     try:
         with _no_collections():
-            from roomlore.surfaces.http import serve as serve_http
-            from roomlore.surfaces.http import serve_in_processes
+            http = _face("http")
     except ModuleNotFoundError as error:
         raise InvalidInput(
             f"Serving needs the extra `server` ({error.name} is missing): pip install 'roomlore[server]'."
         ) from error
     tell = partial(_tell, settings)
     if workers > 1:
-        serve_in_processes(settings, workers, tenant=frame.tenant, listening=tell)
+        http.serve_in_processes(settings, workers, tenant=frame.tenant, listening=tell)
     else:
-        asyncio.run(serve_http(settings, tenant=frame.tenant, listening=tell))
+        asyncio.run(http.serve(settings, tenant=frame.tenant, listening=tell))
+
+
+def _face(name: str) -> Any:
+    from roomlore.settings.registry import face
+
+    return face(name)
 
 
 @contextmanager
@@ -220,19 +225,18 @@ def mcp(
 
 def _over_stdio(frame: Frame, *, scope: str | None, viewer: str | None, read_only: bool) -> None:
     settings = frame.settings()
-    from roomlore.surfaces.mcp import serve_stdio
-
-    asyncio.run(serve_stdio(settings, tenant=frame.tenant, scope=scope, viewer=viewer, read_only=read_only))
+    asyncio.run(
+        _face("mcp").serve_stdio(settings, tenant=frame.tenant, scope=scope, viewer=viewer, read_only=read_only)
+    )
 
 
 def _over_http(
     frame: Frame, host: str | None, port: int, *, scope: str | None, viewer: str | None, read_only: bool
 ) -> None:
     settings = frame.settings(host=host, port=port)
-    from roomlore.surfaces.http import create_mcp_app, serve
-
-    make_app = partial(create_mcp_app, scope=scope, viewer=viewer, read_only=read_only)
-    asyncio.run(serve(settings, tenant=frame.tenant, listening=_tell_url, make_app=make_app))
+    http = _face("http")
+    make_app = partial(http.create_mcp_app, scope=scope, viewer=viewer, read_only=read_only)
+    asyncio.run(http.serve(settings, tenant=frame.tenant, listening=_tell_url, make_app=make_app))
 
 
 def _tell_url(url: str) -> None:

@@ -11,8 +11,8 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from roomlore.surfaces.console import KEY_COOKIE, SIGN_IN, Live, Watch, console_routes, is_console, prepare
-from roomlore.surfaces.http.problems import status_of
 from roomlore.wiring import Lore
+from roomlore_server.http.problems import status_of
 
 _LONGEST_ADDRESS = 2_000
 

@@ -16,9 +16,9 @@ from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from roomlore.core.errors import RoomloreError
-from roomlore.surfaces.http import problems
-from roomlore.surfaces.http.answers import dump
 from roomlore.surfaces.logs import where
+from roomlore_server.http import problems
+from roomlore_server.http.answers import dump
 
 log = structlog.get_logger(__name__)
 

@@ -19,9 +19,9 @@ from roomlore.services.contexts.usage_service import MAX_DAYS
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import KIND, Job
 from roomlore.services.models import ModelStatus
-from roomlore.surfaces.http.guard import Admin, Reader
-from roomlore.surfaces.http.paths import MOST, AdminsAnyRoom, After, PageLimit, addressed
-from roomlore.surfaces.http.routers import Router
+from roomlore_server.http.guard import Admin, Reader
+from roomlore_server.http.paths import MOST, AdminsAnyRoom, After, PageLimit, addressed
+from roomlore_server.http.routers import Router
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,25 +24,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from roomlore.core.errors import RoomloreError, UnknownRoom
 from roomlore.ports.coordination import Span
 from roomlore.settings import Settings
-from roomlore.surfaces.http import message_routes, problems
-from roomlore.surfaces.http.console_route import console_pages, new_live, new_watch, prepare_pages
-from roomlore.surfaces.http.fact_routes import facts, recall
-from roomlore.surfaces.http.guard import OPEN_PATHS, Guard, caller_of, needed_viewer, protected_resource
-from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
-from roomlore.surfaces.http.mem0_routes import mem0_api
-from roomlore.surfaces.http.memory_routes import evolutions, memory_router
-from roomlore.surfaces.http.message_routes import search
-from roomlore.surfaces.http.openai_routes import openai_protocol
-from roomlore.surfaces.http.paths import RawPaths
-from roomlore.surfaces.http.planned import PlannedRoutes
-from roomlore.surfaces.http.privacy_routes import audience, privacy
-from roomlore.surfaces.http.reply_routes import chat
-from roomlore.surfaces.http.routers import Router
-from roomlore.surfaces.http.service_routes import jobs, models, service, usage
-from roomlore.surfaces.http.session_routes import sessions
 from roomlore.surfaces.logs import where
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore, open_lore
+from roomlore_server.http import message_routes, problems
+from roomlore_server.http.console_route import console_pages, new_live, new_watch, prepare_pages
+from roomlore_server.http.fact_routes import facts, recall
+from roomlore_server.http.guard import OPEN_PATHS, Guard, caller_of, needed_viewer, protected_resource
+from roomlore_server.http.mcp_route import mcp_if_there, mcp_route
+from roomlore_server.http.mem0_routes import mem0_api
+from roomlore_server.http.memory_routes import evolutions, memory_router
+from roomlore_server.http.message_routes import search
+from roomlore_server.http.openai_routes import openai_protocol
+from roomlore_server.http.paths import RawPaths
+from roomlore_server.http.planned import PlannedRoutes
+from roomlore_server.http.privacy_routes import audience, privacy
+from roomlore_server.http.reply_routes import chat
+from roomlore_server.http.routers import Router
+from roomlore_server.http.service_routes import jobs, models, service, usage
+from roomlore_server.http.session_routes import sessions
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _QUIET = frozenset({"/health/live", "/health/ready"})

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import Receive, Scope, Send
 
-from roomlore.surfaces.http.routers import StrictRoute
+from roomlore_server.http.routers import StrictRoute
 
 _SCALARS = (str, int, float, bool, NoneType)
 _READ = frozenset(

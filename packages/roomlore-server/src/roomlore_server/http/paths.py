@@ -18,9 +18,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from roomlore.core.errors import InvalidInput, UnknownRoom
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON, scope_of
-from roomlore.surfaces.http.bodies import one_room
-from roomlore.surfaces.http.guard import Admin, Caller, ShownTo, caller_of
 from roomlore.wiring import Lore
+from roomlore_server.http.bodies import one_room
+from roomlore_server.http.guard import Admin, Caller, ShownTo, caller_of
 
 T = TypeVar("T")
 MOST = 2**63 - 1

@@ -13,12 +13,12 @@ from roomlore.core.audience import check_viewer
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
 from roomlore.settings import Settings
-from roomlore.surfaces.http.bodies import Bounds, read_body
-from roomlore.surfaces.http.guard import MCP_PATH, Caller, needed_viewer
-from roomlore.surfaces.http.problems import Refused
+from roomlore_server.http.bodies import Bounds, read_body
+from roomlore_server.http.guard import MCP_PATH, Caller, needed_viewer
+from roomlore_server.http.problems import Refused
 
 if TYPE_CHECKING:
-    from roomlore.surfaces.mcp import Visitor
+    from roomlore_server.mcp import Visitor
 
 _NEEDED = "MCP needs the extra `mcp` where roomlore runs: pip install 'roomlore[mcp]'."
 
@@ -40,7 +40,7 @@ def mcp_if_there(settings: Settings) -> Route:
 def _endpoint(
     settings: Settings, *, scope: str | None = None, viewer: str | None = None, read_only: bool = False
 ) -> ASGIApp:
-    from roomlore.surfaces.mcp import McpEndpoint, Visitor
+    from roomlore_server.mcp import McpEndpoint, Visitor
 
     def visitor_of(request: Scope) -> Visitor:
         return _visitor(Visitor, request, scope, viewer, read_only=read_only)

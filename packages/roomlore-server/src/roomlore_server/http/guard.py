@@ -30,11 +30,11 @@ from roomlore.core.errors import Forbidden, RoomloreError, StorageUnavailable
 from roomlore.services.keys import TokenService
 from roomlore.settings import Settings
 from roomlore.surfaces.console import is_console, is_open
-from roomlore.surfaces.http import problems
-from roomlore.surfaces.http.answers import dump
-from roomlore.surfaces.http.console_route import key_of_cookie, to_sign_in
-from roomlore.surfaces.http.turns import Turns
 from roomlore.wiring import Lore, make_tokens
+from roomlore_server.http import problems
+from roomlore_server.http.answers import dump
+from roomlore_server.http.console_route import key_of_cookie, to_sign_in
+from roomlore_server.http.turns import Turns
 
 MCP_PATH = "/mcp"
 METADATA_PATH = "/.well-known/oauth-protected-resource"

@@ -14,9 +14,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from roomlore.core import errors
-from roomlore.surfaces.http.answers import dump
 from roomlore.surfaces.library_words import into_chinese, preferred
 from roomlore.surfaces.shapes import in_words
+from roomlore_server.http.answers import dump
 
 MEDIA_TYPE = "application/problem+json"
 

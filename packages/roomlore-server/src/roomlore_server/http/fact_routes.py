@@ -24,15 +24,15 @@ from roomlore.core.memory.writing import (
     NewMemory,
 )
 from roomlore.core.recall.recollection import MAX_SCOPES, RecallRequest, Recollection
-from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.bodies import Body, Bounds, TimeOrDay, needs_one, read_json, validated
-from roomlore.surfaces.http.guard import Reader, ShownTo, Writer
-from roomlore.surfaces.http.memory_routes import STATUS, ChangeableMemory
-from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
-from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import request_of, values_of
 from roomlore.wiring import Lore
+from roomlore_server.http import bodies
+from roomlore_server.http.bodies import Body, Bounds, TimeOrDay, needs_one, read_json, validated
+from roomlore_server.http.guard import Reader, ShownTo, Writer
+from roomlore_server.http.memory_routes import STATUS, ChangeableMemory
+from roomlore_server.http.paths import MOST, MemoryId, PageLimit, Reason
+from roomlore_server.http.routers import Router
 
 _SCOPE = "Whom it is about: user:<id>, agent:<id> or group:<id or name>."
 Scope = Annotated[str, Field(min_length=1, max_length=MAX_SCOPE_CHARS, json_schema_extra={"pattern": SCOPE_PATTERN})]

@@ -12,10 +12,10 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.core.memory.writing import Edit, NewMemory
 from roomlore.core.models import Candidate
-from roomlore.surfaces.mcp import answers
-from roomlore.surfaces.mcp.answers import Answer, Arguments, fitting
 from roomlore.surfaces.shapes import values_of
 from roomlore.wiring import Lore
+from roomlore_server.mcp import answers
+from roomlore_server.mcp.answers import Answer, Arguments, fitting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

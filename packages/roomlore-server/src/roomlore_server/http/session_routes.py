@@ -12,12 +12,12 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import MAX_TURN_ID_CHARS, Checkpoint, SessionContext, SessionValue, TurnResult
 from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW
-from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.bodies import TEXT, TIME, Body, Bounds, Within, body_of, needs_one, one_room
-from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, caller_of
-from roomlore.surfaces.http.paths import MOST, PageLimit, addressed
-from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import SessionLine, session_line
+from roomlore_server.http import bodies
+from roomlore_server.http.bodies import TEXT, TIME, Body, Bounds, Within, body_of, needs_one, one_room
+from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer, caller_of
+from roomlore_server.http.paths import MOST, PageLimit, addressed
+from roomlore_server.http.routers import Router
 
 T = TypeVar("T", bound=Body)
 

@@ -19,15 +19,15 @@ from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import PLACES_IN_WORDS, ForgetReport
 from roomlore.core.visibility import SeenIn, Visibility
 from roomlore.surfaces import long_work
-from roomlore.surfaces.http import bodies, problems
-from roomlore.surfaces.http.answers import SuccessResponse, reply
-from roomlore.surfaces.http.guard import Admin, ShownTo, Writer
-from roomlore.surfaces.http.memory_routes import OneMemory, ReasonRequest, one_memory
-from roomlore.surfaces.http.paths import AdminsRoom, MemoryId, Reason
-from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import model_of
 from roomlore.wiring import Lore
+from roomlore_server.http import bodies, problems
+from roomlore_server.http.answers import SuccessResponse, reply
+from roomlore_server.http.guard import Admin, ShownTo, Writer
+from roomlore_server.http.memory_routes import OneMemory, ReasonRequest, one_memory
+from roomlore_server.http.paths import AdminsRoom, MemoryId, Reason
+from roomlore_server.http.routers import Router
 
 privacy = Router(prefix="/privacy", tags=["privacy"])
 

@@ -33,11 +33,14 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode
 from roomlore.services.jobs import Job
 from roomlore.services.memory_search import MAX_QUERY_CHARS
-from roomlore.surfaces.http import bodies, problems
-from roomlore.surfaces.http.answers import SuccessResponse, reply
-from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore.surfaces.http.message_routes import TIME_IN_QUERY, Moment, read_time
-from roomlore.surfaces.http.paths import (
+from roomlore.surfaces.jsonable import IF_ANY, made_from
+from roomlore.surfaces.shapes import model_of
+from roomlore.wiring import Lore
+from roomlore_server.http import bodies, problems
+from roomlore_server.http.answers import SuccessResponse, reply
+from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
+from roomlore_server.http.message_routes import TIME_IN_QUERY, Moment, read_time
+from roomlore_server.http.paths import (
     MOST,
     AdminsGroup,
     After,
@@ -48,10 +51,7 @@ from roomlore.surfaces.http.paths import (
     PageLimit,
     Reason,
 )
-from roomlore.surfaces.http.routers import Router
-from roomlore.surfaces.jsonable import IF_ANY, made_from
-from roomlore.surfaces.shapes import model_of
-from roomlore.wiring import Lore
+from roomlore_server.http.routers import Router
 
 
 @dataclass(frozen=True, kw_only=True)

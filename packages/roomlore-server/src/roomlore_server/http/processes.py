@@ -25,8 +25,8 @@ import structlog
 from roomlore.core.errors import Unavailable, describe
 from roomlore.settings import Settings
 from roomlore.surfaces import logs
-from roomlore.surfaces.http.server import address_of, bind, check_reachable, serve
 from roomlore.wiring import Lore, open_lore
+from roomlore_server.http.server import address_of, bind, check_reachable, serve
 
 _SPAWN = get_context("spawn")
 _PUBLISH_SECONDS = 5.0

@@ -43,8 +43,8 @@ from roomlore.core.records import (
 )
 from roomlore.settings import Settings
 from roomlore.settings.sections import AskedStrategy
-from roomlore.surfaces.http.problems import Refused
 from roomlore.surfaces.shapes import in_words, time_of, time_or_day
+from roomlore_server.http.problems import Refused
 
 # A string, or the part of one at the end of a piece. Possessive: each byte is read once.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)', re.DOTALL)

@@ -36,10 +36,13 @@ from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.digest.digest_service import FEWEST_TOKENS, MAX_TOKENS
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
-from roomlore.surfaces.http import bodies, problems
-from roomlore.surfaces.http.bodies import Bounds
-from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, WritingFor, caller_of
-from roomlore.surfaces.http.paths import (
+from roomlore.surfaces.jsonable import IF_ANY, made_from
+from roomlore.surfaces.shapes import ChatMessage
+from roomlore.wiring import Lore
+from roomlore_server.http import bodies, problems
+from roomlore_server.http.bodies import Bounds
+from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer, WritingFor, caller_of
+from roomlore_server.http.paths import (
     MOST,
     AdminsRoom,
     After,
@@ -52,10 +55,7 @@ from roomlore.surfaces.http.paths import (
     addressed,
     in_room,
 )
-from roomlore.surfaces.http.routers import Router
-from roomlore.surfaces.jsonable import IF_ANY, made_from
-from roomlore.surfaces.shapes import ChatMessage
-from roomlore.wiring import Lore
+from roomlore_server.http.routers import Router
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

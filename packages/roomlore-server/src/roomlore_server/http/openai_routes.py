@@ -41,14 +41,14 @@ from roomlore.core.replies.reply import (
     reply_ids,
     usage_of,
 )
-from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.answers import dump, reply
-from roomlore.surfaces.http.bodies import Bounds
-from roomlore.surfaces.http.event_stream import EventStream, failure, unnamed
-from roomlore.surfaces.http.guard import Caller, Reader, caller_of
-from roomlore.surfaces.http.paths import addressed
-from roomlore.surfaces.http.routers import Router
 from roomlore.wiring import Lore
+from roomlore_server.http import bodies
+from roomlore_server.http.answers import dump, reply
+from roomlore_server.http.bodies import Bounds
+from roomlore_server.http.event_stream import EventStream, failure, unnamed
+from roomlore_server.http.guard import Caller, Reader, caller_of
+from roomlore_server.http.paths import addressed
+from roomlore_server.http.routers import Router
 
 log = structlog.get_logger(__name__)
 

@@ -28,13 +28,13 @@ from roomlore.core.addresses import is_loopback
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.ports.coordination import OnceAMinute
 from roomlore.settings import Settings
-from roomlore.surfaces.http import problems
-from roomlore.surfaces.http.app import beside, create_app
-from roomlore.surfaces.http.guard import needs_no_key
 from roomlore.wiring import Lore, open_lore
+from roomlore_server.http import problems
+from roomlore_server.http.app import beside, create_app
+from roomlore_server.http.guard import needs_no_key
 
 if TYPE_CHECKING:
-    from roomlore.surfaces.http.processes import ProcessMetrics
+    from roomlore_server.http.processes import ProcessMetrics
 
 Phase = Literal["head", "body", "answer", "idle", "work", "refused"]
 

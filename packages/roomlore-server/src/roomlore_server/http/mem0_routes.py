@@ -13,13 +13,13 @@ from starlette.responses import Response
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound
 from roomlore.core.memory.writing import KEEP
-from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.answers import reply
-from roomlore.surfaces.http.bodies import Bounds
-from roomlore.surfaces.http.guard import Caller, caller_of
-from roomlore.surfaces.http.paths import addressed
-from roomlore.surfaces.http.routers import Router
 from roomlore.surfaces.mem0.verbs import JOINTS, OPERATORS, Item, Verbs
+from roomlore_server.http import bodies
+from roomlore_server.http.answers import reply
+from roomlore_server.http.bodies import Bounds
+from roomlore_server.http.guard import Caller, caller_of
+from roomlore_server.http.paths import addressed
+from roomlore_server.http.routers import Router
 
 _OWNERS = ("user_id", "agent_id", "run_id")
 _APP = "app_id"

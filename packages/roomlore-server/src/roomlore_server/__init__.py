@@ -1,0 +1,1 @@
+"""The network faces of roomlore: HTTP in `http`, tools for models in `mcp`."""
