@@ -10,7 +10,7 @@ import roomlore
 import roomlore.adapters.chat.client
 import roomlore.adapters.dbos.client
 import roomlore.surfaces.cli
-from roomlore.surfaces.console.frame import compile_pages
+from roomlore_console.frame import compile_pages
 
 
 async def warm() -> None:

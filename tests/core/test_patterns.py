@@ -42,7 +42,7 @@ from roomlore.core.patterns import _LazyPattern
 
 packages = [pkgutil.walk_packages(one.__path__, f"{one.__name__}.") for one in (roomlore, roomlore_importers)]
 for module in (one for package in packages for one in package):
-    if module.name.startswith(("roomlore.core.", "roomlore_importers.", "roomlore.surfaces.console.")):
+    if module.name.startswith(("roomlore.core.", "roomlore_importers.", "roomlore_console.")):
         importlib.import_module(module.name)
 found = [one for one in gc.get_objects() if type(one) is _LazyPattern]
 for lazy in found:

@@ -38,7 +38,7 @@ main()
 USES = {
     "library": ("", LIBRARY),
     "command": ("", COMMAND),
-    "server": ("server", "import roomlore_server.http.server, roomlore.surfaces.console.routes"),
+    "server": ("server", "import roomlore_server.http.server, roomlore_console.routes"),
     "openai": ("openai", "import roomlore.adapters.chat.wire"),
     "openai-embeddings": ("openai", "import roomlore.adapters.embedding.openai_compatible"),
     "mcp": ("mcp", "import roomlore_server.mcp.server"),

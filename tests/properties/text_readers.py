@@ -60,7 +60,7 @@ from roomlore.core.sessions import window as turns
 from roomlore.core.summary import corrections, sentences
 from roomlore.core.summary import sentences as summary_quotes
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.console import frame
+from roomlore_console import frame
 from roomlore_importers import export_files, irc, json_stream, wechat, whatsapp
 from roomlore_importers.opening import open_import
 from roomlore_server.mcp import answers as fitting

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import httpx
 
-from roomlore.surfaces.console.frame import VIEWER_COOKIE
+from roomlore_console.frame import VIEWER_COOKIE
 from roomlore_server.http import create_app
 
 LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}

@@ -19,8 +19,8 @@ from roomlore.services.privacy import verify
 from roomlore.surfaces.cli import privacy
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.cli.language import _words, interface_language
-from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.library_words import into_chinese, patterns, words
+from roomlore_console.frame import tongue
 
 HAN = re.compile("[\u4e00-\u9fff]")
 

@@ -13,13 +13,13 @@ import pytest
 from jinja2 import Environment
 
 from roomlore import Message
-from roomlore.surfaces.console import live
-from roomlore.surfaces.console.frame import clipped, preferred, tongue, visible
-from roomlore.surfaces.console.threads import LANES, lanes
+from roomlore_console import live
+from roomlore_console.frame import clipped, preferred, tongue, visible
+from roomlore_console.threads import LANES, lanes
 from roomlore_server.http import create_app
 from roomlore_testkit.case_table import all_cases
 
-PACKAGE = files("roomlore.surfaces.console")
+PACKAGE = files("roomlore_console")
 TEMPLATES = {one.name: one.read_text(encoding="utf-8") for one in PACKAGE.joinpath("templates").iterdir()}
 HTMX = "71ea67185bfa8c98c39d31717c6fce5d852370fcdfd129db4543774d3145c0de"
 ENGLISH, CHINESE = {"Accept-Language": "en"}, {"Accept-Language": "zh-CN,zh;q=0.9"}

@@ -7,7 +7,7 @@ import pytest
 from console_rig import LANGUAGES, asking, page
 
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, talk
-from roomlore.surfaces.console.frame import told, tongue
+from roomlore_console.frame import told, tongue
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.model_server import ModelServer
 

@@ -8,7 +8,7 @@ import pytest
 
 import roomlore
 from roomlore import Message, Settings
-from roomlore.surfaces.console import live
+from roomlore_console import live
 from roomlore_server.http import create_app
 from roomlore_testkit import START
 

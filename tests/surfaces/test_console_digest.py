@@ -9,7 +9,7 @@ import roomlore
 from reply_rig import reply_settings
 from roomlore import Message
 from roomlore.core.records import parse_time
-from roomlore.surfaces.console.frame import tongue
+from roomlore_console.frame import tongue
 from roomlore_server.http import create_app
 from roomlore_testkit.model_server import Fails, ModelServer
 

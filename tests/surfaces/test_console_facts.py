@@ -10,7 +10,7 @@ from console_rig import LANGUAGES, asking, page
 
 import roomlore
 from roomlore import MemoryKind, Message, Settings, Source
-from roomlore.surfaces.console.frame import tongue
+from roomlore_console.frame import tongue
 
 FACTS = {"en": ("Anna prefers green tea", "Anna prefers oolong"), "zh": ("安娜喜欢喝绿茶", "安娜只喝乌龙茶")}
 EVIL = '"><script>alert(1)</script></textarea>\u202e'

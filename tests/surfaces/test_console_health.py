@@ -18,8 +18,8 @@ from extraction_rig import opened as extracting
 from roomlore import Message, Settings
 from roomlore.core.health import CounterReading
 from roomlore.surfaces import doctor_words
-from roomlore.surfaces.console.frame import tongue
-from roomlore.surfaces.console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value
+from roomlore_console.frame import tongue
+from roomlore_console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value
 from roomlore_server.http import create_app
 from roomlore_server.http.app import beside
 from roomlore_testkit.embedding import HashEmbedder

@@ -16,9 +16,9 @@ import roomlore
 from hostile_room import NAMES, ROOM, TEXTS, hostile
 from roomlore import Message, Settings
 from roomlore.core.memory.memory import Source
-from roomlore.surfaces.console import live, rooms
-from roomlore.surfaces.console.frame import visible
-from roomlore.surfaces.console.threads import LANES, Cell, lanes
+from roomlore_console import live, rooms
+from roomlore_console.frame import visible
+from roomlore_console.threads import LANES, Cell, lanes
 
 COUNT = 2 * len(TEXTS)
 OF_A_KIND = 6

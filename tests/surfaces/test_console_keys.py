@@ -13,8 +13,8 @@ from console_rig import LANGUAGES, asking, page
 from evolution_rig import create, lines, opened
 from roomlore import Message
 from roomlore.core.memory.memory import Source
-from roomlore.surfaces.console import live
-from roomlore.surfaces.console.frame import ROOT
+from roomlore_console import live
+from roomlore_console.frame import ROOT
 from roomlore_server.http.console_route import console_pages
 from roomlore_testkit.model_server import ModelServer
 

@@ -17,9 +17,9 @@ from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.memory import Source
 from roomlore.core.privacy import ForgetReport
 from roomlore.services.privacy import MessageEraser
-from roomlore.surfaces.console import memory_editing
-from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.long_work import MAX_AT_A_TIME
+from roomlore_console import memory_editing
+from roomlore_console.frame import tongue
 from roomlore_server.http import create_app
 from roomlore_testkit.model_server import ModelServer
 

@@ -8,7 +8,7 @@ import pytest
 from console_rig import LANGUAGES, asking, page
 
 from roomlore import Message
-from roomlore.surfaces.console.frame import ZONE_COOKIE, ago, tongue
+from roomlore_console.frame import ZONE_COOKIE, ago, tongue
 from roomlore_testkit import START
 
 both = pytest.mark.parametrize("language", LANGUAGES)

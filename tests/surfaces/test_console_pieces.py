@@ -8,9 +8,9 @@ from console_rig import LANGUAGES
 
 from roomlore import Message
 from roomlore.core.errors import StorageUnavailable
-from roomlore.surfaces.console import live as live_rooms
-from roomlore.surfaces.console import rooms
-from roomlore.surfaces.console.live import Live
+from roomlore_console import live as live_rooms
+from roomlore_console import rooms
+from roomlore_console.live import Live
 
 
 async def test_one_rendering_for_all_who_ask_at_once():

@@ -11,7 +11,7 @@ from console_rig import LANGUAGES, asking, page
 
 import roomlore
 from roomlore import Message, Settings
-from roomlore.surfaces.console.frame import tongue
+from roomlore_console.frame import tongue
 from roomlore_testkit.case_table import all_cases
 from session_rig import ScriptedSummarizer, summarise_all
 

@@ -9,8 +9,8 @@ from console_rig import LANGUAGES, asking, page
 
 from audience_rig import heard_in, remember
 from roomlore import Message, Source
-from roomlore.surfaces.console import live
-from roomlore.surfaces.console.frame import ROOT
+from roomlore_console import live
+from roomlore_console.frame import ROOT
 from roomlore_testkit import START
 from roomlore_testkit.case_table import all_cases
 

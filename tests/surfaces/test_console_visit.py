@@ -17,9 +17,9 @@ from roomlore.services.digest import DIGEST, TITLES
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY
 from roomlore.services.sessions import SUMMARY
-from roomlore.surfaces.console.frame import marked, told, tongue
-from roomlore.surfaces.console.health import failure, outcome
-from roomlore.surfaces.console.shell import reasons, span
+from roomlore_console.frame import marked, told, tongue
+from roomlore_console.health import failure, outcome
+from roomlore_console.shell import reasons, span
 from roomlore_server.http import app as served
 from roomlore_server.http.app import beside
 from roomlore_testkit import START

@@ -7,7 +7,7 @@ import pytest
 
 from evolution_rig import create, lines, opened
 from roomlore import Message
-from roomlore.surfaces.console.frame import tongue
+from roomlore_console.frame import tongue
 from roomlore_testkit.model_server import Fails, ModelServer
 
 SECONDS = 60

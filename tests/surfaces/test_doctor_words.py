@@ -13,7 +13,7 @@ import roomlore
 from roomlore.core.health import PARTS, SAYINGS, Finding, say
 from roomlore.settings.registry import registered
 from roomlore.surfaces import doctor_words
-from roomlore.surfaces.console.frame import LANGUAGES
+from roomlore_console.frame import LANGUAGES
 from roomlore_testkit.case_table import all_cases
 
 HAN = re.compile(r"[\u4e00-\u9fff]")

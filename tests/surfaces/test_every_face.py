@@ -14,7 +14,7 @@ import roomlore
 from faces import commands_of, filled
 from roomlore import Message, Source
 from roomlore.surfaces.cli.app import app as program
-from roomlore.surfaces.console.frame import FORM_COOKIE
+from roomlore_console.frame import FORM_COOKIE
 from roomlore_server.http import create_app
 from roomlore_server.http.planned import PlannedRoutes
 from roomlore_server.mcp.server import make_server

@@ -12,8 +12,8 @@ import roomlore
 from roomlore.core.far import _FOUND, _REASONS
 from roomlore.core.models import StoredMessage, Weighed
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.console.contexts import reason
-from roomlore.surfaces.console.frame import tongue
+from roomlore_console.contexts import reason
+from roomlore_console.frame import tongue
 from roomlore_server.http import create_mcp_app
 
 MAY = datetime(2026, 5, 4, 9, tzinfo=UTC)

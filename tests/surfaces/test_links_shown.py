@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import roomlore
 from roomlore.services import links
 from roomlore.surfaces.cli.app import app as program
-from roomlore.surfaces.console.frame import FORM_COOKIE, VIEWER_COOKIE
+from roomlore_console.frame import FORM_COOKIE, VIEWER_COOKIE
 
 TALK = [
     ("m1", "ann", "服务器挂了，谁看过日志？"),

@@ -11,8 +11,8 @@ from console_rig import LANGUAGES, page
 from privacy_rig import SECONDS, ended, slow_over, until
 
 from roomlore.core.errors import StorageUnavailable
-from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.long_work import MAX_AT_A_TIME, LongWork
+from roomlore_console.frame import tongue
 from roomlore_server.http import create_app, privacy_routes
 
 VERIFY = "/privacy/verify"

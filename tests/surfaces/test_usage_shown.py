@@ -14,7 +14,7 @@ import roomlore
 from roomlore import Message, Settings
 from roomlore.core.experiments import Experiment
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.console.frame import tongue
+from roomlore_console.frame import tongue
 from roomlore_server.http.service_routes import JsonLines
 
 in_both = pytest.mark.parametrize("language", LANGUAGES)

@@ -10,8 +10,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from roomlore.surfaces.console import KEY_COOKIE, SIGN_IN, Live, Watch, console_routes, is_console, prepare
 from roomlore.wiring import Lore
+from roomlore_console import KEY_COOKIE, SIGN_IN, Live, Watch, console_routes, is_console, prepare
 from roomlore_server.http.problems import status_of
 
 _LONGEST_ADDRESS = 2_000

@@ -29,8 +29,8 @@ from roomlore.core.audience import MAX_NAME_CHARS, check_viewer
 from roomlore.core.errors import Forbidden, RoomloreError, StorageUnavailable
 from roomlore.services.keys import TokenService
 from roomlore.settings import Settings
-from roomlore.surfaces.console import is_console, is_open
 from roomlore.wiring import Lore, make_tokens
+from roomlore_console import is_console, is_open
 from roomlore_server.http import problems
 from roomlore_server.http.answers import dump
 from roomlore_server.http.console_route import key_of_cookie, to_sign_in

@@ -11,7 +11,8 @@ from starlette.types import Receive, Scope, Send
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
-from roomlore.surfaces.console import (
+from roomlore.surfaces.library_words import LANGUAGES
+from roomlore_console import (
     contexts,
     health,
     memories,
@@ -22,7 +23,7 @@ from roomlore.surfaces.console import (
     sessions,
     shell,
 )
-from roomlore.surfaces.console.frame import (
+from roomlore_console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
     ROOT,
@@ -34,7 +35,6 @@ from roomlore.surfaces.console.frame import (
     Visitor,
     read_form,
 )
-from roomlore.surfaces.library_words import LANGUAGES
 
 _YEAR = 31_536_000
 
@@ -237,7 +237,7 @@ async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _FILES:
         return Response(status_code=404)
-    content = await asyncio.to_thread(files("roomlore.surfaces.console").joinpath("static", name).read_bytes)
+    content = await asyncio.to_thread(files("roomlore_console").joinpath("static", name).read_bytes)
     headers = {"Cache-Control": _DAY, "X-Content-Type-Options": "nosniff"}
     return Response(content, headers=headers, media_type=_FILES[name])
 

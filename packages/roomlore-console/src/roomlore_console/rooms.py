@@ -16,11 +16,11 @@ from roomlore.core.dates import moment
 from roomlore.core.digest.digest import DigestEntry, Why
 from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
 from roomlore.core.models import Entry, Heading, Room, StoredMessage, TalkState
-from roomlore.surfaces.console.frame import LONGEST, Page, width_of
-from roomlore.surfaces.console.live import Live, told
-from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
+from roomlore_console.frame import LONGEST, Page, width_of
+from roomlore_console.live import Live, told
+from roomlore_console.threads import Row, Strand, lanes, strands
 
 _USUAL_MESSAGES = 60
 MAX_MESSAGES = 10_000

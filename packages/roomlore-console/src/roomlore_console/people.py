@@ -8,11 +8,11 @@ from starlette.responses import Response
 from roomlore.core.errors import NotFound
 from roomlore.core.memory.memory import Memory
 from roomlore.core.models import Room, Speaker, StoredMessage, Voice
-from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.memories import locked
-from roomlore.surfaces.console.shell import rooms_among
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
+from roomlore_console.frame import Page
+from roomlore_console.memories import locked
+from roomlore_console.shell import rooms_among
 
 _PEOPLE = 50
 _NAMED = 20

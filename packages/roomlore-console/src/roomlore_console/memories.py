@@ -28,10 +28,10 @@ from roomlore.core.memory.memory import (
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.recall.recollection import Recollection
 from roomlore.core.visibility import Visibility, is_for_all
-from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.shell import name_scopes
 from roomlore.surfaces.people_named import blame_with_people_named
 from roomlore.wiring import Lore
+from roomlore_console.frame import Page
+from roomlore_console.shell import name_scopes
 
 _SCOPES = 50
 _SCOPE_MEMORIES = 100

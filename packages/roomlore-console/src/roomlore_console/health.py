@@ -29,11 +29,11 @@ from roomlore.core.patterns import lazy_pattern
 from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.surfaces.console.frame import ROOT, Page, Tongue, in_tongue
-from roomlore.surfaces.console.shell import name_scopes
 from roomlore.surfaces.doctor_words import part, told
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
+from roomlore_console.frame import ROOT, Page, Tongue, in_tongue
+from roomlore_console.shell import name_scopes
 
 EVERY_SECONDS = 10.0
 _WITHIN = timedelta(hours=1)

@@ -6,9 +6,9 @@ from urllib.parse import unquote
 from starlette.responses import Response
 
 from roomlore.core.models import Room, Speaker
-from roomlore.surfaces.console.frame import Page, address
-from roomlore.surfaces.console.people import is_known, named_like
-from roomlore.surfaces.console.shell import rooms_among, rooms_by_use
+from roomlore_console.frame import Page, address
+from roomlore_console.people import is_known, named_like
+from roomlore_console.shell import rooms_among, rooms_by_use
 
 _MOST = 50
 _ROOMS_READ = 200

@@ -24,11 +24,11 @@ from roomlore.core.memory.writing import (
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.privacy import ForgetReport
 from roomlore.surfaces import long_work
-from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.people import is_known, named_like
-from roomlore.surfaces.console.shell import name_scopes
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
+from roomlore_console.frame import Page
+from roomlore_console.people import is_known, named_like
+from roomlore_console.shell import name_scopes
 
 _COMMAS = lazy_pattern("[,，、]")
 

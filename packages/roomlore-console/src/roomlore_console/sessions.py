@@ -12,8 +12,8 @@ from roomlore.core.errors import BudgetTooSmall, InvalidInput, NotFound
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext
 from roomlore.core.sessions.window import MAX_WINDOW
-from roomlore.surfaces.console.frame import Page
 from roomlore.wiring import Lore
+from roomlore_console.frame import Page
 
 _SESSIONS = 50
 _CHECKPOINTS = 20

@@ -49,7 +49,7 @@ class Tongue:
 
 @cache
 def tongue(language: str) -> Tongue:
-    text = files("roomlore.surfaces.console").joinpath("words", f"{language}.json").read_text(encoding="utf-8")
+    text = files("roomlore_console").joinpath("words", f"{language}.json").read_text(encoding="utf-8")
     return Tongue(language, json.loads(text))
 
 
@@ -449,7 +449,7 @@ def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("roomlore.surfaces.console"),
+        loader=PackageLoader("roomlore_console"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -20,9 +20,9 @@ from roomlore.core.search.hits import SearchHit, SearchMode
 from roomlore.core.search.ranking import LOWERED
 from roomlore.core.text import words as words_of
 from roomlore.ports.audience import rooms_shown
-from roomlore.surfaces.console.frame import NoViewer, Page, Tongue, clipped, clock, compile_pages
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
+from roomlore_console.frame import NoViewer, Page, Tongue, clipped, clock, compile_pages
 
 _BESIDE = 14
 _ROOMS = 50

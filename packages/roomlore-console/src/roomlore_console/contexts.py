@@ -11,9 +11,9 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment, feedback_differences
 from roomlore.core.models import FAR_REASON, MAYBE_FAR_REASON, Entry, Explanation, LinkKind, StoredMessage, Weighed
 from roomlore.core.patterns import lazy_pattern
-from roomlore.surfaces.console.frame import Page, Tongue
 from roomlore.surfaces.people_named import with_people_named
 from roomlore.wiring import Lore
+from roomlore_console.frame import Page, Tongue
 
 _CONSOLE = "console"
 """Who corrects links here, for the log."""
