@@ -5,7 +5,7 @@ DEMO_STAMP := .venv/.demo-installed
 INSTALL := $(BIN)/python -m pip install --quiet
 # Those that the library brings with it, and all.
 BROUGHT := packages/roomlore-importers
-PACKAGES := $(BROUGHT) packages/roomlore-server packages/roomlore-console packages/roomlore-testkit
+PACKAGES := $(BROUGHT) packages/roomlore-server packages/roomlore-console packages/roomlore-integrations packages/roomlore-testkit
 EDITABLE := --no-deps --no-build-isolation --editable . $(PACKAGES:%=--editable %)
 COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

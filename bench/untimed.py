@@ -212,7 +212,7 @@ async def _chat_completions(lore: Lore, said: Sequence[Case]) -> None:
 async def _langchain(lore: Lore, said: Sequence[Case]) -> None:
     from langchain_core.messages import HumanMessage
 
-    from roomlore.surfaces.langchain.history import RoomloreChatMessageHistory
+    from roomlore_integrations.langchain.history import RoomloreChatMessageHistory
 
     for one in said:
         history = RoomloreChatMessageHistory(one["room"], lore, user_id=one["sender"], agent_code=_AGENT)
@@ -220,7 +220,7 @@ async def _langchain(lore: Lore, said: Sequence[Case]) -> None:
 
 
 async def _openai_agents(lore: Lore, said: Sequence[Case]) -> None:
-    from roomlore.surfaces.openai_agents import RoomloreSession
+    from roomlore_integrations.openai_agents import RoomloreSession
 
     for one in said:
         session = RoomloreSession(one["room"], lore, user_id=one["sender"], agent_code=_AGENT)
@@ -228,7 +228,7 @@ async def _openai_agents(lore: Lore, said: Sequence[Case]) -> None:
 
 
 async def _mem0(lore: Lore, said: Sequence[Case]) -> None:
-    from roomlore.surfaces.mem0 import AsyncMemory
+    from roomlore_integrations.mem0 import AsyncMemory
 
     memory = AsyncMemory(lore=lore)
     for one in said:

@@ -34,10 +34,10 @@ in UTC.
 """
 _BESIDE: Mapping[str, str] = {
     "roomlore_server.http": "[HTTP](http.md): the service inside your own ASGI server.",
-    "roomlore.surfaces.openai_agents": "[How to use it](../how-to/openai-agents.md).",
-    "roomlore.surfaces.langchain": "[How to use it](../how-to/langchain.md).",
-    "roomlore.surfaces.langgraph": "[How to use it](../how-to/langgraph.md#the-store).",
-    "roomlore.surfaces.mem0": "[How to use it](../how-to/moving-from-mem0.md).",
+    "roomlore_integrations.openai_agents": "[How to use it](../how-to/openai-agents.md).",
+    "roomlore_integrations.langchain": "[How to use it](../how-to/langchain.md).",
+    "roomlore_integrations.langgraph": "[How to use it](../how-to/langgraph.md#the-store).",
+    "roomlore_integrations.mem0": "[How to use it](../how-to/moving-from-mem0.md).",
     "roomlore_testkit": "Doubles and builders for the tests of your own program.",
 }
 

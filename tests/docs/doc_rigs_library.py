@@ -12,7 +12,7 @@ from doc_rigs import rig
 from doc_rooms import said
 
 import roomlore
-import roomlore.surfaces.mem0
+import roomlore_integrations.mem0
 from roomlore.core.chat import KNOWN_PROVIDERS, ToolCall
 from roomlore_testkit.model_server import Says, serve_models
 
@@ -62,7 +62,7 @@ def moving_from_mem0(page: Page):
         patching.setenv("MEM0_DIR", str(page.folder))
         platform = importlib.import_module("mem0").MemoryClient
     before = sys.modules.get("mem0")
-    ours = roomlore.surfaces.mem0
+    ours = roomlore_integrations.mem0
     sys.modules["mem0"] = ModuleType("mem0")
     vars(sys.modules["mem0"]).update(Memory=ours.Memory, AsyncMemory=ours.AsyncMemory, MemoryClient=platform)
     try:

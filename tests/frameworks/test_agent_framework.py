@@ -9,7 +9,7 @@ import pytest
 from agent_framework import Agent, BaseChatClient, ChatResponse, Content, Message
 
 import roomlore
-from roomlore.surfaces.agent_framework import RoomloreContextProvider, RoomloreHistoryProvider
+from roomlore_integrations.agent_framework import RoomloreContextProvider, RoomloreHistoryProvider
 
 BEFORE = """
 from agent_framework import Agent

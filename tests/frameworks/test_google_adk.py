@@ -15,7 +15,7 @@ from google.adk.tools import load_memory
 from google.genai import types
 
 import roomlore
-from roomlore.surfaces.google_adk import RoomloreMemoryService, RoomloreSessionService
+from roomlore_integrations.google_adk import RoomloreMemoryService, RoomloreSessionService
 
 ANN = {"app_name": "trips", "user_id": "ann"}
 BEFORE = """

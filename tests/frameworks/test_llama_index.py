@@ -13,7 +13,7 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.memory import Memory
 
 import roomlore
-from roomlore.surfaces.llama_index import RoomloreMemoryBlock
+from roomlore_integrations.llama_index import RoomloreMemoryBlock
 
 BEFORE = """
 from llama_index.core.chat_engine import SimpleChatEngine

@@ -50,7 +50,7 @@ USES = {
     "langfuse": ("langfuse", "import roomlore.adapters.langfuse.prompts"),
     "otel": ("otel", "import roomlore.adapters.otel.tracer"),
     "sentry": ("sentry", "import roomlore.adapters.sentry.reports"),
-    "openai-agents": ("openai-agents", "import roomlore.surfaces.openai_agents"),
+    "openai-agents": ("openai-agents", "import roomlore_integrations.openai_agents"),
 }
 
 

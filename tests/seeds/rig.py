@@ -50,7 +50,7 @@ def setting(name: str) -> str:
 
 def memory_middleware(lore: roomlore.Lore | roomlore.SyncLore, scopes: Sequence[str], **options: Any) -> Any:
     """The middleware for agents of LangChain, which takes a second to import."""
-    from roomlore.surfaces.langchain import MemoryMiddleware
+    from roomlore_integrations.langchain import MemoryMiddleware
 
     return MemoryMiddleware(lore, scopes, **options)
 

@@ -25,7 +25,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
 import roomlore
-from roomlore.surfaces.langchain import RoomloreChatMessageHistory
+from roomlore_integrations.langchain import RoomloreChatMessageHistory
 
 pytestmark = pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
 
@@ -300,10 +300,10 @@ async def test_an_async_roomlore_has_no_synchronous_face(lore):
 
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain_core.chat_history", None)
-    for name in ("roomlore.surfaces.langchain.history", "roomlore.surfaces.langchain"):
+    for name in ("roomlore_integrations.langchain.history", "roomlore_integrations.langchain"):
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(roomlore.InvalidInput, match=r"needs the extra .*pip install 'roomlore\[langchain\]'"):
-        importlib.import_module("roomlore.surfaces.langchain")
+        importlib.import_module("roomlore_integrations.langchain")
 
 
 def test_roomlore_itself_needs_no_extra():

@@ -19,7 +19,7 @@ from scripted_chat import ScriptedChat, human, wants
 
 import roomlore
 from roomlore.settings import Settings
-from roomlore.surfaces.langchain import MemoryMiddleware
+from roomlore_integrations.langchain import MemoryMiddleware
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
 
@@ -553,6 +553,6 @@ def test_agents_without_a_prompt_or_a_question(sync):
 
 def test_a_missing_langchain_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.agents.middleware.types", None)
-    monkeypatch.delitem(sys.modules, "roomlore.surfaces.langchain.middleware")
+    monkeypatch.delitem(sys.modules, "roomlore_integrations.langchain.middleware")
     with pytest.raises(roomlore.InvalidInput, match=r"needs the extra .*pip install 'roomlore\[langchain\]'"):
-        importlib.import_module("roomlore.surfaces.langchain.middleware")
+        importlib.import_module("roomlore_integrations.langchain.middleware")

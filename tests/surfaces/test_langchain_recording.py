@@ -8,7 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from scripted_chat import ScriptedChat
 
 import roomlore
-from roomlore.surfaces.langchain import MemoryMiddleware, RecordingMiddleware
+from roomlore_integrations.langchain import MemoryMiddleware, RecordingMiddleware
 
 THREAD = {"configurable": {"thread_id": "茶"}}
 

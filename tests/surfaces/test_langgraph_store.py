@@ -10,7 +10,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp,
 from langgraph.store.memory import InMemoryStore
 
 import roomlore
-from roomlore.surfaces.langgraph import RoomloreStore
+from roomlore_integrations.langgraph import RoomloreStore
 
 ANN = ("users", "ann", "facts")
 

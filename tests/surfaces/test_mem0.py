@@ -18,9 +18,9 @@ from evolution_rig import block, create, delete, lines, update
 from golden.mem0_calls import INFERRED, VERBS, play, signatures
 from golden.mem0_configs import CONFIGS
 from roomlore.core.chat import EVOLVE_MODEL, ModelRegistry
-from roomlore.surfaces.mem0 import AsyncMemory, IgnoredSetting, Memory
-from roomlore.surfaces.mem0.config import Opening, read_config
-from roomlore.surfaces.mem0.messages import Owners
+from roomlore_integrations.mem0 import AsyncMemory, IgnoredSetting, Memory
+from roomlore_integrations.mem0.config import Opening, read_config
+from roomlore_integrations.mem0.messages import Owners
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.model_server import Fails, serve_models
@@ -554,7 +554,7 @@ def test_a_client_that_nobody_closed_is_closed_wherever_it_is_collected(url):
 
 def test_a_program_that_never_closes_its_client_ends_quietly(url):
     program = f"""
-from roomlore.surfaces.mem0 import Memory
+from roomlore_integrations.mem0 import Memory
 memory = Memory(url={url!r})
 print(memory.add("喜欢乌龙茶", user_id="anna", infer=False)["results"][0]["event"])
 """

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 import roomlore
-from roomlore.surfaces.openai_agents import RoomloreSession
+from roomlore_integrations.openai_agents import RoomloreSession
 from session_rig import summarise_all
 
 set_tracing_disabled(True)
@@ -473,9 +473,9 @@ async def test_the_plain_view_keeps_an_output_without_its_call(session):
 
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "agents", None)
-    monkeypatch.delitem(sys.modules, "roomlore.surfaces.openai_agents")
+    monkeypatch.delitem(sys.modules, "roomlore_integrations.openai_agents")
     with pytest.raises(roomlore.InvalidInput, match=r"needs the extra .*pip install 'roomlore\[openai-agents\]'"):
-        importlib.import_module("roomlore.surfaces.openai_agents")
+        importlib.import_module("roomlore_integrations.openai_agents")
 
 
 async def test_what_is_no_roomlore_is_refused():

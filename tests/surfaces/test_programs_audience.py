@@ -6,8 +6,8 @@ import pytest
 from audience_rig import heard_in, remember
 from roomlore import Message, Source
 from roomlore.core.errors import NotFound
-from roomlore.surfaces.mem0 import AsyncMemory
-from roomlore.surfaces.openai_agents import RoomloreSession
+from roomlore_integrations.mem0 import AsyncMemory
+from roomlore_integrations.openai_agents import RoomloreSession
 from roomlore_testkit import START
 
 PEOPLE = {"dm": "ann", "team": "ann bo", "square": "ann eve"}

@@ -1,5 +1,5 @@
 """The HTTP API of mem0's platform, so that `MemoryClient(host=...)` finds roomlore there. The verbs are those of
-`roomlore.surfaces.mem0`."""
+`roomlore_integrations.mem0`."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound
 from roomlore.core.memory.writing import KEEP
-from roomlore.surfaces.mem0.verbs import JOINTS, OPERATORS, Item, Verbs
+from roomlore_integrations.mem0.verbs import JOINTS, OPERATORS, Item, Verbs
 from roomlore_server.http import bodies
 from roomlore_server.http.answers import reply
 from roomlore_server.http.bodies import Bounds

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from roomlore import ConversationMessage, InvalidInput, Lore, Message, Role, SyncLore
-from roomlore.surfaces.agent_memory import AgentMemory, MemoryOptions, or_without
+from roomlore_integrations.agent_memory import AgentMemory, MemoryOptions, or_without
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr

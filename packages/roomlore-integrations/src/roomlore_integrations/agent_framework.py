@@ -7,7 +7,7 @@ from roomlore import ConversationMessage, InvalidInput, Lore, NotFound, Role, St
 from roomlore import Message as OwnMessage
 from roomlore.core.json_values import Readable, call_line, give_back, keep, plain_json
 from roomlore.core.sessions.window import shown
-from roomlore.surfaces.agent_memory import AgentMemory, MemoryOptions, ask, check_lore, or_without
+from roomlore_integrations.agent_memory import AgentMemory, MemoryOptions, ask, check_lore, or_without
 
 try:
     from agent_framework import ContextProvider, HistoryProvider, Message

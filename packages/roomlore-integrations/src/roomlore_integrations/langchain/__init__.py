@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from roomlore.surfaces.langchain.history import RoomloreChatMessageHistory
+from roomlore_integrations.langchain.history import RoomloreChatMessageHistory
 
 if TYPE_CHECKING:
-    from roomlore.surfaces.langchain.middleware import MemoryMiddleware, RecordingMiddleware
+    from roomlore_integrations.langchain.middleware import MemoryMiddleware, RecordingMiddleware
 
 __all__ = ["MemoryMiddleware", "RecordingMiddleware", "RoomloreChatMessageHistory"]
 
@@ -13,7 +13,7 @@ __all__ = ["MemoryMiddleware", "RecordingMiddleware", "RoomloreChatMessageHistor
 def __getattr__(name: str) -> Any:
     """Load a middleware at its first use: it imports LangGraph, which a history does not need."""
     if name in {"MemoryMiddleware", "RecordingMiddleware"}:
-        from roomlore.surfaces.langchain import middleware
+        from roomlore_integrations.langchain import middleware
 
         return getattr(middleware, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,7 +24,7 @@ from roomlore import (
 )
 from roomlore.core.memory.memory import Action
 from roomlore.core.memory.writing import KEEP, MAX_SOURCES, Keep, checked
-from roomlore.surfaces.mem0.messages import (
+from roomlore_integrations.mem0.messages import (
     KEYS,
     ROOMS,
     GivenMessage,

@@ -414,7 +414,7 @@ def _present(given: Given) -> dict[str, Any]:
 def _warn(texts: Iterable[str]) -> None:
     """Warn at the line that called this package."""
     frame, level = inspect.currentframe(), 1
-    while frame and frame.f_back and frame.f_globals["__name__"].startswith("roomlore.surfaces.mem0"):
+    while frame and frame.f_back and frame.f_globals["__name__"].startswith("roomlore_integrations.mem0"):
         frame, level = frame.f_back, level + 1
     for text in texts:
         warnings.warn(text, IgnoredSetting, stacklevel=level)

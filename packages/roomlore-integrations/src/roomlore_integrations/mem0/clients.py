@@ -12,8 +12,8 @@ import roomlore
 from roomlore import InvalidInput, Lore, Settings, SyncLore
 from roomlore.core.audience import check_viewer
 from roomlore.ports.language import Embedder
-from roomlore.surfaces.mem0.config import read_config
-from roomlore.surfaces.mem0.verbs import Verbs
+from roomlore_integrations.mem0.config import read_config
+from roomlore_integrations.mem0.verbs import Verbs
 
 P = ParamSpec("P")
 T = TypeVar("T")
