@@ -8,13 +8,13 @@ ARG PIP_INDEX_URL=
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE NOTICE requirements.lock ./
 COPY src ./src
-COPY packages/roomlore-importers ./packages/roomlore-importers
+COPY packages ./packages
 # Versions are those of the lock file; its hashes are for `make setup`, since pip cannot check those of a folder.
 RUN sed -e '/--hash=/d' -e 's/ \\$//' requirements.lock > /constraints.txt \
  && if [ -z "$PIP_INDEX_URL" ]; then unset PIP_INDEX_URL; fi \
  && python -m venv /opt/roomlore \
  && /opt/roomlore/bin/pip install --no-cache-dir --disable-pip-version-check --constraint /constraints.txt \
-    '.[server,postgres,durable,redis,qdrant,embeddings,openai,langfuse,mcp,otel,sentry]' ./packages/roomlore-importers
+    '.[server,postgres,durable,redis,qdrant,embeddings,openai,langfuse,mcp,otel,sentry]' -r packages/folders.txt
 
 FROM ${REGISTRY}python:${PYTHON}-slim
 RUN groupadd --system --gid 10001 roomlore \

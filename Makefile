@@ -3,9 +3,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 DEMO_STAMP := .venv/.demo-installed
 INSTALL := $(BIN)/python -m pip install --quiet
-# Those that the library brings with it, and all.
-BROUGHT := packages/roomlore-importers
-PACKAGES := $(BROUGHT) packages/roomlore-server packages/roomlore-console packages/roomlore-integrations packages/roomlore-testkit
+# Those that the extra `server` brings, and all.
+SERVED := $(addprefix packages/roomlore-,importers server console integrations)
+PACKAGES := $(SERVED) packages/roomlore-testkit
 EDITABLE := --no-deps --no-build-isolation --editable . $(PACKAGES:%=--editable %)
 COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -23,10 +23,10 @@ $(STAMP): requirements.lock pyproject.toml $(PACKAGES:%=%/pyproject.toml)
 	touch $(DEMO_STAMP) $@
 
 # The core and the server, at the versions of requirements.lock: 166 MB in place of 1.1 GB.
-$(DEMO_STAMP): requirements-demo.lock pyproject.toml $(BROUGHT:%=%/pyproject.toml)
+$(DEMO_STAMP): requirements-demo.lock pyproject.toml $(SERVED:%=%/pyproject.toml)
 	$(PYTHON) -m venv .venv
 	$(INSTALL) --no-compile --no-deps --require-hashes -r requirements-demo.lock
-	$(INSTALL) --no-deps --no-build-isolation --editable . $(BROUGHT:%=--editable %)
+	$(INSTALL) --no-deps --no-build-isolation --editable . $(SERVED:%=--editable %)
 	touch $@
 
 demo: $(DEMO_STAMP)
@@ -93,7 +93,7 @@ soak: setup system-packages
 LOWEST := .lowest/bin/python
 test-lowest: .lowest/.installed
 	$(LOWEST) -m pytest -W default --disable-warnings --numprocesses 3 --dist worksteal \
-		tests/adapters tests/contracts tests/migrations tests/surfaces/test_mem0.py tests/test_settings.py
+		tests/adapters tests/contracts tests/migrations packages/roomlore-integrations/tests/test_mem0.py tests/test_settings.py
 
 .lowest/.installed: requirements-lowest.lock $(PACKAGES:%=%/pyproject.toml)
 	$(PYTHON) -m venv --clear .lowest

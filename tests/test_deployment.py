@@ -25,6 +25,8 @@ from roomlore_server.http import create_app
 
 ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+FOLDERS = ROOT / "packages/folders.txt"
+OWN = {f"roomlore-{name}" for name in ("importers", "server", "console", "integrations")}
 IGNORED = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
 COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
 ONE = yaml.safe_load((ROOT / "deploy" / "compose.one.yaml").read_text(encoding="utf-8"))
@@ -98,7 +100,7 @@ def test_the_image_and_its_packages_may_come_from_mirrors(tmp_path):
 
 def test_what_is_copied_into_the_image_is_there_and_not_ignored():
     wanted = [name.lstrip("./") for line in instructions("COPY") if "--from" not in line for name in line.split()[:-1]]
-    assert {"pyproject.toml", "requirements.lock", "src", "packages/roomlore-importers"} <= set(wanted)
+    assert {"pyproject.toml", "requirements.lock", "src", "packages"} <= set(wanted)
     kept = [line[1:] for line in IGNORED if line.startswith("!")]
     for name in wanted:
         assert (ROOT / name).exists()
@@ -115,16 +117,21 @@ def test_the_constraints_of_the_image_pin_what_the_project_needs():
     assert all(str(Requirement(line).specifier).startswith("==") for line in lines)
     extras = (one for name in extras_of_the_image() for one in PROJECT["optional-dependencies"][name])
     needed = {Requirement(one).name.lower() for one in [*PROJECT["dependencies"], *extras]}
-    assert needed - {"roomlore-importers"} <= pinned
+    assert needed - OWN <= pinned
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "docs/quickstart.md", "docs/quickstart.zh.md", "docs/README.zh.md"])
 def test_an_install_from_a_clone_names_the_library_first(name):
-    """Pip of Debian 12 does not look among later folders for what the package of importers needs."""
+    """Pip of Debian 12 does not look among later folders for what the other packages need."""
     text = (ROOT / name).read_text(encoding="utf-8")
     installs = re.findall(r"'\.\[[a-z,]+\]'.*", text)
     assert installs
-    assert [one for one in installs if not re.match(r"'\.\[[a-z,]+\]' \./packages/roomlore-importers", one)] == []
+    assert [one for one in installs if not re.match(r"'\.\[[a-z,]+\]' -r packages/folders.txt", one)] == []
+
+
+def test_the_folders_of_an_install_from_a_clone_are_those_that_the_library_needs():
+    named = {Path(line).name for line in FOLDERS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
+    assert named == OWN
 
 
 def extras_of_the_image() -> set[str]:

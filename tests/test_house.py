@@ -29,7 +29,8 @@ from roomlore.wiring.resources import Own, OwnBackends
 from roomlore_testkit.case_table import all_cases
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = (ROOT / "src", ROOT / "packages/roomlore-importers/src")
+PACKAGES = sorted(one.parent for one in ROOT.glob("packages/*/pyproject.toml"))
+FOLDERS = (ROOT / "src", *(path for path in ROOT.glob("packages/*/src") if "testkit" not in path.parent.name))
 SOURCES = sorted(path for folder in FOLDERS for path in folder.rglob("*.py"))
 _LONG = 60
 """Characters of a line that no two lines of the changelog begin with."""
@@ -228,9 +229,10 @@ def test_the_wheel_has_the_types():
     assert {"roomlore/py.typed", "roomlore/sync.pyi", "roomlore/sync.py"} <= packed
 
 
-def test_a_package_is_the_same_byte_for_byte_wherever_it_is_built(tmp_path):
+@pytest.mark.parametrize("source", [ROOT, *PACKAGES], ids=lambda source: source.name if source != ROOT else "roomlore")
+def test_a_package_is_the_same_byte_for_byte_wherever_it_is_built(source, tmp_path):
     """Two copies have other paths and times of change, as two clones have."""
-    files = list(SdistBuilder(str(ROOT)).recurse_included_files())
+    files = list(SdistBuilder(str(source)).recurse_included_files())
     built = {WheelBuilder: [], SdistBuilder: []}
     for copy in ("one", "other"):
         for file in files:

@@ -37,10 +37,11 @@ def test_a_pattern_is_compiled_at_its_first_use():
 
 
 COMPILE_ALL = """
-import gc, importlib, pkgutil, roomlore, roomlore_importers
+import gc, importlib, pkgutil, roomlore, roomlore_console, roomlore_importers
 from roomlore.core.patterns import _LazyPattern
 
-packages = [pkgutil.walk_packages(one.__path__, f"{one.__name__}.") for one in (roomlore, roomlore_importers)]
+roots = (roomlore, roomlore_console, roomlore_importers)
+packages = [pkgutil.walk_packages(one.__path__, f"{one.__name__}.") for one in roots]
 for module in (one for package in packages for one in package):
     if module.name.startswith(("roomlore.core.", "roomlore_importers.", "roomlore_console.")):
         importlib.import_module(module.name)

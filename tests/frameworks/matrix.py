@@ -82,7 +82,10 @@ def pinned(lock: Path) -> dict[str, str]:
     return _names(lock.read_text(encoding="utf-8"))
 
 
-_FOLDERS = (".", "packages/roomlore-importers", "packages/roomlore-testkit")
+_FOLDERS = (
+    ".",
+    *(f"packages/roomlore-{name}" for name in ("importers", "server", "console", "integrations", "testkit")),
+)
 _OWN = tuple(part for folder in _FOLDERS for part in ("--editable", folder))
 
 

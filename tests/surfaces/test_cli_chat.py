@@ -112,7 +112,7 @@ class Terminal:
 
     def __init__(self, *arguments: str) -> None:
         self._end, theirs = pty.openpty()
-        program = Path(__file__).with_name("session_leader.py")
+        program = Path(__file__).parents[1] / "session_leader.py"
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TERM", "xterm")
             patch.setenv("COLUMNS", "200")

@@ -26,7 +26,10 @@ STYLE = re.compile(r"(bold|dim|italic|red|green|yellow| )+")
 SOURCES = {
     path.name: ast.parse(path.read_text(encoding="utf-8")) for path in files(cli).iterdir() if path.name.endswith(".py")
 }
-NOT_PRINTED = ("typer.Typer", "typer.Option", "typer.Argument", "typer.BadParameter", "InvalidInput", "NotFound")
+NOT_PRINTED = {
+    *("InvalidInput", "NotFound", "Help"),
+    *(f"typer.{name}" for name in ("Typer", "Option", "Argument", "BadParameter")),
+}
 TYPED = re.compile(r"`roomlore [^`]*`|^(--db|pip install|export|roomlore forget) .*|^httpx cryptography$", re.DOTALL)
 NO_SENTENCE = {
     "The patch",

@@ -18,7 +18,7 @@ from roomlore.core.quotas import LIMITS, exceeded, import_stopped
 from roomlore.services.privacy import verify
 from roomlore.surfaces.cli import privacy
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.cli.language import _words, interface_language
+from roomlore.surfaces.cli.language import BESIDE, _words, interface_language
 from roomlore.surfaces.library_words import into_chinese, patterns, words
 from roomlore_console.frame import tongue
 
@@ -47,11 +47,11 @@ def test_a_room_a_token_and_recall_have_one_name_in_chinese():
 
 
 def test_every_help_text_has_a_translation_and_no_translation_is_left_over():
-    assert texts(typer.main.get_command(app)) == _words("help").keys()
+    assert texts(typer.main.get_command(app)) == _words("help").keys() | BESIDE.keys()
 
 
 def test_translations_keep_what_is_typed():
-    for english, chinese in _words("help").items():
+    for english, chinese in {**_words("help"), **BESIDE}.items():
         typed = set(re.findall(r"`([^`]+)`", english))
         assert typed - set(re.findall(r"`([^`]+)`", chinese)) <= {
             "3 days ago",

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import embedding_server
 import pytest
 from typer.testing import CliRunner
 
+import embedding_server
 from forked_process import ForkedProgram
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.samples import DEMO_ROOM

@@ -4,10 +4,10 @@ import asyncio
 import json
 
 import pytest
-from mcp_rig import ask, on_a_port, over_http, refusal
 from typer.testing import CliRunner
 
 import roomlore
+from mcp_rig import ask, on_a_port, over_http, refusal
 from roomlore.core.models import Message
 from roomlore.core.records import parse_time
 from roomlore.surfaces.cli.app import app

@@ -6,11 +6,11 @@ import asyncio
 import httpx
 import pytest
 import typer.main
-from console_rig import asking
 from mcp import Client
 from typer.testing import CliRunner
 
 import roomlore
+from console_rig import asking
 from faces import commands_of, filled
 from roomlore import Message, Source
 from roomlore.surfaces.cli.app import app as program

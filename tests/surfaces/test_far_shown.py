@@ -4,11 +4,11 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from console_rig import LANGUAGES, page
-from mcp_rig import ask, on_a_port, over_http
 from typer.testing import CliRunner
 
 import roomlore
+from console_rig import LANGUAGES, page
+from mcp_rig import ask, on_a_port, over_http
 from roomlore.core.far import _FOUND, _REASONS
 from roomlore.core.models import StoredMessage, Weighed
 from roomlore.surfaces.cli.app import app

@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from console_rig import page
 from typer.testing import CliRunner
 
 import roomlore
+from console_rig import page
 from roomlore.services import links
 from roomlore.surfaces.cli.app import app as program
 from roomlore_console.frame import FORM_COOKIE, VIEWER_COOKIE

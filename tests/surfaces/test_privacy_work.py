@@ -7,9 +7,9 @@ import re
 from urllib.parse import quote
 
 import pytest
+
 from console_rig import LANGUAGES, page
 from privacy_rig import SECONDS, ended, slow_over, until
-
 from roomlore.core.errors import StorageUnavailable
 from roomlore.surfaces.long_work import MAX_AT_A_TIME, LongWork
 from roomlore_console.frame import tongue

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from console_rig import page
 from mcp import Client
-from mcp_rig import ask, refusal
 from typer.testing import CliRunner
 
 import roomlore
+from console_rig import page
+from mcp_rig import ask, refusal
 from roomlore import InvalidInput, Message, NotFound
 from roomlore.surfaces.cli.app import app as program
 from roomlore.surfaces.jsonable import to_jsonable

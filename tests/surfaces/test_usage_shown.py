@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from console_rig import LANGUAGES, asking, page
 from typer.testing import CliRunner
 
 import roomlore
+from console_rig import LANGUAGES, asking, page
 from roomlore import Message, Settings
 from roomlore.core.experiments import Experiment
 from roomlore.surfaces.cli.app import app

@@ -47,6 +47,7 @@ _SURFACES: Mapping[str, str] = {
     "llama-index": "llama_index.core",
     "google-adk": "google.adk",
     "agent-framework": "agent_framework",
+    "mem0": "roomlore_integrations",
     "mcp": "mcp",
 }
 """The extras that bring no backend, each with a module that it provides."""

@@ -20,6 +20,7 @@ from roomlore.adapters.inprocess import InProcessJobs, SystemClock, TimeOrderedI
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
+from roomlore.core import PACKAGES
 from roomlore.core.context import ContextOptions
 from roomlore.core.intake import Limits
 from roomlore.core.linking.model import LinkModel
@@ -80,7 +81,7 @@ class OpeningCall:
         return cls(frame.f_code.co_filename, frame.f_lineno, block)
 
 
-_NOT_THE_CALLER = frozenset(("roomlore", "asyncio", "contextlib"))
+_NOT_THE_CALLER = PACKAGES | {"asyncio", "contextlib"}
 _OPENING: ContextVar[OpeningCall] = ContextVar("opening")
 
 

@@ -66,7 +66,7 @@ HISTOGRAMS: Mapping[str, str] = {
     "first_text_time": "roomlore_reply_first_text_seconds",
 }
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("roomlore.console")
 
 
 class Watch:

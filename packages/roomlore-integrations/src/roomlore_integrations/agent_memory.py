@@ -25,7 +25,7 @@ _NEAR_BEST = 0.5
 """The least score beside that of the best hit: search also returns what only stands beside an answer."""
 _EARLIER = "Said earlier:\n"
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("roomlore.agent_memory")
 
 
 def check_lore(lore: object) -> Lore | SyncLore:

@@ -15,6 +15,7 @@ from sentry_sdk.types import Event, Hint
 from structlog.contextvars import get_contextvars
 from urllib3 import Retry
 
+from roomlore.core import PACKAGES
 from roomlore.ports.coordination import Attributes
 
 log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ def _frame(trace: TracebackType) -> dict[str, Any]:
         "function": code.co_name,
         "module": module,
         "lineno": trace.tb_lineno,
-        "in_app": module.partition(".")[0] == "roomlore",
+        "in_app": module.partition(".")[0] in PACKAGES,
     }
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roomlore.core.dates import Edge, moment
-from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, Status
-from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
+from roomlore.core.memory.memory import Memory, MemoryStatus
+from roomlore.core.memory.writing import FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
-from roomlore.surfaces.cli.frame import Group, frame_of, scope_and_missing, scope_meant, scope_named, scope_to_write
-from roomlore.surfaces.cli.language import say, translated
+from roomlore.surfaces.cli.derived import PART, command
+from roomlore.surfaces.cli.frame import Group, frame_of, missing_room, scope_meant, scope_to_write
+from roomlore.surfaces.cli.language import helped, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.verbs import facts as verbs
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Mapping
     from zoneinfo import ZoneInfo
 
     from roomlore.wiring import Lore
@@ -29,98 +29,30 @@ app = typer.Typer(
 _NAMED_SKIPPED = 20
 
 _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
-_Fact = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
-_Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be repeated.")]
-_Expected = Annotated[
-    str | None,
-    typer.Option(
-        help="The version that must be in force. Else nothing is changed and the exit status is 1.", metavar="FACT"
-    ),
-]
-_Reason = Annotated[str, typer.Option(help="Why, for the history.")]
+_NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 
 
-@app.command()
-def add(
-    ctx: typer.Context,
-    scope: Annotated[str, typer.Argument(help="Whom it is about: user:<id>, agent:<id> or group:<id or name>.")],
-    text: Annotated[str, typer.Argument(help="What is to be remembered.")],
-    confidence: Annotated[
-        float | None, typer.Option(help="How sure it is, from 0 to 1. Left out, nobody said.")
-    ] = None,
-    category: Annotated[str, typer.Option(help="What kind of thing it is, such as `preference`.")] = "",
-    tag: _Tags = None,
-    owner: Annotated[
-        str, typer.Option(help="The id of the person whom it is about; by default that of the scope.")
-    ] = "",
-    said_by: Annotated[list[str] | None, typer.Option(help="The id of who said it; may be repeated.")] = None,
-    valid_from: Annotated[str | None, typer.Option(help="Since when it holds: `2024-05-01`, `'last week'`.")] = None,
-    valid_until: Annotated[str | None, typer.Option(help="When it ends: `2024-05-01` counts to its end.")] = None,
-    fact_id: Annotated[
-        str | None, typer.Option("--id", help="An id of your own makes the command safe to repeat.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The fact as JSON, with its `outcome`: `added` or `unchanged`.")
-    ] = False,
-) -> None:
-    """Add a fact. A fact in the same words is not added again."""
-
-    async def work(lore: Lore) -> tuple[Remembered, ZoneInfo, bool, str | None, str]:
-        about, missing = await scope_and_missing(lore, scope)
-        meant = "" if about.startswith("group:") else await scope_meant(lore, about)
-        begins, ends = _span(lore, valid_from, valid_until)
-        new = NewMemory(
-            scope=about,
-            statement=text,
-            confidence=confidence,
-            category=category,
-            tags=tag or (),
-            owner=owner,
-            said_by=said_by or (),
-            valid_from=begins,
-            valid_until=ends,
-            memory_id=fact_id,
-        )
-        (done,) = await lore.memories.add_all([new])
-        until = done.memory.valid_until
-        return done, lore.settings.search.zone, until is not None and until <= lore.now(), missing, meant
-
-    done, zone, over, missing, meant = frame_of(ctx).run(work, creates=True)
+async def _added(lore: Lore, fact: verbs.AddedFact, given: Mapping[str, Any], as_json: bool) -> None:
+    added, about = fact.outcome == "added", given["scope"]
+    missing = await missing_room(lore, about)
     if as_json:
-        show.as_json({**to_jsonable(done.memory), "outcome": done.outcome})
+        show.as_json(to_jsonable(fact))
     else:
-        known, said = show.inert(done.memory.memory_id), show_memories.held(done.memory, zone)
-        added = done.outcome == "added"
+        said = show_memories.held(fact, lore.settings.search.zone)
         begun = "Remembered as {memory}: {said}" if added else "Remembered already, as {memory}: {said}"
-        typer.echo(say(begun, memory=known, said=said))
-        if over:
+        typer.echo(say(begun, memory=show.inert(fact.memory_id), said=said))
+        if fact.valid_until is not None and fact.valid_until <= lore.now():
             typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
-    if missing is not None and done.outcome == "added":
+    if missing is not None and added:
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
-        typer.echo(say(told, room=show.inert(missing), fact=show.inert(done.memory.memory_id)), err=True)
+        typer.echo(say(told, room=show.inert(missing), fact=show.inert(fact.memory_id)), err=True)
+    meant = "" if about.startswith("group:") else await scope_meant(lore, about)
     if meant.endswith("?"):
         typer.echo(translated(show.inert(meant)), err=True)
 
 
-@app.command("list")
-def list_(
-    ctx: typer.Context,
-    scope: Annotated[
-        str, typer.Argument(help="Whom they are about: user:<id or name>, agent:<id> or group:<id or name>.")
-    ],
-    status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of facts.")] = 50,
-    as_json: _Json = False,
-) -> None:
-    """List the facts about a person, an agent or a group, the last changed first."""
-    kinds = (MemoryKind.FACT,)
-
-    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
-        about = await scope_named(lore, scope)
-        page = await lore.memories.page(about, kinds=kinds, status=status, limit=limit, viewer=None)
-        return page, lore.settings.search.zone, "" if page else await scope_meant(lore, about)
-
-    found, zone, meant = frame_of(ctx).run(work)
+async def _listed(lore: Lore, page: verbs.FactPage, given: Mapping[str, Any], as_json: bool) -> None:
+    zone, found = lore.settings.search.zone, page.facts
     if as_json:
         show.as_json(to_jsonable(found))
     elif found:
@@ -128,72 +60,40 @@ def list_(
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
         show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
     else:
-        typer.echo(say("No fact is known of {scope}.", scope=show.inert(scope)))
-    if meant:
+        typer.echo(say("No fact is known of {scope}.", scope=show.inert(given["scope"])))
+    if not found and (meant := await scope_meant(lore, given["scope"])):
         typer.echo(translated(show.inert(meant)), err=True)
 
 
-@app.command()
-def update(
-    ctx: typer.Context,
-    fact: _Fact,
-    text: Annotated[str | None, typer.Option(help="What it says from now on.")] = None,
-    confidence: Annotated[float | None, typer.Option(help="How sure it is, from 0 to 1; 0 is 0.")] = None,
-    no_confidence: Annotated[bool, typer.Option("--no-confidence", help="Take its confidence away.")] = False,
-    category: Annotated[str | None, typer.Option(help="What kind of thing it is; `''` takes it away.")] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option("--tag", help="A tag; may be repeated. The tags given take the place of all others."),
-    ] = None,
-    valid_from: Annotated[str | None, typer.Option(help="Since when it holds; `''` takes it away.")] = None,
-    valid_until: Annotated[str | None, typer.Option(help="When it ends, such as `now`; `''` takes it away.")] = None,
-    expected: _Expected = None,
-    reason: _Reason = "",
-    as_json: Annotated[bool, typer.Option("--json", help="The new version as JSON.")] = False,
-) -> None:
-    """Change a fact. It gets a new version with a new id; the version before stays in its history."""
-    if no_confidence and confidence is not None:
-        raise InvalidInput("Give --confidence or --no-confidence, not both.")
-    given = (confidence, text, category, tag or None, valid_from, valid_until)
-    if not no_confidence and all(one is None for one in given):
-        raise InvalidInput(
-            "Say what to change: --text, --confidence, --no-confidence, --category, --tag, --valid-from, --valid-until."
-        )
-    wanted = None if no_confidence else KEEP if confidence is None else confidence
-
-    async def work(lore: Lore) -> tuple[Memory, bool]:
-        begins, ends = _span(lore, valid_from, valid_until)
-        before = await lore.memories.head(await lore.memories.named(fact), viewer=None)
-        after = await lore.memories.update(
-            before.memory_id,
-            statement=text,
-            confidence=wanted,
-            category=category,
-            tags=tag,
-            valid_from=KEEP if valid_from is None else begins,
-            valid_until=KEEP if valid_until is None else ends,
-            expected=expected,
-            reason=reason,
-            viewer=None,
-        )
-        return after, after.memory_id != before.memory_id
-
-    changed, anew = frame_of(ctx).run(work)
+async def _changed(lore: Lore, fact: Memory, given: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
-        show.as_json(to_jsonable(changed))
+        show.as_json(to_jsonable(fact))
     else:
-        known, said = show.inert(changed.memory_id), show.inert(changed.statement)
+        anew = fact.memory_id != given["memory_id"]
         told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
-        typer.echo(say(told, number=changed.version, memory=known, said=said))
+        known, said = show.inert(fact.memory_id), show.inert(fact.statement)
+        typer.echo(say(told, number=fact.version, memory=known, said=said))
+
+
+app.command("add")(command(verbs.ADD, _added, names=_NAMES, without=("kind", "sources"), creates=True))
+app.command("list")(command(verbs.LIST, _listed, without=("kind", "offset")))
+app.command("update")(
+    command(
+        verbs.CHANGE,
+        _changed,
+        names=_NAMES | {"memory_id": "fact"},
+        without=("owner", "said_by", "sources"),
+    )
+)
 
 
 @app.command()
 def delete(
     ctx: typer.Context,
-    fact: _Fact,
+    fact: Annotated[str, typer.Argument(help=helped(verbs.DELETE["memory_id"].help, PART))],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
-    expected: _Expected = None,
-    reason: _Reason = "",
+    expected: Annotated[str | None, typer.Option(help=helped(verbs.DELETE["expected"].help))] = None,
+    reason: Annotated[str, typer.Option(help=helped(verbs.DELETE["reason"].help))] = "",
     as_json: _Json = False,
 ) -> None:
     """Delete a fact, after asking. It stays in its history and is no longer recalled."""
@@ -244,21 +144,6 @@ def import_(
         show.as_json(to_jsonable(report))
     else:
         typer.echo(_summary(report))
-
-
-def _span(lore: Lore, begins: str | None, ends: str | None) -> tuple[datetime | None, datetime | None]:
-    """Return both times. Raise `InvalidInput` in the words of the user if the second is not after the first."""
-    first, last = _moment(lore, "--valid-from", begins, "start"), _moment(lore, "--valid-until", ends, "end")
-    if first is not None and last is not None and last <= first:
-        raise InvalidInput(f"--valid-until {ends!r:.60} is not after --valid-from {begins!r:.60}; change one of them.")
-    return first, last
-
-
-def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | None:
-    """Return the time; None if it is not given, or ''."""
-    if not words:
-        return None
-    return moment(name, words, now=lore.now(), zone=lore.settings.search.zone, edge=edge, may_come=True)
 
 
 def _line(fact: Memory, zone: ZoneInfo) -> list[str]:

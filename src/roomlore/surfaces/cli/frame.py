@@ -209,17 +209,16 @@ async def scope_to_write(lore: Lore, given: str) -> str:
     return scope
 
 
-async def scope_and_missing(lore: Lore, given: str) -> tuple[str, str | None]:
-    """Return what `scope_to_write` returns, and the room of the scope if there is none such."""
-    scope = await scope_to_write(lore, given)
+async def missing_room(lore: Lore, scope: str) -> str | None:
+    """Return the room of a group's scope if there is none such."""
     kind, _, room = scope.partition(":")
     if kind != "group":
-        return scope, None
+        return None
     try:
         await lore.rooms.get(room)
     except NotFound:
-        return scope, room
-    return scope, None
+        return room
+    return None
 
 
 _COMPARED = 200

@@ -4,13 +4,18 @@ The English texts are the keys of the catalogues in `words`: `help` of options a
 print, with its fields. What the library says is in those of `library_words`. JSON is the same in every language.
 """
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from roomlore.surfaces.library_words import into_chinese, words
+
+if TYPE_CHECKING:
+    from roomlore.verbs.table import Help
 
 _PANELS = {
     "ARGUMENTS_PANEL_TITLE": "参数",
@@ -34,6 +39,17 @@ def interface_language() -> Literal["en", "zh"]:
     """Return the language for help and errors: that of MEMORY_LANGUAGE, else of the locale."""
     given = (os.environ.get(name, "").strip() for name in _VARIABLES)  # noqa: TID251 - help loads no settings
     return "zh" if next(filter(None, given), "").lower().startswith("zh") else "en"
+
+
+BESIDE: dict[str, str] = {}
+"""The Chinese of help whose texts stand side by side, by the English."""
+
+
+def helped(*parts: Help) -> str:
+    """Return a help text in English, made of these parts, and keep its Chinese for `translate_help`."""
+    english = "".join(one.en for one in parts)
+    BESIDE[english] = "".join(one.zh for one in parts)
+    return english
 
 
 def say(english: str, /, **values: object) -> str:
@@ -62,7 +78,7 @@ def translate_help(command: Any) -> None:
     if interface_language() != "zh":
         return
     _translate_typer()
-    known = _words("help")
+    known = {**_words("help"), **BESIDE}
     for one in all_commands(command):
         one.help = known.get(one.help or "", one.help)
         for parameter in one.params:

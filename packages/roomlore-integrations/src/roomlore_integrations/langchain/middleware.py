@@ -69,7 +69,7 @@ _TURNS = 1_000
 """Turns whose blocks are kept. A turn that continues after more turns than that, or in another process, is recalled
 again."""
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("roomlore.langchain")
 
 
 class ShownFacts(TypedDict):

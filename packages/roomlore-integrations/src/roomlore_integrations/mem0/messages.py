@@ -15,7 +15,7 @@ from typing import Any
 from roomlore import InvalidInput, Lore, Memory, Message, Role, Source
 from roomlore.core.memory.reading import INJECTED
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("roomlore.mem0")
 
 KEYS = ("user_id", "agent_id", "run_id")
 ROOMS = "mem0:"

@@ -43,7 +43,7 @@ from roomlore_integrations.mem0.messages import (
     stored_note,
 )
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("roomlore.mem0")
 
 Item = dict[str, Any]
 

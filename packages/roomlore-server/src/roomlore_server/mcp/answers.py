@@ -3,20 +3,19 @@ Chinese alike."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory, Status
-from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_STATEMENT, MAX_TAGS, Edit, NewMemory
+from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory
 from roomlore.core.models import Candidate
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
 from roomlore.settings.sections import AskedStrategy
-from roomlore.surfaces.shapes import request_of, time_or_day
+from roomlore.verbs import facts
+from roomlore_server.mcp.derived import MAX_LISTED, Arguments, arguments_of
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -52,7 +51,6 @@ def fitting(items: Sequence[T], most_bytes: int = ANSWER_BYTES) -> list[T]:
 
 
 MAX_FOUND = 20
-MAX_LISTED = 50
 MOST_SOURCES = 20
 MAX_SCOPES = 10
 MAX_PROMPT_TOKENS = 4_000
@@ -66,37 +64,8 @@ Scope = Annotated[
     str | None,
     Field(max_length=MAX_SCOPE_CHARS, description="Whose: user:<id>, agent:<id> or group:<room>."),
 ]
-MemoryId = Annotated[Id, Field(description="The id of any version of the memory.")]
-Statement = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MAX_STATEMENT * _CODE_POINTS_A_CHARACTER,
-        description=f"One statement that stands by itself, at most {MAX_STATEMENT} characters.",
-    ),
-]
-Confidence = Annotated[float | None, Field(ge=0, le=1, description="How sure it is, from 0 to 1.")]
-Reason = Annotated[str, Field(max_length=8 * MAX_REASON, description="Why, for the history.")]
-Expected = Annotated[
-    str | None, Field(description="The id of the version you saw; refused where another one is in force.")
-]
 Offset = Annotated[int, Field(ge=0, le=_MAX, description="The next_offset of the answer before.")]
 Query = Annotated[str, Field(max_length=_MAX_QUERY)]
-Label = Annotated[str, Field(max_length=8 * MAX_LABEL)]
-Tags = Annotated[list[Label], Field(max_length=MAX_TAGS)]
-_NULL = {"type": "null"}
-ValidUntil = Annotated[
-    Any,
-    PlainValidator(time_or_day),
-    WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}, _NULL]}),
-    Field(description="When it ends, a day or a time. A day counts to its end in the zone of the setting time_zone."),
-]
-
-
-class Arguments(BaseModel):
-    """Named arguments; unknown ones are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class _Add(Arguments):
@@ -110,38 +79,21 @@ class _Add(Arguments):
         return self
 
 
-AddMemory = request_of(
-    NewMemory,
-    _Add,
-    {
-        "statement": Statement,
-        "kind": Annotated[Literal["fact", "group"], Field(description="group: what a group has come to be.")],
-        "confidence": Confidence,
-        "category": Label,
-        "tags": Tags,
-        "valid_until": ValidUntil,
-    },
-    name="AddMemory",
-    without=(
-        "sources",
-        "owner",
-        "said_by",
-        "valid_from",
-        "evidence",
-        "memory_id",
-        "created_at",
-        "updated_at",
-        "made_by",
-        "reason",
-    ),
+AddMemory = arguments_of(
+    facts.ADD,
+    without=("sources", "owner", "said_by", "valid_from", "memory_id"),
     also={
-        "scope": (Scope, None),
+        "kind": (
+            Annotated[Literal["fact", "group"], Field(description="group: what a group has come to be.")],
+            "fact",
+        ),
         "room_id": (Annotated[Id | None, Field(description="The room of message_ids.")], None),
         "message_ids": (
             Annotated[list[Id], Field(max_length=MOST_SOURCES, description="The messages that say so.")],
             [],
         ),
     },
+    base=_Add,
 )
 
 
@@ -163,67 +115,11 @@ class SearchMessages(Arguments):
     limit: int = Field(5, ge=1, le=MAX_FOUND)
 
 
-class GetMemories(Arguments):
-    """The memories to list."""
-
-    scope: Scope = None
-    kind: Literal["fact", "group", "short"] | None = None
-    status: Status = "active"
-    limit: int = Field(20, ge=1, le=MAX_LISTED)
-    offset: Offset = 0
-
-
-class GetMemory(Arguments):
-    """The memory to return."""
-
-    memory_id: MemoryId
-
-
-_NOT_CHANGED = ("sources", "owner", "said_by", "valid_from")
-_CONTENT = tuple(one.name for one in fields(Edit) if one.name not in _NOT_CHANGED)
-
-
-class _Update(Arguments):
-    """The change; fields that are left out stay."""
-
-    memory_id: MemoryId
-
-    @model_validator(mode="after")
-    def _something(self) -> "_Update":
-        if all(getattr(self, name) is None for name in _CONTENT):
-            raise ValueError(f"give at least one of {', '.join(_CONTENT)}")
-        return self
-
-
-UpdateMemory = request_of(
-    Edit,
-    _Update,
-    {
-        "statement": Statement | None,
-        "confidence": Confidence,
-        "category": Label | None,
-        "tags": Tags | None,
-        "valid_until": ValidUntil,
-    },
-    name="UpdateMemory",
-    without=_NOT_CHANGED,
-    also={"expected": (Expected, None), "reason": (Reason, "")},
-)
-
-
-class DeleteMemory(Arguments):
-    """The memory to delete."""
-
-    memory_id: MemoryId
-    expected: Expected = None
-    reason: Reason = ""
-
-
-class MemoryHistory(Arguments):
-    """The memory whose versions to return."""
-
-    memory_id: MemoryId
-    offset: Offset = 0
+GetMemories = arguments_of(facts.LIST, also={"kind": (Literal["fact", "group", "short"] | None, None)})
+GetMemory = arguments_of(facts.GET)
+UpdateMemory = arguments_of(facts.CHANGE, without=("sources", "owner", "said_by", "valid_from"))
+DeleteMemory = arguments_of(facts.DELETE)
+MemoryHistory = arguments_of(facts.HISTORY, also={"offset": (Offset, 0)})
 
 
 class MemoryPrompt(Arguments):

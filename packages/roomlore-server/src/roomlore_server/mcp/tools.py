@@ -8,14 +8,14 @@ from typing import Any
 from mcp import types
 
 from roomlore.core.dates import moment
-from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MemoryKind, Source
-from roomlore.core.memory.writing import Edit, NewMemory
 from roomlore.core.models import Candidate
-from roomlore.surfaces.shapes import values_of
+from roomlore.verbs import facts
+from roomlore.verbs.table import missing
 from roomlore.wiring import Lore
 from roomlore_server.mcp import answers
-from roomlore_server.mcp.answers import Answer, Arguments, fitting
+from roomlore_server.mcp.answers import Answer, fitting
+from roomlore_server.mcp.derived import Arguments, given_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Visitor:
         """Return the scope of a call, with the id of a room in place of its name. Raise `InvalidInput` if neither the
         call nor the server names one, and as `room` does."""
         if not scope and self.scope is None:
-            raise InvalidInput("scope is missing: say whose memories, as user:<id>, agent:<id> or group:<id>.")
+            raise missing(facts.ADD["scope"])
         return await self.lore.rooms.scope_named(scope or self.scope or "", viewer=self.viewer)
 
     async def room(self, given: str) -> str:
@@ -128,27 +128,29 @@ async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) ->
     return answers.FoundMessages(messages=fitting(hits), degraded=found.degraded, hint=hint)
 
 
-async def listed(visitor: Visitor, wanted: answers.GetMemories) -> answers.MemoryPage:
-    scope, memories = await visitor.whose(wanted.scope), visitor.lore.memories
-    kinds = tuple(MemoryKind) if wanted.kind is None else (MemoryKind(wanted.kind),)
-    which: Any = {"kinds": kinds, "status": wanted.status, "viewer": visitor.viewer}
-    page = await memories.page(scope, limit=wanted.limit, offset=wanted.offset, **which)
-    total = await memories.count(scope, **which)
-    shown = fitting([answers.MemoryView(**answers.memory_fields(memory)) for memory in page])
-    following = _next(wanted.offset, len(shown), total)
+async def listed(visitor: Visitor, wanted: Any) -> answers.MemoryPage:
+    given = given_of(facts.LIST, wanted) | {"scope": await visitor.whose(wanted.scope), "limit": wanted.limit}
+    kinds = [kind.value for kind in MemoryKind] if wanted.kind is None else [wanted.kind]
+    page = await facts.LIST(visitor.lore, visitor.viewer, **given | {"kind": kinds})
+    shown = fitting([answers.MemoryView(**answers.memory_fields(memory)) for memory in page.facts])
+    following = _next(wanted.offset, len(shown), page.total)
     return answers.MemoryPage(
-        memories=shown, total=total, next_offset=following, hint=_page_hint(following, total) or _cut_hint(shown)
+        memories=shown,
+        total=page.total,
+        next_offset=following,
+        hint=_page_hint(following, page.total) or _cut_hint(shown),
     )
 
 
-async def one(visitor: Visitor, wanted: answers.GetMemory) -> answers.OneMemory:
-    memory = answers.details(await visitor.lore.memories.head(wanted.memory_id, viewer=visitor.viewer))
+async def one(visitor: Visitor, wanted: Any) -> answers.OneMemory:
+    memory = answers.details(await facts.GET(visitor.lore, visitor.viewer, **given_of(facts.GET, wanted)))
     hint = None if memory.status == "active" else "It was deleted and is not recalled any more."
     return answers.OneMemory(memory=memory, hint=hint)
 
 
-async def history(visitor: Visitor, wanted: answers.MemoryHistory) -> answers.Versions:
-    versions = await visitor.lore.memories.history(wanted.memory_id, viewer=visitor.viewer)
+async def history(visitor: Visitor, wanted: Any) -> answers.Versions:
+    found = await facts.HISTORY(visitor.lore, visitor.viewer, **given_of(facts.HISTORY, wanted))
+    versions = found.versions
     shown = fitting([answers.version_of(memory) for memory in versions[wanted.offset :]])
     following = _next(wanted.offset, len(shown), len(versions))
     return answers.Versions(
@@ -273,34 +275,23 @@ def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
 
 
 async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
-    given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": await visitor.whose(wanted.scope)}
+    given = given_of(facts.ADD, wanted) | {"scope": await visitor.whose(wanted.scope)}
     room_id = "" if wanted.room_id is None else await visitor.room(wanted.room_id)
     sources = [Source(room_id, message_id) for message_id in wanted.message_ids]
-    new = NewMemory(**given, sources=sources)
-    done = (await visitor.lore.memories.add_all(await visitor.lore.memories.check_new([new], visitor.viewer)))[0]
-    memory = answers.details(*await visitor.lore.memories.as_told([done.memory], visitor.viewer))
-    if done.outcome == "added":
-        return answers.AddedMemory(memory=memory, outcome="added")
-    hint = "It was remembered already and is as it was; update_memory changes it."
-    return answers.AddedMemory(memory=memory, outcome="unchanged", hint=hint)
+    done = await facts.ADD(visitor.lore, visitor.viewer, **given, sources=sources)
+    same = done.outcome == "unchanged"
+    hint = "It was remembered already and is as it was; update_memory changes it." if same else None
+    return answers.AddedMemory(memory=answers.details(done), outcome=done.outcome, hint=hint)
 
 
 async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
-    await visitor.lore.memories.check_changeable(wanted.memory_id, visitor.viewer)
-    change = values_of(Edit, wanted, null_is_left_out=True)
-    changed = await visitor.lore.memories.update(
-        wanted.memory_id, **change, expected=wanted.expected, reason=wanted.reason, viewer=visitor.viewer
-    )
-    told = await visitor.lore.memories.as_told([changed], visitor.viewer)
-    return answers.OneMemory(memory=answers.details(*told))
+    changed = await facts.CHANGE(visitor.lore, visitor.viewer, **given_of(facts.CHANGE, wanted))
+    return answers.OneMemory(memory=answers.details(changed))
 
 
-async def delete(visitor: Visitor, wanted: answers.DeleteMemory) -> answers.OneMemory:
-    await visitor.lore.memories.check_changeable(wanted.memory_id, visitor.viewer)
-    gone = await visitor.lore.memories.delete(wanted.memory_id, wanted.reason, expected=wanted.expected)
-    told = await visitor.lore.memories.as_told([gone], visitor.viewer)
-    hint = "It is out of force; its history stays."
-    return answers.OneMemory(memory=answers.details(*told), hint=hint)
+async def delete(visitor: Visitor, wanted: Any) -> answers.OneMemory:
+    gone = await facts.DELETE(visitor.lore, visitor.viewer, **given_of(facts.DELETE, wanted))
+    return answers.OneMemory(memory=answers.details(gone), hint="It is out of force; its history stays.")
 
 
 _IDS = "search_memories and get_memories give the ids of memories."

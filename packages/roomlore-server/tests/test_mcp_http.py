@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 from mcp import Client
-from mcp_rig import ANNA, DATABASE, TEAM, ask, messages, on_a_port, over_http, refusal
 
 import roomlore
 from forked_process import ForkedProgram
+from mcp_rig import ANNA, DATABASE, TEAM, ask, messages, on_a_port, over_http, refusal
 from roomlore import Message, Source
 from roomlore.settings import Settings
 from roomlore_server.http import create_app, create_mcp_app, serve

@@ -7,7 +7,7 @@ from docsite.mcp_page import page
 
 from roomlore_server.mcp import TOOLS
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_the_reference_is_the_one_the_code_makes():

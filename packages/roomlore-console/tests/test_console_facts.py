@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
-from console_rig import LANGUAGES, asking, page
 
 import roomlore
+from console_rig import LANGUAGES, asking, page
 from roomlore import MemoryKind, Message, Settings, Source
 from roomlore_console.frame import tongue
 

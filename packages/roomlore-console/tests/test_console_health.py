@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 import pytest
-from console_rig import asking
 from hypothesis import given
 from hypothesis import strategies as st
 
 import roomlore
+from console_rig import asking
 from evolution_rig import opened as evolving
 from extraction_rig import CHINESE, ENGLISH, extracted, memories, replies
 from extraction_rig import opened as extracting

@@ -8,8 +8,8 @@ from itertools import product
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
-from console_rig import LANGUAGES, asking, page
 
+from console_rig import LANGUAGES, asking, page
 from evolution_rig import create, lines, opened
 from roomlore import Message
 from roomlore.core.memory.memory import Source

@@ -5,9 +5,9 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from console_rig import LANGUAGES, asking, page
 
 from audience_rig import heard_in, remember
+from console_rig import LANGUAGES, asking, page
 from roomlore import Message, Source
 from roomlore_console import live
 from roomlore_console.frame import ROOT

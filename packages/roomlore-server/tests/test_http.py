@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
-from mcp_rig import on_a_port
 
 import roomlore
+from mcp_rig import on_a_port
 from roomlore import Message
 from roomlore.core import errors
 from roomlore.core.audience import Member
@@ -693,7 +693,7 @@ TOLD_IN_CHINESE = [
     ("GET", "/nowhere", None, 404, "这个路径不存在；/openapi.json 列出所有路径。"),
     ("DELETE", "/rooms", None, 405, "这个路径不支持这个方法；支持的方法见 /openapi.json。"),
     ("GET", "/messages?room_id=tea&lmit=3", None, 422, "这里没有参数 'lmit'；是不是 limit？"),
-    ("GET", "/facts", None, 422, "缺少 scope：请说明是谁的事实，例如 /facts?scope=user:anna。"),
+    ("GET", "/facts", None, 422, "缺少 scope：请说明是谁的记忆，写成 user:<id>、agent:<id> 或 group:<id>。"),
     (
         "GET",
         "/facts?scope=anna",

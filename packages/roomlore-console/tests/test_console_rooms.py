@@ -5,8 +5,8 @@ from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
-from console_rig import asking, page
 
+from console_rig import asking, page
 from roomlore import Message
 from roomlore.core.memory.memory import Source
 

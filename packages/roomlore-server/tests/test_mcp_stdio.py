@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mcp_rig import ANNA, DATABASE, ask, command, fill, on_standard_streams
 
 import roomlore
 from forked_process import ForkedProgram, run_forked
+from mcp_rig import ANNA, DATABASE, ask, command, fill, on_standard_streams
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from console_rig import LANGUAGES, asking, page
 
 import roomlore
+from console_rig import LANGUAGES, asking, page
 from roomlore import Message, Settings
 from roomlore_console.frame import tongue
 from roomlore_testkit.case_table import all_cases

@@ -25,7 +25,7 @@ from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.model_server import Fails, serve_models
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests/golden"
 RECORDED = json.loads((GOLDEN / "mem0.json").read_text(encoding="utf-8"))
 ANNA = {"user_id": "安娜"}

@@ -4,8 +4,8 @@ import asyncio
 import re
 
 import pytest
-from console_rig import LANGUAGES
 
+from console_rig import LANGUAGES
 from roomlore import Message
 from roomlore.core.errors import StorageUnavailable
 from roomlore_console import live as live_rooms

@@ -1,9 +1,9 @@
 """The audience on the console's pages: locks, the rooms of a memory, and a room's own view."""
 
 import pytest
-from console_rig import asking, page
 
 from audience_rig import heard_in, remember
+from console_rig import asking, page
 
 LOCK = 'class="lock"'
 

@@ -8,9 +8,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
-from console_rig import asking
 
 import roomlore
+from console_rig import asking
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, remember, talk, update
 from roomlore import Message, NewMemory
 from roomlore.core.errors import StorageUnavailable

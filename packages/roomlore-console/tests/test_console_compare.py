@@ -4,8 +4,8 @@ import html
 import re
 
 import pytest
-from console_rig import LANGUAGES, asking, page
 
+from console_rig import LANGUAGES, asking, page
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, talk
 from roomlore_console.frame import told, tongue
 from roomlore_testkit.case_table import all_cases

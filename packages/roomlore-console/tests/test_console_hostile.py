@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 from urllib.parse import quote
 
 import pytest
-from console_rig import asking
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import roomlore
+from console_rig import asking
 from hostile_room import NAMES, ROOM, TEXTS, hostile
 from roomlore import Message, Settings
 from roomlore.core.memory.memory import Source

@@ -5,8 +5,8 @@ from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from console_rig import LANGUAGES, asking, page
 
+from console_rig import LANGUAGES, asking, page
 from roomlore import Message
 from roomlore_console.frame import ZONE_COOKIE, ago, tongue
 from roomlore_testkit import START

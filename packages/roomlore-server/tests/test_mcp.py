@@ -5,11 +5,13 @@ import json
 import sqlite3
 from contextlib import asynccontextmanager
 
-import embedding_server
 import pytest
 import structlog
 from jsonschema import Draft202012Validator
 from mcp import MCPError
+
+import embedding_server
+import roomlore
 from mcp_rig import (
     ANNA,
     DATABASE,
@@ -23,8 +25,6 @@ from mcp_rig import (
     over_http,
     refusal,
 )
-
-import roomlore
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore_server.http import create_mcp_app
 from roomlore_server.mcp import TOOLS

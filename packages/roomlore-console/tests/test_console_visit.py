@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from console_rig import page
 
+from console_rig import page
 from roomlore import Message
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source

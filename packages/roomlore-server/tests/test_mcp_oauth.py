@@ -18,9 +18,9 @@ from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientMetadata
-from mcp_rig import ANNA, ask, messages, on_a_port, over_http, refusal
 
 import roomlore
+from mcp_rig import ANNA, ask, messages, on_a_port, over_http, refusal
 from roomlore import Message, Source
 from roomlore.adapters.oauth import IssuerTokens
 from roomlore.core.errors import Forbidden, InvalidInput, Unavailable

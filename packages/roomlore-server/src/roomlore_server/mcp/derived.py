@@ -1,0 +1,90 @@
+"""Arguments of tools that follow from the table of verbs."""
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model, model_validator
+
+from roomlore.core.memory.memory import MAX_SCOPE_CHARS
+from roomlore.surfaces.shapes import time_or_day
+from roomlore.verbs.table import NEEDED, Argument, Choice, Form, Id, Many, Moment, Number, Page, Reference, Text, Verb
+
+MAX_LISTED = 50
+_USUAL = 20
+_MAX = 2**63 - 1
+_CODE_POINTS_A_CHARACTER = 8
+_NULL = {"type": "null"}
+_TIME = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}, _NULL]}
+TimeOrDay = Annotated[Any, PlainValidator(time_or_day), WithJsonSchema(_TIME)]
+
+
+class Arguments(BaseModel):
+    """Named arguments; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def arguments_of(
+    verb: Verb,
+    *,
+    without: Collection[str] = (),
+    also: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+    base: type[Arguments] = Arguments,
+) -> type[Arguments]:
+    """Return the model of a tool's arguments: those of the verb, except those in `without`. `also`: further ones, or
+    such in place of the verb's, each with its type and default."""
+    fields = {one.name: _field(one) for one in verb.arguments if one.name not in without}
+    some_of = [name for name in verb.some_of if name in fields]
+
+    class Checked(base):  # type: ignore[valid-type, misc]
+        @model_validator(mode="after")
+        def _something(self) -> "Checked":
+            if some_of and all(getattr(self, name) is None for name in some_of):
+                raise ValueError(f"give at least one of {', '.join(some_of)}")
+            return self
+
+    made: Any = create_model
+    model: type[Arguments] = made(verb.tool, __base__=Checked, __doc__=None, **fields | dict(also))
+    return model
+
+
+def given_of(verb: Verb, wanted: Arguments) -> dict[str, Any]:
+    """Return the arguments of the verb that a call gave."""
+    return wanted.model_dump(include=set(verb.by_name), exclude_unset=True, exclude_none=True)
+
+
+def _field(one: Argument) -> tuple[Any, Any]:
+    if one.form is Reference.SCOPE:
+        return _described(str | None, "Whose: user:<id>, agent:<id> or group:<room>.", max_length=MAX_SCOPE_CHARS), None
+    if one.form is Page.SIZE:
+        return Annotated[int, Field(ge=1, le=MAX_LISTED)], _USUAL
+    if one.form is Page.OFFSET:
+        return _described(int, "The next_offset of the answer before.", ge=0, le=_MAX), one.default
+    kind, bounds = _shape(one.form)
+    default = list(one.default) if isinstance(one.default, tuple) else one.default
+    nullable = kind | None if default is None and kind is not TimeOrDay else kind
+    return _described(nullable, one.help.en, **bounds), ... if default is NEEDED else default
+
+
+def _described(kind: Any, text: str, **bounds: Any) -> Any:
+    return Annotated[kind, Field(description=text, **bounds)]
+
+
+def _shape(form: Form) -> tuple[Any, dict[str, Any]]:
+    """Return the type of a form and its bounds, in code points; the service counts characters."""
+    match form:
+        case Text(most, blank):
+            return str, {"min_length": None if blank else 1, "max_length": most * _CODE_POINTS_A_CHARACTER}
+        case Id(most, blank):
+            return str, {"min_length": None if blank else 1, "max_length": most}
+        case Number(low, high):
+            return float, {"ge": low, "le": high}
+        case Choice(words):
+            return Literal[words], {}
+        case Many(of, most):
+            kind, bounds = _shape(of)
+            return list[Annotated[kind, Field(**bounds)] if bounds else kind], {"max_length": most}  # type: ignore[misc]
+        case Moment():
+            return TimeOrDay, {}
+    return _shape(Id())

@@ -1,0 +1,324 @@
+"""The verbs of facts: what is known of people, agents and groups, added and changed by hand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, get_args
+
+from roomlore.core.memory.memory import Memory, MemoryKind, Source, Status
+from roomlore.core.memory.writing import (
+    MAX_LABEL,
+    MAX_PEOPLE,
+    MAX_REASON,
+    MAX_SOURCES,
+    MAX_STATEMENT,
+    MAX_TAGS,
+    NewMemory,
+    Outcome,
+)
+from roomlore.verbs.table import Argument, Choice, Help, Id, Many, Moment, Number, Page, Reference, Text, Verb
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFact(Memory):
+    """The current version of a fact that was to be added. `outcome`: unchanged if it was there already, under this id
+    or in these words."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactPage:
+    """A page of facts. `total`: how many there are on all pages. `next`: the `offset` of the next page; null at the
+    end."""
+
+    facts: Sequence[Memory]
+    total: int
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactHistory:
+    """The versions of a fact, the first one first."""
+
+    versions: Sequence[Memory]
+
+
+async def add_all(lore: "Lore", viewer: str | None, facts: Sequence[NewMemory]) -> list[AddedFact]:
+    """Add facts in one transaction, and return the current one for each, in the same order."""
+    done = await lore.memories.add_all(await lore.memories.check_new(facts, viewer))
+    told = await lore.memories.as_told([one.memory for one in done], viewer)
+    names = [one.name for one in fields(Memory)]
+    return [
+        AddedFact(**{name: getattr(memory, name) for name in names}, outcome=one.outcome)
+        for memory, one in zip(told, done, strict=True)
+    ]
+
+
+async def _add(lore: "Lore", viewer: str | None, **fact: Any) -> AddedFact:
+    return (await add_all(lore, viewer, [NewMemory(**fact)]))[0]
+
+
+async def _list(
+    lore: "Lore",
+    viewer: str | None,
+    *,
+    scope: str,
+    kind: Sequence[str] = ("fact",),
+    status: Status = "active",
+    limit: int,
+    offset: int = 0,
+) -> FactPage:
+    kinds = tuple(map(MemoryKind, kind))
+    page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset, viewer=viewer)
+    total = await lore.memories.count(scope, kinds=kinds, status=status, viewer=viewer)
+    following = offset + len(page)
+    return FactPage(facts=page, total=total, next=following if page and following < total else None)
+
+
+async def _get(lore: "Lore", viewer: str | None, *, memory_id: str) -> Memory:
+    return await lore.memories.head(memory_id, viewer=viewer)
+
+
+async def _change(
+    lore: "Lore", viewer: str | None, *, memory_id: str, sources: Sequence[Source] | None = None, **change: Any
+) -> Memory:
+    await lore.memories.check_changeable(memory_id, viewer, citing=sources or ())
+    changed = await lore.memories.update(memory_id, sources=sources, viewer=viewer, **change)
+    return (await lore.memories.as_told([changed], viewer))[0]
+
+
+async def _delete(
+    lore: "Lore", viewer: str | None, *, memory_id: str, reason: str = "", expected: str | None = None
+) -> Memory:
+    await lore.memories.check_changeable(memory_id, viewer)
+    gone = await lore.memories.delete(memory_id, reason, expected=expected)
+    return (await lore.memories.as_told([gone], viewer))[0]
+
+
+async def _history(lore: "Lore", viewer: str | None, *, memory_id: str) -> FactHistory:
+    return FactHistory(versions=await lore.memories.history(memory_id, viewer=viewer))
+
+
+_KINDS = Choice(("fact", "group", "short"))
+_LABEL = Text(MAX_LABEL)
+_TAGS = Many(Text(MAX_LABEL, blank=False), MAX_TAGS)
+_ABOUT = Argument(
+    name="scope",
+    form=Reference.SCOPE,
+    help=Help(
+        "Whom it is about: user:<id>, agent:<id> or group:<id or name>.",
+        "关于谁：user:<id>、agent:<id> 或 group:<id 或名称>。",
+    ),
+)
+_CONTENT = (
+    Argument(
+        name="statement",
+        form=Text(MAX_STATEMENT, blank=False),
+        help=Help("One statement that stands by itself.", "要记住的内容，一句能独立理解的话。"),
+    ),
+    Argument(
+        name="confidence",
+        form=Number(0, 1),
+        help=Help("How sure it is, from 0 to 1.", "有多确定，0 到 1。"),
+        default=None,
+    ),
+    Argument(
+        name="category",
+        form=_LABEL,
+        help=Help("Such as `preference`.", "属于哪一类，例如 `preference`。"),
+        default="",
+    ),
+    Argument(name="tags", form=_TAGS, help=Help("Its tags.", "标签。"), default=()),
+    Argument(
+        name="owner",
+        form=Id(blank=True),
+        help=Help(
+            "The id of the person whom it is about; by default the person of a user's scope.",
+            "它所涉及的人的 id；默认为 user 范围中的那个人。",
+        ),
+        default="",
+    ),
+    Argument(
+        name="said_by",
+        form=Many(Id(), MAX_PEOPLE),
+        help=Help(
+            "The ids of those who said it, beside the senders of the sources.",
+            "说过它的人的 id，来源消息的发送者除外。",
+        ),
+        default=(),
+    ),
+    Argument(
+        name="valid_from",
+        form=Moment("start"),
+        help=Help("Since when it holds; a day counts from its start.", "从何时起成立；只写日期时从当天开始算起。"),
+        default=None,
+    ),
+    Argument(
+        name="valid_until",
+        form=Moment("end"),
+        help=Help(
+            "When it ends; a day counts to its end (setting time_zone).",
+            "何时结束；只写日期时算到当天结束（时区为设置 time_zone）。",
+        ),
+        default=None,
+    ),
+    Argument(
+        name="sources",
+        form=Many(Reference.SOURCE, MAX_SOURCES),
+        help=Help(
+            "The messages that support it, each with the id or the name of its room.",
+            "支持它的消息，每条写明房间的 id 或名称。",
+        ),
+        default=(),
+    ),
+)
+
+
+def _changed(one: Argument) -> Argument:
+    """Return the argument of a change, which leaves as it is what is not given."""
+    tags = Help("Its tags, in place of all others.", "标签，取代原有的全部标签。")
+    return replace(one, default=None, clears=one.default is None, help=tags if one.name == "tags" else one.help)
+
+
+_FACT = Argument(
+    name="memory_id",
+    form=Reference.MEMORY,
+    help=Help("The id of any version of it.", "任一版本的 id。"),
+)
+_EXPECTED = Argument(
+    name="expected",
+    form=Id(),
+    help=Help(
+        "The version you saw; refused if another is in force.",
+        "你看到的版本；生效的不是它时拒绝修改。",
+    ),
+    default=None,
+)
+_REASON = Argument(
+    name="reason", form=Text(MAX_REASON), help=Help("Why, for the history.", "原因，写入历史。"), default=""
+)
+
+ADD = Verb(
+    name="facts.add",
+    help=Help(
+        "Add a fact. One that exists, by its id or in the same words, is not added again.",
+        "添加一条事实。id 或内容相同的事实不会重复添加。",
+    ),
+    scope="write",
+    arguments=(
+        _ABOUT,
+        _CONTENT[0],
+        Argument(
+            name="kind",
+            form=_KINDS,
+            help=Help("group: what a group has come to be.", "group：群体的共同特征。"),
+            default="fact",
+        ),
+        *_CONTENT[1:],
+        Argument(
+            name="memory_id",
+            form=Id(),
+            help=Help("An id of your own makes the call safe to repeat.", "自定的 id，使重复执行不会重复添加。"),
+            default=None,
+        ),
+    ),
+    run=_add,
+    answer=AddedFact,
+    tool="add_memory",
+    command="facts add",
+)
+LIST = Verb(
+    name="facts.list",
+    help=Help(
+        "List the facts about a person, an agent or a group, the last changed first.",
+        "列出关于一个人、智能体或群的事实，最近修改的在前。",
+    ),
+    scope="read",
+    arguments=(
+        _ABOUT,
+        Argument(
+            name="kind",
+            form=Many(_KINDS, len(_KINDS.words)),
+            help=Help("By default fact; may be repeated.", "默认为 fact，可重复。"),
+            default=None,
+        ),
+        Argument(
+            name="status",
+            form=Choice(get_args(Status)),
+            help=Help(
+                "active: valid now or later; ended: no longer valid; deprecated: deleted or merged.",
+                "active：现在或将来成立的；ended：已不成立的；deprecated：已删除或合并的。",
+            ),
+            default="active",
+        ),
+        Argument(name="limit", form=Page.SIZE, help=Help("Maximum number of facts.", "最多返回多少条。")),
+        Argument(
+            name="offset",
+            form=Page.OFFSET,
+            help=Help("The `next` of the page before; 0 begins.", "上一页的 `next`；从 0 开始。"),
+            default=0,
+        ),
+    ),
+    run=_list,
+    answer=FactPage,
+    route="GET /facts",
+    tool="get_memories",
+    command="facts list",
+)
+GET = Verb(
+    name="facts.get",
+    help=Help(
+        "Return the version in force, for the id of any version; the last one of a deleted fact.",
+        "返回生效的版本（任一版本的 id 均可）；已删除的返回最后一个版本。",
+    ),
+    scope="read",
+    arguments=(_FACT,),
+    run=_get,
+    answer=Memory,
+    route="GET /facts/{memory_id}",
+    tool="get_memory",
+)
+CHANGE = Verb(
+    name="facts.change",
+    help=Help(
+        "Change a fact. It gets a new version with a new id; the version before stays in its history.",
+        "修改一条事实。修改会产生有新 id 的新版本，旧版本留在历史里。",
+    ),
+    scope="write",
+    arguments=(_FACT, *map(_changed, _CONTENT), _EXPECTED, _REASON),
+    run=_change,
+    answer=Memory,
+    some_of=tuple(one.name for one in _CONTENT),
+    route="PATCH /facts/{memory_id}",
+    tool="update_memory",
+    command="facts update",
+)
+DELETE = Verb(
+    name="facts.delete",
+    help=Help(
+        "Delete a fact. It stays in its history and is no longer recalled; deleting it again changes nothing.",
+        "删除一条事实。它留在历史里，不再被召回；重复删除没有影响。",
+    ),
+    scope="write",
+    arguments=(_FACT, _REASON, _EXPECTED),
+    run=_delete,
+    answer=Memory,
+    route="DELETE /facts/{memory_id}",
+    tool="delete_memory",
+    command="facts delete",
+)
+HISTORY = Verb(
+    name="facts.history",
+    help=Help("Return every version of a fact, the first one first.", "返回事实的所有版本，最早的在前。"),
+    scope="read",
+    arguments=(_FACT,),
+    run=_history,
+    answer=FactHistory,
+    route="GET /facts/{memory_id}/history",
+    tool="memory_history",
+    command="facts history",
+)
+VERBS = (ADD, LIST, GET, CHANGE, DELETE, HISTORY)
