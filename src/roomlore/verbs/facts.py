@@ -15,7 +15,7 @@ from roomlore.core.memory.writing import (
     NewMemory,
     Outcome,
 )
-from roomlore.verbs.table import Argument, Choice, Help, Id, Many, Moment, Number, Page, Reference, Text, Verb
+from roomlore.verbs.table import Argument, Choice, Id, Many, Moment, Number, Page, Reference, Text, Verb
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -103,126 +103,100 @@ async def _history(lore: "Lore", viewer: str | None, *, memory_id: str) -> FactH
 
 
 _KINDS = Choice(("fact", "group", "short"))
-_LABEL = Text(MAX_LABEL)
-_TAGS = Many(Text(MAX_LABEL, blank=False), MAX_TAGS)
-_ABOUT = Argument(
-    name="scope",
-    form=Reference.SCOPE,
-    help=Help(
-        "Whom it is about: user:<id>, agent:<id> or group:<id or name>.",
-        "关于谁：user:<id>、agent:<id> 或 group:<id 或名称>。",
+ABOUT = Argument(
+    "scope",
+    Reference.SCOPE,
+    "Whom it is about: user:<id>, agent:<id> or group:<id or name>.",
+    "关于谁：user:<id>、agent:<id> 或 group:<id 或名称>。",
+)
+_STATEMENT = Argument(
+    "statement",
+    Text(MAX_STATEMENT, blank=False),
+    "One statement that stands by itself.",
+    "要记住的内容，一句能独立理解的话。",
+)
+_KIND = Argument("kind", _KINDS, "group: what a group has come to be.", "group：群体的共同特征。", "fact")
+_CONTENT = (
+    Argument("confidence", Number(0, 1), "How sure it is, from 0 to 1.", "有多确定，0 到 1。", None),
+    Argument("category", Text(MAX_LABEL), "Such as `preference`.", "属于哪一类，例如 `preference`。", ""),
+    Argument("tags", Many(Text(MAX_LABEL, blank=False), MAX_TAGS), "Its tags.", "标签。", ()),
+    Argument(
+        "owner",
+        Id(blank=True),
+        "The id of the person whom it is about; by default the person of a user's scope.",
+        "它所涉及的人的 id；默认为 user 范围中的那个人。",
+        "",
+    ),
+    Argument(
+        "said_by",
+        Many(Id(), MAX_PEOPLE),
+        "The ids of those who said it, beside the senders of the sources.",
+        "说过它的人的 id，来源消息的发送者除外。",
+        (),
+    ),
+    Argument(
+        "valid_from",
+        Moment("start"),
+        "Since when it holds; a day counts from its start.",
+        "从何时起成立；只写日期时从当天开始算起。",
+        None,
+    ),
+    Argument(
+        "valid_until",
+        Moment("end"),
+        "When it ends; a day counts to its end (setting time_zone).",
+        "何时结束；只写日期时算到当天结束（时区为设置 time_zone）。",
+        None,
+    ),
+    Argument(
+        "sources",
+        Many(Reference.SOURCE, MAX_SOURCES),
+        "The messages that support it, each with the id or the name of its room.",
+        "支持它的消息，每条写明房间的 id 或名称。",
+        (),
     ),
 )
-_CONTENT = (
-    Argument(
-        name="statement",
-        form=Text(MAX_STATEMENT, blank=False),
-        help=Help("One statement that stands by itself.", "要记住的内容，一句能独立理解的话。"),
-    ),
-    Argument(
-        name="confidence",
-        form=Number(0, 1),
-        help=Help("How sure it is, from 0 to 1.", "有多确定，0 到 1。"),
-        default=None,
-    ),
-    Argument(
-        name="category",
-        form=_LABEL,
-        help=Help("Such as `preference`.", "属于哪一类，例如 `preference`。"),
-        default="",
-    ),
-    Argument(name="tags", form=_TAGS, help=Help("Its tags.", "标签。"), default=()),
-    Argument(
-        name="owner",
-        form=Id(blank=True),
-        help=Help(
-            "The id of the person whom it is about; by default the person of a user's scope.",
-            "它所涉及的人的 id；默认为 user 范围中的那个人。",
-        ),
-        default="",
-    ),
-    Argument(
-        name="said_by",
-        form=Many(Id(), MAX_PEOPLE),
-        help=Help(
-            "The ids of those who said it, beside the senders of the sources.",
-            "说过它的人的 id，来源消息的发送者除外。",
-        ),
-        default=(),
-    ),
-    Argument(
-        name="valid_from",
-        form=Moment("start"),
-        help=Help("Since when it holds; a day counts from its start.", "从何时起成立；只写日期时从当天开始算起。"),
-        default=None,
-    ),
-    Argument(
-        name="valid_until",
-        form=Moment("end"),
-        help=Help(
-            "When it ends; a day counts to its end (setting time_zone).",
-            "何时结束；只写日期时算到当天结束（时区为设置 time_zone）。",
-        ),
-        default=None,
-    ),
-    Argument(
-        name="sources",
-        form=Many(Reference.SOURCE, MAX_SOURCES),
-        help=Help(
-            "The messages that support it, each with the id or the name of its room.",
-            "支持它的消息，每条写明房间的 id 或名称。",
-        ),
-        default=(),
-    ),
+FACT = Argument("memory_id", Reference.MEMORY, "The id of any version of it.", "任一版本的 id。")
+EXPECTED = Argument(
+    "expected",
+    Id(),
+    "The version you saw; refused if another is in force.",
+    "你看到的版本；生效的不是它时拒绝修改。",
+    None,
+)
+REASON = Argument("reason", Text(MAX_REASON), "Why, for the history.", "原因，写入历史。", "")
+STATUS = Argument(
+    "status",
+    Choice(get_args(Status)),
+    "active: valid now or later; ended: no longer valid; deprecated: deleted or merged.",
+    "active：现在或将来成立的；ended：已不成立的；deprecated：已删除或合并的。",
+    "active",
 )
 
 
 def _changed(one: Argument) -> Argument:
     """Return the argument of a change, which leaves as it is what is not given."""
-    tags = Help("Its tags, in place of all others.", "标签，取代原有的全部标签。")
-    return replace(one, default=None, clears=one.default is None, help=tags if one.name == "tags" else one.help)
+    if one.name == "tags":
+        one = replace(one, en="Its tags, in place of all others.", zh="标签，取代原有的全部标签。")
+    return replace(one, default=None, clears=one.default is None)
 
-
-_FACT = Argument(
-    name="memory_id",
-    form=Reference.MEMORY,
-    help=Help("The id of any version of it.", "任一版本的 id。"),
-)
-_EXPECTED = Argument(
-    name="expected",
-    form=Id(),
-    help=Help(
-        "The version you saw; refused if another is in force.",
-        "你看到的版本；生效的不是它时拒绝修改。",
-    ),
-    default=None,
-)
-_REASON = Argument(
-    name="reason", form=Text(MAX_REASON), help=Help("Why, for the history.", "原因，写入历史。"), default=""
-)
 
 ADD = Verb(
-    name="facts.add",
-    help=Help(
-        "Add a fact. One that exists, by its id or in the same words, is not added again.",
-        "添加一条事实。id 或内容相同的事实不会重复添加。",
-    ),
+    "facts.add",
+    "Add a fact. One that exists, by its id or in the same words, is not added again.",
+    "添加一条事实。id 或内容相同的事实不会重复添加。",
     scope="write",
     arguments=(
-        _ABOUT,
-        _CONTENT[0],
+        ABOUT,
+        _STATEMENT,
+        _KIND,
+        *_CONTENT,
         Argument(
-            name="kind",
-            form=_KINDS,
-            help=Help("group: what a group has come to be.", "group：群体的共同特征。"),
-            default="fact",
-        ),
-        *_CONTENT[1:],
-        Argument(
-            name="memory_id",
-            form=Id(),
-            help=Help("An id of your own makes the call safe to repeat.", "自定的 id，使重复执行不会重复添加。"),
-            default=None,
+            "memory_id",
+            Id(),
+            "An id of your own makes the call safe to repeat.",
+            "自定的 id，使重复执行不会重复添加。",
+            None,
         ),
     ),
     run=_add,
@@ -231,36 +205,16 @@ ADD = Verb(
     command="facts add",
 )
 LIST = Verb(
-    name="facts.list",
-    help=Help(
-        "List the facts about a person, an agent or a group, the last changed first.",
-        "列出关于一个人、智能体或群的事实，最近修改的在前。",
-    ),
+    "facts.list",
+    "List the facts about a person, an agent or a group, the last changed first.",
+    "列出关于一个人、智能体或群的事实，最近修改的在前。",
     scope="read",
     arguments=(
-        _ABOUT,
-        Argument(
-            name="kind",
-            form=Many(_KINDS, len(_KINDS.words)),
-            help=Help("By default fact; may be repeated.", "默认为 fact，可重复。"),
-            default=None,
-        ),
-        Argument(
-            name="status",
-            form=Choice(get_args(Status)),
-            help=Help(
-                "active: valid now or later; ended: no longer valid; deprecated: deleted or merged.",
-                "active：现在或将来成立的；ended：已不成立的；deprecated：已删除或合并的。",
-            ),
-            default="active",
-        ),
-        Argument(name="limit", form=Page.SIZE, help=Help("Maximum number of facts.", "最多返回多少条。")),
-        Argument(
-            name="offset",
-            form=Page.OFFSET,
-            help=Help("The `next` of the page before; 0 begins.", "上一页的 `next`；从 0 开始。"),
-            default=0,
-        ),
+        ABOUT,
+        Argument("kind", Many(_KINDS, 3), "By default fact; may be repeated.", "默认为 fact，可重复。", None),
+        STATUS,
+        Argument("limit", Page.SIZE, "Maximum number of facts.", "最多返回多少条。"),
+        Argument("offset", Page.OFFSET, "The `next` of the page before; 0 begins.", "上一页的 `next`；从 0 开始。", 0),
     ),
     run=_list,
     answer=FactPage,
@@ -269,41 +223,35 @@ LIST = Verb(
     command="facts list",
 )
 GET = Verb(
-    name="facts.get",
-    help=Help(
-        "Return the version in force, for the id of any version; the last one of a deleted fact.",
-        "返回生效的版本（任一版本的 id 均可）；已删除的返回最后一个版本。",
-    ),
+    "facts.get",
+    "Return the version in force, for the id of any version; the last one of a deleted fact.",
+    "返回生效的版本（任一版本的 id 均可）；已删除的返回最后一个版本。",
     scope="read",
-    arguments=(_FACT,),
+    arguments=(FACT,),
     run=_get,
     answer=Memory,
     route="GET /facts/{memory_id}",
     tool="get_memory",
 )
 CHANGE = Verb(
-    name="facts.change",
-    help=Help(
-        "Change a fact. It gets a new version with a new id; the version before stays in its history.",
-        "修改一条事实。修改会产生有新 id 的新版本，旧版本留在历史里。",
-    ),
+    "facts.change",
+    "Change a fact. It gets a new version with a new id; the version before stays in its history.",
+    "修改一条事实。修改会产生有新 id 的新版本，旧版本留在历史里。",
     scope="write",
-    arguments=(_FACT, *map(_changed, _CONTENT), _EXPECTED, _REASON),
+    arguments=(FACT, *map(_changed, (_STATEMENT, *_CONTENT)), EXPECTED, REASON),
     run=_change,
     answer=Memory,
-    some_of=tuple(one.name for one in _CONTENT),
+    some_of=tuple(one.name for one in (_STATEMENT, *_CONTENT)),
     route="PATCH /facts/{memory_id}",
     tool="update_memory",
     command="facts update",
 )
 DELETE = Verb(
-    name="facts.delete",
-    help=Help(
-        "Delete a fact. It stays in its history and is no longer recalled; deleting it again changes nothing.",
-        "删除一条事实。它留在历史里，不再被召回；重复删除没有影响。",
-    ),
+    "facts.delete",
+    "Delete a fact. It stays in its history and is no longer recalled; deleting it again changes nothing.",
+    "删除一条事实。它留在历史里，不再被召回；重复删除没有影响。",
     scope="write",
-    arguments=(_FACT, _REASON, _EXPECTED),
+    arguments=(FACT, REASON, EXPECTED),
     run=_delete,
     answer=Memory,
     route="DELETE /facts/{memory_id}",
@@ -311,10 +259,11 @@ DELETE = Verb(
     command="facts delete",
 )
 HISTORY = Verb(
-    name="facts.history",
-    help=Help("Return every version of a fact, the first one first.", "返回事实的所有版本，最早的在前。"),
+    "facts.history",
+    "Return every version of a fact, the first one first.",
+    "返回事实的所有版本，最早的在前。",
     scope="read",
-    arguments=(_FACT,),
+    arguments=(FACT,),
     run=_history,
     answer=FactHistory,
     route="GET /facts/{memory_id}/history",

@@ -1,7 +1,7 @@
 """What the table of verbs is made of: verbs, their arguments, and the forms of these."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -30,6 +30,13 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """A question, or a few words to look for, of at most `most` characters."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Id:
     """An id of at most `most` characters. `blank`: it may be empty."""
 
@@ -43,6 +50,19 @@ class Number:
 
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number from `low` to `high`."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Yes or no."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +91,10 @@ class Reference(Enum):
     """Something stored, which faces also take by other names than its id."""
 
     SCOPE = "whom a memory is about: the scope of a person or an agent, or of a group by the id or the name of its room"
+    GROUP = "the same, and a group by the id or the name of its room alone"
     MEMORY = "a memory by the id of any version"
+    VERSION = "one version of a memory"
+    EVOLUTION = "an evolution"
     SOURCE = "a message by its id and the id or the name of its room"
 
 
@@ -82,7 +105,7 @@ class Page(Enum):
     OFFSET = "how many items are before it"
 
 
-Form = Text | Id | Number | Choice | Many | Moment | Reference | Page
+Form = Text | Words | Id | Number | Whole | Flag | Choice | Many | Moment | Reference | Page
 
 
 class _Needed(Enum):
@@ -93,45 +116,62 @@ NEEDED = _Needed.MARK
 """Marks an argument that must be given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a verb. With the default None it may be null, which means that it is not given; if `clears`, null
-    takes away what is there."""
+    """An argument of a verb, with its help in English and Chinese. With the default None it may be null, which means
+    that it is not given; if it `clears`, null takes away what is there."""
 
     name: str
     form: Form
-    help: Help
+    en: str
+    zh: str
     default: Any = NEEDED
     clears: bool = False
 
-
-def missing(argument: Argument) -> InvalidInput:
-    """Return the error for an argument that is needed and was not given."""
-    if argument.form is Reference.SCOPE:
-        return InvalidInput(f"{argument.name} is missing: say whose memories, as user:<id>, agent:<id> or group:<id>.")
-    return InvalidInput(f"{argument.name} is missing.")
+    @property
+    def help(self) -> Help:
+        return Help(self.en, self.zh)
 
 
-@dataclass(frozen=True, kw_only=True)
+def missing(argument: Argument, name: str) -> InvalidInput:
+    """Return the error for an argument that is needed and was not given. `name`: what the face calls it."""
+    if argument.form in (Reference.SCOPE, Reference.GROUP):
+        return InvalidInput(f"{name} is missing: say whose memories, as user:<id>, agent:<id> or group:<id>.")
+    if isinstance(argument.form, Moment):
+        return InvalidInput(f"{name} is missing: give a day or a time, as in 2024-05-01.")
+    if isinstance(argument.form, Words):
+        return InvalidInput(f"{name} is missing: say what to look for.")
+    return InvalidInput(f"{name} is missing.")
+
+
+@dataclass(frozen=True)
 class Verb:
-    """What a caller can ask of roomlore.
+    """What a caller can ask of roomlore, with its help in English and Chinese.
 
     `name`: its noun and its verb, such as 'facts.add'. `scope`: what a key must have. `run`: calls the services with
-    the viewer and those of the arguments that were given; it returns an `answer`. `some_of`: arguments of which at
-    least one must be given. `route`: its method and path over HTTP, '' if HTTP has none of its own. `tool`: its name in
-    MCP, '' if none. `command`: its words on the command line, '' if none.
+    the viewer and those of the arguments that were given; it returns an `answer`. `viewer`: False if it takes none and
+    tells everything. `some_of`: arguments of which at least one must be given. `route`: its method and path over HTTP,
+    '' if HTTP has none of its own. `tool`: its name in MCP, '' if none. `command`: its words on the command line, '' if
+    none.
     """
 
     name: str
-    help: Help
+    en: str
+    zh: str
+    _: KW_ONLY
     scope: Literal["read", "write", "admin"]
     arguments: tuple[Argument, ...]
     run: Callable[..., Awaitable[Any]]
     answer: Any
+    viewer: bool = True
     some_of: tuple[str, ...] = ()
     route: str = ""
     tool: str = ""
     command: str = ""
+
+    @property
+    def help(self) -> Help:
+        return Help(self.en, self.zh)
 
     def __getitem__(self, name: str) -> Argument:
         """Return the argument of this name. Raise `KeyError`."""

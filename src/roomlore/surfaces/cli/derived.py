@@ -4,28 +4,57 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from enum import StrEnum
+from keyword import iskeyword
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from roomlore.core.dates import moment
+from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli.frame import frame_of, scope_named, scope_to_write
 from roomlore.surfaces.cli.language import helped
-from roomlore.verbs.table import NEEDED, Argument, Choice, Help, Many, Moment, Number, Page, Reference, Verb
+from roomlore.verbs.table import (
+    NEEDED,
+    Argument,
+    Choice,
+    Flag,
+    Help,
+    Many,
+    Moment,
+    Number,
+    Page,
+    Reference,
+    Verb,
+    Whole,
+    Words,
+)
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from roomlore.wiring import Lore
 
-    Shows = Callable[[Lore, Any, Mapping[str, Any], bool], Awaitable[None]]
+    Before = Callable[[Lore, Mapping[str, Any]], Awaitable[Any]]
+    Shows = Callable[[Lore, Any, "Call"], Awaitable[None]]
 
 _USUAL = 50
 _CLEARED = Help("Take away its {name}.", "去掉它的 {name}。")
 _MAY_BE_CLEARED = Help(" `''` takes it away.", "写 `''` 则去掉。")
 PART = Help(" Its beginning or end will do.", "也可以只写开头或结尾。")
-_REPEATED = Help(" May be repeated.", "可重复。")
 _JSON = Help("As JSON.", "以 JSON 输出。")
+
+
+class Call(NamedTuple):
+    """How a command was called: the arguments that it `gives` the verb, those that were `asked` for (both by the names
+    of the verb), what was there `before`, and True if the answer is to be JSON."""
+
+    gives: Mapping[str, Any]
+    asked: Mapping[str, Any]
+    before: Any
+    as_json: bool
 
 
 def command(
@@ -34,21 +63,31 @@ def command(
     *,
     names: Mapping[str, str] = MappingProxyType({}),
     without: Collection[str] = (),
+    placed: Collection[str] = (),
+    spread: Collection[str] = (),
+    before: Before | None = None,
     creates: bool = False,
 ) -> Callable[..., None]:
     """Return the function of a command with the arguments of a verb, except those in `without`, and `--json`.
 
-    `shows`: prints the answer; it gets the open roomlore, the answer, the arguments that were given, and True for JSON.
-    `names`: of arguments that the command calls otherwise. `creates`: the database may be made.
+    `shows`: prints the answer. `names`: of arguments that the command calls otherwise. `placed`: those that have a
+    place, though they may be left out. `spread`: those of several words that need no quotes, beside what is looked for.
+    `before`: reads what `shows` compares the answer with. `creates`: the database may be made.
     """
-    options = [_Option(one, names.get(one.name, one.name)) for one in verb.arguments if one.name not in without]
+    wanted = [one for one in verb.arguments if one.name not in without]
+    options = [
+        _Option(one, names.get(one.name, one.name), placed=one.name in placed, spread=one.name in spread)
+        for one in wanted
+    ]
 
     def run(ctx: typer.Context, **values: Any) -> None:
         as_json = values.pop("as_json")
+        asked = {one.argument.name: one.joined(values[one.name]) for one in options}
 
         async def work(lore: Lore) -> None:
-            given = await _read(lore, verb, options, values)
-            await shows(lore, await verb(lore, None, **given), given, as_json)
+            gives = await _read(lore, verb, options, asked, values)
+            there = await before(lore, gives) if before else None
+            await shows(lore, await verb(lore, None, **gives), Call(gives, asked, there, as_json))
 
         _check(verb, options, values)
         frame_of(ctx).run(work, creates=creates)
@@ -70,51 +109,78 @@ def _become(run: Callable[..., None], verb: Verb, parameters: list[inspect.Param
 class _Option:
     """An argument of a verb on the command line, under its name there."""
 
-    def __init__(self, argument: Argument, name: str) -> None:
-        self.argument, self.name = argument, name
-        self.flag = f"--{name.replace('_', '-')}"
-        self.off = f"no_{name}"
+    def __init__(self, argument: Argument, name: str, *, placed: bool, spread: bool) -> None:
+        self.argument, self.name = argument, f"{name}_" if iskeyword(name) else name
+        self.spread = spread or isinstance(argument.form, Words)
+        self.placed = placed or (argument.default is NEEDED and argument.form is not Page.SIZE)
+        flag = f"--{name.replace('_', '-')}"
+        can_be_switched_off = argument.clears and isinstance(argument.form, Number)
+        self.off = f"no_{name}" if can_be_switched_off else ""
+        self.flags = [flag, f"--no-{flag[2:]}"] if can_be_switched_off else [flag]
 
     @property
-    def can_be_switched_off(self) -> bool:
-        return self.argument.clears and isinstance(self.argument.form, Number)
+    def label(self) -> str:
+        """What errors call it."""
+        return self.name.strip("_").upper() if self.placed else self.flags[0]
 
-    def flags(self) -> list[str]:
-        """Return the option's flag, and the one that takes a number away."""
-        return [self.flag, f"--{self.off.replace('_', '-')}"] if self.can_be_switched_off else [self.flag]
+    def joined(self, value: Any) -> Any:
+        """Return the value that was given; one text of several words."""
+        return " ".join(value) if self.spread and value else value
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the parameters of the function: one, and a flag if a number can be taken away."""
         one = self.argument
-        if one.default is NEEDED and one.form is not Page.SIZE:
-            part = [PART] if one.form is Reference.MEMORY else []
-            return [_parameter(self.name, Annotated[str, typer.Argument(help=helped(one.help, *part))])]
-        more = [_REPEATED] if isinstance(one.form, Many) else []
-        more += [_MAY_BE_CLEARED] if one.clears and not self.can_be_switched_off else []
-        told = typer.Option(self.flag, help=helped(one.help, *more), min=1 if one.form is Page.SIZE else None)
-        kind: Any = self._type()
-        found = [_parameter(self.name, Annotated[kind, told], self._default())]
-        if self.can_be_switched_off:
+        kind, bounds = self._type()
+        more = [text for forms, text in _MORE if isinstance(one.form, forms)]
+        more += [PART] if one.form in _BY_PART else []
+        more += [_MAY_BE_CLEARED] if one.clears and not self.off else []
+        told = helped(one.help, *more)
+        if self.placed:
+            place = typer.Argument(help=told, metavar=self.label, **bounds)
+            default = inspect.Parameter.empty if one.default is NEEDED else one.default
+            return [_parameter(self.name, Annotated[kind, place], default)]
+        short = ["-n"] if self.name == "limit" else []
+        option = typer.Option(self.flags[0], *short, help=told, **bounds)
+        found = [_parameter(self.name, Annotated[kind, option], self._default())]
+        if self.off:
             cleared = helped(Help(*(text.format(name=self.name) for text in _CLEARED)))
-            found.append(_parameter(self.off, Annotated[bool, typer.Option(self.flags()[1], help=cleared)], False))
+            found.append(_parameter(self.off, Annotated[bool, typer.Option(self.flags[1], help=cleared)], False))
         return found
 
-    def _type(self) -> Any:
+    def _type(self) -> tuple[Any, dict[str, Any]]:
+        if self.spread:
+            return list[str], {}
         match self.argument.form:
             case Number():
-                return float | None
-            case Choice(words):
-                return Literal[words] if self.argument.default is not None else Literal[words] | None
-            case Many():
-                return list[str] | None
+                kind: Any = float
+            case Whole(low, high):
+                return int, {"min": low, "max": high}
+            case Flag():
+                return bool, {}
             case Page():
-                return int
-        return str | None if self.argument.default is None else str
+                return int, {"min": 1}
+            case Choice(words):
+                kind = Literal[words]
+            case Many(Choice(words)):
+                kind = list[StrEnum("Word", {word: word for word in words})]  # type: ignore[misc]  # Typer takes no Literal
+            case Many():
+                kind = list[str]
+            case _:
+                kind = str
+        optional = self.argument.default is None or self.argument.default == ()
+        return (kind | None if optional else kind), {}
 
     def _default(self) -> Any:
         if self.argument.form is Page.SIZE:
             return _USUAL
         return None if self.argument.default == () else self.argument.default
+
+
+_MORE = (
+    (Many, Help(" May be repeated.", "可重复。")),
+    (Moment, Help(" Such as `2024-05-01` or `'last week'`.", "例如 `2024-05-01`、`'last week'`、`上周五`。")),
+)
+_BY_PART = (Reference.MEMORY, Reference.VERSION, Reference.EVOLUTION)
 
 
 def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -125,47 +191,63 @@ def _check(verb: Verb, options: list[_Option], values: Mapping[str, Any]) -> Non
     """Raise `InvalidInput` for options that exclude each other, and if none is given of those that the verb needs some
     of."""
     for one in options:
-        if one.can_be_switched_off and values[one.off] and values[one.name] is not None:
-            raise InvalidInput(f"Give {one.flags()[0]} or {one.flags()[1]}, not both.")
+        if one.off and values[one.off] and values[one.name] is not None:
+            raise InvalidInput(f"Give {one.flags[0]} or {one.flags[1]}, not both.")
     some = [one for one in options if one.argument.name in verb.some_of]
     if some and not any(values[one.name] not in (None, []) or values.get(one.off) for one in some):
-        flags = [flag for one in some for flag in one.flags()]
+        flags = [flag for one in some for flag in one.flags]
         raise InvalidInput(f"Say what to change: {', '.join(flags)}.")
 
 
-async def _read(lore: Lore, verb: Verb, options: list[_Option], values: Mapping[str, Any]) -> dict[str, Any]:
+async def _read(
+    lore: Lore, verb: Verb, options: list[_Option], asked: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the arguments that were given, with ids in place of names, and times in place of words. Raise
     `InvalidInput` in the words of the user."""
     given: dict[str, Any] = {}
     for one in options:
-        value = values[one.name]
+        name, value = one.argument.name, asked[one.argument.name]
         if values.get(one.off):
-            given[one.argument.name] = None
+            given[name] = None
         elif value not in (None, []):
-            given[one.argument.name] = await _value(lore, verb, one, value)
-    _check_span(options, values, given)
+            given[name] = await _value(lore, verb, one, value)
+    _check_span(lore, verb, options, asked, given)
     return given
 
 
 async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
     form = option.argument.form
-    if form is Reference.SCOPE:
-        return await (scope_to_write if verb.scope == "write" else scope_named)(lore, value)
-    if form is Reference.MEMORY:
-        return (await lore.memories.head(await lore.memories.named(value), viewer=None)).memory_id
     if isinstance(form, Moment):
-        now, zone = lore.now(), lore.settings.search.zone
-        return moment(option.flag, value, now=now, zone=zone, edge=form.edge, may_come=True) if value else None
+        return _moment(lore, verb, option, value, form.edge) if value else None
+    if form in (Reference.SCOPE, Reference.GROUP):
+        scope = scope_of(value) if form is Reference.GROUP else value
+        return await (scope_to_write if verb.scope == "write" else scope_named)(lore, scope)
+    if form in _BY_PART:
+        found = await lore.memories.named(value, "evolution" if form is Reference.EVOLUTION else "memory")
+        newest = form is Reference.MEMORY and verb.scope == "write"
+        return (await lore.memories.head(found, viewer=None)).memory_id if newest else found
     return value
 
 
-def _check_span(options: list[_Option], values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` if a time that ends something is not after the one that begins it."""
+def _moment(lore: Lore, verb: Verb, option: _Option, words: str, edge: Edge) -> datetime:
+    """Return the time that words name. What is written may come, what is read was."""
+    now, zone = lore.now(), lore.settings.search.zone
+    return moment(option.label, words, now=now, zone=zone, edge=edge, may_come=verb.scope == "write")
+
+
+def _check_span(
+    lore: Lore, verb: Verb, options: list[_Option], asked: Mapping[str, Any], given: Mapping[str, Any]
+) -> None:
+    """Raise `InvalidInput` if something ends before it begins, or what is written ends as it begins."""
     moments = {one.argument.form.edge: one for one in options if isinstance(one.argument.form, Moment)}
     if moments.keys() != {"start", "end"}:
         return
     begin, end = moments["start"], moments["end"]
     first, last = given.get(begin.argument.name), given.get(end.argument.name)
-    if first is not None and last is not None and last <= first:
-        told = (values[end.name], values[begin.name])
-        raise InvalidInput(f"{end.flag} {told[0]!r:.60} is not after {begin.flag} {told[1]!r:.60}; change one of them.")
+    if first is None or last is None:
+        return
+    until, since = asked[end.argument.name], asked[begin.argument.name]
+    if verb.scope == "write" and last <= first:
+        raise InvalidInput(f"{end.label} {until!r:.60} is not after {begin.label} {since!r:.60}; change one of them.")
+    if is_before(_moment(lore, verb, end, until, "start"), last, first):
+        raise InvalidInput(f"{end.label}, {until!r:.60}, is before {begin.label}, {since!r:.60}; swap them.")

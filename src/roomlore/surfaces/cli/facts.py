@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.memory.writing import FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
-from roomlore.surfaces.cli.derived import PART, command
+from roomlore.surfaces.cli.derived import PART, Call, command
 from roomlore.surfaces.cli.frame import Group, frame_of, missing_room, scope_meant, scope_to_write
 from roomlore.surfaces.cli.language import helped, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import facts as verbs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from zoneinfo import ZoneInfo
 
     from roomlore.wiring import Lore
@@ -32,10 +31,10 @@ _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 
 
-async def _added(lore: Lore, fact: verbs.AddedFact, given: Mapping[str, Any], as_json: bool) -> None:
-    added, about = fact.outcome == "added", given["scope"]
+async def _added(lore: Lore, fact: verbs.AddedFact, call: Call) -> None:
+    added, about = fact.outcome == "added", call.gives["scope"]
     missing = await missing_room(lore, about)
-    if as_json:
+    if call.as_json:
         show.as_json(to_jsonable(fact))
     else:
         said = show_memories.held(fact, lore.settings.search.zone)
@@ -51,25 +50,25 @@ async def _added(lore: Lore, fact: verbs.AddedFact, given: Mapping[str, Any], as
         typer.echo(translated(show.inert(meant)), err=True)
 
 
-async def _listed(lore: Lore, page: verbs.FactPage, given: Mapping[str, Any], as_json: bool) -> None:
+async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
     zone, found = lore.settings.search.zone, page.facts
-    if as_json:
+    if call.as_json:
         show.as_json(to_jsonable(found))
     elif found:
         whole = ("fact", "changed", "confidence")
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
         show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
     else:
-        typer.echo(say("No fact is known of {scope}.", scope=show.inert(given["scope"])))
-    if not found and (meant := await scope_meant(lore, given["scope"])):
+        typer.echo(say("No fact is known of {scope}.", scope=show.inert(call.gives["scope"])))
+    if not found and (meant := await scope_meant(lore, call.gives["scope"])):
         typer.echo(translated(show.inert(meant)), err=True)
 
 
-async def _changed(lore: Lore, fact: Memory, given: Mapping[str, Any], as_json: bool) -> None:
-    if as_json:
+async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
+    if call.as_json:
         show.as_json(to_jsonable(fact))
     else:
-        anew = fact.memory_id != given["memory_id"]
+        anew = fact.memory_id != call.gives["memory_id"]
         told = "Version {number}, {memory}: {said}" if anew else "Unchanged, version {number}, {memory}: {said}"
         known, said = show.inert(fact.memory_id), show.inert(fact.statement)
         typer.echo(say(told, number=fact.version, memory=known, said=said))

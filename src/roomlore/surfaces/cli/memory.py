@@ -6,15 +6,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.dates import Edge, is_before, moment
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.dates import moment
+from roomlore.core.errors import NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
 from roomlore.core.memory.memory import (
     Blame,
@@ -23,19 +23,21 @@ from roomlore.core.memory.memory import (
     Memory,
     MemoryAnswer,
     MemoryDiff,
-    MemoryKind,
     MemoryStatus,
-    Status,
 )
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
+from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import blame_with_people_named
+from roomlore.verbs import memories as verbs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from roomlore.wiring import Lore
 
 _REJECTED = 120
@@ -147,63 +149,31 @@ MemoryName = Annotated[str, typer.Argument(help="The id of any version of it, or
 Reason = Annotated[str, typer.Option(help="Why, for the history.")]
 
 
-def revert(
-    ctx: typer.Context,
-    evolution: Annotated[str, typer.Argument(help="Its id, or the beginning or end of that; `memory log` shows it.")],
-    reason: Reason = "",
-    as_json: Annotated[bool, typer.Option("--json", help="The changes as JSON.")] = False,
-) -> None:
-    """Undo an evolution by new changes: memories it made are removed, memories it replaced are in force again."""
-
-    async def work(lore: Lore) -> tuple[str, list[Change]]:
-        known = await lore.memories.named(evolution, "evolution")
-        return known, await lore.memories.revert(known, reason)
-
-    known, done = frame_of(ctx).run(work)
-    if as_json:
+async def _reverted(lore: Lore, done: list[Change], call: Call) -> None:
+    if call.as_json:
         show.as_json(to_jsonable(done))
     elif done:
         out = show.console()
-        out.print(say("Took back evolution {evolution}:", evolution=show_memories.short(known)))
+        out.print(say("Took back evolution {evolution}:", evolution=show_memories.short(call.gives["evolution_id"])))
         show_memories.changes(done, out)
     else:
         typer.echo(say("There is nothing to take back: it was reverted before, or it changed nothing."))
 
 
-def restore(
-    ctx: typer.Context,
-    memory: Annotated[str, typer.Argument(help="The id of the version, or the beginning or end of that.")],
-    reason: Reason = "",
-    as_json: AsJson = False,
-) -> None:
-    """Bring a version of a memory back into force."""
+async def _version(lore: Lore, given: Mapping[str, Any]) -> Memory:
+    return await lore.memories.get(given["memory_id"], viewer=None)
 
-    async def work(lore: Lore) -> tuple[Memory, bool]:
-        known = await lore.memories.named(memory)
-        before = await lore.memories.get(known, viewer=None)
-        return await lore.memories.restore(known, reason), before.status is MemoryStatus.ACTIVE
 
-    back, already = frame_of(ctx).run(work)
-    begun = "In force already: version {number}, {memory}" if already else "In force: version {number}, {memory}"
+async def _restored(lore: Lore, back: Memory, call: Call) -> None:
+    already = "In force already: version {number}, {memory}"
+    begun = already if call.before.status is MemoryStatus.ACTIVE else "In force: version {number}, {memory}"
     told = say(begun, number=back.version, memory=show.inert(back.memory_id))
-    _tell_change(back, told, as_json=as_json)
+    _tell_change(back, told, as_json=call.as_json)
 
 
-def strength(
-    ctx: typer.Context,
-    memory: MemoryName,
-    value: Annotated[float, typer.Argument(help="How strong it is from now on, from 0 to 1; it fades from there.")],
-    reason: Reason = "",
-    as_json: AsJson = False,
-) -> None:
-    """Set the strength of a memory."""
-
-    async def work(lore: Lore) -> Memory:
-        return await lore.memories.strength(await lore.memories.named(memory), value, reason)
-
-    done = frame_of(ctx).run(work)
+async def _strengthened(lore: Lore, done: Memory, call: Call) -> None:
     told = say("Strength {strength:.2f}, {memory}", strength=done.strength, memory=show.inert(done.memory_id))
-    _tell_change(done, told, as_json=as_json)
+    _tell_change(done, told, as_json=call.as_json)
 
 
 def delete(
@@ -281,92 +251,47 @@ async def _records(lore: Lore, found: Iterable[Change]) -> dict[str, Evolution]:
     return records
 
 
-def diff(
-    ctx: typer.Context,
-    group: GroupName,
-    start: Annotated[str, typer.Argument(metavar="FROM", help="A time: `2024-05-01`, `'last week'`, `上周五`.")],
-    end: Annotated[str, typer.Argument(metavar="[TO]", help="A time; by default now.")] = "now",
-    as_json: AsJson = False,
-) -> None:
-    """Show what changed in a group's memories between two times, word by word."""
-
-    async def work(lore: Lore) -> tuple[MemoryDiff, ZoneInfo, str]:
-        begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
-        if is_before(_moment(lore, "TO", end, "start"), ended, begun):
-            raise InvalidInput(f"TO, {end!r:.60}, is before FROM, {start!r:.60}; swap them.")
-        scope = await scope_named(lore, scope_of(group))
-        await lore.rooms.check_there(scope)
-        zone = lore.settings.search.zone
-        return await lore.memories.diff(scope, begun, ended), zone, _end_in_words(lore, end, ended)
-
-    found, zone, ended = frame_of(ctx).run(work)
-    if as_json:
+async def _differs(lore: Lore, found: MemoryDiff, call: Call) -> None:
+    if call.as_json:
         show.as_json(to_jsonable(found))
     else:
-        show_memories.diff(found, show.console(), zone, end=ended)
+        zone = lore.settings.search.zone
+        show_memories.diff(found, show.console(), zone, end=_end_in_words(lore, call.asked["end"] or "now", found.end))
 
 
-def as_of(
-    ctx: typer.Context,
-    group: GroupName,
-    when: Annotated[
-        list[str], typer.Argument(help="A time: `2024-05-01`, `3 days ago`, `上周五`; quotes are not needed.")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """List a group's memories as of a time."""
-
-    async def work(lore: Lore) -> tuple[list[Memory], str, ZoneInfo]:
-        words = " ".join(when)
-        at = _moment(lore, "WHEN", words, "end")
-        scope = await scope_named(lore, scope_of(group))
-        await lore.rooms.check_there(scope)
-        found = await lore.memories.as_of(scope, at)
-        return found, _end_in_words(lore, words, at), lore.settings.search.zone
-
-    found, at, zone = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(found))
+async def _then(lore: Lore, found: verbs.MemoriesThen, call: Call) -> None:
+    if call.as_json:
+        show.as_json(to_jsonable(found.memories))
         return
-    out = show.console()
+    out, zone = show.console(), lore.settings.search.zone
     told = say(
         "{scope} as of {time} ({zone}): {count} remembered"
-        if found
+        if found.memories
         else "{scope} as of {time} ({zone}): nothing was remembered",
-        scope=show.inert(scope_of(group), 80),
-        time=at,
+        scope=show.inert(found.scope, 80),
+        time=_end_in_words(lore, call.asked["at"], found.at),
         zone=zone.key,
-        count=len(found),
+        count=found.total,
     )
     out.print(Text(told, "bold"))
-    if found:
-        show_memories.as_of(found, out, zone)
+    if found.memories:
+        show_memories.as_of(found.memories, out, zone)
 
 
-def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> None:
-    """Show the messages and evolutions that made a memory, the newest version first."""
-
-    async def work(lore: Lore) -> tuple[Blame, ZoneInfo]:
-        made = await lore.memories.blame(await lore.memories.named(memory))
-        return made if as_json else await blame_with_people_named(lore, made), lore.settings.search.zone
-
-    found, zone = frame_of(ctx).run(work)
-    if as_json:
+async def _blamed(lore: Lore, found: Blame, call: Call) -> None:
+    if call.as_json:
         show.as_json(to_jsonable(found))
         return
-    out = show.console()
-    out.print(show_memories.statement(found.memory.statement, "bold"))
-    show_memories.versions(found, out, zone, evidence=True)
-
-
-def _moment(lore: Lore, name: str, words: str, edge: Edge) -> datetime:
-    return moment(name, words, now=lore.now(), zone=lore.settings.search.zone, edge=edge)
+    out, named = show.console(), await blame_with_people_named(lore, found)
+    out.print(show_memories.statement(named.memory.statement, "bold"))
+    show_memories.versions(named, out, lore.settings.search.zone, evidence=True)
 
 
 def _end_in_words(lore: Lore, words: str, at: datetime) -> str:
     """Return the time that the words name as an end: of a day the day itself, not the midnight after it."""
-    of_day = _moment(lore, "", words, "start") < at
-    return (show_memories.end_at if of_day else show.clock)(at, lore.settings.search.zone)
+    zone = lore.settings.search.zone
+    of_day = moment("", words, now=lore.now(), zone=zone, edge="start") < at
+    return (show_memories.end_at if of_day else show.clock)(at, zone)
 
 
 app = typer.Typer(
@@ -377,51 +302,23 @@ _NARROW = 76
 """Columns; a table in fewer has no room for statements."""
 
 
-@app.command("list")
-def list_(
-    ctx: typer.Context,
-    group: GroupName,
-    kind: Annotated[
-        list[MemoryKind] | None, typer.Option(help="Only this kind; may be repeated. By default all.")
-    ] = None,
-    status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of memories.")] = 50,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="As JSON, with the messages that support each memory.")
-    ] = False,
-) -> None:
-    """List the memories of a group, a person or an agent, the last changed first."""
-    kinds = tuple(kind or MemoryKind)
-
-    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo, str]:
-        scope = await scope_named(lore, scope_of(group))
-        page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, viewer=None)
-        return page, lore.settings.search.zone, "" if page else await scope_meant(lore, scope)
-
-    found, zone, meant = frame_of(ctx).run(work)
-    if as_json:
+async def _listed(lore: Lore, page: verbs.MemoriesOf, call: Call) -> None:
+    found = list(page.memories)
+    if call.as_json:
         show.as_json(to_jsonable(found))
     elif found:
-        _tell_list(found, show.console(), zone)
+        _tell_list(found, show.console(), lore.settings.search.zone)
     else:
-        typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(scope_of(group))))
-    if meant:
+        typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(page.scope)))
+    if not found and (meant := await scope_meant(lore, page.scope)):
         typer.echo(translated(show.inert(meant)), err=True)
 
 
-@app.command()
-def history(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> None:
-    """Show every version of a memory, the first one first."""
-
-    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
-        found = await lore.memories.history(await lore.memories.named(memory), viewer=None)
-        return found, lore.settings.search.zone
-
-    found, zone = frame_of(ctx).run(work)
-    if as_json:
+async def _versions(lore: Lore, found: list[Memory], call: Call) -> None:
+    if call.as_json:
         show.as_json(to_jsonable(found))
         return
-    columns = ("version", "memory", "made", "made by", "status", "statement", "why")
+    zone, columns = lore.settings.search.zone, ("version", "memory", "made", "made by", "status", "statement", "why")
     shape = show.table(*columns, right=("version",), fixed=("memory", "made"))
     show.console().print(show.rows(shape, (_version_line(one, zone) for one in found)))
 
@@ -445,31 +342,11 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
     show_memories.versions(found, out, zone, evidence=False)
 
 
-@app.command()
-def search(
-    ctx: typer.Context,
-    group: GroupName,
-    query: Annotated[list[str], typer.Argument(help="A few words or a question; quotes are not needed.")],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of memories.")] = 5,
-    threshold: Annotated[float, typer.Option(help="Only those with this score, from 0 to 1, or a higher one.")] = 0.7,
-    ended: Annotated[bool, typer.Option("--ended", help="Also what is no longer valid.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with what each score is made of.")] = False,
-) -> None:
-    """Find the memories of a group that answer a question, best first."""
-
-    async def work(lore: Lore) -> tuple[MemoryAnswer, ZoneInfo]:
-        words = " ".join(query)
-        scope = await scope_named(lore, scope_of(group))
-        found = await lore.memories.search(
-            scope, words, limit=limit, threshold=threshold, include_ended=ended, viewer=None
-        )
-        return found, lore.settings.search.zone
-
-    answer, zone = frame_of(ctx).run(work)
-    if as_json:
+async def _found(lore: Lore, answer: MemoryAnswer, call: Call) -> None:
+    if call.as_json:
         show.as_json(to_jsonable(answer))
         return
-    out = show.console()
+    out, zone = show.console(), lore.settings.search.zone
     for hit in answer.hits:
         head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
         out.print(Text.assemble(head, statement(show_memories.held(hit.memory, zone))))
@@ -513,13 +390,18 @@ def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
     ]
 
 
+_NAMES = {"scope": "group", "memory_id": "memory", "evolution_id": "evolution", "strength": "value"}
+history = command(verbs.HISTORY, _versions, names=_NAMES)
+app.command("list")(command(verbs.LIST, _listed, names=_NAMES, without=("offset",)))
+app.command("history")(history)
+app.command("search")(command(verbs.SEARCH, _found, names=_NAMES | {"include_ended": "ended"}))
 app.command("evolve")(evolve)
 app.command("log")(log)
-app.command("diff")(diff)
-app.command("as-of")(as_of)
-app.command("blame")(blame)
-app.command("revert")(revert)
-app.command("restore")(restore)
-app.command("strength")(strength)
+app.command("diff")(command(verbs.DIFF, _differs, names=_NAMES | {"start": "from", "end": "to"}, placed=("end",)))
+app.command("as-of")(command(verbs.AS_OF, _then, names=_NAMES | {"at": "when"}, spread=("at",)))
+app.command("blame")(command(verbs.BLAME, _blamed, names=_NAMES))
+app.command("revert")(command(verbs.REVERT, _reverted, names=_NAMES))
+app.command("restore")(command(verbs.RESTORE, _restored, names=_NAMES, before=_version))
+app.command("strength")(command(verbs.STRENGTH, _strengthened, names=_NAMES))
 app.command("delete")(delete)
 app.command("forget")(privacy.forget)

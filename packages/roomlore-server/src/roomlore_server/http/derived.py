@@ -1,33 +1,26 @@
 """Routes and bodies that follow from the table of verbs."""
 
 import inspect
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
 
 from fastapi import Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from roomlore.core.dates import is_before
+from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.memory import MAX_SCOPE_CHARS, SCOPE_PATTERN, Source
-from roomlore.verbs.table import (
-    NEEDED,
-    Argument,
-    Choice,
-    Form,
-    Id,
-    Many,
-    Moment,
-    Number,
-    Page,
-    Reference,
-    Text,
-    Verb,
-    missing,
-)
+from roomlore.core.memory.memory import MAX_GROUP_CHARS, MAX_SCOPE_CHARS, SCOPE_PATTERN, Source
+from roomlore.core.memory.writing import scope_of
+from roomlore.surfaces.forms import Shape, Shapes, shape
+from roomlore.verbs.table import NEEDED, Argument, Many, Moment, Page, Reference, Text, Verb, Words, missing
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, TimeOrDay, needs_one
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
+from roomlore_server.http.message_routes import TIME_IN_QUERY, read_time
+from roomlore_server.http.message_routes import Moment as MomentInQuery
 from roomlore_server.http.paths import MOST, PageLimit, addressed
 from roomlore_server.http.routers import Router
 
@@ -42,35 +35,73 @@ class SourceForm(BaseModel):
     message_id: str = Field(min_length=1, max_length=MAX_ID_CHARS)
 
 
-def add_route(router: Router, verb: Verb, name: str, **options: Any) -> None:
-    """Add the route of a verb. `name`: its operation in the OpenAPI document. `options`: of the route; with the status
-    204 it answers nothing."""
-    method, path = verb.route.split()
-    for one in verb.in_path:
-        path = path.replace(f"{{{one.name}}}", f"{{{one.name}:id}}")
-    given = [_parameter("lore", _LORE[verb.scope]), _parameter("viewer", ShownTo)]
-    given += [_parameter(one.name, _in_path(one)) for one in verb.in_path]
-    others = [one for one in verb.arguments if one not in verb.in_path]
-    if method in ("GET", "DELETE"):
-        given += [_in_query(one) for one in others]
-    elif others:
-        form = body_of(verb)
-        given.append(_parameter("body", Annotated[Any, Depends(bodies.body_of(form, within=Bounds.bulk))]))
-        options["openapi_extra"] = bodies.described(form)
+Shown = Callable[[Lore, Any, Mapping[str, Any]], Any]
+
+
+def add_route(
+    router: Router,
+    verb: Verb,
+    name: str,
+    *,
+    shown: Shown | None = None,
+    gives: Any = None,
+    names: Mapping[str, str] = MappingProxyType({}),
+    also: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+    **options: Any,
+) -> None:
+    """Add the route of a verb.
+
+    `name`: its operation in the OpenAPI document. `shown`: makes the answer that the route gives of the verb's, with
+    the arguments as they were asked for; `gives`: its type. `names`: of arguments that the route calls otherwise.
+    `also`: parameters in place of the verb's, each with its type and default. `options`: of the route; with the status
+    204 it answers nothing.
+    """
+    form = _Form(verb, names, also)
     empty = options.get("status_code") == _NOTHING
+    if form.body is not None:
+        options["openapi_extra"] = bodies.described(form.body)
 
     async def handler(**given: Any) -> Any:
-        lore, viewer = given.pop("lore"), given.pop("viewer")
-        wanted = {name: value for name, value in given.items() if value is not None}
-        if (body := wanted.pop("body", None)) is not None:
-            wanted |= body.model_dump(exclude_unset=True)
-        answer = await verb(lore, viewer, **await resolved(verb, wanted, lore, viewer))
-        return None if empty else answer
+        lore, viewer = given.pop("lore"), given.pop("viewer", None)
+        asked = form.read(given)
+        answer = await verb(lore, viewer, **await resolved(verb, asked, lore, viewer, names))
+        return None if empty else answer if shown is None else shown(lore, answer, asked)
 
-    gives = None if empty else verb.answer
     handler.__name__, handler.__doc__ = name, verb.help.en
-    handler.__signature__ = inspect.Signature(given, return_annotation=gives)  # type: ignore[attr-defined]
-    router.add_api_route(path, handler, methods=[method], **options)
+    told = inspect.Signature(form.parameters, return_annotation=None if empty else gives or verb.answer)
+    handler.__signature__ = told  # type: ignore[attr-defined]
+    method, path = form.address
+    router.add_api_route(path.removeprefix(router.prefix), handler, methods=[method], **options)
+
+
+class _Form:
+    """Where a route has the arguments of a verb: in its path, its query or its body."""
+
+    def __init__(self, verb: Verb, names: Mapping[str, str], also: Mapping[str, tuple[Any, Any]]) -> None:
+        method, path = verb.route.split()
+        for one in verb.in_path:
+            path = path.replace(f"{{{one.name}}}", f"{{{names.get(one.name, one.name)}:id}}")
+        self.address = method, path
+        others = [one for one in verb.arguments if one not in verb.in_path]
+        self.body = body_of(verb) if others and method not in ("GET", "DELETE") else None
+        self.parameters = [_parameter("lore", _LORE[verb.scope])]
+        self.parameters += [_parameter("viewer", ShownTo)] if verb.viewer else []
+        self.parameters += [_parameter(one.name, _in_path(one, names.get(one.name))) for one in verb.in_path]
+        if self.body is not None:
+            read = bodies.body_of(self.body, within=Bounds.bulk)
+            self.parameters.append(_parameter("body", Annotated[Any, Depends(read)]))
+        else:
+            query = [one for one in others if one.name not in also]
+            self.parameters += [_in_query(one, names.get(one.name)) for one in query]
+        self.parameters += [_parameter(name, kind, default) for name, (kind, default) in also.items()]
+
+    @staticmethod
+    def read(given: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments that a request gave, by name."""
+        asked = {name: value for name, value in given.items() if value is not None}
+        if (body := asked.pop("body", None)) is not None:
+            asked |= body.model_dump(exclude_unset=True)
+        return asked
 
 
 _NOTHING = 204
@@ -111,44 +142,76 @@ def _base(verb: Verb) -> type[Body]:
     return Changing
 
 
-async def resolved(verb: Verb, given: Mapping[str, Any], lore: Lore, viewer: str | None) -> dict[str, Any]:
-    """Return the arguments with ids in place of the names of rooms. Raise `InvalidInput` if one is missing."""
+async def resolved(
+    verb: Verb,
+    given: Mapping[str, Any],
+    lore: Lore,
+    viewer: str | None,
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return the arguments with ids in place of the names of rooms, and times. Raise `InvalidInput` that has the names
+    of the route, also if an argument is missing."""
     found = dict(given)
     for one in verb.arguments:
         value = given.get(one.name)
         if value is None:
             if one.default is NEEDED and one.form is not Page.SIZE:
-                raise missing(one)
+                raise missing(one, names.get(one.name, one.name))
             continue
         if one.form is Reference.SCOPE:
             found[one.name] = await lore.rooms.scope_named(value, viewer=viewer)
+        elif one.form is Reference.GROUP:
+            found[one.name] = await lore.rooms.scope_named(scope_of(value), viewer=viewer)
+        elif isinstance(one.form, Moment) and isinstance(value, str):
+            found[one.name] = read_time(lore, names.get(one.name, one.name), value, edge=one.form.edge)
         elif isinstance(one.form, Many) and one.form.of is Reference.SOURCE:
             rooms = {source["room_id"] for source in value}
             ids = {room: await lore.rooms.named(room, viewer=viewer, or_new=True) for room in rooms}
             found[one.name] = [Source(ids[source["room_id"]], source["message_id"]) for source in value]
+    _check_span(verb, given, found, lore, names)
     return found
+
+
+def _check_span(
+    verb: Verb, given: Mapping[str, Any], found: Mapping[str, Any], lore: Lore, names: Mapping[str, str]
+) -> None:
+    """Raise `InvalidInput` if a span of the query ends before it begins. Times of a body are the service's to check."""
+    edges = {one.form.edge: one.name for one in verb.arguments if isinstance(one.form, Moment)}
+    start, end = edges.get("start", ""), edges.get("end", "")
+    first, last = found.get(start), found.get(end)
+    if first is None or last is None or not isinstance(given[end], str):
+        return
+    if is_before(read_time(lore, end, given[end]) or last, last, first):
+        named = (names.get(end, end), names.get(start, start))
+        raise InvalidInput(f"{named[0]}, {given[end]!r:.60}, is before {named[1]}, {given[start]!r:.60}; swap them.")
 
 
 def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
-def _in_path(one: Argument) -> Any:
-    return Annotated[str, Depends(addressed(one.name, one.help.en.removesuffix(".")))]
+def _in_path(one: Argument, name: str | None) -> Any:
+    most = MAX_GROUP_CHARS if one.form is Reference.GROUP else None
+    return Annotated[str, Depends(addressed(name or one.name, one.help.en.removesuffix("."), most=most))]
 
 
-def _in_query(one: Argument) -> inspect.Parameter:
+def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
     if one.form is Page.SIZE:
         return _parameter(one.name, PageLimit)
-    kind, bounds = _shape(one.form)
+    kind, bounds = (MomentInQuery, {}) if isinstance(one.form, Moment) else shape(one.form, _SHAPES)
     needed = one.default is NEEDED
     kind, default = (kind | None, None) if needed or one.default is None else (kind, one.default)
-    query = Query(description=f"{one.help.en} Needed." if needed else one.help.en, **bounds)
+    told = [
+        one.help.en,
+        *([f"{TIME_IN_QUERY}."] if isinstance(one.form, Moment) else []),
+        *(["Needed."] if needed else []),
+    ]
+    query = Query(alias=name, description=" ".join(told), **bounds)
     return _parameter(one.name, Annotated[kind, query], default)
 
 
 def _field(one: Argument) -> tuple[Any, Any]:
-    kind, bounds = _shape(one.form)
+    kind, bounds = shape(one.form, _SHAPES)
     bounded = Annotated[kind, Field(**bounds)] if bounds else kind
     nullable = bounded | None if one.default is None and kind is not TimeOrDay else bounded
     default = list(one.default) if isinstance(one.default, tuple) else one.default
@@ -156,32 +219,21 @@ def _field(one: Argument) -> tuple[Any, Any]:
     return Annotated[nullable, Field(description=told)], ... if default is NEEDED else default
 
 
-def _shape(form: Form) -> tuple[Any, dict[str, Any]]:
-    """Return the type of a form, and its bounds as `Field` and `Query` take them. A text is counted in graphemes, which
-    a schema cannot: it says how many code points always fit, and the service counts."""
-    match form:
-        case Text(most, blank):
-            shown = {"maxLength": most} if blank else {"maxLength": most, "pattern": r"\S"}
-            return str, {"min_length": None if blank else 1, "json_schema_extra": shown}
-        case Id(most, blank):
-            return str, {"min_length": 0 if blank else 1, "max_length": most}
-        case Number(low, high):
-            return float, {"ge": low, "le": high}
-        case Choice(words):
-            return Literal[words], {}
-        case Many(of, most):
-            kind, bounds = _shape(of)
-            return list[Annotated[kind, Field(**bounds)] if bounds else kind], {"max_length": most}  # type: ignore[misc]
-        case Moment():
-            return TimeOrDay, {}
-        case Reference.SCOPE:
-            return str, {
-                "min_length": 1,
-                "max_length": MAX_SCOPE_CHARS,
-                "json_schema_extra": {"pattern": SCOPE_PATTERN},
-            }
-        case Reference.SOURCE:
-            return SourceForm, {}
-        case Page.OFFSET:
-            return int, {"ge": 0, "le": MOST}
-    return _shape(Id())
+def _text(form: Text) -> Shape:
+    """A text is counted in graphemes, which a schema cannot: it says how many code points always fit."""
+    shown = {"maxLength": form.most} if form.blank else {"maxLength": form.most, "pattern": r"\S"}
+    return str, {"min_length": None if form.blank else 1, "json_schema_extra": shown}
+
+
+_SCOPE: Shape = (
+    str,
+    {"min_length": 1, "max_length": MAX_SCOPE_CHARS, "json_schema_extra": {"pattern": SCOPE_PATTERN}},
+)
+_SHAPES: Shapes = {
+    Text: _text,
+    Words: lambda form: (str, {"json_schema_extra": {"maxLength": form.most}}),
+    Moment: lambda _: (TimeOrDay, {}),
+    Reference.SCOPE: lambda _: _SCOPE,
+    Reference.SOURCE: lambda _: (SourceForm, {}),
+    Page.OFFSET: lambda _: (int, {"ge": 0, "le": MOST}),
+}

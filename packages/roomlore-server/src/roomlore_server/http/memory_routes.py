@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from inspect import Parameter
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -12,34 +13,33 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core import errors
-from roomlore.core.dates import Edge, is_before
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, ReadBy, Rejected, Stats, strength_at
 from roomlore.core.memory.log import Piece, words_diff
 from roomlore.core.memory.memory import (
     Action,
+    Blame,
     BlamedVersion,
     Change,
     EvolutionKind,
     Memory,
+    MemoryAnswer,
     MemoryDiff,
-    MemoryKind,
     MemoryStatus,
     Revised,
-    Status,
 )
 from roomlore.core.memory.writing import MAX_REASON
 from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode
 from roomlore.services.jobs import Job
-from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import model_of
+from roomlore.verbs import memories as verbs
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies, problems
 from roomlore_server.http.answers import SuccessResponse, reply
+from roomlore_server.http.derived import add_route
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore_server.http.message_routes import TIME_IN_QUERY, Moment, read_time
 from roomlore_server.http.paths import (
     MOST,
     AdminsGroup,
@@ -47,7 +47,6 @@ from roomlore_server.http.paths import (
     EvolutionId,
     Group,
     MemoryId,
-    NamedGroup,
     PageLimit,
     Reason,
 )
@@ -394,72 +393,45 @@ def _period(since: datetime, now: datetime) -> str:
     return f"{since:%Y-%m-%d} to {now:%Y-%m-%d}"
 
 
+Asked = Mapping[str, Any]
+
+
 memory_router = Router(prefix="/memory", tags=["memory"])
 
 
-async def changeable_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) -> str:
-    """Return the id of a memory that the viewer may change."""
-    await lore.memories.check_changeable(memory_id, viewer)
-    return memory_id
-
-
-ChangeableMemory = Annotated[str, Depends(changeable_memory)]
-
 _MAX_DAYS = 3_650
-STATUS = "active: what is valid now or will be; ended: what is no longer valid; deprecated: what was deleted or merged."
+_GROUP = {"scope": "group_id"}
 
 
-@memory_router.get("/list/{group_id:id}")
-async def list_memories(
+def _page(lore: Lore, found: verbs.MemoriesOf, asked: Asked) -> MemoryPage:
+    memories = each_listed(found.memories, lore)
+    return MemoryPage(group_id=asked["scope"], scope=found.scope, total=found.total, memories=memories)
+
+
+async def _most(
     lore: Reader,
-    viewer: ShownTo,
-    group: NamedGroup,
-    kind: Annotated[list[MemoryKind] | None, Query(description="By default every kind; may be repeated.")] = None,
-    status: Annotated[Status, Query(description=STATUS)] = "active",
     limit: Annotated[
         int, Query(ge=1, le=MOST, description="Maximum number of memories; at most the setting max_page.")
     ] = 20,
-    offset: Annotated[int, Query(ge=0, le=MOST, description="How many were shown before.")] = 0,
-) -> MemoryPage:
-    """Return the memories of a group, the newest version of each, the last changed first."""
-    scope, kinds = group.scope, tuple(kind or MemoryKind)
-    most = min(limit, lore.settings.limits.max_page)
-    page = await lore.memories.page(scope, kinds=kinds, status=status, limit=most, offset=offset, viewer=viewer)
-    total = await lore.memories.count(scope, kinds=kinds, status=status, viewer=viewer)
-    return MemoryPage(group_id=group.group_id, scope=scope, total=total, memories=each_listed(page, lore))
+) -> int:
+    return min(limit, lore.settings.limits.max_page)
 
 
-@memory_router.get("/search/{group_id:id}")
-async def search_memories(
-    lore: Reader,
-    viewer: ShownTo,
-    group: NamedGroup,
-    q: Annotated[
-        str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
-    ] = "",
-    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of memories.")] = 5,
-    threshold: Annotated[float, Query(ge=0, le=1, description="Only those with this score or a higher one.")] = 0.7,
-    include_ended: Annotated[
-        bool, Query(description="Also what is no longer valid, for questions about the past.")
-    ] = False,
-) -> MemorySearch:
-    """Return the memories of a group that answer a question, best first."""
-    if not q:
-        raise InvalidInput("q is missing: say what to look for, as in /memory/search/tea?q=green+tea.")
-    answer = await lore.memories.search(
-        group.scope, q, limit=limit, threshold=threshold, include_ended=include_ended, viewer=viewer
-    )
+def _found(_: Lore, answer: MemoryAnswer, asked: Asked) -> MemorySearch:
     results = [made_from(FoundMemory, hit.memory, score=hit.score, signals=hit.signals) for hit in answer.hits]
-    return made_from(MemorySearch, answer, group_id=group.group_id, results=results)
+    return made_from(MemorySearch, answer, group_id=asked["scope"], results=results)
 
 
-@memory_router.get("/history/{memory_id:id}")
-async def memory_history(lore: Reader, viewer: ShownTo, memory_id: MemoryId) -> MemoryHistory:
-    """Return every version of a memory that the viewer may see, the first one first."""
-    versions = await lore.memories.history(memory_id, viewer=viewer)
-    now = in_force(versions)
-    history = [made_from(PastVersion, one) for one in versions]
+def _versions(_: Lore, versions: Sequence[Memory], asked: Asked) -> MemoryHistory:
+    now, history = in_force(versions), [made_from(PastVersion, one) for one in versions]
     return MemoryHistory(memory_id=now.memory_id, current_version=now.version, history=history)
+
+
+_LIMIT = {"limit": (Annotated[int, Depends(_most)], Parameter.empty)}
+add_route(memory_router, verbs.LIST, "list_memories", shown=_page, gives=MemoryPage, names=_GROUP, also=_LIMIT)
+_QUERY = _GROUP | {"query": "q"}
+add_route(memory_router, verbs.SEARCH, "search_memories", shown=_found, gives=MemorySearch, names=_QUERY)
+add_route(memory_router, verbs.HISTORY, "memory_history", shown=_versions, gives=MemoryHistory)
 
 
 @memory_router.get("/changes/{group_id:id}")
@@ -494,67 +466,28 @@ async def memory_changes(
     return ChangeLog(group_id=group.group_id, scope=scope, period=period, changes=changes, next=following)
 
 
-@memory_router.get("/as-of/{group_id:id}")
-async def memories_as_of(
-    lore: Admin,
-    group: AdminsGroup,
-    at: Annotated[
-        str,
-        Query(
-            description=f"{TIME_IN_QUERY}, as it ends. Needed.",
-            json_schema_extra=dict(bodies.MOMENT),
-        ),
-    ] = "",
-) -> MemoriesThen:
-    """Return the memories of a group as of a time."""
-    moment, scope = _needed(lore, "at", at, "/memory/as-of/tea?at=2024-05-01T12:00:00Z", edge="end"), group.scope
-    await lore.rooms.check_there(scope)
-    memories = each_listed(await lore.memories.as_of(scope, moment), lore)
-    return MemoriesThen(group_id=group.group_id, scope=scope, at=moment, total=len(memories), memories=memories)
+def _then(lore: Lore, found: verbs.MemoriesThen, asked: Asked) -> MemoriesThen:
+    return made_from(MemoriesThen, found, group_id=asked["scope"], memories=each_listed(found.memories, lore))
 
 
-@memory_router.get("/diff/{group_id:id}")
-async def diff_memories(
-    lore: Admin,
-    group: AdminsGroup,
-    start: Annotated[
-        str,
-        Query(
-            alias="from",
-            description=f"{TIME_IN_QUERY}, as it begins. Needed.",
-            json_schema_extra=dict(bodies.MOMENT),
-        ),
-    ] = "",
-    end: Annotated[Moment | None, Query(alias="to", description="A time as `at`; by default now.")] = None,
-) -> MemoryDifference:
-    """Return the difference between the memories of a group at two times."""
-    first = _needed(lore, "from", start, "/memory/diff/tea?from=2024-05-01&to=2024-06-01")
-    last = read_time(lore, "to", end, edge="end")
-    if last is not None and is_before(read_time(lore, "to", end) or last, last, first):
-        raise InvalidInput(f"to, {end!r:.60}, is before from, {start!r:.60}; swap them.")
-    await lore.rooms.check_there(group.scope)
-    found = await lore.memories.diff(group.scope, first, last)
-    return difference(found, lore, group.group_id)
+def _difference(lore: Lore, found: MemoryDiff, asked: Asked) -> MemoryDifference:
+    return difference(found, lore, asked["scope"])
 
 
-@memory_router.get("/blame/{memory_id:id}")
-async def blame_memory(lore: Admin, memory_id: MemoryId) -> MemoryOrigin:
-    """Return the messages and evolutions that made a memory."""
-    found = await lore.memories.blame(memory_id)
+def _origin(lore: Lore, found: Blame, asked: Asked) -> MemoryOrigin:
     return MemoryOrigin(memory_id=found.memory.memory_id, versions=[blamed(one, lore) for one in found.versions])
 
 
-@memory_router.delete("/{memory_id:id}")
-async def delete_memory(
-    lore: Writer,
-    viewer: ShownTo,
-    memory_id: ChangeableMemory,
-    reason: Reason = "",
-    expected: Annotated[str | None, Query(description="The id of the version that you saw.")] = None,
-) -> OneMemory:
-    """Deprecate a memory: it stays in the history. Deleting it again changes nothing."""
-    gone = await lore.memories.delete(memory_id, reason, expected=expected)
-    return one_memory((await lore.memories.as_told([gone], viewer))[0], lore)
+def _one(lore: Lore, memory: Memory, asked: Asked) -> OneMemory:
+    return one_memory(memory, lore)
+
+
+add_route(memory_router, verbs.AS_OF, "memories_as_of", shown=_then, gives=MemoriesThen, names=_GROUP)
+_SPAN = _GROUP | {"start": "from", "end": "to"}
+add_route(memory_router, verbs.DIFF, "diff_memories", shown=_difference, gives=MemoryDifference, names=_SPAN)
+add_route(memory_router, verbs.BLAME, "blame_memory", shown=_origin, gives=MemoryOrigin)
+add_route(memory_router, verbs.DELETE, "delete_memory", shown=_one, gives=OneMemory)
+add_route(memory_router, verbs.STRENGTH, "set_strength", shown=_one, gives=OneMemory)
 
 
 class ReasonRequest(bodies.Body):
@@ -569,33 +502,11 @@ _REASON_BODY = bodies.described(ReasonRequest, required=False)
 
 @memory_router.put("/{memory_id:id}/restore", openapi_extra=_REASON_BODY)
 async def restore_memory(
-    lore: Writer, viewer: ShownTo, memory_id: ChangeableMemory, body: ReasonBody, reason: Reason = ""
+    lore: Writer, viewer: ShownTo, memory_id: MemoryId, body: ReasonBody, reason: Reason = ""
 ) -> OneMemory:
     """Bring a version back into force, in place of the version in force of that memory. `reason` may be in the query or
     in a body."""
-    back = await lore.memories.restore(memory_id, reason or body.reason)
-    return one_memory((await lore.memories.as_told([back], viewer))[0], lore)
-
-
-class StrengthRequest(ReasonRequest):
-    """The new strength of a memory; it fades from there."""
-
-    strength: float = Field(ge=0, le=1, description="In [0, 1].")
-
-
-@memory_router.put(
-    "/{memory_id:id}/strength",
-    openapi_extra=bodies.described(StrengthRequest),
-)
-async def set_strength(
-    lore: Writer,
-    viewer: ShownTo,
-    memory_id: ChangeableMemory,
-    wanted: Annotated[StrengthRequest, Depends(bodies.body_of(StrengthRequest))],
-) -> OneMemory:
-    """Set the strength of a memory."""
-    done = await lore.memories.strength(memory_id, wanted.strength, wanted.reason)
-    return one_memory((await lore.memories.as_told([done], viewer))[0], lore)
+    return one_memory(await verbs.RESTORE(lore, viewer, memory_id=memory_id, reason=reason or body.reason), lore)
 
 
 @memory_router.post("/revert/{evolution_id:id}", openapi_extra=_REASON_BODY)
@@ -606,16 +517,9 @@ async def revert_evolution(
     reason: Reason = "",
 ) -> Reverted:
     """Undo an evolution, by new changes of the log. `reason` may be in the query or in a body."""
-    done = await lore.memories.revert(evolution_id, reason or body.reason)
+    done = await verbs.REVERT(lore, None, evolution_id=evolution_id, reason=reason or body.reason)
     message = "" if done else "There is nothing to take back: it was reverted before, or it changed nothing."
     return Reverted(evolution_id=evolution_id, changes=each_logged(done), message=message)
-
-
-def _needed(lore: Lore, name: str, text: str, example: str, *, edge: Edge = "start") -> datetime:
-    moment = read_time(lore, name, text or None, edge=edge)
-    if moment is None:
-        raise InvalidInput(f"{name} is missing: give a day or a time, as in {example}.")
-    return moment
 
 
 evolutions = Router(prefix="/memory", tags=["memory"])

@@ -14,7 +14,7 @@ from roomlore.core.models import Candidate
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
 from roomlore.settings.sections import AskedStrategy
-from roomlore.verbs import facts
+from roomlore.verbs import facts, memories
 from roomlore_server.mcp.derived import MAX_LISTED, Arguments, arguments_of
 
 T = TypeVar("T", bound=BaseModel)
@@ -97,14 +97,11 @@ AddMemory = arguments_of(
 )
 
 
-class SearchMemories(Arguments):
-    """The search."""
-
-    query: Annotated[Query, Field(min_length=1, description="A question or a few words.")]
-    scope: Scope = None
-    limit: int = Field(5, ge=1, le=MAX_FOUND)
-    threshold: float = Field(0.7, ge=0, le=1, description="The lowest score; lower finds more.")
-    include_ended: bool = Field(False, description="Also what is no longer valid.")
+SearchMemories = arguments_of(
+    memories.SEARCH,
+    without=("limit",),
+    also={"limit": (Annotated[int, Field(ge=1, le=MAX_FOUND)], 5)},
+)
 
 
 class SearchMessages(Arguments):

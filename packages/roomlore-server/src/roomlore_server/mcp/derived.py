@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model, model_validator
 
 from roomlore.core.memory.memory import MAX_SCOPE_CHARS
+from roomlore.surfaces.forms import Shape, Shapes, shape
 from roomlore.surfaces.shapes import time_or_day
-from roomlore.verbs.table import NEEDED, Argument, Choice, Form, Id, Many, Moment, Number, Page, Reference, Text, Verb
+from roomlore.verbs.table import NEEDED, Argument, Moment, Page, Reference, Text, Verb, Words
 
 MAX_LISTED = 50
 _USUAL = 20
@@ -55,13 +56,13 @@ def given_of(verb: Verb, wanted: Arguments) -> dict[str, Any]:
 
 
 def _field(one: Argument) -> tuple[Any, Any]:
-    if one.form is Reference.SCOPE:
+    if one.form in (Reference.SCOPE, Reference.GROUP):
         return _described(str | None, "Whose: user:<id>, agent:<id> or group:<room>.", max_length=MAX_SCOPE_CHARS), None
     if one.form is Page.SIZE:
         return Annotated[int, Field(ge=1, le=MAX_LISTED)], _USUAL
     if one.form is Page.OFFSET:
         return _described(int, "The next_offset of the answer before.", ge=0, le=_MAX), one.default
-    kind, bounds = _shape(one.form)
+    kind, bounds = shape(one.form, _SHAPES)
     default = list(one.default) if isinstance(one.default, tuple) else one.default
     nullable = kind | None if default is None and kind is not TimeOrDay else kind
     return _described(nullable, one.help.en, **bounds), ... if default is NEEDED else default
@@ -71,20 +72,13 @@ def _described(kind: Any, text: str, **bounds: Any) -> Any:
     return Annotated[kind, Field(description=text, **bounds)]
 
 
-def _shape(form: Form) -> tuple[Any, dict[str, Any]]:
-    """Return the type of a form and its bounds, in code points; the service counts characters."""
-    match form:
-        case Text(most, blank):
-            return str, {"min_length": None if blank else 1, "max_length": most * _CODE_POINTS_A_CHARACTER}
-        case Id(most, blank):
-            return str, {"min_length": None if blank else 1, "max_length": most}
-        case Number(low, high):
-            return float, {"ge": low, "le": high}
-        case Choice(words):
-            return Literal[words], {}
-        case Many(of, most):
-            kind, bounds = _shape(of)
-            return list[Annotated[kind, Field(**bounds)] if bounds else kind], {"max_length": most}  # type: ignore[misc]
-        case Moment():
-            return TimeOrDay, {}
-    return _shape(Id())
+def _text(form: Text) -> Shape:
+    """A text is let in by its code points; the service counts characters."""
+    return str, {"min_length": None if form.blank else 1, "max_length": form.most * _CODE_POINTS_A_CHARACTER}
+
+
+_SHAPES: Shapes = {
+    Text: _text,
+    Words: lambda form: (str, {"min_length": 1, "max_length": form.most}),
+    Moment: lambda _: (TimeOrDay, {}),
+}

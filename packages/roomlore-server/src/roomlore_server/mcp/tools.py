@@ -10,7 +10,7 @@ from mcp import types
 from roomlore.core.dates import moment
 from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.core.models import Candidate
-from roomlore.verbs import facts
+from roomlore.verbs import facts, memories
 from roomlore.verbs.table import missing
 from roomlore.wiring import Lore
 from roomlore_server.mcp import answers
@@ -32,7 +32,7 @@ class Visitor:
         """Return the scope of a call, with the id of a room in place of its name. Raise `InvalidInput` if neither the
         call nor the server names one, and as `room` does."""
         if not scope and self.scope is None:
-            raise missing(facts.ADD["scope"])
+            raise missing(facts.ADD["scope"], "scope")
         return await self.lore.rooms.scope_named(scope or self.scope or "", viewer=self.viewer)
 
     async def room(self, given: str) -> str:
@@ -94,15 +94,9 @@ def _lean(schema: Any) -> Any:
     return {name: _lean(value) for name, value in kept.items()}
 
 
-async def searched(visitor: Visitor, wanted: answers.SearchMemories) -> answers.FoundMemories:
-    found = await visitor.lore.memories.search(
-        await visitor.whose(wanted.scope),
-        wanted.query,
-        limit=wanted.limit,
-        threshold=wanted.threshold,
-        include_ended=wanted.include_ended,
-        viewer=visitor.viewer,
-    )
+async def searched(visitor: Visitor, wanted: Any) -> answers.FoundMemories:
+    given = given_of(memories.SEARCH, wanted) | {"scope": await visitor.whose(wanted.scope)}
+    found = await memories.SEARCH(visitor.lore, visitor.viewer, **given)
     hits = [answers.FoundMemory(**answers.memory_fields(hit.memory), score=round(hit.score, 4)) for hit in found.hits]
     shown = fitting(hits)
     return answers.FoundMemories(

@@ -1,0 +1,38 @@
+"""The types of the forms of arguments (`roomlore.verbs.table`) that HTTP and MCP share, as Pydantic takes them."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from roomlore.verbs.table import Choice, Flag, Form, Id, Many, Number, Whole
+
+Shape = tuple[Any, dict[str, Any]]
+"""A type, and its bounds as `Field` takes them."""
+Shapes = Mapping[Any, Callable[[Any], Shape]]
+"""What makes the shape of a form, by its class; of a reference or a page by itself."""
+
+
+def an_id(form: Id) -> Shape:
+    return str, {"min_length": None if form.blank else 1, "max_length": form.most}
+
+
+_SHARED: Shapes = {
+    Id: an_id,
+    Number: lambda form: (float, {"ge": form.low, "le": form.high}),
+    Whole: lambda form: (int, {"ge": form.low, "le": form.high}),
+    Flag: lambda _: (bool, {}),
+    Choice: lambda form: (Literal[form.words], {}),
+}
+
+
+def shape(form: Form, own: Shapes) -> Shape:
+    """Return the shape of a form. `own`: of the forms that a face gives a shape of its own. A reference without one is
+    an id."""
+    if isinstance(form, Many):
+        kind, bounds = shape(form.of, own)
+        return list[Annotated[kind, Field(**bounds)] if bounds else kind], {"max_length": form.most}  # type: ignore[misc]
+    name = form if isinstance(form, Enum) else type(form)
+    made = own.get(name) or _SHARED.get(name)
+    return made(form) if made else an_id(Id())

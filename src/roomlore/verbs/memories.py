@@ -1,0 +1,261 @@
+"""The verbs of memories: what is known of a group, a person or an agent, its history, and how it is taken back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from roomlore.core.memory.memory import Blame, Change, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
+from roomlore.services.memory_search import MAX_QUERY_CHARS
+from roomlore.verbs.facts import DELETE as DELETE_FACT
+from roomlore.verbs.facts import FACT, REASON, STATUS
+from roomlore.verbs.table import Argument, Choice, Flag, Many, Moment, Number, Page, Reference, Verb, Whole, Words
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoriesOf:
+    """Memories of a scope. `total`: how many there are on all pages."""
+
+    scope: str
+    total: int
+    memories: Sequence[Memory]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoriesThen(MemoriesOf):
+    """The memories of a scope as of a time."""
+
+    at: datetime
+
+
+async def _list(
+    lore: "Lore",
+    viewer: str | None,
+    *,
+    scope: str,
+    kind: Sequence[str] = tuple(MemoryKind),
+    status: Status = "active",
+    limit: int,
+    offset: int = 0,
+) -> MemoriesOf:
+    kinds = tuple(map(MemoryKind, kind))
+    page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset, viewer=viewer)
+    total = await lore.memories.count(scope, kinds=kinds, status=status, viewer=viewer)
+    return MemoriesOf(scope=scope, total=total, memories=page)
+
+
+async def _search(
+    lore: "Lore",
+    viewer: str | None,
+    *,
+    scope: str,
+    query: str,
+    limit: int = 5,
+    threshold: float = 0.7,
+    include_ended: bool = False,
+) -> MemoryAnswer:
+    return await lore.memories.search(
+        scope, query, limit=limit, threshold=threshold, include_ended=include_ended, viewer=viewer
+    )
+
+
+async def _history(lore: "Lore", viewer: str | None, *, memory_id: str) -> list[Memory]:
+    return await lore.memories.history(memory_id, viewer=viewer)
+
+
+async def _as_of(lore: "Lore", _: str | None, *, scope: str, at: datetime) -> MemoriesThen:
+    await lore.rooms.check_there(scope)
+    found = await lore.memories.as_of(scope, at)
+    return MemoriesThen(scope=scope, at=at, total=len(found), memories=found)
+
+
+async def _diff(lore: "Lore", _: str | None, *, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
+    await lore.rooms.check_there(scope)
+    return await lore.memories.diff(scope, start, end)
+
+
+async def _blame(lore: "Lore", _: str | None, *, memory_id: str) -> Blame:
+    return await lore.memories.blame(memory_id)
+
+
+async def _restore(lore: "Lore", viewer: str | None, *, memory_id: str, reason: str = "") -> Memory:
+    await lore.memories.check_changeable(memory_id, viewer)
+    back = await lore.memories.restore(memory_id, reason)
+    return (await lore.memories.as_told([back], viewer))[0]
+
+
+async def _strength(lore: "Lore", viewer: str | None, *, memory_id: str, strength: float, reason: str = "") -> Memory:
+    await lore.memories.check_changeable(memory_id, viewer)
+    done = await lore.memories.strength(memory_id, strength, reason)
+    return (await lore.memories.as_told([done], viewer))[0]
+
+
+async def _revert(lore: "Lore", _: str | None, *, evolution_id: str, reason: str = "") -> list[Change]:
+    return await lore.memories.revert(evolution_id, reason)
+
+
+GROUP = Argument(
+    "scope",
+    Reference.GROUP,
+    "The group's id or name, or a scope: group:<id>, user:<id> or agent:<id>.",
+    "群的 id 或名称，或一个范围：group:<id>、user:<id> 或 agent:<id>。",
+)
+_MEMORY = FACT
+_VERSION = Argument("memory_id", Reference.VERSION, "The id of the version.", "版本的 id。")
+
+LIST = Verb(
+    "memories.list",
+    "List the memories of a group, a person or an agent, the last changed first.",
+    "列出一个群、一个人或智能体的记忆，最近修改的在前。",
+    scope="read",
+    arguments=(
+        GROUP,
+        Argument(
+            "kind",
+            Many(Choice(tuple(kind.value for kind in MemoryKind)), len(MemoryKind)),
+            "By default every kind; may be repeated.",
+            "默认为所有种类，可重复。",
+            None,
+        ),
+        STATUS,
+        Argument("limit", Page.SIZE, "Maximum number of memories.", "最多返回多少条。"),
+        Argument("offset", Page.OFFSET, "How many were shown before.", "之前已显示多少条。", 0),
+    ),
+    run=_list,
+    answer=MemoriesOf,
+    route="GET /memory/list/{scope}",
+    command="memory list",
+)
+SEARCH = Verb(
+    "memories.search",
+    "Find the memories of a group, a person or an agent that answer a question, best first.",
+    "搜索能回答问题的记忆，最好的在前。",
+    scope="read",
+    arguments=(
+        GROUP,
+        Argument("query", Words(MAX_QUERY_CHARS), "A question or a few words.", "一个问题或几个词。"),
+        Argument("limit", Whole(1, 200), "Maximum number of memories.", "最多返回多少条。", 5),
+        Argument("threshold", Number(0, 1), "The lowest score; lower finds more.", "最低得分；越低找到的越多。", 0.7),
+        Argument("include_ended", Flag(), "Also what is no longer valid.", "包括已不成立的。", False),
+    ),
+    run=_search,
+    answer=MemoryAnswer,
+    route="GET /memory/search/{scope}",
+    tool="search_memories",
+    command="memory search",
+)
+HISTORY = Verb(
+    "memories.history",
+    "Show every version of a memory, the first one first.",
+    "显示一条记忆的所有版本，最早的在前。",
+    scope="read",
+    arguments=(_MEMORY,),
+    run=_history,
+    answer=list[Memory],
+    route="GET /memory/history/{memory_id}",
+    command="memory history",
+)
+AS_OF = Verb(
+    "memories.as_of",
+    "List the memories of a group as of a time.",
+    "列出某个时间的群记忆。",
+    scope="admin",
+    viewer=False,
+    arguments=(
+        GROUP,
+        Argument("at", Moment("end"), "When: a day counts as it ends.", "时间；只写日期时指当天结束时。"),
+    ),
+    run=_as_of,
+    answer=MemoriesThen,
+    route="GET /memory/as-of/{scope}",
+    command="memory as-of",
+)
+DIFF = Verb(
+    "memories.diff",
+    "Show what changed in the memories of a group between two times, word by word.",
+    "逐词显示两个时间之间群记忆的变化。",
+    scope="admin",
+    viewer=False,
+    arguments=(
+        GROUP,
+        Argument("start", Moment("start"), "From when; a day counts as it begins.", "从何时起。"),
+        Argument("end", Moment("end"), "Until when; by default now.", "到何时为止；默认为现在。", None),
+    ),
+    run=_diff,
+    answer=MemoryDiff,
+    route="GET /memory/diff/{scope}",
+    command="memory diff",
+)
+BLAME = Verb(
+    "memories.blame",
+    "Show the messages and evolutions that made a memory, the newest version first.",
+    "显示一条记忆依据的消息和演化，最新的版本在前。",
+    scope="admin",
+    viewer=False,
+    arguments=(_MEMORY,),
+    run=_blame,
+    answer=Blame,
+    route="GET /memory/blame/{memory_id}",
+    command="memory blame",
+)
+DELETE = Verb(
+    "memories.delete",
+    "Delete a memory. It stays in its history and can be restored; deleting it again changes nothing.",
+    "删除一条记忆。它留在历史里，可以恢复；重复删除没有影响。",
+    scope="write",
+    arguments=DELETE_FACT.arguments,
+    run=DELETE_FACT.run,
+    answer=Memory,
+    route="DELETE /memory/{memory_id}",
+    command="memory delete",
+)
+RESTORE = Verb(
+    "memories.restore",
+    "Bring a version of a memory back into force, in place of the one in force.",
+    "恢复一条记忆的某个版本，取代生效的版本。",
+    scope="write",
+    arguments=(_VERSION, REASON),
+    run=_restore,
+    answer=Memory,
+    route="PUT /memory/{memory_id}/restore",
+    command="memory restore",
+)
+STRENGTH = Verb(
+    "memories.strength",
+    "Set the strength of a memory.",
+    "设置一条记忆的强度。",
+    scope="write",
+    arguments=(
+        _MEMORY,
+        Argument(
+            "strength",
+            Number(0, 1),
+            "How strong it is from now on, from 0 to 1; it fades from there.",
+            "从现在起的强度，0 到 1；之后逐渐衰减。",
+        ),
+        REASON,
+    ),
+    run=_strength,
+    answer=Memory,
+    route="PUT /memory/{memory_id}/strength",
+    command="memory strength",
+)
+REVERT = Verb(
+    "memories.revert",
+    "Undo an evolution by new changes: memories it made are removed, memories it replaced are in force again.",
+    "以新的修改撤销一次演化：删除它新建的记忆，恢复它替换的记忆。",
+    scope="admin",
+    viewer=False,
+    arguments=(
+        Argument("evolution_id", Reference.EVOLUTION, "The evolution's id.", "演化的 id。"),
+        REASON,
+    ),
+    run=_revert,
+    answer=list[Change],
+    route="POST /memory/revert/{evolution_id}",
+    command="memory revert",
+)
+VERBS = (LIST, SEARCH, HISTORY, AS_OF, DIFF, BLAME, DELETE, RESTORE, STRENGTH, REVERT)
