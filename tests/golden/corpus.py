@@ -311,4 +311,6 @@ COMMANDS = [
     "messages delete tea m6 --yes --json",
     "forget dan --yes --json",
     "export --room tea",
+    "remember user:ann 'Ann drinks green tea' --id f7 --json",
+    "ask tea 'who has the key' --limit 1 --json",
 ]

@@ -41,7 +41,7 @@ NOT_THERE = ("/v1/entities/", "/v2/", "/v1/batch/", "/v1/exports/", "/v1/summary
 """What mem0's platform has and roomlore answers with 404."""
 NO_SUCCESS = {"GET /", "POST /jobs/{job_id:id}/retry"}
 COMMANDS_LEFT_OUT = {
-    *("chat", "doctor", "models test", "tune"),  # they need a model, labels, or tell of the machine
+    *("chat", "doctor", "models test", "reply", "tune"),  # they need a model, labels, or tell of the machine
     *("archive run", "archive restore", "facts import"),  # they need files
     *("jobs show", "jobs retry", "memory revert", "memory forget"),  # HTTP has them
 }

@@ -92,6 +92,8 @@ class Reference(Enum):
 
     SCOPE = "whom a memory is about: the scope of a person or an agent, or of a group by the id or the name of its room"
     GROUP = "the same, and a group by the id or the name of its room alone"
+    ROOM = "a room by its id or its name"
+    NEW_ROOM = "the same, or the id of a room that is not there yet"
     MEMORY = "a memory by the id of any version"
     VERSION = "one version of a memory"
     EVOLUTION = "an evolution"

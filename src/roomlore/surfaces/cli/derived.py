@@ -14,7 +14,7 @@ import typer
 from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.writing import scope_of
-from roomlore.surfaces.cli.frame import frame_of, scope_named, scope_to_write
+from roomlore.surfaces.cli.frame import frame_of, room_to_write, scope_named, scope_to_write
 from roomlore.surfaces.cli.language import helped
 from roomlore.verbs.table import (
     NEEDED,
@@ -222,6 +222,10 @@ async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
     if form in (Reference.SCOPE, Reference.GROUP):
         scope = scope_of(value) if form is Reference.GROUP else value
         return await (scope_to_write if verb.scope == "write" else scope_named)(lore, scope)
+    if form is Reference.ROOM:
+        return await lore.rooms.named(value, viewer=None)
+    if form is Reference.NEW_ROOM:
+        return await room_to_write(lore, value)
     if form in _BY_PART:
         found = await lore.memories.named(value, "evolution" if form is Reference.EVOLUTION else "memory")
         newest = form is Reference.MEMORY and verb.scope == "write"

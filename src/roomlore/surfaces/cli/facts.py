@@ -31,18 +31,18 @@ _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 
 
-async def _added(lore: Lore, fact: verbs.AddedFact, call: Call) -> None:
-    added, about = fact.outcome == "added", call.gives["scope"]
+async def added(lore: Lore, fact: verbs.AddedFact, call: Call) -> None:
+    new, about = fact.outcome == "added", fact.scope
     missing = await missing_room(lore, about)
     if call.as_json:
         show.as_json(to_jsonable(fact))
     else:
         said = show_memories.held(fact, lore.settings.search.zone)
-        begun = "Remembered as {memory}: {said}" if added else "Remembered already, as {memory}: {said}"
+        begun = "Remembered as {memory}: {said}" if new else "Remembered already, as {memory}: {said}"
         typer.echo(say(begun, memory=show.inert(fact.memory_id), said=said))
         if fact.valid_until is not None and fact.valid_until <= lore.now():
             typer.echo(say("It has ended already; `--status ended` of `roomlore facts list` shows it."))
-    if missing is not None and added:
+    if missing is not None and new:
         told = "There is no room {room} yet (`roomlore rooms`); `roomlore facts delete {fact}` takes it back."
         typer.echo(say(told, room=show.inert(missing), fact=show.inert(fact.memory_id)), err=True)
     meant = "" if about.startswith("group:") else await scope_meant(lore, about)
@@ -74,7 +74,7 @@ async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
         typer.echo(say(told, number=fact.version, memory=known, said=said))
 
 
-app.command("add")(command(verbs.ADD, _added, names=_NAMES, without=("kind", "sources"), creates=True))
+app.command("add")(command(verbs.ADD, added, names=_NAMES, without=("kind", "sources"), creates=True))
 app.command("list")(command(verbs.LIST, _listed, without=("kind", "offset")))
 app.command("update")(
     command(

@@ -160,6 +160,8 @@ async def resolved(
             continue
         if one.form is Reference.SCOPE:
             found[one.name] = await lore.rooms.scope_named(value, viewer=viewer)
+        elif one.form in (Reference.ROOM, Reference.NEW_ROOM):
+            found[one.name] = await lore.rooms.named(value, viewer=viewer, or_new=True)
         elif one.form is Reference.GROUP:
             found[one.name] = await lore.rooms.scope_named(scope_of(value), viewer=viewer)
         elif isinstance(one.form, Moment) and isinstance(value, str):

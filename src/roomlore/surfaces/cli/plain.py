@@ -1,0 +1,41 @@
+"""`roomlore remember`, `ask` and `reply`: the plain verbs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from roomlore.surfaces.cli import facts, rooms, show
+from roomlore.surfaces.cli.derived import Call, command
+from roomlore.surfaces.cli.language import say
+from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.surfaces.people_named import answer_with_people_named
+from roomlore.verbs import plain as verbs
+
+if TYPE_CHECKING:
+    from roomlore.core.replies.reply import Reply
+    from roomlore.core.search.hits import SearchAnswer
+    from roomlore.wiring import Lore
+
+
+async def _found(lore: Lore, answer: SearchAnswer, call: Call) -> None:
+    if call.as_json:
+        show.as_json(to_jsonable(answer))
+        return
+    out, zone = show.console(), lore.settings.search.zone
+    if not answer.hits:
+        out.print(say("Nothing in {where} fits; try other words.", where=show.inert(call.asked["room"], 80)))
+    rooms.found_in_lines(await answer_with_people_named(lore, answer), out, zone)
+
+
+async def _replied(lore: Lore, reply: Reply, call: Call) -> None:
+    if call.as_json:
+        show.as_json(to_jsonable(reply))
+    else:
+        typer.echo(show.inert_piece(reply.text))
+
+
+ask = command(verbs.ASK, _found)
+remember = command(verbs.REMEMBER, facts.added, names={"statement": "text", "memory_id": "id"}, creates=True)
+reply = command(verbs.REPLY, _replied, names={"sender_id": "sender", "message_id": "id"}, creates=True)
