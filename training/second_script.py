@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from roomlore.core.linking.window import stemmed
+from roomlore.core.linking.reading import stemmed
 from roomlore.core.models import Role
 from roomlore.core.text import ENGLISH
 from training.rooms import LabelledRoom

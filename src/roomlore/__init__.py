@@ -33,7 +33,8 @@ if TYPE_CHECKING:
         VectorsUnavailable,
     )
     from roomlore.core.memory.memory import Change, Memory, MemoryAnswer, MemoryHit, MemoryKind, MemoryStatus, Source
-    from roomlore.core.memory.writing import FactImport, MemoryChanges, MemoryFields, NewMemory, Remembered
+    from roomlore.core.memory.versions import FactImport, Remembered
+    from roomlore.core.memory.writing import MemoryChanges, MemoryFields, NewMemory
     from roomlore.core.models import (
         AddReport,
         ApiKey,
@@ -198,7 +199,8 @@ _MODULES = {
         "NotFound QuotaExceeded RoomloreError StorageUnavailable TimedOut Unavailable VectorsUnavailable "
     ),
     "core.memory.memory": "Change Memory MemoryAnswer MemoryHit MemoryKind MemoryStatus Source",
-    "core.memory.writing": "FactImport MemoryChanges MemoryFields NewMemory Remembered",
+    "core.memory.versions": "FactImport Remembered",
+    "core.memory.writing": "MemoryChanges MemoryFields NewMemory",
     "core.models": (
         "AddReport ApiKey Candidate ContextUsageRecord CorrectedEntry Correction CorrectionKind Entry Link LinkKind "
         "Message MessageFeatures MessageType ReplyInfo Role Room Signals StoredMessage Thread "

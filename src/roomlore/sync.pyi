@@ -19,7 +19,8 @@ from roomlore.core.experiments import UsageReport
 from roomlore.core.health import Finding
 from roomlore.core.integrity import VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Source
-from roomlore.core.memory.writing import FactImport, Keep, NewMemory, Remembered
+from roomlore.core.memory.versions import FactImport, Remembered
+from roomlore.core.memory.writing import Keep, NewMemory
 from roomlore.core.models import (
     AddReport,
     ApiKey,
@@ -43,10 +44,10 @@ from roomlore.core.search.hits import SearchAnswer
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, SessionWindow, TurnResult
 from roomlore.core.tuning import TuningReport
 from roomlore.core.visibility import SeenIn, Visibility
+from roomlore.ports.administration import Archive
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Describer, Embedder, Summarizer
-from roomlore.ports.storage import Archive
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.archives import ArchiveReport
 from roomlore.services.contexts.strategies import Strategy

@@ -8,10 +8,11 @@ from plans import analyse, plan, without_statistics
 from sqlalchemy import create_engine
 
 from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.messages import _COUNT, _COUNT_OF, _EXCHANGED, _FIRST_SINCE, _MET, _PAGE_OF
+from roomlore.adapters.sql.messages import _COUNT, _COUNT_OF, _FIRST_SINCE, _MET, _PAGE_OF
+from roomlore.adapters.sql.related import _EXCHANGED
 from roomlore.adapters.sql.rooms import _ROOMS_OF
 from roomlore.adapters.sql.work import _BEHIND
-from roomlore.ports.storage import RoomBehind
+from roomlore.ports.progress import RoomBehind
 
 WALKS = {
     "sqlite": {

@@ -14,7 +14,7 @@ from roomlore.adapters.sql.store import SqlUnitOfWork
 from roomlore.core.memory.log import STEP, active, replay
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Source
 from roomlore.core.search.hits import EmbeddingModel, IndexState
-from roomlore.ports.storage import WORDS
+from roomlore.ports.progress import WORDS
 from roomlore.services.memories import Past
 from roomlore_testkit import START, FrozenClock, change, entry, evolution, memory
 from roomlore_testkit.case_table import all_cases

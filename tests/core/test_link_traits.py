@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.linking.window import MAX_NAMED, MAX_WORDS, TRAITS, Reading, read
+from roomlore.core.linking.reading import MAX_NAMED, MAX_WORDS, TRAITS, Reading, read
 from roomlore.core.models import StoredMessage
 from roomlore_testkit.case_table import all_cases
 

@@ -11,22 +11,18 @@ from hypothesis import strategies as st
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
+from roomlore.core.memory.versions import Additions, InForce, Lineage, edited, first_version
 from roomlore.core.memory.writing import (
     KEEP,
     MAX_LABEL,
     MAX_SOURCES,
     MAX_STATEMENT,
     MAX_TAGS,
-    Additions,
     Edit,
-    InForce,
-    Lineage,
     NewMemory,
     check_confidence,
     checked,
     checked_edit,
-    edited,
-    first_version,
     normal,
 )
 from roomlore_testkit import START, change, memory

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+_NAMED = re.compile(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::(\w+)`")
 
 
 def test_each_sentence_of_the_specification_has_its_tests():

@@ -15,7 +15,7 @@ import embedding_server
 from forked_process import ForkedProgram
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.samples import DEMO_ROOM
-from roomlore.surfaces.cli import rooms, show
+from roomlore.surfaces.cli import searching, show
 from roomlore.surfaces.cli.app import app
 from roomlore_testkit.case_table import all_cases
 
@@ -88,7 +88,9 @@ def test_the_words_of_the_query_are_marked():
         lore.messages.add(roomlore.Message(id="1", room_id="r", sender_id="a", text="Kettles, 水壶 [red]"))
         answer = lore.messages.search("r", "kettle 水壶")
     terminal = StringIO()
-    rooms.found(answer, Console(file=terminal, force_terminal=True, color_system="standard", width=80), ZoneInfo("UTC"))
+    searching.found(
+        answer, Console(file=terminal, force_terminal=True, color_system="standard", width=80), ZoneInfo("UTC")
+    )
     assert "\x1b[1;31mKettles\x1b[0m, \x1b[1;31m水壶\x1b[0m [red]" in terminal.getvalue()
 
 
@@ -142,7 +144,7 @@ def test_the_ends_of_the_calendar_are_shown(run, monkeypatch):
 def test_a_time_is_told_in_the_days_of_the_zone(monkeypatch, start, end, zone, told):
     monkeypatch.setattr(show, "_zone", ZoneInfo(zone))
     span = TimeSpan(start=start.replace(tzinfo=UTC), end=end.replace(tzinfo=UTC), text="then", position=(0, 4))
-    assert rooms.spoken(span) == told
+    assert searching.spoken(span) == told
 
 
 def test_a_text_an_id_and_a_name_cannot_steer_the_terminal(chat):

@@ -201,7 +201,22 @@ COMMANDS = {
     "session checkpoints": ("den",),
 }
 OF_THE_OPERATOR = {
-    *("import", "export", "chat", "rooms", "audience", "visible", "share", "rename", "threads", "eval", "settings"),
+    *(
+        "ask",
+        "remember",
+        "reply",
+        "import",
+        "export",
+        "chat",
+        "rooms",
+        "audience",
+        "visible",
+        "share",
+        "rename",
+        "threads",
+        "eval",
+        "settings",
+    ),
     *("tune", "reindex", "partition", "serve", "worker", "demo", "doctor", "backup", "restore", "forget", "verify"),
     *(f"session {name}" for name in ("create", "turn", "checkpoint", "reset", "state")),
     *(f"keys {name}" for name in ("create", "list", "revoke")),

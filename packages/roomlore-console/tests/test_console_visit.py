@@ -11,7 +11,7 @@ from console_rig import page
 from roomlore import Message
 from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.memory.memory import Source
-from roomlore.ports.storage import FORGETTING, THREADS
+from roomlore.ports.progress import FORGETTING, THREADS
 from roomlore.services.archives import RETENTION
 from roomlore.services.digest import DIGEST, TITLES
 from roomlore.services.evolution import EVOLUTION

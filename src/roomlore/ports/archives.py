@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from roomlore.ports.storage import Archive
+from roomlore.ports.administration import Archive
 
 
 class ArchiveFiles(Protocol):

@@ -13,7 +13,8 @@ from typing import Any, Literal, Protocol
 from roomlore.core.errors import InvalidInput
 from roomlore.core.json_values import json_copy
 from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import DueRoom, RoomBehind, Storage
+from roomlore.ports.progress import DueRoom, RoomBehind
+from roomlore.ports.storage import Storage
 
 _AS_THEY_ARE = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-._~")
 

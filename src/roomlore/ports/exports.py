@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from roomlore.core.memory.writing import ImportedMemories
+from roomlore.core.memory.versions import ImportedMemories
 from roomlore.core.records import Item, LeftOut, Position
 
 

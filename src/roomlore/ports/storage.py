@@ -2,17 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
 
 from roomlore.core.audience import PastKind, RoomKind, RoomPeople, RoomStamp, Stay, Window
-from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.corrections import Standing, Threads
 from roomlore.core.models import (
-    ApiKey,
-    ContextUsageRecord,
     Correction,
     CorrectionKind,
     Entry,
@@ -26,10 +23,12 @@ from roomlore.core.models import (
     Thread,
     Voice,
 )
-from roomlore.core.search.hits import FactRows, IndexState, IndexTask, Postings
+from roomlore.core.search.hits import FactRows, Postings
 from roomlore.core.sessions.session import Checkpoint, Due, Session
+from roomlore.ports.administration import Archives, Keys, Tenants, Usage
 from roomlore.ports.maintenance import Maintenance
 from roomlore.ports.memories import Memories
+from roomlore.ports.progress import Progress
 
 SESSIONS = "session-checkpoints"
 """The background job that makes the checkpoints that are due."""
@@ -72,90 +71,8 @@ class Sessions(Protocol):
         it was changed. Only while writing. Takes no lock on the room and leaves the version as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoomBehind:
-    """A room that has grown since its last work. `mark`: the position of the work, 0 if it never began."""
-
-    tenant: str
-    room_id: str
-    mark: int
-
-
-@dataclass(frozen=True, slots=True)
-class DueRoom:
-    """A room with work that is due. `noted`: how often it had been noted by then; `noted_at`: when first."""
-
-    tenant: str
-    room_id: str
-    noted: int
-    noted_at: datetime | None = field(default=None, compare=False)
-
-
-FORGETTING, FORGETTING_SAME_WORDS = OF_PEOPLE = ("forgetting", "forgetting_same_words")
-"""Work that is noted for a person, whose id takes the place of the room's. It stays if a room of that id is removed."""
-ERASED = "forgetting_erased"
-"""Noted for a request that erased the person's messages and left something else; its own name takes the place of the
-room's. What the person writes later stays."""
-EMPTIED, VACANT = OF_EMPTIED = ("forgetting_room", "forgetting_vacant_room")
-"""Work that is noted for a room that is being removed, until its rows are gone. Of a vacant room all messages are
-erased, and its vectors are left."""
-
-
-WORDS = "words"
-VECTORS = "messages"
-MEMORY_VECTORS = "memories"
-LINKS = "links"
-"""A name of index states. The state of links has no walk of its own, as each room has one; it only names the model in
-force."""
-
 MOST_BETWEEN = 10_000
 """What is said in no topic is looked for among so many messages of a room with topics."""
-
-INDEXING = "indexing"
-"""The job that brings the indexes in step with SQL."""
-
-RELINKING = "relinking"
-"""The job that relinks rooms whose links another link model made."""
-
-THREADS = "threads"
-"""The work that moves messages to the thread of what they answer, and the job that enqueues it."""
-
-
-class Outbox(Protocol):
-    """Messages, or versions of memories, whose vectors are due, of all tenants. They are written with the data and
-    removed once the vector is stored.
-
-    Each waits once, however often it changes. Calls that write need a writing unit of work.
-    """
-
-    async def add(self, *, tenant: str, scope: str, numbers: Sequence[int], only_if_kept: bool = False) -> None:
-        """Record that messages with these arrivals, or memories with these row numbers, were added, changed or deleted.
-        `scope`: the room, or the memories' scope; it is locked by this unit of work. Unknown numbers are ignored.
-
-        `only_if_kept`: do nothing if such a vector index was never begun: the first rebuild finds everything.
-        """
-
-    async def claim(self, *, limit: int, now: datetime, lease: timedelta) -> list[IndexTask]:
-        """Claim the longest waiting free tasks for the duration of the lease; safe beside other claimers."""
-
-    async def finish(self, *, tasks: Sequence[IndexTask]) -> list[IndexTask]:
-        """Remove these tasks; one that changed meanwhile goes on waiting, free to be claimed.
-
-        Return those that were no longer held: their lease ended and another claimer took or finished them meanwhile, or
-        they were cleared. These are not changed.
-        """
-
-    async def release(self, *, tasks: Sequence[IndexTask]) -> None:
-        """Return the tasks undone; those that are no longer held stay as they are."""
-
-    async def clear(self) -> None:
-        """Delete every task, including claimed ones, for a rebuild, which adds everything again."""
-
-    async def waiting(self) -> int:
-        """Return the number of tasks, including claimed ones."""
-
-    async def held(self, *, tenant: str, scope: str, now: datetime) -> int:
-        """Return the number of tasks of one room, or scope of memories, whose lease has not ended."""
 
 
 class Rooms(Protocol):
@@ -532,223 +449,6 @@ class ThreadTitles(Protocol):
 
     async def drop_stale(self, *, tenant: str, room_id: str, threads: Sequence[int]) -> None:
         """No longer make the titles of these threads of a locked room again."""
-
-
-class Usage(Protocol):
-    """The usage records of contexts, with responses and feedback."""
-
-    async def record(self, *, tenant: str, records: Sequence[ContextUsageRecord]) -> None:
-        """Store the records; one whose `context_id` exists already is not changed."""
-
-    async def find(self, *, tenant: str, context_id: str) -> ContextUsageRecord | None: ...
-
-    async def respond(self, *, tenant: str, context_id: str, llm_response: str) -> bool:
-        """Record the model's response. Return False if there is no such record."""
-
-    async def judge(self, *, tenant: str, context_id: str, feedback: str | None, score: float | None) -> bool:
-        """Record feedback. Return False if there is no such record."""
-
-    async def page(
-        self, *, tenant: str, selection: UsageSelection, after: str | None, limit: int
-    ) -> list[ContextUsageRecord]:
-        """Return the selected records with `context_id` above `after`, ascending."""
-
-    async def sums(self, *, tenant: str, since: datetime) -> list[ArmSums]:
-        """Return the sums of each arm that has records made at or after this time, by name; None comes first."""
-
-    async def tenants(self) -> list[str]:
-        """Return the tenants that have records, by name."""
-
-    async def expire(self, *, tenant: str, before: datetime, limit: int) -> int:
-        """Delete those of the first `limit` records by id that were made before this time; return how many. Ids grow
-        with time, so there are no more if fewer than `limit` were deleted."""
-
-
-class Keys(Protocol):
-    """API keys, by the SHA-256 of their secret."""
-
-    async def add(self, *, key: ApiKey, secret_hash: str) -> None: ...
-
-    async def match(self, *, secret_hash: str) -> ApiKey | None:
-        """Return the key with this hash, unless revoked. The only call that finds the tenant instead of taking it."""
-
-    async def page(self, *, tenant: str | None) -> list[ApiKey]:
-        """Return all keys of the tenant (of all tenants if None, for the operator's own command line), oldest first."""
-
-    async def revoke(self, *, tenant: str | None, key_id: str, now: datetime) -> bool:
-        """Revoke the key. Return False if there is no such key."""
-
-    async def any(self) -> bool:
-        """Return True if a key was ever made, for any tenant, including revoked ones."""
-
-    async def signing_key(self, *, name: str) -> str | None:
-        """Return the secret with this name, None if there is none. All processes of this database sign data that is
-        stored elsewhere with it."""
-
-    async def keep_signing_key(self, *, name: str, secret: str) -> str:
-        """Store the secret unless one with this name exists, and return the stored one. Only while writing."""
-
-
-class Tenants(Protocol):
-    """The limits of tenants, and what they used of them."""
-
-    async def limits(self) -> dict[str, Mapping[str, int | None]]:
-        """Return the limits that differ from the settings, by tenant; None is no limit."""
-
-    async def limits_to_change(self, *, tenant: str, now: datetime) -> Mapping[str, int | None]:
-        """Return the limits of the tenant that differ from the settings, and keep others from changing them until the
-        transaction ends; call `set_limits` after it. Only while writing."""
-
-    async def set_limits(self, *, tenant: str, limits: Mapping[str, int | None], now: datetime) -> None:
-        """Store all limits of the tenant that differ from the settings. Only while writing."""
-
-    async def count(self, *, tenant: str, name: str, period: datetime, amount: int) -> int:
-        """Add to what the tenant used in the period that began then, and return how much that is now. A period that
-        begins later takes the place of the stored one. Only while writing."""
-
-    async def counted(self, *, tenant: str) -> dict[str, tuple[datetime, int]]:
-        """Return, by name, the last period in which something was counted, and how much."""
-
-    async def messages_kept(self, *, tenant: str) -> int:
-        """Return the number of messages in all rooms of the tenant, deleted ones left out."""
-
-    async def all(self) -> list[str]:
-        """Return every tenant with rooms, API keys or limits, by name."""
-
-
-ArchivePhase = Literal["writing", "kept", "gone"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archive:
-    """A file of messages of a room. `phase`: 'writing' until its messages are erased here, 'kept' then, 'gone' once
-    they were brought back, until the file is deleted. `bytes`, `checksum`: of the file, SHA-256. `archived_at`: when
-    its messages were erased."""
-
-    archive_id: str
-    room_id: str
-    phase: ArchivePhase
-    file: str
-    first_arrival: int
-    last_arrival: int
-    messages: int
-    bytes: int
-    checksum: str
-    archived_at: datetime
-
-
-class Archives(Protocol):
-    """The archives of messages that are kept in files."""
-
-    async def add(self, *, tenant: str, archive: Archive) -> None:
-        """Store a new archive. Only while writing."""
-
-    async def turn(self, *, tenant: str, archive_id: str, phase: ArchivePhase, was: ArchivePhase) -> bool:
-        """Move the archive from one phase to another. Return False, without a change, if it is not in phase `was`: what
-        another process did meanwhile. Only while writing."""
-
-    async def drop(self, *, tenant: str, archive_id: str) -> None:
-        """Remove the archive, not its file. Only while writing."""
-
-    async def page(self, *, tenant: str, room_id: str | None, after: str, limit: int) -> list[Archive]:
-        """Return archives with an id above `after`, ascending: those of the room, or all."""
-
-    async def rooms_due(self, *, tenant: str, before: datetime, after: str, limit: int) -> list[str]:
-        """Return rooms, ascending by id and above `after`, that have a message said before this time for certain."""
-
-    async def due(self, *, tenant: str, room_id: str, before: datetime, limit: int) -> list[StoredMessage]:
-        """Return the first `limit` messages by time that were said before this time for certain, in order of
-        arrival."""
-
-    async def erased(self, *, tenant: str, room_id: str, archive: Archive) -> dict[str, int]:
-        """Return the arrivals of the archive's messages that are still erased, by message id."""
-
-    async def of_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
-        """Return the ids of the archives that hold these messages, by message id; absent if none does."""
-
-    async def holds(self, *, tenant: str, room_id: str, after: int) -> bool:
-        """Return True if an archive holds a message of the room with arrival > `after`."""
-
-
-class Progress(Protocol):
-    """Work that is due, who holds it, and how far it is done."""
-
-    @property
-    def outbox(self) -> Outbox:
-        """The outbox of messages."""
-
-    @property
-    def memory_outbox(self) -> Outbox:
-        """The outbox of memories. The log adds the entries that its changes make due, if a vector index of memories was
-        begun."""
-
-    async def index_state(self, *, name: str) -> IndexState | None: ...
-
-    async def save_index_state(self, *, state: IndexState, expected: str | None) -> bool:
-        """Store the state if the stored one has the generation `expected` (None: none is stored yet). Return False,
-        without a change, if another writer was faster. Only while writing."""
-
-    async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
-        """Return the rooms of all tenants that come after this one by (tenant, room id), in that order, the order of a
-        rebuild. ('', '') begins."""
-
-    async def rooms_to_link(self, *, model: str, limit: int) -> list[Room]:
-        """Return some of the rooms of all tenants that have messages whose links are not all of this model
-        (`Linked.by`)."""
-
-    async def left_to_link(self, *, model: str) -> tuple[int, int]:
-        """Return the number of these rooms, and of messages in them that their walks have not reached."""
-
-    async def note_room(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
-        """Record that the work is due for the room; if it is recorded already, count it again and make it free to be
-        claimed."""
-
-    async def claim_rooms(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
-        """Claim up to `limit` rooms of any tenant, the longest waiting first. They stay claimed until `lease_until`,
-        unless they are noted again, and are then free again; so the rooms of a killed process are not lost."""
-
-    async def noted(self, *, tenant: str, work: str, room_id: str | None = None) -> list[DueRoom]:
-        """Return the rooms of a tenant for which the work is noted, claimed or not, those noted first before others; or
-        the one room. While reading too."""
-
-    async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
-        """Postpone work in progress: the room is free again at `until`, or now if it was noted since."""
-
-    async def done(self, *, room: DueRoom, work: str) -> bool:
-        """Record the work as done as far as it was noted then. Return False, with the room free again, if it was noted
-        since."""
-
-    async def any_noted(self, *, work: str) -> bool:
-        """Return True if a room is noted, claimed or not. While reading too."""
-
-    async def marks(self, *, tenant: str, room_id: str, names: Sequence[str]) -> dict[str, int]:
-        """Return the arrival up to which each named work is done; absent if it never began."""
-
-    async def marks_of_room(self, *, tenant: str, room_id: str, prefix: str) -> dict[str, int]:
-        """Return every mark of the room whose name has this prefix."""
-
-    async def move_mark(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
-        """Move the mark from `was` (0 if there is none) to `arrival`. Return False if it is not at `was`. Only while
-        writing."""
-
-    async def rooms_behind(self, *, name: str, least: int, after: tuple[str, str], limit: int) -> list[RoomBehind]:
-        """Return rooms of all tenants with at least `least` arrivals above the named mark (deleted messages count too),
-        those after this tenant and room id, in that order. ('', '') begins."""
-
-    async def take_lease(self, *, tenant: str, name: str, holder: str, now: datetime, until: datetime) -> bool:
-        """Take or extend the lease. Return False if another holder still has it."""
-
-    async def free_lease(self, *, tenant: str, name: str, holder: str) -> None:
-        """Release the lease; nothing happens if another holder has it."""
-
-    async def import_position(self, *, tenant: str, source: str) -> str | None:
-        """Return the last saved position of this source, or None."""
-
-    async def save_import_position(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
-        """Store the position in place of an earlier one."""
-
-    async def forget_import_position(self, *, tenant: str, source: str) -> None:
-        """Remove the position; no error if there is none."""
 
 
 class UnitOfWork(Protocol):

@@ -36,7 +36,8 @@ from roomlore.core.linking.room import WINDOW
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, Link, Room
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, Json, Steps, own_part, submit_noted, work_name
-from roomlore.ports.storage import THREADS, DueRoom, Storage, UnitOfWork
+from roomlore.ports.progress import THREADS, DueRoom
+from roomlore.ports.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
 

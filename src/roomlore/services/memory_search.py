@@ -34,7 +34,8 @@ from roomlore.core.visibility import told
 from roomlore.ports.audience import KnownWindows, Sight
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
-from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
+from roomlore.ports.progress import INDEXING
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MeaningSearch
 
 MAX_MEMORIES = 20_000

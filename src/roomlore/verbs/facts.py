@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from roomlore.core.memory.memory import Memory, MemoryKind, Source, Status
+from roomlore.core.memory.versions import Outcome
 from roomlore.core.memory.writing import (
     MAX_LABEL,
     MAX_PEOPLE,
@@ -13,7 +14,6 @@ from roomlore.core.memory.writing import (
     MAX_STATEMENT,
     MAX_TAGS,
     NewMemory,
-    Outcome,
 )
 from roomlore.verbs.table import Argument, Choice, Id, Many, Moment, Number, Page, Reference, Text, Verb
 

@@ -12,7 +12,7 @@ from roomlore.core.linking.model import LinkModel
 from roomlore.ports.backends import EMBEDDERS, VECTORS, Host
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder
-from roomlore.ports.storage import INDEXING, RELINKING
+from roomlore.ports.progress import INDEXING, RELINKING
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.indexing import (
     DenseSearch,

@@ -28,7 +28,8 @@ from roomlore.ports.coordination import SessionCache, Webhook
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Describer, Embedder, Prompts, Summarizer
 from roomlore.ports.memories import Recall
-from roomlore.ports.storage import FORGETTING, THREADS, DueWork
+from roomlore.ports.progress import FORGETTING, THREADS
+from roomlore.ports.storage import DueWork
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
 from roomlore.services.health import Readiness

@@ -25,7 +25,8 @@ from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids, Webhook
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
-from roomlore.ports.storage import FORGETTING, THREADS, DueWork, Storage
+from roomlore.ports.progress import FORGETTING, THREADS
+from roomlore.ports.storage import DueWork, Storage
 from roomlore.services.contexts import UsageExpiry
 from roomlore.services.models import ModelService
 from roomlore.services.sessions import SessionParts

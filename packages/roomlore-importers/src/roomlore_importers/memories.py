@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
-from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, ImportedMemories, NewMemory, Skipped, normal
+from roomlore.core.memory.versions import ImportedMemories, Skipped
+from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, NewMemory, normal
 from roomlore.core.patterns import lazy_pattern
 from roomlore.core.records import parse_time
 from roomlore.core.text import truncate

@@ -11,7 +11,7 @@ from roomlore.adapters.sql.engine import Repository, Row, Statement, among, in_r
 from roomlore.adapters.sql.rows import escape, from_micros, names_text, to_micros, unescape
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, MESSAGE
 from roomlore.core.models import StoredMessage
-from roomlore.ports.storage import Archive, ArchivePhase
+from roomlore.ports.administration import Archive, ArchivePhase
 
 _a, _m, _r = schema.archives, schema.messages, schema.rooms
 _of_tenant = _a.c.tenant == bindparam("tenant")

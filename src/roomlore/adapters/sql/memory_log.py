@@ -47,7 +47,7 @@ from roomlore.adapters.sql.snapshots import LAST, Snapshots
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.memory.log import LogState, Snapshot, Touch, is_followed, snapshots, snapshots_due
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope, Source
-from roomlore.ports.storage import MEMORY_VECTORS
+from roomlore.ports.progress import MEMORY_VECTORS
 
 _ACTIVE, _DEPRECATED = MemoryStatus.ACTIVE, MemoryStatus.DEPRECATED
 _MADE_BY = {Action.CREATE, Action.UPDATE, Action.MERGE, Action.REVERT}

@@ -28,7 +28,7 @@ from roomlore.adapters.sql.words import WithWords
 from roomlore.core.memory.memory import Change, Evolution, Memory
 from roomlore.core.models import Role
 from roomlore.ports.maintenance import RoomOfPerson
-from roomlore.ports.storage import OF_PEOPLE
+from roomlore.ports.progress import OF_PEOPLE
 
 _r, _m, _w, _p = schema.rooms, schema.messages, schema.message_words, schema.participants
 _s, _c = schema.sessions, schema.checkpoints

@@ -44,7 +44,7 @@ from roomlore.adapters.sql.shapes import KEY, ROOM, past_kinds_text, read_past_k
 from roomlore.core.audience import PastKind, Presence, RoomKind, RoomPeople, RoomStamp, Stay, Window
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import ApiKey, Room, Speaker, Voice
-from roomlore.ports.storage import VECTORS
+from roomlore.ports.progress import VECTORS
 
 _rooms, _people, _members, _m = schema.rooms, schema.participants, schema.room_members, schema.messages
 

@@ -22,9 +22,10 @@ from roomlore.adapters.sql.group_commit import SAVEPOINT, UNDO, GroupCommit
 from roomlore.adapters.sql.integrity import MemoryAudit, MessageAudit
 from roomlore.adapters.sql.memories import EvolutionRecords, MemoryReading, NumberedReading
 from roomlore.adapters.sql.memory_log import MemoryLog
-from roomlore.adapters.sql.messages import MessageReading, ThreadReading
+from roomlore.adapters.sql.messages import MessageReading
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, MESSAGES_DUE, IndexStates, SqlOutbox
 from roomlore.adapters.sql.people import PeopleInRooms, Rewriting
+from roomlore.adapters.sql.related import ThreadReading
 from roomlore.adapters.sql.rooms import ImportPositions, SqlKeys, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.sqlite import Driver, OpenFile, Pace, SqliteSource, opened

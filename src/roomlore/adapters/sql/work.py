@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Statement, among
 from roomlore.adapters.sql.rows import escape, from_micros, names_text, to_micros, unescape
-from roomlore.ports.storage import DueRoom, RoomBehind
+from roomlore.ports.progress import DueRoom, RoomBehind
 
 _d = schema.rooms_due
 _key = (_d.c.work, _d.c.tenant, _d.c.room_id)

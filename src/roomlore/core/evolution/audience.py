@@ -11,7 +11,7 @@ from datetime import datetime
 from roomlore.core.audience import EvidenceRoom, RoomKind, RoomPeople, covers, evidence_of, public_windows, windows_of
 from roomlore.core.evolution.requests import Plan, Rejected
 from roomlore.core.memory.memory import Action, Change, Memory, Source
-from roomlore.core.memory.writing import said_in, senders
+from roomlore.core.memory.versions import said_in, senders
 from roomlore.core.models import Origin
 
 _KNOWN_ELSEWHERE = "It is known in rooms where nobody may know why it ended; it stays."

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from roomlore.core.linking.reading import TRAITS
 from roomlore.core.linking.window import (
     CANDIDATES,
     COUNTS,
@@ -16,7 +17,6 @@ from roomlore.core.linking.window import (
     RUN,
     SENDER,
     SIZE,
-    TRAITS,
     Flags,
     Floats,
     Marks,

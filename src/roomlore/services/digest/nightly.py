@@ -12,7 +12,8 @@ from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import NotFound, Unavailable
 from roomlore.ports.coordination import Clock, Webhook
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, rooms_behind, work_name
-from roomlore.ports.storage import RoomBehind, Storage
+from roomlore.ports.progress import RoomBehind
+from roomlore.ports.storage import Storage
 from roomlore.services.digest.digest_service import DigestService
 
 DIGEST = "digest"

@@ -15,7 +15,8 @@ from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Role
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, rooms_behind
-from roomlore.ports.storage import RoomBehind, Storage, UnitOfWork
+from roomlore.ports.progress import RoomBehind
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.applying import Applying, Asking, AskingTogether, OwnSteps, ScopeChanged, find_result
 from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, Read, Span, facts_mark
 from roomlore.services.evolution.reading import Reading

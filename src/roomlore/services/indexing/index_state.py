@@ -16,7 +16,8 @@ from roomlore.core.search.hits import NEIGHBOURHOOD, Dense, EmbeddingModel, Inde
 from roomlore.core.search.query import WORDS_MODEL, passage
 from roomlore.ports.coordination import Clock, Jobs
 from roomlore.ports.language import Embedder
-from roomlore.ports.storage import INDEXING, MEMORY_VECTORS, VECTORS, WORDS, Outbox, Storage, UnitOfWork
+from roomlore.ports.progress import INDEXING, MEMORY_VECTORS, VECTORS, WORDS, Outbox
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, Turned, VectorIndex
 
 log = logging.getLogger(__name__)

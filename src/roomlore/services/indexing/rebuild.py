@@ -12,7 +12,8 @@ from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.core.search.query import WORDS_MODEL
 from roomlore.ports.coordination import Clock, Ids
-from roomlore.ports.storage import LINKS, WORDS, Storage, UnitOfWork
+from roomlore.ports.progress import LINKS, WORDS
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.indexing.index_state import START, page_after
 
 _PAGE = 500

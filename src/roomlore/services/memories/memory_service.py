@@ -23,20 +23,16 @@ from roomlore.core.memory.memory import (
     Status,
     check_scope,
 )
+from roomlore.core.memory.versions import FactImport, ImportedMemories, Remembered, Skipped, said_there_now
 from roomlore.core.memory.writing import (
     MAX_BATCH,
     Edit,
-    FactImport,
-    ImportedMemories,
     MemoryChanges,
     MemoryFields,
     NewMemory,
-    Remembered,
-    Skipped,
     check_kinds,
     check_moment,
     checked,
-    said_there_now,
     scope_of,
 )
 from roomlore.core.visibility import SeenIn, Visibility, is_heard, told

@@ -13,27 +13,29 @@ from typing import Literal, TypeVar
 from roomlore.core.audience import NEVER, EvidenceRoom, Viewer, covers, evidence_of, may_see
 from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from roomlore.core.evolution.audience import may_replace
-from roomlore.core.memory import writing
+from roomlore.core.memory import versions
 from roomlore.core.memory.log import is_redacted, reverted, touched
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Scope, Source
-from roomlore.core.memory.writing import (
-    MAX_BATCH,
+from roomlore.core.memory.versions import (
     Additions,
-    Edit,
     InForce,
     KnownTo,
     Lineage,
-    NewMemory,
     Remembered,
+    heard_there,
+    said_in,
+    said_there,
+    senders,
+)
+from roomlore.core.memory.writing import (
+    MAX_BATCH,
+    Edit,
+    NewMemory,
     check_reason,
     check_strength,
     checked,
     checked_edit,
-    heard_there,
     refuse_unknown,
-    said_in,
-    said_there,
-    senders,
 )
 from roomlore.core.models import Origin
 from roomlore.ports.audience import view_for
@@ -264,18 +266,18 @@ class MemoryWriter:
             head = _in_force(lineage, expected)
             said = await self._origins(work, edit.sources or ())
             refuse_unknown((one for one in edit.sources or () if one not in head.sources), said)
-            wanted = writing.said_anew(head, writing.edited(head, edit, said), viewer, now)
+            wanted = versions.said_anew(head, versions.edited(head, edit, said), viewer, now)
             if wanted == head:
                 return head
             for in_force in before.values():
                 _check_unique(wanted, in_force, now)
             if not await self._is_for_the_same(work, head, wanted):
-                change = writing.beside(
+                change = versions.beside(
                     head, wanted, memory_id=self._ids.new(), number=scope.changes + 1, reason=reason, now=now
                 )
                 await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
                 return change.memory
-            change = writing.update(
+            change = versions.update(
                 head,
                 wanted,
                 memory_id=self._ids.new(),
@@ -312,10 +314,10 @@ class MemoryWriter:
         async with self._storage.writing() as work:
             scope = await work.memories.lock(tenant=self._tenant, scope=scope_name, now=now)
             head = (await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id]))[memory_id]
-            writing.expect(head, expected)
+            versions.expect(head, expected)
             if head.status is not MemoryStatus.ACTIVE:
                 return head
-            change = writing.deletion(head, number=scope.changes + 1, reason=reason, now=now)
+            change = versions.deletion(head, number=scope.changes + 1, reason=reason, now=now)
             await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
             return change.memory
 
@@ -348,7 +350,7 @@ def _with_evidence(new: NewMemory, said: Mapping[Source, Origin]) -> NewMemory:
 
 
 def _in_force(lineage: Lineage, expected: str | None) -> Memory:
-    writing.expect(lineage.head, expected)
+    versions.expect(lineage.head, expected)
     if lineage.head.status is not MemoryStatus.ACTIVE:
         raise Conflict(f"Memory {lineage.head.memory_id!r:.80} was deleted; add it anew.")
     return lineage.head

@@ -18,8 +18,9 @@ from roomlore.core.models import Entry, Message, Room
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import TokenCounter
+from roomlore.ports.progress import INDEXING
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.storage import INDEXING, DueWork, Storage, UnitOfWork
+from roomlore.ports.storage import DueWork, Storage, UnitOfWork
 from roomlore.services.messages.joint import Joint, Turn, Turns
 from roomlore.services.messages.plans import Batches, Plan, check_conflicts
 

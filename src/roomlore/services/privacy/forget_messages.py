@@ -18,7 +18,8 @@ from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, p
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.maintenance import Linked, RoomOfPerson, Sought
-from roomlore.ports.storage import EMPTIED, MEMORY_VECTORS, OF_EMPTIED, VACANT, VECTORS, Storage, UnitOfWork
+from roomlore.ports.progress import EMPTIED, MEMORY_VECTORS, OF_EMPTIED, VACANT, VECTORS
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
 log = logging.getLogger(__name__)

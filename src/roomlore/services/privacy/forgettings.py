@@ -30,15 +30,8 @@ from roomlore.ports.durable import (
     submit_noted,
     work_name,
 )
-from roomlore.ports.storage import (
-    ERASED,
-    FORGETTING,
-    FORGETTING_SAME_WORDS,
-    OF_PEOPLE,
-    DueRoom,
-    Storage,
-    UnitOfWork,
-)
+from roomlore.ports.progress import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter, unfinished
 
 _NOBODY = ""

@@ -32,7 +32,8 @@ from roomlore.ports.maintenance import (
     ReadVersion,
     WordIndexMismatch,
 )
-from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, WORDS, Storage
+from roomlore.ports.progress import MEMORY_VECTORS, VECTORS, WORDS
+from roomlore.ports.storage import Storage
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
 _PAGE = 1000

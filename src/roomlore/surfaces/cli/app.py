@@ -25,7 +25,7 @@ PLACES = {
     "ask": "plain:ask",
     "remember": "plain:remember",
     "reply": "plain:reply",
-    "search": "rooms:search",
+    "search": "searching:search",
     "chat": "chat:chat",
     "rooms": "rooms:rooms",
     "audience": "privacy:audience",

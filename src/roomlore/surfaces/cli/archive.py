@@ -13,7 +13,7 @@ from roomlore.surfaces.cli.language import say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 
 if TYPE_CHECKING:
-    from roomlore.ports.storage import Archive
+    from roomlore.ports.administration import Archive
     from roomlore.services.archives import ArchiveReport
     from roomlore.wiring import Lore
 

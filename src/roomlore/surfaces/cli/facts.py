@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roomlore.core.memory.memory import Memory, MemoryStatus
-from roomlore.core.memory.writing import FactImport
+from roomlore.core.memory.versions import FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, command
 from roomlore.surfaces.cli.frame import Group, frame_of, missing_room, scope_meant, scope_to_write

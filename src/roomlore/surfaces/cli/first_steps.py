@@ -27,7 +27,7 @@ from roomlore.core.errors import Conflict
 from roomlore.core.evaluation import WINDOW_MESSAGES
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, DemoQuestion, demo_path
-from roomlore.surfaces.cli import data, rooms, show
+from roomlore.surfaces.cli import data, searching, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.surfaces.cli.language import say
 
@@ -184,7 +184,7 @@ def _tell(shown: _Shown, out: Console) -> None:
     for answer in shown.found:
         out.print()
         out.print(Text(say("Search: {query}", query=answer.query), "bold"))
-        rooms.found_in_lines(answer, out, shown.zone)
+        searching.found_in_lines(answer, out, shown.zone)
 
 
 def _lacking(asked: Sequence[_Asked]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from roomlore.surfaces.cli import facts, rooms, show
+from roomlore.surfaces.cli import facts, searching, show
 from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.language import say
 from roomlore.surfaces.jsonable import to_jsonable
@@ -26,7 +26,7 @@ async def _found(lore: Lore, answer: SearchAnswer, call: Call) -> None:
     out, zone = show.console(), lore.settings.search.zone
     if not answer.hits:
         out.print(say("Nothing in {where} fits; try other words.", where=show.inert(call.asked["room"], 80)))
-    rooms.found_in_lines(await answer_with_people_named(lore, answer), out, zone)
+    searching.found_in_lines(await answer_with_people_named(lore, answer), out, zone)
 
 
 async def _replied(lore: Lore, reply: Reply, call: Call) -> None:

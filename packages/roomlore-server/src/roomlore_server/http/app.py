@@ -34,13 +34,13 @@ from roomlore_server.http.guard import OPEN_PATHS, Guard, caller_of, needed_view
 from roomlore_server.http.mcp_route import mcp_if_there, mcp_route
 from roomlore_server.http.mem0_routes import mem0_api
 from roomlore_server.http.memory_routes import evolutions, memory_router
-from roomlore_server.http.message_routes import search
 from roomlore_server.http.openai_routes import openai_protocol
 from roomlore_server.http.paths import RawPaths
 from roomlore_server.http.planned import PlannedRoutes
 from roomlore_server.http.privacy_routes import audience, privacy
 from roomlore_server.http.reply_routes import chat
 from roomlore_server.http.routers import Router
+from roomlore_server.http.search_routes import search
 from roomlore_server.http.service_routes import jobs, models, service, usage
 from roomlore_server.http.session_routes import sessions
 
@@ -285,8 +285,8 @@ def _say_what_is_needed(parameter: dict[str, Any]) -> None:
         schema = parameter["schema"]
         schema.pop("default", None)
         if "null" in [one.get("type") for one in schema.get("anyOf", ())]:
-            schema.pop("anyOf")
-            schema["type"] = "string"
+            (form,) = (one for one in schema.pop("anyOf") if one.get("type") != "null")
+            schema |= form
         parameter["required"], schema["minLength"] = True, 1
 
 

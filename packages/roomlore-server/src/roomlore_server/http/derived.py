@@ -19,10 +19,10 @@ from roomlore.wiring import Lore
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, TimeOrDay, needs_one
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore_server.http.message_routes import TIME_IN_QUERY, read_time
-from roomlore_server.http.message_routes import Moment as MomentInQuery
 from roomlore_server.http.paths import MOST, PageLimit, addressed
 from roomlore_server.http.routers import Router
+from roomlore_server.http.times import TIME_IN_QUERY, read_time
+from roomlore_server.http.times import Moment as MomentInQuery
 
 _LORE = {"read": Reader, "write": Writer, "admin": Admin}
 

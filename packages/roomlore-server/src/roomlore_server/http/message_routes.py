@@ -1,19 +1,15 @@
 """Routes of rooms, messages, contexts and search, with their responses."""
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
-from pydantic import Field
 
 from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import Context, ContextOptions
-from roomlore.core.dates import Edge, day_in, moment
 from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
 from roomlore.core.errors import MOST_LISTED, Deleted, InvalidInput, NotFound, Unavailable
 from roomlore.core.evolution.requests import Mode
@@ -31,10 +27,7 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
-from roomlore.core.records import parse_time
-from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.digest.digest_service import FEWEST_TOKENS, MAX_TOKENS
-from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import ChatMessage
@@ -46,7 +39,6 @@ from roomlore_server.http.paths import (
     MOST,
     AdminsRoom,
     After,
-    GivenRoom,
     MessageId,
     NamedRoom,
     PageLimit,
@@ -56,6 +48,7 @@ from roomlore_server.http.paths import (
     in_room,
 )
 from roomlore_server.http.routers import Router
+from roomlore_server.http.times import MAX_WORDS, TIME_IN_QUERY, read_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,107 +168,7 @@ class RoomSettings:
     settings: dict[str, SettingInForce]
 
 
-search = Router(tags=["messages"])
-
-_UNCODED_PLUS = re.compile(r"(:\d\d(?:\.\d+)?) (\d\d(?::?\d\d)?)$")
-
-Moment = Annotated[str, Field(json_schema_extra=dict(bodies.MOMENT))]
-TIME_IN_QUERY = (
-    "ISO 8601 or a Unix time, in UTC without a zone; or a day, such as `2024-05-01`, `yesterday` or `昨天`, of the "
-    "setting time_zone"
-)
-_MAX_WORDS = 200
 _LISTED = 5
-_Bound = Annotated[Moment | None, Query(description=f"{TIME_IN_QUERY}, from its beginning.")]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The time of the question, and conditions on the messages that may answer it."""
-
-    senders: list[str] | None
-    since: datetime | None
-    until: datetime | None
-    asked_at: datetime | Literal["newest"] | None
-
-
-async def read_asked(
-    lore: Reader,
-    sender_id: Annotated[list[str] | None, Query(description="Only what they said; may be repeated.")] = None,
-    since: _Bound = None,
-    until: _Bound = None,
-    asked_at: Annotated[
-        Moment | Literal["newest"] | None,
-        Query(description="What 'yesterday' is seen from: a time, or `newest` for the room's newest message; now."),
-    ] = None,
-) -> Asked:
-    return Asked(
-        senders=sender_id,
-        since=read_time(lore, "since", since),
-        until=read_time(lore, "until", until),
-        asked_at="newest" if asked_at == "newest" else read_time(lore, "asked_at", asked_at),
-    )
-
-
-@search.get("/messages/search")
-async def search_messages(
-    lore: Reader,
-    viewer: ShownTo,
-    room: GivenRoom,
-    asked: Annotated[Asked, Depends(read_asked)],
-    q: Annotated[
-        str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
-    ] = "",
-    limit: Annotated[
-        int, Query(ge=1, le=MAX_HITS, description="Maximum number of messages; those far below the best are left out.")
-    ] = 10,
-    mode: Annotated[SearchMode, Query(description="By words and meaning, or by words alone.")] = "hybrid",
-    conversation: Annotated[
-        bool, Query(description="Bring the messages of its conversation around each hit too, at most 12.")
-    ] = False,
-) -> SearchAnswer:
-    """Return the messages that answer the question best, best first, each with score, signals and reason.
-
-    Without a room, all rooms that the viewer may see are searched as one: at most the 200 used last.
-    """
-    if not q:
-        raise InvalidInput("q is missing: say what to look for, as in /messages/search?room_id=tea&q=green+tea.")
-
-    async def search_in(room_id: str | None = None) -> SearchAnswer:
-        return await lore.messages.search(
-            room_id,
-            q,
-            viewer=viewer,
-            limit=limit,
-            mode=mode,
-            sender_ids=asked.senders,
-            since=asked.since,
-            until=asked.until,
-            asked_at=asked.asked_at,
-            conversation=conversation,
-        )
-
-    return await (search_in() if room is None else in_room(lore, room, viewer, search_in))
-
-
-def read_time(lore: Lore, name: str, text: str | None, *, edge: Edge = "start") -> datetime | None:
-    """Return a time of a query; None if it is not given. A time without a zone is UTC; a day, as a date or in words, is
-    one of the setting time_zone, and gives its first or last instant (`edge`). A `+` that was not percent-encoded
-    arrives as a space and is read as `+`. Raise `InvalidInput`."""
-    if text is None:
-        return None
-    given = _plussed(text)
-    told = None if day_in(given) else parse_time(given)
-    if told is not None:
-        return told
-    if len(given) > _MAX_WORDS:
-        raise InvalidInput(f"{name} has {len(given)} characters; a time in words has at most {_MAX_WORDS}.")
-    return moment(name, given, now=lore.now(), zone=lore.settings.search.zone, edge=edge)
-
-
-def _plussed(text: str) -> str:
-    return _UNCODED_PLUS.sub(r"\1+\2", text)
-
 
 messages = Router(tags=["messages"])
 contexts = Router(tags=["context"])
@@ -579,7 +472,7 @@ async def get_digest(
     since: Annotated[
         str | None,
         Query(
-            max_length=_MAX_WORDS,
+            max_length=MAX_WORDS,
             description=f"{TIME_IN_QUERY}, from its beginning; or words such as `3 days ago`.",
         ),
     ] = None,

@@ -17,7 +17,7 @@ from roomlore_testkit.contracts.evolutions import (
 )
 from roomlore_testkit.contracts.memories import MemoriesContract, MemoryStoryContract, MemoryTextsContract
 from roomlore_testkit.contracts.memory_log import MemoryLogContract, MemoryPastContract
-from roomlore_testkit.contracts.messages import MessagesContract, WriterContract
+from roomlore_testkit.contracts.messages import MessagesContract
 from roomlore_testkit.contracts.outbox import IndexedMemoriesContract, MemoryOutboxContract, OutboxContract
 from roomlore_testkit.contracts.rooms import ImportsContract, KeysContract, RoomsContract, UsageContract
 from roomlore_testkit.contracts.sessions import (
@@ -33,6 +33,7 @@ from roomlore_testkit.contracts.threads import CorrectionsContract, ThreadsContr
 from roomlore_testkit.contracts.transactions import TenantsContract, TransactionsContract
 from roomlore_testkit.contracts.vectors import EmbedderContract, VectorsContract
 from roomlore_testkit.contracts.words import FactsContract, IndexStatesContract, LexicalContract
+from roomlore_testkit.contracts.writer import WriterContract
 
 __all__ = [
     "ArchivesContract",

@@ -1,0 +1,238 @@
+"""`roomlore search`, and how messages that were found are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from roomlore.core.attachments import found_words
+from roomlore.core.dates import FAR_PAST, TimeSpan, moment
+from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.frame import frame_of, viewer_of
+from roomlore.surfaces.cli.language import causes, say, translated
+from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.surfaces.people_named import (
+    answer_with_people_named,
+)
+
+if TYPE_CHECKING:
+    from roomlore.core.models import Heading, StoredMessage
+    from roomlore.core.search.hits import SearchAnswer, SearchHit
+    from roomlore.wiring import Lore
+
+
+_READ = 20_000
+_SHOWN = 320
+_INDENT = 4
+_MARKED = "bold red"
+
+
+def search(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[ROOM] QUERY", help="The room's id or name, and a few words or a question without quotes."
+        ),
+    ],
+    viewer: Annotated[
+        str | None,
+        typer.Option(help="Search all rooms that `room:<id>` (or by name) or `user:<id>` may see; then give no ROOM."),
+    ] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
+    ] = False,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", "-n", help="Maximum number of messages, 1 to 200; those far below the best are left out."
+        ),
+    ] = 10,
+    mode: Annotated[str, typer.Option(help="`hybrid`, by words and meaning, or `lexical`, by words alone.")] = "hybrid",
+    sender: Annotated[list[str] | None, typer.Option(help="Only what this sender id said; may be repeated.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only from this time on: a day or a time, such as `2024-05-01` or `2024-05-01T12:30Z`."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
+    asked_at: Annotated[
+        str | None,
+        typer.Option(
+            help="When the question is asked, from which 'last week' is seen: a time, or `newest` for the room's "
+            "newest message; by default now."
+        ),
+    ] = None,
+    conversation: Annotated[
+        bool, typer.Option("--conversation", help="Show each message within its conversation, at most 12 messages.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
+) -> None:
+    """Find the messages of a room, or of all rooms that a viewer may see, that answer a question best, each with its
+    score and reason."""
+    several = everywhere or viewer is not None
+    room, query = (None, words) if several else (words[0], words[1:])
+    if not query:
+        raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --everywhere instead of ROOM.")
+
+    async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo, dict[tuple[str, str], Heading]]:
+        zone, whom = lore.settings.search.zone, await viewer_of(lore, viewer)
+        # The library checks the mode and names the valid ones.
+        answer = await lore.messages.search(
+            None if room is None else await lore.rooms.named(room, viewer=None),
+            " ".join(query),
+            viewer=whom,
+            limit=limit,
+            mode=mode,  # type: ignore[arg-type]
+            sender_ids=sender,
+            since=_time(lore, "--since", since),
+            until=_time(lore, "--until", until),
+            asked_at="newest" if asked_at == "newest" else _time(lore, "--asked-at", asked_at),
+            conversation=conversation,
+        )
+        if as_json:
+            return answer, zone, {}
+        return await answer_with_people_named(lore, answer), zone, await _headings(lore, answer, whom)
+
+    answer, zone, headings = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(to_jsonable(answer))
+        return
+    out = show.console()
+    if answer.hint:
+        typer.echo(translated(show.inert(answer.hint, 1_000)), err=True)
+    if not answer.hits:
+        tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
+        where = say("these rooms") if room is None else show.inert(room, 80)
+        out.print("\n  - ".join([say("Nothing in {where} fits. Try", where=where), *tries]))
+    found(answer, out, zone, headings)
+
+
+async def _headings(lore: Lore, answer: SearchAnswer, viewer: str | None) -> dict[tuple[str, str], Heading]:
+    """Return the headings of the threads of the hits, by room and message."""
+    by_room: dict[str, list[str]] = {}
+    for hit in answer.hits:
+        by_room.setdefault(hit.message.room_id, []).append(hit.message.id)
+    made = {room: await lore.rooms.headings(room, its, viewer=viewer) for room, its in by_room.items()}
+    return {(room, name): heading for room, its in made.items() for name, heading in its.items()}
+
+
+def _time(lore: Lore, option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    return moment(option, text, now=lore.now(), zone=lore.settings.search.zone, edge="start")
+
+
+def found(
+    answer: SearchAnswer, out: Console, zone: ZoneInfo, headings: Mapping[tuple[str, str], Heading] | None = None
+) -> None:
+    """Print an answer for people: each message with its rank, score, reason and the query's words marked, then how the
+    search was done. `headings`: of the threads of messages, by room and message."""
+    for rank, hit in enumerate(answer.hits, 1):
+        _hit(rank, hit, answer, out, (headings or {}).get((hit.message.room_id, hit.message.id)))
+    if answer.degraded:
+        cause = causes(show.inert(answer.degraded))
+        out.print(Text(say("degraded: {why} (`roomlore reindex --status` tells more)", why=cause), "yellow"))
+    out.print(Text(_footer(answer, zone), "dim"))
+
+
+def found_in_lines(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+    """Print an answer with a line for each message."""
+    shape = show.one_line(bar=None, score=None, sent=None, who=10, said=None, id=None, fill="said")
+    for hit in answer.hits:
+        message = hit.message
+        shape.add_row(
+            show.bar(hit.score, out),
+            f"{hit.score:.2f}",
+            Text(show.clock(message.at)[5:], "dim"),
+            Text(show.name(message), "bold"),
+            _said(message, answer.query),
+            Text(show.inert(message.id), "dim"),
+        )
+    out.print(shape)
+    out.print(Text(f"  {_footer(answer, zone)}", "dim"))
+
+
+def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, heading: Heading | None) -> None:
+    message, query = hit.message, answer.query
+    head = Text.assemble(
+        (f"{rank:>2}  ", "bold"),
+        (f"{hit.score:.2f}  ", "green"),
+        f"{show.clock(message.at)}  ",
+        (show.name(message), "bold"),
+        (f"  {show.inert(message.id, 80)}", "dim"),
+        ("" if answer.room_id else f"  {say('in {room}', room=show.inert(message.room_id, 80))}", "dim"),
+    )
+    out.print(head)
+    around = [line for one in hit.conversation for line in _around(hit, one, query)]
+    thread = [Text(show.heading(heading), "dim")] if heading and heading.title else []
+    for below in (
+        *(around or [_said(hit.message, query)]),
+        *thread,
+        Text(causes(show.inert(hit.reason)), "dim italic"),
+    ):
+        out.print(Padding(below, (0, 0, 0, _INDENT), expand=False))
+    out.print()
+
+
+def _around(hit: SearchHit, message: StoredMessage, query: str) -> Iterator[Text]:
+    """Yield the messages of the hit's conversation, the hit itself under an arrow."""
+    if message.arrival == hit.message.arrival:
+        yield Text.assemble("> ", _said(message, query))
+    else:
+        head = f"  {show.clock(message.at)}  {show.name(message)}: "
+        yield Text.assemble((head, "dim"), _said(message, query))
+
+
+def _said(message: StoredMessage, query: str) -> Text:
+    """Return the message with the words of the query marked; of a long one the part with most of them."""
+    text = show.inert(f"{message.text} {found_words(message)}".rstrip(), _READ)
+    shown, places = show.excerpt(text, show.matches(text, query), _SHOWN)
+    said = Text(shown or say("(no text)"), "" if shown else "dim")
+    for place in places:
+        said.stylize(_MARKED, *place)
+    return said
+
+
+def _footer(answer: SearchAnswer, zone: ZoneInfo) -> str:
+    how = (
+        "{messages} by words and meaning ({mode})" if answer.mode == "hybrid" else "{messages} by words alone ({mode})"
+    )
+    count = say(how, messages=show.counted(len(answer.hits), "message"), mode=answer.mode)
+    times = [say("“{words}” is {span}", words=show.inert(span.text, 40), span=spoken(span)) for span in answer.times]
+    where = [] if zone.key == "UTC" else [say("times of {zone}", zone=zone.key)]
+    return " · ".join([count, *times, *where, f"{answer.search_ms:.1f} ms"])
+
+
+def spoken(span: TimeSpan) -> str:
+    """Return a time span in days: whole days by their dates, both included."""
+    start, end = show.local(span.start), show.local(span.end)
+    whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
+    first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (show.clock(start), show.clock(end))
+    if span.start <= FAR_PAST:
+        return say("up to {last}", last=last)
+    if not whole:
+        last = last.removeprefix(f"{_day(start)} ")
+    return first if first == last else say("{first} to {last}", first=first, last=last)
+
+
+def _day(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d")
+
+
+def _tries(answer: SearchAnswer, mode: str, *, by_sender: bool, by_time: bool) -> Iterator[str]:
+    yield say("fewer words, or other words")
+    if by_sender:
+        yield say("without --sender, which takes the ids that `export` shows, not names")
+    if by_time:
+        yield say("without --since and --until")
+    if mode == "lexical":
+        yield say("without --mode lexical")
+    elif answer.mode == "lexical" and not answer.degraded:
+        yield say("by meaning too: set `embeddings` (docs/how-to/search.md)")
