@@ -32,7 +32,7 @@ async def run(arguments: Namespace) -> None:
     """Print the measures of the working tree, and of the revision."""
     before = {arguments.before: measured_at(arguments.before)} if arguments.before else {}
     columns = before | {"now": measured(ROOT)}
-    rows = list(dict.fromkeys(name for column in columns.values() for name in column))
+    rows = list(dict.fromkeys(name for column in reversed(columns.values()) for name in column))
     print(f"| | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}")
     for name in rows:
         print(f"| {name} | {' | '.join(str(column.get(name, '')) for column in columns.values())} |")
@@ -48,7 +48,8 @@ def measured_at(revision: str) -> dict[str, int | str]:
 
 def measured(root: Path) -> dict[str, int | str]:
     """Return each measure of a tree by its name."""
-    sources = {"roomlore": root / "src", **{one.name: one / "src" for one in sorted((root / "packages").glob("*"))}}
+    beside = {one.parent.name: one for one in sorted((root / "packages").glob("*/src"))}
+    sources = {"roomlore": root / "src", **beside}
     modules = {name: sorted(folder.rglob("*.py")) for name, folder in sources.items()}
     every = [path for paths in modules.values() for path in paths]
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in every}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from keyword import iskeyword
 from types import MappingProxyType
@@ -14,8 +14,10 @@ import typer
 from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.writing import scope_of
+from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of, room_to_write, scope_named, scope_to_write
 from roomlore.surfaces.cli.language import helped
+from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs.table import (
     NEEDED,
     Argument,
@@ -98,6 +100,28 @@ def command(
     parameters.append(_parameter("as_json", as_json, False))
     _become(run, verb, [_parameter("ctx", typer.Context), *parameters])
     return run
+
+
+def add_others(app: typer.Typer, verbs: Iterable[Verb]) -> None:
+    """Add the commands of the verbs that have none yet to a group: they print the fields of the answer."""
+    there = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
+    for verb in verbs:
+        *_, name = verb.command.split() or [""]
+        if name and name not in there:
+            app.command(name)(command(verb, _in_lines))
+
+
+async def _in_lines(_: Lore, answer: Any, call: Call) -> None:
+    found = to_jsonable(answer)
+    if call.as_json:
+        show.as_json(found)
+        return
+    for one in found if isinstance(found, list) else [found]:
+        for name, value in one.items() if isinstance(one, dict) else (("", one),):
+            typer.echo(f"{show.padded(name, _NAME_COLUMNS)}{show.inert(str(value))}")
+
+
+_NAME_COLUMNS = 16
 
 
 def _become(run: Callable[..., None], verb: Verb, parameters: list[inspect.Parameter]) -> None:

@@ -10,7 +10,7 @@ import typer
 from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.memory.versions import FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
-from roomlore.surfaces.cli.derived import PART, Call, command
+from roomlore.surfaces.cli.derived import PART, Call, add_others, command
 from roomlore.surfaces.cli.frame import Group, frame_of, missing_room, scope_meant, scope_to_write
 from roomlore.surfaces.cli.language import helped, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
@@ -104,6 +104,7 @@ def delete(
 
 
 app.command("history")(memory.history)
+add_others(app, verbs.VERBS)
 
 
 @app.command("import")

@@ -27,7 +27,7 @@ from roomlore.core.memory.memory import (
 )
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
-from roomlore.surfaces.cli.derived import Call, command
+from roomlore.surfaces.cli.derived import Call, add_others, command
 from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
@@ -405,3 +405,4 @@ app.command("restore")(command(verbs.RESTORE, _restored, names=_NAMES, before=_v
 app.command("strength")(command(verbs.STRENGTH, _strengthened, names=_NAMES))
 app.command("delete")(delete)
 app.command("forget")(privacy.forget)
+add_others(app, verbs.VERBS)

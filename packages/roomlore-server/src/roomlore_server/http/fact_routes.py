@@ -16,7 +16,7 @@ from roomlore.surfaces.shapes import request_of, values_of
 from roomlore.verbs import facts as verbs
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, read_json, validated
-from roomlore_server.http.derived import add_route, body_of, resolved
+from roomlore_server.http.derived import add_others, add_route, body_of, resolved
 from roomlore_server.http.guard import Reader, ShownTo, Writer
 from roomlore_server.http.routers import Router
 
@@ -66,6 +66,7 @@ add_route(facts, verbs.GET, "get_fact")
 add_route(facts, verbs.CHANGE, "change_fact")
 add_route(facts, verbs.DELETE, "delete_fact", status_code=204)
 add_route(facts, verbs.HISTORY, "fact_history")
+add_others(facts, verbs.VERBS)
 
 
 recall = Router(tags=["facts"])

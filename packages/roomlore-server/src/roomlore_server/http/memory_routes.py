@@ -38,7 +38,7 @@ from roomlore.verbs import memories as verbs
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies, problems
 from roomlore_server.http.answers import SuccessResponse, reply
-from roomlore_server.http.derived import add_route
+from roomlore_server.http.derived import add_others, add_route
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore_server.http.paths import (
     MOST,
@@ -488,6 +488,7 @@ add_route(memory_router, verbs.DIFF, "diff_memories", shown=_difference, gives=M
 add_route(memory_router, verbs.BLAME, "blame_memory", shown=_origin, gives=MemoryOrigin)
 add_route(memory_router, verbs.DELETE, "delete_memory", shown=_one, gives=OneMemory)
 add_route(memory_router, verbs.STRENGTH, "set_strength", shown=_one, gives=OneMemory)
+add_others(memory_router, verbs.VERBS, by_hand=("memories.restore", "memories.revert"))
 
 
 class ReasonRequest(bodies.Body):
