@@ -1,7 +1,7 @@
 """Routes and bodies that follow from the table of verbs."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -72,15 +72,15 @@ def add_route(
     handler.__signature__ = told  # type: ignore[attr-defined]
     method, path = form.address
     router.add_api_route(path.removeprefix(router.prefix), handler, methods=[method], **options)
-    router.verbs.add(verb.name)
 
 
-def add_others(router: Router, verbs: Iterable[Verb], *, by_hand: Collection[str] = ()) -> None:
-    """Add the routes of the verbs that have none yet: their answers are given as they are. `by_hand`: the names of
-    those whose routes are written out."""
-    for verb in verbs:
-        if verb.route and verb.name not in router.verbs and verb.name not in by_hand:
-            add_route(router, verb, verb.name.replace(".", "_"))
+def add_routes(router: Router, verbs: Iterable[Verb], special: Mapping[str, Mapping[str, Any] | None]) -> None:
+    """Add the routes of the verbs of a noun, those without a parameter in the path first, as others would take them for
+    its value. `special`: by the verb's name, what `add_route` takes; None if its route is written out."""
+    for verb in sorted(verbs, key=lambda one: bool(one.in_path)):
+        options = special.get(verb.name, {"name": verb.name.replace(".", "_")})
+        if verb.route and options is not None:
+            add_route(router, verb, **options)
 
 
 class _Form:

@@ -16,7 +16,7 @@ from roomlore.surfaces.shapes import request_of, values_of
 from roomlore.verbs import facts as verbs
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, read_json, validated
-from roomlore_server.http.derived import add_others, add_route, body_of, resolved
+from roomlore_server.http.derived import add_routes, body_of, resolved
 from roomlore_server.http.guard import Reader, ShownTo, Writer
 from roomlore_server.http.routers import Router
 
@@ -61,12 +61,17 @@ async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[Any], 
     return AddedFacts(facts=await verbs.add_all(lore, viewer, [NewMemory(**one) for one in given]))
 
 
-add_route(facts, verbs.LIST, "list_facts")
-add_route(facts, verbs.GET, "get_fact")
-add_route(facts, verbs.CHANGE, "change_fact")
-add_route(facts, verbs.DELETE, "delete_fact", status_code=204)
-add_route(facts, verbs.HISTORY, "fact_history")
-add_others(facts, verbs.VERBS)
+add_routes(
+    facts,
+    verbs.VERBS,
+    {
+        "facts.list": {"name": "list_facts"},
+        "facts.get": {"name": "get_fact"},
+        "facts.change": {"name": "change_fact"},
+        "facts.delete": {"name": "delete_fact", "status_code": 204},
+        "facts.history": {"name": "fact_history"},
+    },
+)
 
 
 recall = Router(tags=["facts"])

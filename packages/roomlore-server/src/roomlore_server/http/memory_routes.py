@@ -38,7 +38,7 @@ from roomlore.verbs import memories as verbs
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies, problems
 from roomlore_server.http.answers import SuccessResponse, reply
-from roomlore_server.http.derived import add_others, add_route
+from roomlore_server.http.derived import add_routes
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore_server.http.paths import (
     MOST,
@@ -427,13 +427,6 @@ def _versions(_: Lore, versions: Sequence[Memory], asked: Asked) -> MemoryHistor
     return MemoryHistory(memory_id=now.memory_id, current_version=now.version, history=history)
 
 
-_LIMIT = {"limit": (Annotated[int, Depends(_most)], Parameter.empty)}
-add_route(memory_router, verbs.LIST, "list_memories", shown=_page, gives=MemoryPage, names=_GROUP, also=_LIMIT)
-_QUERY = _GROUP | {"query": "q"}
-add_route(memory_router, verbs.SEARCH, "search_memories", shown=_found, gives=MemorySearch, names=_QUERY)
-add_route(memory_router, verbs.HISTORY, "memory_history", shown=_versions, gives=MemoryHistory)
-
-
 @memory_router.get("/changes/{group_id:id}")
 async def memory_changes(
     lore: Admin,
@@ -482,13 +475,38 @@ def _one(lore: Lore, memory: Memory, asked: Asked) -> OneMemory:
     return one_memory(memory, lore)
 
 
-add_route(memory_router, verbs.AS_OF, "memories_as_of", shown=_then, gives=MemoriesThen, names=_GROUP)
-_SPAN = _GROUP | {"start": "from", "end": "to"}
-add_route(memory_router, verbs.DIFF, "diff_memories", shown=_difference, gives=MemoryDifference, names=_SPAN)
-add_route(memory_router, verbs.BLAME, "blame_memory", shown=_origin, gives=MemoryOrigin)
-add_route(memory_router, verbs.DELETE, "delete_memory", shown=_one, gives=OneMemory)
-add_route(memory_router, verbs.STRENGTH, "set_strength", shown=_one, gives=OneMemory)
-add_others(memory_router, verbs.VERBS, by_hand=("memories.restore", "memories.revert"))
+add_routes(
+    memory_router,
+    verbs.VERBS,
+    {
+        "memories.list": {
+            "name": "list_memories",
+            "shown": _page,
+            "gives": MemoryPage,
+            "names": _GROUP,
+            "also": {"limit": (Annotated[int, Depends(_most)], Parameter.empty)},
+        },
+        "memories.search": {
+            "name": "search_memories",
+            "shown": _found,
+            "gives": MemorySearch,
+            "names": _GROUP | {"query": "q"},
+        },
+        "memories.history": {"name": "memory_history", "shown": _versions, "gives": MemoryHistory},
+        "memories.as_of": {"name": "memories_as_of", "shown": _then, "gives": MemoriesThen, "names": _GROUP},
+        "memories.diff": {
+            "name": "diff_memories",
+            "shown": _difference,
+            "gives": MemoryDifference,
+            "names": _GROUP | {"start": "from", "end": "to"},
+        },
+        "memories.blame": {"name": "blame_memory", "shown": _origin, "gives": MemoryOrigin},
+        "memories.delete": {"name": "delete_memory", "shown": _one, "gives": OneMemory},
+        "memories.strength": {"name": "set_strength", "shown": _one, "gives": OneMemory},
+        "memories.restore": None,
+        "memories.revert": None,
+    },
+)
 
 
 class ReasonRequest(bodies.Body):

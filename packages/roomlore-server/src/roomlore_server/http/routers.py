@@ -31,8 +31,6 @@ class Router(APIRouter):
     def __init__(self, *, strict: bool = True, **options: Any) -> None:
         super().__init__(route_class=StrictRoute if strict else APIRoute, **options)
         self._given: list[tuple[str, Callable[..., Any], dict[str, Any]]] = []
-        self.verbs: set[str] = set()
-        """The verbs of the table that have their routes here."""
 
     def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         """Add a route that serves requests. What only documents it is left to `documented`."""
