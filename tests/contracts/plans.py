@@ -7,7 +7,7 @@ import psycopg
 from sqlalchemy import make_url
 
 from roomlore.adapters.sql.engine import Statement
-from roomlore.adapters.sql.store import _ALONG_INDEXES
+from roomlore.adapters.sql.postgres import ALONG_INDEXES
 
 
 def plan(url: str, statement: Statement) -> str:
@@ -22,7 +22,7 @@ def plan(url: str, statement: Statement) -> str:
     compiled = statement.on(make_url("postgresql+psycopg://").get_dialect()(paramstyle="format"))
     generic = re.sub("%s", lambda _: f"${next(numbers)}", compiled.sql)
     with psycopg.connect(url) as connection:
-        for setting in _ALONG_INDEXES:
+        for setting in ALONG_INDEXES:
             connection.execute(setting.encode())
         return "\n".join(row[0] for row in connection.execute(f"EXPLAIN (GENERIC_PLAN) {generic}".encode()))
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from forked_process import run_forked
-from roomlore_server.http.processes import merged
+from roomlore_server.http.process_metrics import merged
 
 SECONDS = 120
 

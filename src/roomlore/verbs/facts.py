@@ -211,7 +211,7 @@ LIST = Verb(
     scope="read",
     arguments=(
         ABOUT,
-        Argument("kind", Many(_KINDS, 3), "By default fact; may be repeated.", "默认为 fact，可重复。", None),
+        Argument("kind", Many(_KINDS, 3), "By default fact.", "默认为 fact。", None),
         STATUS,
         Argument("limit", Page.SIZE, "Maximum number of facts.", "最多返回多少条。"),
         Argument("offset", Page.OFFSET, "The `next` of the page before; 0 begins.", "上一页的 `next`；从 0 开始。", 0),

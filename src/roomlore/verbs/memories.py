@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Blame, Change, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.verbs.facts import DELETE as DELETE_FACT
@@ -74,6 +75,8 @@ async def _as_of(lore: "Lore", _: str | None, *, scope: str, at: datetime) -> Me
 
 async def _diff(lore: "Lore", _: str | None, *, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
     await lore.rooms.check_there(scope)
+    if end is None and start > lore.now():
+        raise InvalidInput(f"The start, {start.isoformat()}, lies in the future; give an earlier one.")
     return await lore.memories.diff(scope, start, end)
 
 
@@ -116,8 +119,8 @@ LIST = Verb(
         Argument(
             "kind",
             Many(Choice(tuple(kind.value for kind in MemoryKind)), len(MemoryKind)),
-            "By default every kind; may be repeated.",
-            "默认为所有种类，可重复。",
+            "By default every kind.",
+            "默认为所有种类。",
             None,
         ),
         STATUS,

@@ -177,7 +177,8 @@ def told(source: Source) -> str:
         raise InvalidInput(f"{source.label} is empty: export the chat again, or give another file")
     if found is None:
         raise InvalidInput(
-            f"{source.label} is in no format that can be told by looking: name one of {', '.join(FORMATS)}"
+            f"{source.label} is in no format that can be told by looking: name with --format one of "
+            f"{', '.join(FORMATS)}"
         )
     return found
 

@@ -16,8 +16,9 @@ from tempfile import NamedTemporaryFile
 from sqlalchemy import URL, create_engine, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from roomlore.adapters.sql.postgres import parse
 from roomlore.adapters.sql.schema import archives
-from roomlore.adapters.sql.store import file_of, parse
+from roomlore.adapters.sql.store import file_of
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, StorageUnavailable, Unavailable
 
 FILE, DUMP = "roomlore.db", "roomlore.dump"

@@ -10,8 +10,9 @@ from sqlalchemy import URL, text
 from roomlore.adapters.sql.engine import Connection, Statement
 from roomlore.adapters.sql.migrations import HEAD
 from roomlore.adapters.sql.migrations.first_version import FIRST
+from roomlore.adapters.sql.postgres import parse
 from roomlore.adapters.sql.schema import metadata
-from roomlore.adapters.sql.store import SqlStorage, file_of, open_as_it_is, parse
+from roomlore.adapters.sql.store import SqlStorage, file_of, open_as_it_is
 from roomlore.adapters.sql.upgrade import OF_ROOMS, taken
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.health import DatabaseLook

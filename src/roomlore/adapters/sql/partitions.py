@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import translated
-from roomlore.adapters.sql.store import parse, postgres_engine
+from roomlore.adapters.sql.postgres import parse, postgres_engine
 from roomlore.adapters.sql.upgrade import (
     LOCK_OF_POSTGRES,
     LOCK_TIMEOUT,

@@ -7,15 +7,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import psycopg
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
 from sqlalchemy import BigInteger, TableClause, bindparam, cast, column, delete, func, select, table, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.types import UserDefinedType
 
 from roomlore.adapters.sql import vector_rows as rows
 from roomlore.adapters.sql.engine import Connection, Statement, among
+from roomlore.adapters.sql.halves import Half
 from roomlore.adapters.sql.rows import numbers_text
 from roomlore.adapters.sql.store import SqlStorage
 from roomlore.adapters.sql.vectors import (
@@ -31,28 +29,6 @@ from roomlore.adapters.sql.vectors import (
 )
 from roomlore.core.errors import InvalidInput
 from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
-
-
-@dataclass(frozen=True, slots=True)
-class Half:
-    """A vector in pgvector's binary form: its length, two unused bytes, then float16, all big-endian."""
-
-    data: bytes
-
-
-class _HalfDumper(Dumper):
-    """Dumps without a declared type: the statement casts it."""
-
-    format = Format.BINARY
-
-    def dump(self, obj: Any) -> bytes:
-        data: bytes = obj.data
-        return data
-
-
-def register() -> None:
-    """Register the dumper. Call it before creating an engine, which copies psycopg's adapters."""
-    psycopg.adapters.register_dumper(Half, _HalfDumper)
 
 
 def halves(vectors: Vectors) -> list[Half]:

@@ -7,12 +7,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import URL, StaticPool, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import URL, StaticPool, create_engine
 
 from roomlore.adapters.sql.archives import SqlArchives
 from roomlore.adapters.sql.connections import Connections, PostgresSource
@@ -25,6 +23,7 @@ from roomlore.adapters.sql.memory_log import MemoryLog
 from roomlore.adapters.sql.messages import MessageReading
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, MESSAGES_DUE, IndexStates, SqlOutbox
 from roomlore.adapters.sql.people import PeopleInRooms, Rewriting
+from roomlore.adapters.sql.postgres import POSTGRES_POOL, SQLITE_NAMES, parse, postgres_engine
 from roomlore.adapters.sql.related import ThreadReading
 from roomlore.adapters.sql.rooms import ImportPositions, SqlKeys, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
@@ -36,7 +35,7 @@ from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.adapters.sql.words import WordReading
 from roomlore.adapters.sql.work import DueRooms, Leases, Watermarks
 from roomlore.adapters.sql.writer import MessageWriting
-from roomlore.core.errors import InvalidInput, RoomloreError, StorageUnavailable
+from roomlore.core.errors import RoomloreError, StorageUnavailable
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection as SyncConnection
@@ -123,11 +122,7 @@ class SqlUnitOfWork:
         return SqlMaintenance(self.connection, self._locks)
 
 
-_FORMS = "use sqlite:///path, sqlite:// (memory), postgresql://user@host/name, or a path that ends in .db"
-_POSTGRES_NAMES = {"postgres", "postgresql", "postgresql+psycopg"}
-_SQLITE_NAMES = {"sqlite", "sqlite+aiosqlite"}
 _READERS = 4
-_POSTGRES_POOL = 10
 _UNITS_IN_MEMORY = 1_000
 """Units of work that share the one connection of a database in memory."""
 _AGAIN_SECONDS = 0.02
@@ -145,15 +140,6 @@ VALUES ('', '', hex(zeroblob(32768)), 0)"""
 """A write of 64 KiB, which is undone."""
 _WRITING_IN_MEMORY = ("PRAGMA foreign_keys = ON",)
 _READING_A_FILE = ("PRAGMA query_only = ON", "PRAGMA cache_size = -16384")
-_ALONG_INDEXES = (
-    *(
-        f"SET {setting} = off"
-        for setting in ("jit", "enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
-    ),
-    "SET plan_cache_mode = force_generic_plan",
-)
-"""Every query is written for an index; these settings make PostgreSQL use one before it has statistics. So no parameter
-needs its own plan, and planning, most of a short query's time, is done once."""
 
 
 class SqlStorage:
@@ -275,7 +261,7 @@ async def connect(url: str, *, partitions: int = 0) -> SqlStorage:
     does not answer or was written by a newer roomlore.
     """
     parsed = parse(url)
-    if parsed.drivername not in _SQLITE_NAMES:
+    if parsed.drivername not in SQLITE_NAMES:
         return await _connect_postgres(parsed, partitions)
     if _is_in_memory(parsed):
         driver = Driver(opened(parsed, *_WRITING_IN_MEMORY))
@@ -290,7 +276,7 @@ async def connect(url: str, *, partitions: int = 0) -> SqlStorage:
 def open_as_it_is(url: URL, *, patience_seconds: float = WAIT_SECONDS) -> SqlStorage:
     """Return a database opened without creating or upgrading its tables. `url`: from `parse`. `patience_seconds`: the
     longest wait for another program's lock on a SQLite file."""
-    if url.drivername not in _SQLITE_NAMES:
+    if url.drivername not in SQLITE_NAMES:
         return _pooled(postgres_engine(url))
     if _is_in_memory(url):
         return _in_memory(url, Driver(opened(url, *_WRITING_IN_MEMORY)))
@@ -299,7 +285,7 @@ def open_as_it_is(url: URL, *, patience_seconds: float = WAIT_SECONDS) -> SqlSto
 
 def file_of(url: URL) -> Path | None:
     """Return the file of a SQLite database; None for one in memory and for PostgreSQL."""
-    if url.drivername not in _SQLITE_NAMES or _is_in_memory(url) or url.query:
+    if url.drivername not in SQLITE_NAMES or _is_in_memory(url) or url.query:
         return None
     return Path(str(url.database))
 
@@ -307,7 +293,7 @@ def file_of(url: URL) -> Path | None:
 def is_in_memory(url: str) -> bool:
     """Return True if no other process can see the database at this URL."""
     parsed = parse(url)
-    return parsed.drivername in _SQLITE_NAMES and (_is_in_memory(parsed) or bool(parsed.query))
+    return parsed.drivername in SQLITE_NAMES and (_is_in_memory(parsed) or bool(parsed.query))
 
 
 def _is_in_memory(url: URL) -> bool:
@@ -341,21 +327,6 @@ def _use_wal(database: str) -> None:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
             time.sleep(_AGAIN_SECONDS)
-
-
-def parse(url: str) -> URL:
-    """Return the URL. Raises `InvalidInput` if it names no supported database."""
-    if not isinstance(url, str):
-        raise InvalidInput(f"A database address is a string, not {url!r:.60}: {_FORMS}.")
-    if "://" not in url and url.endswith(".db"):
-        return URL.create("sqlite", database=url)
-    try:
-        parsed = make_url(url)
-    except ArgumentError as exc:
-        raise InvalidInput(f"This is no database address: {_FORMS}.") from exc
-    if parsed.drivername not in _SQLITE_NAMES | _POSTGRES_NAMES:
-        raise InvalidInput(f"Databases of the kind {parsed.drivername!r} are not supported: {_FORMS}.")
-    return parsed
 
 
 def _in_memory(url: URL, driver: Driver) -> SqlStorage:
@@ -407,50 +378,5 @@ def _upgraded(connection: "SyncConnection", partitions: int) -> None:
 
 
 def _pooled(engine: "AsyncEngine") -> SqlStorage:
-    pool = Connections(PostgresSource(engine), most=_POSTGRES_POOL)
+    pool = Connections(PostgresSource(engine), most=POSTGRES_POOL)
     return SqlStorage(pool, pool)
-
-
-def _prepared(connection: Any, _record: Any) -> None:
-    """Prepare a new connection. Behind a pooler that lends its sessions for single transactions, statements are not
-    prepared and settings are not changed: both would stay in a session of others."""
-    try:
-        cursor = connection.cursor()
-        if _is_pooled(connection, cursor):
-            connection.driver_connection.prepare_threshold = None
-        else:
-            for setting in _ALONG_INDEXES:
-                cursor.execute(setting)
-        cursor.close()
-        connection.commit()
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _is_pooled(connection: Any, cursor: Any) -> bool:
-    """Return True if the session is not the one that answered the connection: PgBouncer makes numbers of its own up."""
-    cursor.execute("SELECT pg_backend_pid()")
-    return bool(cursor.fetchone()[0] != connection.driver_connection.info.backend_pid)
-
-
-def postgres_engine(url: URL) -> "AsyncEngine":
-    """Return an engine in autocommit mode. Raises `InvalidInput` if the extra is missing."""
-    if find_spec("psycopg") is None:
-        raise InvalidInput("PostgreSQL needs the extra: pip install 'roomlore[postgres]'.")
-    from sqlalchemy.ext.asyncio import create_async_engine
-
-    from roomlore.adapters.sql import pgvector
-
-    pgvector.register()
-    engine = create_async_engine(
-        url.set(drivername="postgresql+psycopg"),
-        isolation_level="AUTOCOMMIT",
-        paramstyle="format",
-        pool_size=_POSTGRES_POOL,
-        pool_timeout=WAIT_SECONDS,
-        pool_reset_on_return=None,
-        connect_args={"connect_timeout": 10},
-    )
-    event.listen(engine.sync_engine, "connect", _prepared)
-    return engine

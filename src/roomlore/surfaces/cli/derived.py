@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _USUAL = 50
 _CLEARED = Help("Take away its {name}.", "去掉它的 {name}。")
 _MAY_BE_CLEARED = Help(" `''` takes it away.", "写 `''` 则去掉。")
-PART = Help(" Its beginning or end will do.", "也可以只写开头或结尾。")
+PART = Help(" Four characters of its beginning or end will do.", "也可以只写开头或结尾的四个字符以上。")
 _JSON = Help("As JSON.", "以 JSON 输出。")
 
 
@@ -175,8 +175,9 @@ class _Option:
         if self.spread:
             return list[str], {}
         match self.argument.form:
-            case Number():
-                kind: Any = float
+            case Number(low, high):
+                optional = self.argument.default is None
+                return (float | None if optional else float), {"min": low, "max": high}
             case Whole(low, high):
                 return int, {"min": low, "max": high}
             case Flag():
@@ -184,7 +185,7 @@ class _Option:
             case Page():
                 return int, {"min": 1}
             case Choice(words):
-                kind = Literal[words]
+                kind: Any = Literal[words]
             case Many(Choice(words)):
                 kind = list[StrEnum("Word", {word: word for word in words})]  # type: ignore[misc]  # Typer takes no Literal
             case Many():

@@ -74,7 +74,9 @@ async def _changed(lore: Lore, fact: Memory, call: Call) -> None:
         typer.echo(say(told, number=fact.version, memory=known, said=said))
 
 
-app.command("add")(command(verbs.ADD, added, names=_NAMES, without=("kind", "sources"), creates=True))
+app.command("add")(
+    command(verbs.ADD, added, names=_NAMES, without=("kind", "sources"), spread=("statement",), creates=True)
+)
 app.command("list")(command(verbs.LIST, _listed, without=("kind", "offset")))
 app.command("update")(
     command(

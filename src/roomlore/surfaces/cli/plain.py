@@ -37,5 +37,6 @@ async def _replied(lore: Lore, reply: Reply, call: Call) -> None:
 
 
 ask = command(verbs.ASK, _found)
-remember = command(verbs.REMEMBER, facts.added, names={"statement": "text", "memory_id": "id"}, creates=True)
+_NAMES = {"statement": "text", "memory_id": "id"}
+remember = command(verbs.REMEMBER, facts.added, names=_NAMES, spread=("statement",), creates=True)
 reply = command(verbs.REPLY, _replied, names={"sender_id": "sender", "message_id": "id"}, creates=True)

@@ -145,7 +145,7 @@ def _base(verb: Verb) -> type[Body]:
         def _something(self) -> "Changing":
             cleared = self.model_fields_set.intersection(clearing)
             if not cleared and all(getattr(self, name) is None for name in verb.some_of):
-                raise ValueError(f"give at least one of {', '.join(verb.some_of)}")
+                raise ValueError(f"give at least one of {', '.join(verb.some_of)}; '' or [] empties a field, not null")
             return self
 
     return Changing
@@ -215,6 +215,7 @@ def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
     told = [
         one.help.en,
         *([f"{TIME_IN_QUERY}."] if isinstance(one.form, Moment) else []),
+        *(["May be repeated."] if isinstance(one.form, Many) else []),
         *(["Needed."] if needed else []),
     ]
     query = Query(alias=name, description=" ".join(told), **bounds)

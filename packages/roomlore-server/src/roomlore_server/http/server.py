@@ -34,7 +34,7 @@ from roomlore_server.http.app import beside, create_app
 from roomlore_server.http.guard import needs_no_key
 
 if TYPE_CHECKING:
-    from roomlore_server.http.processes import ProcessMetrics
+    from roomlore_server.http.process_metrics import ProcessMetrics
 
 Phase = Literal["head", "body", "answer", "idle", "work", "refused"]
 
