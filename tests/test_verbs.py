@@ -41,9 +41,11 @@ def test_a_verb_takes_its_arguments(verb):
     taken = list(inspect.signature(verb.run).parameters.values())[2:]
     named = {one.name: one.default for one in taken if one.kind is inspect.Parameter.KEYWORD_ONLY}
     needed = {name for name, default in named.items() if default is inspect.Parameter.empty}
+    written_twice = {name for name in named.keys() - needed if verb[name].default is not None}
+    assert written_twice == set(), "the table has the default, and fills it in"
     if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken):
         assert named.keys() == verb.by_name.keys()
-    assert needed <= {one.name for one in verb.arguments if one.default is NEEDED}
+    assert needed <= {one.name for one in verb.arguments if one.default is not None}
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)

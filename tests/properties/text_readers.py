@@ -46,7 +46,7 @@ from roomlore.core.evolution import prompt as guards
 from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.offline import cues, reading
 from roomlore.core.json_values import give_back
-from roomlore.core.linking import window
+from roomlore.core.linking import reading as link_reading
 from roomlore.core.memory import extraction, log, scoring, writing
 from roomlore.core.memory import reading as memory_reading
 from roomlore.core.memory import scoring as memory_asking
@@ -207,8 +207,9 @@ READERS: dict[str, Reader] = {
     "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
     "core.search.query:indexed_words": lambda text: query.indexed_words(_message(text)),
     "core.search.query:passage": lambda text: query.passage(_message(text)),
-    "core.linking.window:read": lambda text: window.read(_message(text), MessageFeatures(addressed=("anna",))),
-    "core.linking.window:stemmed": window.stemmed.__wrapped__,
+    "core.linking.reading:read": lambda text: link_reading.read(_message(text), MessageFeatures(addressed=("anna",))),
+    "core.linking.reading:stemmed": link_reading.stemmed.__wrapped__,
+    "core.linking.reading:without_calls": lambda text: link_reading.without_calls(text, {"anna", "bot"}),
     "core.memory.scoring:read_question": lambda text: memory_asking.read_question(text, of_group=True),
     "core.memory.extraction:fallback": extraction.fallback,
     "core.memory.reading:without_times": memory_reading.without_times,
@@ -372,8 +373,8 @@ SHORT = frozenset(
         "core.digest.talks:Words.rarity",
         "core.evolution.prompt:chosen",
         "core.evolution.guards:checked_answer",
-        "core.memory.writing:InForce.all_saying",
-        "core.memory.writing:InForce.saying",
+        "core.memory.versions:InForce.all_saying",
+        "core.memory.versions:InForce.saying",
         "core.privacy:is_mark",
         "core.recall.ranking:Vocabulary.place",
         "core.recall.ranking:WordIndex.reach",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from roomlore.verbs.table import Choice, Flag, Form, Id, Many, Number, Whole
+from roomlore.verbs.table import Choice, Flag, Form, Id, Many, Number, Reference, Whole
 
 Shape = tuple[Any, dict[str, Any]]
 """A type, and its bounds as `Field` takes them."""
@@ -18,6 +18,9 @@ def an_id(form: Id) -> Shape:
     return str, {"min_length": None if form.blank else 1, "max_length": form.most}
 
 
+_BY_ID = frozenset(
+    {Reference.ROOM, Reference.NEW_ROOM, Reference.GROUP, Reference.MEMORY, Reference.VERSION, Reference.EVOLUTION}
+)
 _SHARED: Shapes = {
     Id: an_id,
     Number: lambda form: (float, {"ge": form.low, "le": form.high}),
@@ -28,11 +31,15 @@ _SHARED: Shapes = {
 
 
 def shape(form: Form, own: Shapes) -> Shape:
-    """Return the shape of a form. `own`: of the forms that a face gives a shape of its own. A reference without one is
-    an id."""
+    """Return the shape of a form. `own`: of the forms that a face gives a shape of its own. What is named by its id has
+    that of an id. Raise `TypeError` for a form without a shape."""
     if isinstance(form, Many):
         kind, bounds = shape(form.of, own)
         return list[Annotated[kind, Field(**bounds)] if bounds else kind], {"max_length": form.most}  # type: ignore[misc]
     name = form if isinstance(form, Enum) else type(form)
     made = own.get(name) or _SHARED.get(name)
-    return made(form) if made else an_id(Id())
+    if made is not None:
+        return made(form)
+    if form in _BY_ID:
+        return an_id(Id())
+    raise TypeError(f"There is no shape for {form!r}.")

@@ -135,10 +135,10 @@ def _default(one: "DataclassField[Any]") -> Any:
     return None if isinstance(one.default, Enum) else one.default
 
 
-def values_of(kind: type, given: BaseModel, *, null_is_left_out: bool = False) -> dict[str, Any]:
+def values_of(kind: type, given: BaseModel) -> dict[str, Any]:
     """Return the fields of a dataclass that a request gave, as the dataclass takes them."""
     readers = _readers(kind)
-    held = given.model_dump(include=set(readers), exclude_unset=True, exclude_none=null_is_left_out)
+    held = given.model_dump(include=set(readers), exclude_unset=True)
     return {name: readers[name].validate_python(value) for name, value in held.items()}
 
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from roomlore.core.memory.memory import Memory, MemoryKind, Source, Status
-from roomlore.core.memory.versions import Outcome
 from roomlore.core.memory.writing import (
     MAX_LABEL,
     MAX_PEOPLE,
@@ -26,7 +25,7 @@ class AddedFact(Memory):
     """The current version of a fact that was to be added. `outcome`: unchanged if it was there already, under this id
     or in these words."""
 
-    outcome: Outcome
+    outcome: Literal["added", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ async def add_all(lore: "Lore", viewer: str | None, facts: Sequence[NewMemory]) 
     told = await lore.memories.as_told([one.memory for one in done], viewer)
     names = [one.name for one in fields(Memory)]
     return [
-        AddedFact(**{name: getattr(memory, name) for name in names}, outcome=one.outcome)
+        AddedFact(**{name: getattr(memory, name) for name in names}, outcome=cast(Any, one.outcome))
         for memory, one in zip(told, done, strict=True)
     ]
 
@@ -67,9 +66,9 @@ async def _list(
     *,
     scope: str,
     kind: Sequence[str] = ("fact",),
-    status: Status = "active",
+    status: Status,
     limit: int,
-    offset: int = 0,
+    offset: int,
 ) -> FactPage:
     kinds = tuple(map(MemoryKind, kind))
     page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset, viewer=viewer)
@@ -91,7 +90,7 @@ async def _change(
 
 
 async def _delete(
-    lore: "Lore", viewer: str | None, *, memory_id: str, reason: str = "", expected: str | None = None
+    lore: "Lore", viewer: str | None, *, memory_id: str, reason: str, expected: str | None = None
 ) -> Memory:
     await lore.memories.check_changeable(memory_id, viewer)
     gone = await lore.memories.delete(memory_id, reason, expected=expected)
@@ -159,7 +158,7 @@ _CONTENT = (
 FACT = Argument("memory_id", Reference.MEMORY, "The id of any version of it.", "任一版本的 id。")
 EXPECTED = Argument(
     "expected",
-    Id(),
+    Id(blank=True),
     "The version you saw; refused if another is in force.",
     "你看到的版本；生效的不是它时拒绝修改。",
     None,
@@ -176,9 +175,15 @@ STATUS = Argument(
 
 def _changed(one: Argument) -> Argument:
     """Return the argument of a change, which leaves as it is what is not given."""
-    if one.name == "tags":
-        one = replace(one, en="Its tags, in place of all others.", zh="标签，取代原有的全部标签。")
-    return replace(one, default=None, clears=one.default is None)
+    en, zh = _CHANGED.get(one.name, one.help)
+    return replace(one, en=en, zh=zh, default=None, clears=one.default is None)
+
+
+_CHANGED = {
+    "statement": ("What it says from now on.", "从现在起的内容。"),
+    "tags": ("Its tags, in place of all others.", "标签，取代原有的全部标签。"),
+    "owner": ("The id of the person whom it is about.", "它所涉及的人的 id。"),
+}
 
 
 ADD = Verb(
@@ -195,7 +200,7 @@ ADD = Verb(
             "memory_id",
             Id(),
             "An id of your own makes the call safe to repeat.",
-            "自定的 id，使重复执行不会重复添加。",
+            "自定的 id，使重复执行不会产生重复。",
             None,
         ),
     ),
@@ -268,6 +273,5 @@ HISTORY = Verb(
     answer=FactHistory,
     route="GET /facts/{memory_id}/history",
     tool="memory_history",
-    command="facts history",
 )
 VERBS = (ADD, LIST, GET, CHANGE, DELETE, HISTORY)

@@ -38,9 +38,9 @@ async def _list(
     *,
     scope: str,
     kind: Sequence[str] = tuple(MemoryKind),
-    status: Status = "active",
+    status: Status,
     limit: int,
-    offset: int = 0,
+    offset: int,
 ) -> MemoriesOf:
     kinds = tuple(map(MemoryKind, kind))
     page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset, viewer=viewer)
@@ -54,9 +54,9 @@ async def _search(
     *,
     scope: str,
     query: str,
-    limit: int = 5,
-    threshold: float = 0.7,
-    include_ended: bool = False,
+    limit: int,
+    threshold: float,
+    include_ended: bool,
 ) -> MemoryAnswer:
     return await lore.memories.search(
         scope, query, limit=limit, threshold=threshold, include_ended=include_ended, viewer=viewer
@@ -84,19 +84,19 @@ async def _blame(lore: "Lore", _: str | None, *, memory_id: str) -> Blame:
     return await lore.memories.blame(memory_id)
 
 
-async def _restore(lore: "Lore", viewer: str | None, *, memory_id: str, reason: str = "") -> Memory:
+async def _restore(lore: "Lore", viewer: str | None, *, memory_id: str, reason: str) -> Memory:
     await lore.memories.check_changeable(memory_id, viewer)
     back = await lore.memories.restore(memory_id, reason)
     return (await lore.memories.as_told([back], viewer))[0]
 
 
-async def _strength(lore: "Lore", viewer: str | None, *, memory_id: str, strength: float, reason: str = "") -> Memory:
+async def _strength(lore: "Lore", viewer: str | None, *, memory_id: str, strength: float, reason: str) -> Memory:
     await lore.memories.check_changeable(memory_id, viewer)
     done = await lore.memories.strength(memory_id, strength, reason)
     return (await lore.memories.as_told([done], viewer))[0]
 
 
-async def _revert(lore: "Lore", _: str | None, *, evolution_id: str, reason: str = "") -> list[Change]:
+async def _revert(lore: "Lore", _: str | None, *, evolution_id: str, reason: str) -> list[Change]:
     return await lore.memories.revert(evolution_id, reason)
 
 
@@ -184,7 +184,7 @@ DIFF = Verb(
     viewer=False,
     arguments=(
         GROUP,
-        Argument("start", Moment("start"), "From when; a day counts as it begins.", "从何时起。"),
+        Argument("start", Moment("start"), "From when; a day counts as it begins.", "从何时起；日期从当天开始。"),
         Argument("end", Moment("end"), "Until when; by default now.", "到何时为止；默认为现在。", None),
     ),
     run=_diff,
@@ -253,7 +253,12 @@ REVERT = Verb(
     scope="admin",
     viewer=False,
     arguments=(
-        Argument("evolution_id", Reference.EVOLUTION, "The evolution's id.", "演化的 id。"),
+        Argument(
+            "evolution_id",
+            Reference.EVOLUTION,
+            "The id that `roomlore memory log` shows.",
+            "`roomlore memory log` 显示的演化 id。",
+        ),
         REASON,
     ),
     run=_revert,

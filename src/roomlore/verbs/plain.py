@@ -9,7 +9,7 @@ from roomlore.core.replies.reply import Reply
 from roomlore.core.search.hits import SearchAnswer
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.verbs.facts import ADD, AddedFact
-from roomlore.verbs.table import Argument, Id, Reference, Verb, Whole, Words
+from roomlore.verbs.table import Argument, Id, Reference, Text, Verb, Whole, Words
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -20,7 +20,7 @@ async def _remember(lore: "Lore", viewer: str | None, *, about: str, **fact: Any
     return added
 
 
-async def _ask(lore: "Lore", viewer: str | None, *, room: str, question: str, limit: int = 10) -> SearchAnswer:
+async def _ask(lore: "Lore", viewer: str | None, *, room: str, question: str, limit: int) -> SearchAnswer:
     return await lore.messages.search(room, question, limit=limit, viewer=viewer)
 
 
@@ -30,7 +30,7 @@ async def _reply(
     *,
     room: str,
     text: str,
-    sender_id: str = "user",
+    sender_id: str,
     message_id: str | None = None,
     **options: Any,
 ) -> Reply:
@@ -83,13 +83,13 @@ REPLY = Verb(
             "The room's id or name, or the id of a new room.",
             "房间 id 或名称，或新房间的 id。",
         ),
-        Argument("text", Words(MAX_QUERY_CHARS), "What is said.", "说的话。"),
+        Argument("text", Text(MAX_QUERY_CHARS, blank=False), "What is said.", "说的话。"),
         Argument("sender_id", Id(), "The id of who says it.", "发言者的 id。", "user"),
         Argument(
             "message_id",
             Id(),
             "An id of your own makes the call safe to repeat.",
-            "自定的 id，使重复执行不会重复保存。",
+            "自定的 id，使重复执行不会产生重复。",
             None,
         ),
         Argument("agent_id", Id(), "Who replies.", "由谁回复。", "assistant"),

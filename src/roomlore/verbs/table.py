@@ -189,5 +189,10 @@ class Verb:
         return tuple(one for one in self.arguments if f"{{{one.name}}}" in self.route)
 
     async def __call__(self, lore: "Lore", viewer: str | None, **given: Any) -> Any:
-        """Return the answer for a viewer, None for everything. `given`: the arguments that were given, by name."""
-        return await self.run(lore, viewer, **given)
+        """Return the answer for a viewer, None for everything. `given`: the arguments that were given, by name; others
+        have their defaults, but None is left out."""
+        return await self.run(lore, viewer, **{**self._defaults, **given})
+
+    @cached_property
+    def _defaults(self) -> Mapping[str, Any]:
+        return {one.name: one.default for one in self.arguments if one.default not in (None, NEEDED)}

@@ -51,6 +51,10 @@ _SURFACES: Mapping[str, str] = {
     "mcp": "mcp",
 }
 """The extras that bring no backend, each with a module that it provides."""
+_OWN = {"server": "roomlore_server", "mcp": "roomlore_server"} | dict.fromkeys(
+    ("openai-agents", "langchain", "langgraph", "llama-index", "google-adk", "agent-framework"), "roomlore_integrations"
+)
+"""The packages of this project that these extras bring too."""
 Reach = Callable[[Provider, str | None, float], Awaitable[None]]
 _SHARE_FOR_PAGES = 0.9
 """The share of a probe's time that the page check may take: a late result is reported as such."""
@@ -248,7 +252,11 @@ def extras() -> Mapping[str, str]:
 def _extras(settings: Settings) -> list[Finding]:
     needs = _needed(settings)
     shared = {one.extra.name for one in registered() if one.extra and one.extra.shared}
-    there = [name for name, module in extras().items() if _is_there(module) and (name in needs or name not in shared)]
+    there = [
+        name
+        for name, module in extras().items()
+        if _is_there(module) and _is_there(_OWN.get(name, module)) and (name in needs or name not in shared)
+    ]
     needed = sorted(needs - set(there))
     known = {"there": ", ".join(there), "missing": ", ".join(needed)}
     if needed:

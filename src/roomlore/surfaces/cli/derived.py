@@ -24,11 +24,13 @@ from roomlore.verbs.table import (
     Choice,
     Flag,
     Help,
+    Id,
     Many,
     Moment,
     Number,
     Page,
     Reference,
+    Text,
     Verb,
     Whole,
     Words,
@@ -103,25 +105,16 @@ def command(
 
 
 def add_others(app: typer.Typer, verbs: Iterable[Verb]) -> None:
-    """Add the commands of the verbs that have none yet to a group: they print the fields of the answer."""
+    """Add the commands of the verbs that have none yet to a group: they print the answer as JSON."""
     there = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
     for verb in verbs:
         *_, name = verb.command.split() or [""]
         if name and name not in there:
-            app.command(name)(command(verb, _in_lines))
+            app.command(name)(command(verb, _as_json))
 
 
-async def _in_lines(_: Lore, answer: Any, call: Call) -> None:
-    found = to_jsonable(answer)
-    if call.as_json:
-        show.as_json(found)
-        return
-    for one in found if isinstance(found, list) else [found]:
-        for name, value in one.items() if isinstance(one, dict) else (("", one),):
-            typer.echo(f"{show.padded(name, _NAME_COLUMNS)}{show.inert(str(value))}")
-
-
-_NAME_COLUMNS = 16
+async def _as_json(_: Lore, answer: Any, call: Call) -> None:
+    show.as_json(to_jsonable(answer))
 
 
 def _become(run: Callable[..., None], verb: Verb, parameters: list[inspect.Parameter]) -> None:
@@ -183,15 +176,17 @@ class _Option:
             case Flag():
                 return bool, {}
             case Page():
-                return int, {"min": 1}
+                return int, {"min": 1 if self.argument.form is Page.SIZE else 0}
             case Choice(words):
                 kind: Any = Literal[words]
             case Many(Choice(words)):
                 kind = list[StrEnum("Word", {word: word for word in words})]  # type: ignore[misc]  # Typer takes no Literal
-            case Many():
+            case Many(Text() | Id()):
                 kind = list[str]
-            case _:
+            case Text() | Id() | Moment() | Reference() if self.argument.form is not Reference.SOURCE:
                 kind = str
+            case _:
+                raise TypeError(f"A command has no option for {self.argument.form!r}.")
         optional = self.argument.default is None or self.argument.default == ()
         return (kind | None if optional else kind), {}
 
@@ -243,7 +238,8 @@ async def _read(
 async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
     form = option.argument.form
     if isinstance(form, Moment):
-        return _moment(lore, verb, option, value, form.edge) if value else None
+        cleared = not value and option.argument.default is None and verb.scope == "write"
+        return None if cleared else _moment(lore, verb, option, value, form.edge)
     if form in (Reference.SCOPE, Reference.GROUP):
         scope = scope_of(value) if form is Reference.GROUP else value
         return await (scope_to_write if verb.scope == "write" else scope_named)(lore, scope)

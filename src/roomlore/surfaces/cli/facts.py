@@ -59,7 +59,7 @@ async def _listed(lore: Lore, page: verbs.FactPage, call: Call) -> None:
         shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
         show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
     else:
-        typer.echo(say("No fact is known of {scope}.", scope=show.inert(call.gives["scope"])))
+        typer.echo(say("No fact is known of {scope}.", scope=show.inert(call.asked["scope"])))
     if not found and (meant := await scope_meant(lore, call.gives["scope"])):
         typer.echo(translated(show.inert(meant)), err=True)
 

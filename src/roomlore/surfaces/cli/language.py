@@ -47,8 +47,9 @@ BESIDE: dict[str, str] = {}
 
 def helped(*parts: Help) -> str:
     """Return a help text in English, made of these parts, and keep its Chinese for `translate_help`."""
-    english = "".join(one.en for one in parts)
-    BESIDE[english] = "".join(one.zh for one in parts)
+    english, chinese = ("".join(texts) for texts in zip(*parts, strict=True))
+    if BESIDE.setdefault(english, chinese) != chinese:
+        raise ValueError(f"The help {english!r} has two texts in Chinese.")
     return english
 
 

@@ -268,7 +268,7 @@ async def _then(lore: Lore, found: verbs.MemoriesThen, call: Call) -> None:
         "{scope} as of {time} ({zone}): {count} remembered"
         if found.memories
         else "{scope} as of {time} ({zone}): nothing was remembered",
-        scope=show.inert(found.scope, 80),
+        scope=show.inert(scope_of(call.asked["scope"]), 80),
         time=_end_in_words(lore, call.asked["at"], found.at),
         zone=zone.key,
         count=found.total,
@@ -309,7 +309,7 @@ async def _listed(lore: Lore, page: verbs.MemoriesOf, call: Call) -> None:
     elif found:
         _tell_list(found, show.console(), lore.settings.search.zone)
     else:
-        typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(page.scope)))
+        typer.echo(say("Nothing is remembered of {scope}.", scope=show.inert(scope_of(call.asked["scope"]))))
     if not found and (meant := await scope_meant(lore, page.scope)):
         typer.echo(translated(show.inert(meant)), err=True)
 

@@ -39,4 +39,5 @@ async def _replied(lore: Lore, reply: Reply, call: Call) -> None:
 ask = command(verbs.ASK, _found)
 _NAMES = {"statement": "text", "memory_id": "id"}
 remember = command(verbs.REMEMBER, facts.added, names=_NAMES, spread=("statement",), creates=True)
-reply = command(verbs.REPLY, _replied, names={"sender_id": "sender", "message_id": "id"}, creates=True)
+_NAMES_OF_REPLY = {"sender_id": "sender", "message_id": "id"}
+reply = command(verbs.REPLY, _replied, names=_NAMES_OF_REPLY, spread=("text",), creates=True)

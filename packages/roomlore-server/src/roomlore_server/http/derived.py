@@ -97,7 +97,7 @@ class _Form:
         self.parameters += [_parameter("viewer", ShownTo)] if verb.viewer else []
         self.parameters += [_parameter(one.name, _in_path(one, names.get(one.name))) for one in verb.in_path]
         if self.body is not None:
-            read = bodies.body_of(self.body, within=Bounds.bulk)
+            read = bodies.body_of(self.body, within=Bounds.bulk if _takes_sources(verb) else Bounds.small)
             self.parameters.append(_parameter("body", Annotated[Any, Depends(read)]))
         else:
             query = [one for one in others if one.name not in also]
@@ -163,7 +163,7 @@ async def resolved(
     found = dict(given)
     for one in verb.arguments:
         value = given.get(one.name)
-        if value is None:
+        if value is None or (value == "" and one.default is NEEDED):
             if one.default is NEEDED and one.form is not Page.SIZE:
                 raise missing(one, names.get(one.name, one.name))
             continue
@@ -206,11 +206,20 @@ def _in_path(one: Argument, name: str | None) -> Any:
     return Annotated[str, Depends(addressed(name or one.name, one.help.en.removesuffix("."), most=most))]
 
 
+_LEFT_TO_THE_SERVICE = frozenset({"min_length", "max_length"})
+"""Bounds that a query does not check: what is empty is missing, and a choice may be named twice."""
+
+
+def _takes_sources(verb: Verb) -> bool:
+    return any(isinstance(one.form, Many) and one.form.of is Reference.SOURCE for one in verb.arguments)
+
+
 def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
     if one.form is Page.SIZE:
         return _parameter(one.name, PageLimit)
     kind, bounds = (MomentInQuery, {}) if isinstance(one.form, Moment) else shape(one.form, _SHAPES)
     needed = one.default is NEEDED
+    bounds = {name: bound for name, bound in bounds.items() if name not in _LEFT_TO_THE_SERVICE}
     kind, default = (kind | None, None) if needed or one.default is None else (kind, one.default)
     told = [
         one.help.en,

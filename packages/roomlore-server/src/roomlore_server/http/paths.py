@@ -209,15 +209,10 @@ _GROUP = (
 _GroupId = Annotated[str, Depends(addressed("group_id", _GROUP, most=MAX_GROUP_CHARS))]
 
 
-async def _group(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, group_id: _GroupId) -> Group:
-    return Group(group_id, await caller.lore.rooms.scope_named(scope_of(group_id), viewer=viewer))
-
-
 async def _group_for_admin(lore: Admin, group_id: _GroupId) -> Group:
     return Group(group_id, await lore.rooms.scope_named(scope_of(group_id), viewer=None))
 
 
-NamedGroup = Annotated[Group, Depends(_group)]
 AdminsGroup = Annotated[Group, Depends(_group_for_admin)]
 MemoryId = Annotated[str, Depends(addressed("memory_id", "The id of any version of it"))]
 EvolutionId = Annotated[str, Depends(addressed("evolution_id", "The evolution's id"))]

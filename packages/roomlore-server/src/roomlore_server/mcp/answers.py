@@ -15,7 +15,7 @@ from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
 from roomlore.settings.sections import AskedStrategy
 from roomlore.verbs import facts, memories
-from roomlore_server.mcp.derived import MAX_LISTED, Arguments, arguments_of
+from roomlore_server.mcp.derived import MAX_LISTED, MAX_QUERY, Arguments, arguments_of
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -55,17 +55,11 @@ MOST_SOURCES = 20
 MAX_SCOPES = 10
 MAX_PROMPT_TOKENS = 4_000
 MAX_MESSAGES = 50
-_MAX_QUERY = 4_000
 _MAX = 2**63 - 1
-_CODE_POINTS_A_CHARACTER = 8
 
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
-Scope = Annotated[
-    str | None,
-    Field(max_length=MAX_SCOPE_CHARS, description="Whose: user:<id>, agent:<id> or group:<room>."),
-]
 Offset = Annotated[int, Field(ge=0, le=_MAX, description="The next_offset of the answer before.")]
-Query = Annotated[str, Field(max_length=_MAX_QUERY)]
+Query = Annotated[str, Field(max_length=MAX_QUERY)]
 
 
 class _Add(Arguments):

@@ -12,6 +12,7 @@ from roomlore.surfaces.shapes import time_or_day
 from roomlore.verbs.table import NEEDED, Argument, Moment, Page, Reference, Text, Verb, Words
 
 MAX_LISTED = 50
+MAX_QUERY = 4_000
 _USUAL = 20
 _MAX = 2**63 - 1
 _CODE_POINTS_A_CHARACTER = 8
@@ -65,7 +66,8 @@ def _field(one: Argument) -> tuple[Any, Any]:
     kind, bounds = shape(one.form, _SHAPES)
     default = list(one.default) if isinstance(one.default, tuple) else one.default
     nullable = kind | None if default is None and kind is not TimeOrDay else kind
-    return _described(nullable, one.help.en, **bounds), ... if default is NEEDED else default
+    limit = f" At most {one.form.most} characters." if isinstance(one.form, Text) and not one.form.blank else ""
+    return _described(nullable, f"{one.help.en}{limit}", **bounds), ... if default is NEEDED else default
 
 
 def _described(kind: Any, text: str, **bounds: Any) -> Any:
@@ -79,6 +81,6 @@ def _text(form: Text) -> Shape:
 
 _SHAPES: Shapes = {
     Text: _text,
-    Words: lambda form: (str, {"min_length": 1, "max_length": form.most}),
+    Words: lambda form: (str, {"min_length": 1, "max_length": min(form.most, MAX_QUERY)}),
     Moment: lambda _: (TimeOrDay, {}),
 }
