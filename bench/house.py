@@ -40,7 +40,10 @@ async def run(arguments: Namespace) -> None:
 
 def measured_at(revision: str) -> dict[str, int | str]:
     """Return the measures of a revision."""
-    archive = subprocess.run(["git", "archive", revision], cwd=ROOT, capture_output=True, check=True).stdout
+    done = subprocess.run(["git", "archive", revision], cwd=ROOT, capture_output=True)
+    if done.returncode:
+        raise SystemExit(f"There is no revision {revision!r} here; name a commit or a tag.")
+    archive = done.stdout
     with TemporaryDirectory() as folder, tarfile.open(fileobj=BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
         return measured(Path(folder))

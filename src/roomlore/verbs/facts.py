@@ -1,6 +1,6 @@
 """The verbs of facts: what is known of people, agents and groups, added and changed by hand."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -60,6 +60,15 @@ async def _add(lore: "Lore", viewer: str | None, **fact: Any) -> AddedFact:
     return (await add_all(lore, viewer, [NewMemory(**fact)]))[0]
 
 
+async def page_of(
+    lore: "Lore", viewer: str | None, scope: str, kinds: Iterable[str], status: Status, *, limit: int, offset: int
+) -> tuple[list[Memory], int]:
+    """Return a page of the memories of a scope, the last changed first, and how many there are on all pages."""
+    which: Any = {"kinds": tuple(map(MemoryKind, kinds)), "status": status, "viewer": viewer}
+    page = await lore.memories.page(scope, limit=limit, offset=offset, **which)
+    return page, await lore.memories.count(scope, **which)
+
+
 async def _list(
     lore: "Lore",
     viewer: str | None,
@@ -70,9 +79,7 @@ async def _list(
     limit: int,
     offset: int,
 ) -> FactPage:
-    kinds = tuple(map(MemoryKind, kind))
-    page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset, viewer=viewer)
-    total = await lore.memories.count(scope, kinds=kinds, status=status, viewer=viewer)
+    page, total = await page_of(lore, viewer, scope, kind, status, limit=limit, offset=offset)
     following = offset + len(page)
     return FactPage(facts=page, total=total, next=following if page and following < total else None)
 

@@ -9,7 +9,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Blame, Change, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.verbs.facts import DELETE as DELETE_FACT
-from roomlore.verbs.facts import FACT, REASON, STATUS
+from roomlore.verbs.facts import FACT, REASON, STATUS, page_of
 from roomlore.verbs.table import Argument, Choice, Flag, Many, Moment, Number, Page, Reference, Verb, Whole, Words
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ async def _list(
     limit: int,
     offset: int,
 ) -> MemoriesOf:
-    kinds = tuple(map(MemoryKind, kind))
-    page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset, viewer=viewer)
-    total = await lore.memories.count(scope, kinds=kinds, status=status, viewer=viewer)
+    page, total = await page_of(lore, viewer, scope, kind, status, limit=limit, offset=offset)
     return MemoriesOf(scope=scope, total=total, memories=page)
 
 

@@ -64,7 +64,7 @@ def add_route(
     async def handler(**given: Any) -> Any:
         lore, viewer = given.pop("lore"), given.pop("viewer", None)
         asked = form.read(given)
-        answer = await verb(lore, viewer, **await resolved(verb, asked, lore, viewer, names))
+        answer = await verb(lore, viewer, **await resolved(verb, asked, lore, RoomNames(lore, viewer), names))
         return None if empty else answer if shown is None else shown(lore, answer, asked)
 
     handler.__name__, handler.__doc__ = name, verb.help.en
@@ -151,11 +151,34 @@ def _base(verb: Verb) -> type[Body]:
     return Changing
 
 
+class RoomNames:
+    """The ids of rooms, and scopes with them, by the names that a viewer may use. Each is looked up once."""
+
+    def __init__(self, lore: Lore, viewer: str | None) -> None:
+        self._lore, self._viewer = lore, viewer
+        self._known: dict[tuple[str, str], str] = {}
+
+    async def scope(self, given: str) -> str:
+        """Return the scope. Raise as `lore.rooms.scope_named` does."""
+        known = self._known.get(("scope", given))
+        if known is None:
+            known = self._known["scope", given] = await self._lore.rooms.scope_named(given, viewer=self._viewer)
+        return known
+
+    async def room(self, given: str) -> str:
+        """Return the id; what is given if there is no such room. Raise as `lore.rooms.named` does."""
+        known = self._known.get(("room", given))
+        if known is None:
+            known = await self._lore.rooms.named(given, viewer=self._viewer, or_new=True)
+            self._known["room", given] = known
+        return known
+
+
 async def resolved(
     verb: Verb,
     given: Mapping[str, Any],
     lore: Lore,
-    viewer: str | None,
+    called: RoomNames,
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return the arguments with ids in place of the names of rooms, and times. Raise `InvalidInput` that has the names
@@ -168,17 +191,15 @@ async def resolved(
                 raise missing(one, names.get(one.name, one.name))
             continue
         if one.form is Reference.SCOPE:
-            found[one.name] = await lore.rooms.scope_named(value, viewer=viewer)
+            found[one.name] = await called.scope(value)
         elif one.form in (Reference.ROOM, Reference.NEW_ROOM):
-            found[one.name] = await lore.rooms.named(value, viewer=viewer, or_new=True)
+            found[one.name] = await called.room(value)
         elif one.form is Reference.GROUP:
-            found[one.name] = await lore.rooms.scope_named(scope_of(value), viewer=viewer)
+            found[one.name] = await called.scope(scope_of(value))
         elif isinstance(one.form, Moment) and isinstance(value, str):
             found[one.name] = read_time(lore, names.get(one.name, one.name), value, edge=one.form.edge)
         elif isinstance(one.form, Many) and one.form.of is Reference.SOURCE:
-            rooms = {source["room_id"] for source in value}
-            ids = {room: await lore.rooms.named(room, viewer=viewer, or_new=True) for room in rooms}
-            found[one.name] = [Source(ids[source["room_id"]], source["message_id"]) for source in value]
+            found[one.name] = [Source(await called.room(source["room_id"]), source["message_id"]) for source in value]
     _check_span(verb, given, found, lore, names)
     return found
 

@@ -16,7 +16,7 @@ from roomlore.surfaces.shapes import request_of, values_of
 from roomlore.verbs import facts as verbs
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, read_json, validated
-from roomlore_server.http.derived import add_routes, body_of, resolved
+from roomlore_server.http.derived import RoomNames, add_routes, body_of, resolved
 from roomlore_server.http.guard import Reader, ShownTo, Writer
 from roomlore_server.http.routers import Router
 
@@ -57,7 +57,8 @@ async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[Any], 
     """Add one fact, or `{"facts": [...]}`, in one transaction. A fact that exists, by its id or in the same words, is
     not added again. A viewer may cite the messages that it may see; without one, a fact
     that a room adds was said there now, and one that a person or an administrator adds is for all."""
-    given = [await resolved(verbs.ADD, one.model_dump(exclude_unset=True), lore, viewer) for one in wanted]
+    called = RoomNames(lore, viewer)
+    given = [await resolved(verbs.ADD, one.model_dump(exclude_unset=True), lore, called) for one in wanted]
     return AddedFacts(facts=await verbs.add_all(lore, viewer, [NewMemory(**one) for one in given]))
 
 
