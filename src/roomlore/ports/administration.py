@@ -1,4 +1,4 @@
-"""What a store keeps for operators: usage, keys, tenants and archives."""
+"""The ports of a store for operators: usage, keys, tenants and archives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

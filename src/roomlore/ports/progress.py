@@ -1,4 +1,4 @@
-"""What a store keeps of work behind the calls: what is noted, due, or behind, and how far it has come."""
+"""The ports of a store for background work: what is noted or due, and how far it has come."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from difflib import get_close_matches
 from enum import Enum, StrEnum
 from functools import cache
-from types import MappingProxyType, UnionType
+from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
@@ -103,12 +103,11 @@ def request_of(
     *,
     name: str,
     without: Collection[str] = (),
-    also: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
 ) -> type[B]:
     """Return the model of a request with the fields of a dataclass and their defaults, except those in `without`.
 
-    `forms`: types with limits and descriptions, by field; a field without one gets the type of the dataclass. `also`:
-    further fields, each with its form and default. A form for a field that does not exist is an error.
+    `forms`: types with limits and descriptions, by field; a field without one gets the type of the dataclass. A form
+    for a field that does not exist is an error.
     """
     hints, (_, said) = get_type_hints(kind), _documented(kind)
     asked = {one.name: one for one in fields(kind) if one.name not in without}
@@ -118,9 +117,7 @@ def request_of(
     for field_name, one in asked.items():
         form = forms.get(field_name) or Annotated[shape_of(hints[field_name]), Field(description=said.get(field_name))]
         shown[field_name] = (form, _default(one))
-    made: type[B] = create_model(
-        name, __base__=base, __doc__=base.__doc__, __module__=base.__module__, **shown | dict(also)
-    )
+    made: type[B] = create_model(name, __base__=base, __doc__=base.__doc__, __module__=base.__module__, **shown)
     return made
 
 

@@ -88,12 +88,17 @@ async def _get(lore: "Lore", viewer: str | None, *, memory_id: str) -> Memory:
     return await lore.memories.head(memory_id, viewer=viewer)
 
 
+async def as_told(lore: "Lore", viewer: str | None, memory: Memory) -> Memory:
+    """Return a memory that a viewer changed as they are told it."""
+    return (await lore.memories.as_told([memory], viewer))[0]
+
+
 async def _change(
     lore: "Lore", viewer: str | None, *, memory_id: str, sources: Sequence[Source] | None = None, **change: Any
 ) -> Memory:
     await lore.memories.check_changeable(memory_id, viewer, citing=sources or ())
     changed = await lore.memories.update(memory_id, sources=sources, viewer=viewer, **change)
-    return (await lore.memories.as_told([changed], viewer))[0]
+    return await as_told(lore, viewer, changed)
 
 
 async def _delete(
@@ -101,7 +106,7 @@ async def _delete(
 ) -> Memory:
     await lore.memories.check_changeable(memory_id, viewer)
     gone = await lore.memories.delete(memory_id, reason, expected=expected)
-    return (await lore.memories.as_told([gone], viewer))[0]
+    return await as_told(lore, viewer, gone)
 
 
 async def _history(lore: "Lore", viewer: str | None, *, memory_id: str) -> FactHistory:

@@ -9,7 +9,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Blame, Change, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.verbs.facts import DELETE as DELETE_FACT
-from roomlore.verbs.facts import FACT, REASON, STATUS, page_of
+from roomlore.verbs.facts import FACT, REASON, STATUS, as_told, page_of
 from roomlore.verbs.table import Argument, Choice, Flag, Many, Moment, Number, Page, Reference, Verb, Whole, Words
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ async def _blame(lore: "Lore", _: str | None, *, memory_id: str) -> Blame:
 async def _restore(lore: "Lore", viewer: str | None, *, memory_id: str, reason: str) -> Memory:
     await lore.memories.check_changeable(memory_id, viewer)
     back = await lore.memories.restore(memory_id, reason)
-    return (await lore.memories.as_told([back], viewer))[0]
+    return await as_told(lore, viewer, back)
 
 
 async def _strength(lore: "Lore", viewer: str | None, *, memory_id: str, strength: float, reason: str) -> Memory:
     await lore.memories.check_changeable(memory_id, viewer)
     done = await lore.memories.strength(memory_id, strength, reason)
-    return (await lore.memories.as_told([done], viewer))[0]
+    return await as_told(lore, viewer, done)
 
 
 async def _revert(lore: "Lore", _: str | None, *, evolution_id: str, reason: str) -> list[Change]:

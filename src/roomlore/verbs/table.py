@@ -1,4 +1,4 @@
-"""What the table of verbs is made of: verbs, their arguments, and the forms of these."""
+"""Verbs, their arguments, and the forms of arguments."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -133,6 +133,11 @@ class Argument:
     @property
     def help(self) -> Help:
         return Help(self.en, self.zh)
+
+    @property
+    def is_needed(self) -> bool:
+        """True if a caller must give it. The size of a page each face has a default for."""
+        return self.default is NEEDED and self.form is not Page.SIZE
 
 
 def missing(argument: Argument, name: str) -> InvalidInput:

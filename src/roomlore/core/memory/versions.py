@@ -1,4 +1,4 @@
-"""What becomes of memories that are written: versions that are added, changed and deleted, and what is in force."""
+"""Versions of memories: those that are added, changed and deleted, and those in force."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

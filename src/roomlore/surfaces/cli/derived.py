@@ -19,7 +19,6 @@ from roomlore.surfaces.cli.frame import frame_of, room_to_write, scope_named, sc
 from roomlore.surfaces.cli.language import helped
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs.table import (
-    NEEDED,
     Argument,
     Choice,
     Flag,
@@ -52,8 +51,8 @@ _JSON = Help("As JSON.", "以 JSON 输出。")
 
 
 class Call(NamedTuple):
-    """How a command was called: the arguments that it `gives` the verb, those that were `asked` for (both by the names
-    of the verb), what was there `before`, and True if the answer is to be JSON."""
+    """A call of a command. `gives`: the arguments for the verb. `asked`: the same as they were typed. `before`: what
+    the command read first. `as_json`: True if the answer is to be JSON."""
 
     gives: Mapping[str, Any]
     asked: Mapping[str, Any]
@@ -129,7 +128,7 @@ class _Option:
     def __init__(self, argument: Argument, name: str, *, placed: bool, spread: bool) -> None:
         self.argument, self.name = argument, f"{name}_" if iskeyword(name) else name
         self.spread = spread or isinstance(argument.form, Words)
-        self.placed = placed or (argument.default is NEEDED and argument.form is not Page.SIZE)
+        self.placed = placed or argument.is_needed
         flag = f"--{name.replace('_', '-')}"
         can_be_switched_off = argument.clears and isinstance(argument.form, Number)
         self.off = f"no_{name}" if can_be_switched_off else ""
@@ -137,7 +136,7 @@ class _Option:
 
     @property
     def label(self) -> str:
-        """What errors call it."""
+        """The name of it in errors."""
         return self.name.strip("_").upper() if self.placed else self.flags[0]
 
     def joined(self, value: Any) -> Any:
@@ -154,7 +153,7 @@ class _Option:
         told = helped(one.help, *more)
         if self.placed:
             place = typer.Argument(help=told, metavar=self.label, **bounds)
-            default = inspect.Parameter.empty if one.default is NEEDED else one.default
+            default = inspect.Parameter.empty if one.is_needed else one.default
             return [_parameter(self.name, Annotated[kind, place], default)]
         short = ["-n"] if self.name == "limit" else []
         option = typer.Option(self.flags[0], *short, help=told, **bounds)
@@ -165,12 +164,17 @@ class _Option:
         return found
 
     def _type(self) -> tuple[Any, dict[str, Any]]:
+        """Return the type of the parameter, and its bounds as Typer takes them."""
         if self.spread:
             return list[str], {}
+        kind, bounds = self._plain_type()
+        optional = self.argument.default is None or self.argument.default == ()
+        return (kind | None if optional else kind), bounds
+
+    def _plain_type(self) -> tuple[Any, dict[str, Any]]:
         match self.argument.form:
             case Number(low, high):
-                optional = self.argument.default is None
-                return (float | None if optional else float), {"min": low, "max": high}
+                return float, {"min": low, "max": high}
             case Whole(low, high):
                 return int, {"min": low, "max": high}
             case Flag():
@@ -178,17 +182,14 @@ class _Option:
             case Page():
                 return int, {"min": 1 if self.argument.form is Page.SIZE else 0}
             case Choice(words):
-                kind: Any = Literal[words]
+                return Literal[words], {}
             case Many(Choice(words)):
-                kind = list[StrEnum("Word", {word: word for word in words})]  # type: ignore[misc]  # Typer takes no Literal
+                return list[StrEnum("Word", {word: word for word in words})], {}  # type: ignore[misc]  # Typer takes no Literal
             case Many(Text() | Id()):
-                kind = list[str]
+                return list[str], {}
             case Text() | Id() | Moment() | Reference() if self.argument.form is not Reference.SOURCE:
-                kind = str
-            case _:
-                raise TypeError(f"A command has no option for {self.argument.form!r}.")
-        optional = self.argument.default is None or self.argument.default == ()
-        return (kind | None if optional else kind), {}
+                return str, {}
+        raise TypeError(f"A command has no option for {self.argument.form!r}.")
 
     def _default(self) -> Any:
         if self.argument.form is Page.SIZE:

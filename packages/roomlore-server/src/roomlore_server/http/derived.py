@@ -14,7 +14,7 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_GROUP_CHARS, MAX_SCOPE_CHARS, SCOPE_PATTERN, Source
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.forms import Shape, Shapes, shape
-from roomlore.verbs.table import NEEDED, Argument, Many, Moment, Page, Reference, Text, Verb, Words, missing
+from roomlore.verbs.table import Argument, Many, Moment, Page, Reference, Text, Verb, Words, missing
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, TimeOrDay, needs_one
@@ -84,7 +84,7 @@ def add_routes(router: Router, verbs: Iterable[Verb], special: Mapping[str, Mapp
 
 
 class _Form:
-    """Where a route has the arguments of a verb: in its path, its query or its body."""
+    """The places of a verb's arguments in a route: its path, its query, its body."""
 
     def __init__(self, verb: Verb, names: Mapping[str, str], also: Mapping[str, tuple[Any, Any]]) -> None:
         method, path = verb.route.split()
@@ -186,9 +186,9 @@ async def resolved(
     found = dict(given)
     for one in verb.arguments:
         value = given.get(one.name)
-        if value is None or (value == "" and one.default is NEEDED):
-            if one.default is NEEDED and one.form is not Page.SIZE:
-                raise missing(one, names.get(one.name, one.name))
+        if one.is_needed and value in (None, ""):
+            raise missing(one, names.get(one.name, one.name))
+        if value is None:
             continue
         if one.form is Reference.SCOPE:
             found[one.name] = await called.scope(value)
@@ -239,14 +239,13 @@ def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
     if one.form is Page.SIZE:
         return _parameter(one.name, PageLimit)
     kind, bounds = (MomentInQuery, {}) if isinstance(one.form, Moment) else shape(one.form, _SHAPES)
-    needed = one.default is NEEDED
     bounds = {name: bound for name, bound in bounds.items() if name not in _LEFT_TO_THE_SERVICE}
-    kind, default = (kind | None, None) if needed or one.default is None else (kind, one.default)
+    kind, default = (kind | None, None) if one.is_needed or one.default is None else (kind, one.default)
     told = [
         one.help.en,
         *([f"{TIME_IN_QUERY}."] if isinstance(one.form, Moment) else []),
         *(["May be repeated."] if isinstance(one.form, Many) else []),
-        *(["Needed."] if needed else []),
+        *(["Needed."] if one.is_needed else []),
     ]
     query = Query(alias=name, description=" ".join(told), **bounds)
     return _parameter(one.name, Annotated[kind, query], default)
@@ -258,7 +257,7 @@ def _field(one: Argument) -> tuple[Any, Any]:
     nullable = bounded | None if one.default is None and kind is not TimeOrDay else bounded
     default = list(one.default) if isinstance(one.default, tuple) else one.default
     told = f"{one.help.en} Null takes it away." if one.clears else one.help.en
-    return Annotated[nullable, Field(description=told)], ... if default is NEEDED else default
+    return Annotated[nullable, Field(description=told)], ... if one.is_needed else default
 
 
 def _text(form: Text) -> Shape:
@@ -267,15 +266,16 @@ def _text(form: Text) -> Shape:
     return str, {"min_length": None if form.blank else 1, "json_schema_extra": shown}
 
 
-_SCOPE: Shape = (
-    str,
-    {"min_length": 1, "max_length": MAX_SCOPE_CHARS, "json_schema_extra": {"pattern": SCOPE_PATTERN}},
-)
+SCOPE_BOUNDS: dict[str, Any] = {
+    "min_length": 1,
+    "max_length": MAX_SCOPE_CHARS,
+    "json_schema_extra": {"pattern": SCOPE_PATTERN},
+}
 _SHAPES: Shapes = {
     Text: _text,
     Words: lambda form: (str, {"json_schema_extra": {"maxLength": form.most}}),
     Moment: lambda _: (TimeOrDay, {}),
-    Reference.SCOPE: lambda _: _SCOPE,
+    Reference.SCOPE: lambda _: (str, SCOPE_BOUNDS),
     Reference.SOURCE: lambda _: (SourceForm, {}),
     Page.OFFSET: lambda _: (int, {"ge": 0, "le": MOST}),
 }

@@ -9,14 +9,13 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from starlette.requests import Request
 
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.memory import MAX_SCOPE_CHARS, SCOPE_PATTERN
 from roomlore.core.memory.writing import MAX_BATCH, NewMemory
 from roomlore.core.recall.recollection import MAX_SCOPES, RecallRequest, Recollection
 from roomlore.surfaces.shapes import request_of, values_of
 from roomlore.verbs import facts as verbs
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, read_json, validated
-from roomlore_server.http.derived import RoomNames, add_routes, body_of, resolved
+from roomlore_server.http.derived import SCOPE_BOUNDS, RoomNames, add_routes, body_of, resolved
 from roomlore_server.http.guard import Reader, ShownTo, Writer
 from roomlore_server.http.routers import Router
 
@@ -77,7 +76,7 @@ add_routes(
 
 recall = Router(tags=["facts"])
 
-Scope = Annotated[str, Field(min_length=1, max_length=MAX_SCOPE_CHARS, json_schema_extra={"pattern": SCOPE_PATTERN})]
+Scope = Annotated[str, Field(**SCOPE_BOUNDS)]
 
 _MAX_TOKENS = 10_000_000
 _MAX_TURNS = 10_000

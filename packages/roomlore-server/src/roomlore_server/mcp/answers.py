@@ -15,7 +15,7 @@ from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
 from roomlore.settings.sections import AskedStrategy
 from roomlore.verbs import facts, memories
-from roomlore_server.mcp.derived import MAX_LISTED, MAX_QUERY, Arguments, arguments_of
+from roomlore_server.mcp.derived import MAX_LISTED, MAX_QUERY, Arguments, Offset, arguments_of
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -55,10 +55,8 @@ MOST_SOURCES = 20
 MAX_SCOPES = 10
 MAX_PROMPT_TOKENS = 4_000
 MAX_MESSAGES = 50
-_MAX = 2**63 - 1
 
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
-Offset = Annotated[int, Field(ge=0, le=_MAX, description="The next_offset of the answer before.")]
 Query = Annotated[str, Field(max_length=MAX_QUERY)]
 
 
@@ -93,7 +91,6 @@ AddMemory = arguments_of(
 
 SearchMemories = arguments_of(
     memories.SEARCH,
-    without=("limit",),
     also={"limit": (Annotated[int, Field(ge=1, le=MAX_FOUND)], 5)},
 )
 

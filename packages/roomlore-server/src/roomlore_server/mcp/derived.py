@@ -9,15 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchem
 from roomlore.core.memory.memory import MAX_SCOPE_CHARS
 from roomlore.surfaces.forms import Shape, Shapes, shape
 from roomlore.surfaces.shapes import time_or_day
-from roomlore.verbs.table import NEEDED, Argument, Moment, Page, Reference, Text, Verb, Words
+from roomlore.verbs.table import Argument, Moment, Page, Reference, Text, Verb, Words
 
 MAX_LISTED = 50
 MAX_QUERY = 4_000
 _USUAL = 20
-_MAX = 2**63 - 1
 _CODE_POINTS_A_CHARACTER = 8
 _NULL = {"type": "null"}
 _TIME = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}, _NULL]}
+Offset = Annotated[int, Field(ge=0, le=2**63 - 1, description="The next_offset of the answer before.")]
 TimeOrDay = Annotated[Any, PlainValidator(time_or_day), WithJsonSchema(_TIME)]
 
 
@@ -62,12 +62,12 @@ def _field(one: Argument) -> tuple[Any, Any]:
     if one.form is Page.SIZE:
         return Annotated[int, Field(ge=1, le=MAX_LISTED)], _USUAL
     if one.form is Page.OFFSET:
-        return _described(int, "The next_offset of the answer before.", ge=0, le=_MAX), one.default
+        return Offset, one.default
     kind, bounds = shape(one.form, _SHAPES)
     default = list(one.default) if isinstance(one.default, tuple) else one.default
     nullable = kind | None if default is None and kind is not TimeOrDay else kind
     limit = f" At most {one.form.most} characters." if isinstance(one.form, Text) and not one.form.blank else ""
-    return _described(nullable, f"{one.help.en}{limit}", **bounds), ... if default is NEEDED else default
+    return _described(nullable, f"{one.help.en}{limit}", **bounds), ... if one.is_needed else default
 
 
 def _described(kind: Any, text: str, **bounds: Any) -> Any:
