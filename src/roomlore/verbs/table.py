@@ -193,6 +193,12 @@ class Verb:
         """The arguments that the path of the route holds."""
         return tuple(one for one in self.arguments if f"{{{one.name}}}" in self.route)
 
+    @cached_property
+    def span(self) -> tuple[Argument, Argument] | None:
+        """The first arguments that say when something begins and when it ends, None if it has not both."""
+        edges = {one.form.edge: one for one in reversed(self.arguments) if isinstance(one.form, Moment)}
+        return (edges["start"], edges["end"]) if edges.keys() == {"start", "end"} else None
+
     async def __call__(self, lore: "Lore", viewer: str | None, **given: Any) -> Any:
         """Return the answer for a viewer, None for everything. `given`: the arguments that were given, by name; others
         have their defaults, but None is left out."""

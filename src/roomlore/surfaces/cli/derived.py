@@ -15,7 +15,7 @@ from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import show
-from roomlore.surfaces.cli.frame import frame_of, room_to_write, scope_named, scope_to_write
+from roomlore.surfaces.cli.frame import ShownTo, frame_of, room_to_write, scope_named, scope_to_write, viewer_of
 from roomlore.surfaces.cli.language import helped
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs.table import (
@@ -52,12 +52,14 @@ _JSON = Help("As JSON.", "以 JSON 输出。")
 
 class Call(NamedTuple):
     """A call of a command. `gives`: the arguments for the verb. `asked`: the same as they were typed. `before`: what
-    the command read first. `as_json`: True if the answer is to be JSON."""
+    the command read first. `as_json`: True if the answer is to be JSON. `viewer`: to whom it is shown, None for an
+    administrator."""
 
     gives: Mapping[str, Any]
     asked: Mapping[str, Any]
     before: Any
     as_json: bool
+    viewer: str | None
 
 
 def command(
@@ -70,12 +72,14 @@ def command(
     spread: Collection[str] = (),
     before: Before | None = None,
     creates: bool = False,
+    for_viewer: bool = False,
 ) -> Callable[..., None]:
     """Return the function of a command with the arguments of a verb, except those in `without`, and `--json`.
 
     `shows`: prints the answer. `names`: of arguments that the command calls otherwise. `placed`: those that have a
     place, though they may be left out. `spread`: those of several words that need no quotes, beside what is looked for.
-    `before`: reads what `shows` compares the answer with. `creates`: the database may be made.
+    `before`: reads what `shows` compares the answer with. `creates`: the database may be made. `for_viewer`: with the
+    option `--viewer`.
     """
     wanted = [one for one in verb.arguments if one.name not in without]
     options = [
@@ -84,19 +88,21 @@ def command(
     ]
 
     def run(ctx: typer.Context, **values: Any) -> None:
-        as_json = values.pop("as_json")
+        as_json, whom = values.pop("as_json"), values.pop("viewer", None)
         asked = {one.argument.name: one.joined(values[one.name]) for one in options}
 
         async def work(lore: Lore) -> None:
-            gives = await _read(lore, verb, options, asked, values)
+            viewer = await viewer_of(lore, whom)
+            gives = await _read(lore, verb, options, asked, values, viewer)
             there = await before(lore, gives) if before else None
-            await shows(lore, await verb(lore, None, **gives), Call(gives, asked, there, as_json))
+            await shows(lore, await verb(lore, viewer, **gives), Call(gives, asked, there, as_json, viewer))
 
         _check(verb, options, values)
         frame_of(ctx).run(work, creates=creates)
 
     parameters = [parameter for one in options for parameter in one.parameters()]
     parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+    parameters += [_parameter("viewer", ShownTo, None)] if for_viewer else []
     as_json = Annotated[bool, typer.Option("--json", help=helped(_JSON))]
     parameters.append(_parameter("as_json", as_json, False))
     _become(run, verb, [_parameter("ctx", typer.Context), *parameters])
@@ -221,7 +227,12 @@ def _check(verb: Verb, options: list[_Option], values: Mapping[str, Any]) -> Non
 
 
 async def _read(
-    lore: Lore, verb: Verb, options: list[_Option], asked: Mapping[str, Any], values: Mapping[str, Any]
+    lore: Lore,
+    verb: Verb,
+    options: list[_Option],
+    asked: Mapping[str, Any],
+    values: Mapping[str, Any],
+    viewer: str | None,
 ) -> dict[str, Any]:
     """Return the arguments that were given, with ids in place of names, and times in place of words. Raise
     `InvalidInput` in the words of the user."""
@@ -231,12 +242,12 @@ async def _read(
         if values.get(one.off):
             given[name] = None
         elif value not in (None, []):
-            given[name] = await _value(lore, verb, one, value)
+            given[name] = await _value(lore, verb, one, value, viewer)
     _check_span(lore, verb, options, asked, given)
     return given
 
 
-async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
+async def _value(lore: Lore, verb: Verb, option: _Option, value: Any, viewer: str | None) -> Any:
     form = option.argument.form
     if isinstance(form, Moment):
         cleared = not value and option.argument.default is None and verb.scope == "write"
@@ -245,7 +256,7 @@ async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
         scope = scope_of(value) if form is Reference.GROUP else value
         return await (scope_to_write if verb.scope == "write" else scope_named)(lore, scope)
     if form is Reference.ROOM:
-        return await lore.rooms.named(value, viewer=None)
+        return await lore.rooms.named(value, viewer=viewer)
     if form is Reference.NEW_ROOM:
         return await room_to_write(lore, value)
     if form in _BY_PART:
@@ -265,13 +276,11 @@ def _check_span(
     lore: Lore, verb: Verb, options: list[_Option], asked: Mapping[str, Any], given: Mapping[str, Any]
 ) -> None:
     """Raise `InvalidInput` if something ends before it begins, or what is written ends as it begins."""
-    moments = {one.argument.form.edge: one for one in options if isinstance(one.argument.form, Moment)}
-    if moments.keys() != {"start", "end"}:
-        return
-    begin, end = moments["start"], moments["end"]
-    first, last = given.get(begin.argument.name), given.get(end.argument.name)
+    span = [one for edge in verb.span or () for one in options if one.argument is edge]
+    first, last = (given.get(one.argument.name) for one in span) if len(span) == 2 else (None, None)
     if first is None or last is None:
         return
+    begin, end = span
     until, since = asked[end.argument.name], asked[begin.argument.name]
     if verb.scope == "write" and last <= first:
         raise InvalidInput(f"{end.label} {until!r:.60} is not after {begin.label} {since!r:.60}; change one of them.")

@@ -216,9 +216,9 @@ def body_of(model: type[T], *, within: Within = Bounds.small) -> Callable[[Reque
     return read
 
 
-def body_if_any_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
+def body_if_any_of(model: type[T], *, within: Within = Bounds.small) -> Callable[[Request], Awaitable[T]]:
     """Return the same dependency for an optional body: an empty `model` without one."""
-    read_it = body_of(model)
+    read_it = body_of(model, within=within)
 
     async def read(request: Request) -> T:
         length = request.headers.get("content-length", "0")
@@ -381,7 +381,16 @@ class Body(BaseModel):
         return int(given) if int in (field.annotation, *get_args(field.annotation)) else given
 
 
-class ContextRequest(Body):
+class OfRoom(Body):
+    """A body that names a room, under any of the names that the field has."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_room(cls, value: Any) -> Any:
+        return one_room(value) if isinstance(value, dict) else value
+
+
+class ContextRequest(OfRoom):
     """The message to build a context for."""
 
     room_id: str = Field(
@@ -411,11 +420,6 @@ class ContextRequest(Body):
         min_length=1,
         description="The sender whose messages get the role `assistant` in `rendered`; by default all with that role.",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_room(cls, value: Any) -> Any:
-        return one_room(value) if isinstance(value, dict) else value
 
 
 class ResponseRequest(Body):

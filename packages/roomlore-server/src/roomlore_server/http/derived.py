@@ -9,7 +9,7 @@ from fastapi import Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from roomlore.core.dates import is_before
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, UnknownRoom
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_GROUP_CHARS, MAX_SCOPE_CHARS, SCOPE_PATTERN, Source
 from roomlore.core.memory.writing import scope_of
@@ -17,14 +17,16 @@ from roomlore.surfaces.forms import Shape, Shapes, shape
 from roomlore.verbs.table import Argument, Many, Moment, Page, Reference, Text, Verb, Words, missing
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies
-from roomlore_server.http.bodies import Body, Bounds, TimeOrDay, needs_one
+from roomlore_server.http.bodies import Body, Bounds, OfRoom, TimeOrDay, needs_one
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore_server.http.paths import MOST, PageLimit, addressed
+from roomlore_server.http.paths import MOST, PageLimit, addressed, query_of_room
 from roomlore_server.http.routers import Router
 from roomlore_server.http.times import TIME_IN_QUERY, read_time
 from roomlore_server.http.times import Moment as MomentInQuery
 
 _LORE = {"read": Reader, "write": Writer, "admin": Admin}
+_NAMES: Mapping[str, str] = {"room": "room_id"}
+_ROOMS = (Reference.ROOM, Reference.NEW_ROOM)
 
 
 class SourceForm(BaseModel):
@@ -47,24 +49,39 @@ def add_route(
     gives: Any = None,
     names: Mapping[str, str] = MappingProxyType({}),
     also: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+    room_as_given: bool = False,
+    bulk: bool = False,
     **options: Any,
 ) -> None:
     """Add the route of a verb.
 
     `name`: its operation in the OpenAPI document. `shown`: makes the answer that the route gives of the verb's, with
     the arguments as they were asked for; `gives`: its type. `names`: of arguments that the route calls otherwise.
-    `also`: parameters in place of the verb's, each with its type and default. `options`: of the route; with the status
-    204 it answers nothing.
+    `also`: parameters in place of the verb's, each with its type and default. `room_as_given`: call the verb with the
+    room as it is given first, since that is most often an id, and looking it up takes as long as a small call; only for
+    a verb that changes nothing and raises `UnknownRoom`. `bulk`: the body may be large. `options`: of the route; with
+    the status 204 it answers nothing.
     """
-    form = _Form(verb, names, also)
+    names = {**_NAMES, **names}
+    form = _Form(verb, names, also, bulk=bulk)
     empty = options.get("status_code") == _NOTHING
     if form.body is not None:
-        options["openapi_extra"] = bodies.described(form.body)
+        options["openapi_extra"] = bodies.described(form.body, required=form.needs_body)
 
     async def handler(**given: Any) -> Any:
         lore, viewer = given.pop("lore"), given.pop("viewer", None)
         asked = form.read(given)
-        answer = await verb(lore, viewer, **await resolved(verb, asked, lore, RoomNames(lore, viewer), names))
+
+        async def call(called: RoomNames) -> Any:
+            return await verb(lore, viewer, **await resolved(verb, asked, lore, called, names))
+
+        if room_as_given and viewer is None:
+            try:
+                answer = await call(RoomNames(lore, viewer, as_given=True))
+            except UnknownRoom:
+                answer = await call(RoomNames(lore, viewer))
+        else:
+            answer = await call(RoomNames(lore, viewer))
         return None if empty else answer if shown is None else shown(lore, answer, asked)
 
     handler.__name__, handler.__doc__ = name, verb.help.en
@@ -86,39 +103,44 @@ def add_routes(router: Router, verbs: Iterable[Verb], special: Mapping[str, Mapp
 class _Form:
     """The places of a verb's arguments in a route: its path, its query, its body."""
 
-    def __init__(self, verb: Verb, names: Mapping[str, str], also: Mapping[str, tuple[Any, Any]]) -> None:
+    def __init__(
+        self, verb: Verb, names: Mapping[str, str], also: Mapping[str, tuple[Any, Any]], *, bulk: bool
+    ) -> None:
         method, path = verb.route.split()
         for one in verb.in_path:
             path = path.replace(f"{{{one.name}}}", f"{{{names.get(one.name, one.name)}:id}}")
         self.address = method, path
         others = [one for one in verb.arguments if one not in verb.in_path]
-        self.body = body_of(verb) if others and method not in ("GET", "DELETE") else None
+        self._own = {named: name for name, named in names.items()}
+        self.body = body_of(verb, names) if others and method not in ("GET", "DELETE") else None
+        self.needs_body = bool(verb.some_of) or any(one.is_needed for one in others)
         self.parameters = [_parameter("lore", _LORE[verb.scope])]
         self.parameters += [_parameter("viewer", ShownTo)] if verb.viewer else []
         self.parameters += [_parameter(one.name, _in_path(one, names.get(one.name))) for one in verb.in_path]
         if self.body is not None:
-            read = bodies.body_of(self.body, within=Bounds.bulk if _takes_sources(verb) else Bounds.small)
+            reads = bodies.body_of if self.needs_body else bodies.body_if_any_of
+            read = reads(self.body, within=Bounds.bulk if bulk or _takes_sources(verb) else Bounds.small)
             self.parameters.append(_parameter("body", Annotated[Any, Depends(read)]))
         else:
             query = [one for one in others if one.name not in also]
             self.parameters += [_in_query(one, names.get(one.name)) for one in query]
         self.parameters += [_parameter(name, kind, default) for name, (kind, default) in also.items()]
 
-    @staticmethod
-    def read(given: dict[str, Any]) -> dict[str, Any]:
+    def read(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments that a request gave, by name."""
         asked = {name: value for name, value in given.items() if value is not None}
         if (body := asked.pop("body", None)) is not None:
-            asked |= body.model_dump(exclude_unset=True)
+            asked |= {self._own.get(name, name): value for name, value in body.model_dump(exclude_unset=True).items()}
         return asked
 
 
 _NOTHING = 204
 
 
-def body_of(verb: Verb) -> type[BaseModel]:
-    """Return the model of the body with the arguments that the path does not hold."""
-    fields = {one.name: _field(one) for one in verb.arguments if one not in verb.in_path}
+def body_of(verb: Verb, names: Mapping[str, str] = MappingProxyType({})) -> type[BaseModel]:
+    """Return the model of the body with the arguments that the path does not hold. `names`: of arguments that the body
+    calls otherwise."""
+    fields = {names.get(one.name, one.name): _field(one) for one in verb.arguments if one not in verb.in_path}
     name = "".join(part.capitalize() for part in reversed(verb.name.split(".")))
     made: Any = create_model
     form: type[BaseModel] = made(name, __base__=_base(verb), __doc__=verb.help.en, __module__=__name__, **fields)
@@ -127,9 +149,10 @@ def body_of(verb: Verb) -> type[BaseModel]:
 
 def _base(verb: Verb) -> type[Body]:
     """Return the base of a body, which checks that one of the arguments is given which the verb needs some of. Null is
-    an argument too, if it takes something away."""
+    an argument too, if it takes something away. A room may have its other names."""
+    base = OfRoom if any(one.form in _ROOMS and one not in verb.in_path for one in verb.arguments) else Body
     if not verb.some_of:
-        return Body
+        return base
     clearing = [name for name in verb.some_of if verb[name].clears]
     setting = [name for name in verb.some_of if name not in clearing]
 
@@ -138,7 +161,7 @@ def _base(verb: Verb) -> type[Body]:
         some["allOf"][0]["anyOf"] += [{"required": [name]} for name in clearing]
         written.update(some)
 
-    class Changing(Body):
+    class Changing(base):  # type: ignore[valid-type, misc]
         model_config = ConfigDict(json_schema_extra=schema)
 
         @model_validator(mode="after")
@@ -152,10 +175,11 @@ def _base(verb: Verb) -> type[Body]:
 
 
 class RoomNames:
-    """The ids of rooms, and scopes with them, by the names that a viewer may use. Each is looked up once."""
+    """The ids of rooms, and scopes with them, by the names that a viewer may use. Each is looked up once. `as_given`:
+    rooms are not looked up."""
 
-    def __init__(self, lore: Lore, viewer: str | None) -> None:
-        self._lore, self._viewer = lore, viewer
+    def __init__(self, lore: Lore, viewer: str | None, *, as_given: bool = False) -> None:
+        self._lore, self._viewer, self._as_given = lore, viewer, as_given
         self._known: dict[tuple[str, str], str] = {}
 
     async def scope(self, given: str) -> str:
@@ -166,7 +190,10 @@ class RoomNames:
         return known
 
     async def room(self, given: str) -> str:
-        """Return the id; what is given if there is no such room. Raise as `lore.rooms.named` does."""
+        """Return the id; what is given if there is no such room, and with `as_given` in any case. Raise as
+        `lore.rooms.named` does."""
+        if self._as_given:
+            return given
         known = self._known.get(("room", given))
         if known is None:
             known = await self._lore.rooms.named(given, viewer=self._viewer, or_new=True)
@@ -179,7 +206,7 @@ async def resolved(
     given: Mapping[str, Any],
     lore: Lore,
     called: RoomNames,
-    names: Mapping[str, str] = MappingProxyType({}),
+    names: Mapping[str, str] = _NAMES,
 ) -> dict[str, Any]:
     """Return the arguments with ids in place of the names of rooms, and times. Raise `InvalidInput` that has the names
     of the route, also if an argument is missing."""
@@ -192,7 +219,7 @@ async def resolved(
             continue
         if one.form is Reference.SCOPE:
             found[one.name] = await called.scope(value)
-        elif one.form in (Reference.ROOM, Reference.NEW_ROOM):
+        elif one.form in _ROOMS:
             found[one.name] = await called.room(value)
         elif one.form is Reference.GROUP:
             found[one.name] = await called.scope(scope_of(value))
@@ -208,8 +235,7 @@ def _check_span(
     verb: Verb, given: Mapping[str, Any], found: Mapping[str, Any], lore: Lore, names: Mapping[str, str]
 ) -> None:
     """Raise `InvalidInput` if a span of the query ends before it begins. Times of a body are the service's to check."""
-    edges = {one.form.edge: one.name for one in verb.arguments if isinstance(one.form, Moment)}
-    start, end = edges.get("start", ""), edges.get("end", "")
+    start, end = (one.name for one in verb.span) if verb.span else ("", "")
     first, last = found.get(start), found.get(end)
     if first is None or last is None or not isinstance(given[end], str):
         return
@@ -227,6 +253,7 @@ def _in_path(one: Argument, name: str | None) -> Any:
     return Annotated[str, Depends(addressed(name or one.name, one.help.en.removesuffix("."), most=most))]
 
 
+_SAME = "group_id, chat_id and conversation_id mean the same."
 _LEFT_TO_THE_SERVICE = frozenset({"min_length", "max_length"})
 """Bounds that a query does not check: what is empty is missing, and a choice may be named twice."""
 
@@ -238,16 +265,19 @@ def _takes_sources(verb: Verb) -> bool:
 def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
     if one.form is Page.SIZE:
         return _parameter(one.name, PageLimit)
+    if one.form in _ROOMS:
+        told = f"{one.help.en} {_SAME}{' Needed.' if one.is_needed else ''}"
+        return _parameter(one.name, Annotated[str | None, Depends(query_of_room(told))])
     kind, bounds = (MomentInQuery, {}) if isinstance(one.form, Moment) else shape(one.form, _SHAPES)
     bounds = {name: bound for name, bound in bounds.items() if name not in _LEFT_TO_THE_SERVICE}
     kind, default = (kind | None, None) if one.is_needed or one.default is None else (kind, one.default)
-    told = [
+    parts = [
         one.help.en,
         *([f"{TIME_IN_QUERY}."] if isinstance(one.form, Moment) else []),
         *(["May be repeated."] if isinstance(one.form, Many) else []),
         *(["Needed."] if one.is_needed else []),
     ]
-    query = Query(alias=name, description=" ".join(told), **bounds)
+    query = Query(alias=name, description=" ".join(parts), **bounds)
     return _parameter(one.name, Annotated[kind, query], default)
 
 

@@ -107,7 +107,7 @@ _OtherName = Annotated[str | None, Query(include_in_schema=False)]
 _SAME = "The room's id, or its name if no other room has it; group_id, chat_id and conversation_id mean the same."
 
 
-def _query_of_room(about: str) -> Callable[..., Awaitable[str | None]]:
+def query_of_room(about: str) -> Callable[..., Awaitable[str | None]]:
     """Return a dependency that gives the room of a query as it is given, None if it names none. `about`: the
     parameter's text."""
 
@@ -127,14 +127,14 @@ def _query_of_room(about: str) -> Callable[..., Awaitable[str | None]]:
 async def queried_room(
     caller: Annotated[Caller, Depends(caller_of)],
     viewer: ShownTo,
-    room: Annotated[str | None, Depends(_query_of_room(f"{_SAME} Needed."))],
+    room: Annotated[str | None, Depends(query_of_room(f"{_SAME} Needed."))],
 ) -> str:
     if room is None:
         raise InvalidInput("room_id is missing: say whose messages, as in /messages?room_id=tea.")
     return await caller.lore.rooms.named(room, viewer=viewer, or_new=True)
 
 
-GivenRoom = Annotated[str | None, Depends(_query_of_room(_SAME))]
+GivenRoom = Annotated[str | None, Depends(query_of_room(_SAME))]
 """The room of a query as it is given, by its id or its name; None if it names none."""
 
 

@@ -1,12 +1,11 @@
 """Routes of sessions, with their requests and responses."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
-from starlette.requests import Request as SessionBody
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.records import parse_time
@@ -14,12 +13,10 @@ from roomlore.core.sessions.session import MAX_TURN_ID_CHARS, Checkpoint, Sessio
 from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW
 from roomlore.surfaces.jsonable import SessionLine, session_line
 from roomlore_server.http import bodies
-from roomlore_server.http.bodies import TEXT, TIME, Body, Bounds, Within, body_of, needs_one, one_room
+from roomlore_server.http.bodies import TEXT, TIME, Body, Bounds, body_if_any_of, needs_one, one_room
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer, caller_of
 from roomlore_server.http.paths import MOST, PageLimit, addressed
 from roomlore_server.http.routers import Router
-
-T = TypeVar("T", bound=Body)
 
 _PATCH_TYPES = ("application/merge-patch+json", "application/json")
 
@@ -38,18 +35,6 @@ PATCH: Mapping[str, Any] = {
         },
     }
 }
-
-
-def optional(model: type[T], *, within: Within = Bounds.small) -> Callable[[SessionBody], Awaitable[T]]:
-    """Return the dependency `body_of` for an optional body."""
-    read = body_of(model, within=within)
-
-    async def read_if_any(request: SessionBody) -> T:
-        headers = request.headers
-        empty = headers.get("content-length", "0").strip() == "0" and "transfer-encoding" not in headers
-        return model() if empty else await read(request)
-
-    return read_if_any
 
 
 def _readable(given: Any) -> Any:
@@ -246,7 +231,7 @@ async def query_session_context(
     lore: Reader,
     viewer: ShownTo,
     conversation_id: ConversationId,
-    asked: Annotated[QueryRequest, Depends(optional(QueryRequest))],
+    asked: Annotated[QueryRequest, Depends(body_if_any_of(QueryRequest))],
 ) -> SessionContext:
     """Return the history within the model's window, and if a checkpoint is due. Storing ids needs the scope write."""
     if asked.enterprise_id or asked.patient_id:
@@ -295,7 +280,7 @@ async def make_checkpoint(
     conversation_id: ConversationId,
     wanted: Annotated[
         CheckpointRequest,
-        Depends(optional(CheckpointRequest, within=Bounds.bulk)),
+        Depends(body_if_any_of(CheckpointRequest, within=Bounds.bulk)),
     ],
 ) -> CheckpointMade:
     """Replace a part of the history by a summary. Without one roomlore makes it; null if there is nothing new."""
