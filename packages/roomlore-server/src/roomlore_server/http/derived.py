@@ -57,10 +57,10 @@ def add_route(
 
     `name`: its operation in the OpenAPI document. `shown`: makes the answer that the route gives of the verb's, with
     the arguments as they were asked for; `gives`: its type. `names`: of arguments that the route calls otherwise.
-    `also`: parameters in place of the verb's, each with its type and default. `room_as_given`: call the verb with the
-    room as it is given first, since that is most often an id, and looking it up takes as long as a small call; only for
-    a verb that changes nothing and raises `UnknownRoom`. `bulk`: the body may be large. `options`: of the route; with
-    the status 204 it answers nothing.
+    `also`: parameters in place of the verb's, each with its type and default; what it gives goes before what a body
+    does. `room_as_given`: call the verb with the room as it is given first, since that is most often an id, and looking
+    it up takes as long as a small call; only for a verb that changes nothing and raises `UnknownRoom`. `bulk`: the body
+    may be large. `options`: of the route; with the status 204 it answers nothing.
     """
     names = {**_NAMES, **names}
     form = _Form(verb, names, also, bulk=bulk)
@@ -130,7 +130,8 @@ class _Form:
         """Return the arguments that a request gave, by name."""
         asked = {name: value for name, value in given.items() if value is not None}
         if (body := asked.pop("body", None)) is not None:
-            asked |= {self._own.get(name, name): value for name, value in body.model_dump(exclude_unset=True).items()}
+            said = {self._own.get(name, name): value for name, value in body.model_dump(exclude_unset=True).items()}
+            return said | asked
         return asked
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import Depends, Query
-from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,7 +27,6 @@ from roomlore.core.memory.memory import (
     MemoryStatus,
     Revised,
 )
-from roomlore.core.memory.writing import MAX_REASON
 from roomlore.core.models import StoredMessage
 from roomlore.core.search.hits import SearchMode
 from roomlore.services.jobs import Job
@@ -36,20 +34,11 @@ from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import model_of
 from roomlore.verbs import memories as verbs
 from roomlore.wiring import Lore
-from roomlore_server.http import bodies, problems
+from roomlore_server.http import problems
 from roomlore_server.http.answers import SuccessResponse, reply
 from roomlore_server.http.derived import add_routes
-from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore_server.http.paths import (
-    MOST,
-    AdminsGroup,
-    After,
-    EvolutionId,
-    Group,
-    MemoryId,
-    PageLimit,
-    Reason,
-)
+from roomlore_server.http.guard import Admin, Reader
+from roomlore_server.http.paths import MOST, AdminsGroup, After, EvolutionId, Group, PageLimit, Reason
 from roomlore_server.http.routers import Router
 
 
@@ -475,6 +464,12 @@ def _one(lore: Lore, memory: Memory, asked: Asked) -> OneMemory:
     return one_memory(memory, lore)
 
 
+def _reverted(_: Lore, done: Sequence[Change], asked: Asked) -> Reverted:
+    message = "" if done else "There is nothing to take back: it was reverted before, or it changed nothing."
+    return Reverted(evolution_id=asked["evolution_id"], changes=each_logged(done), message=message)
+
+
+_REASON: Mapping[str, Any] = {"reason": (Reason, None)}
 add_routes(
     memory_router,
     verbs.VERBS,
@@ -503,42 +498,10 @@ add_routes(
         "memories.blame": {"name": "blame_memory", "shown": _origin, "gives": MemoryOrigin},
         "memories.delete": {"name": "delete_memory", "shown": _one, "gives": OneMemory},
         "memories.strength": {"name": "set_strength", "shown": _one, "gives": OneMemory},
-        "memories.restore": None,
-        "memories.revert": None,
+        "memories.restore": {"name": "restore_memory", "shown": _one, "gives": OneMemory, "also": _REASON},
+        "memories.revert": {"name": "revert_evolution", "shown": _reverted, "gives": Reverted, "also": _REASON},
     },
 )
-
-
-class ReasonRequest(bodies.Body):
-    """The reason of a change."""
-
-    reason: str = Field("", description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})
-
-
-ReasonBody = Annotated[ReasonRequest, Depends(bodies.body_if_any_of(ReasonRequest))]
-_REASON_BODY = bodies.described(ReasonRequest, required=False)
-
-
-@memory_router.put("/{memory_id:id}/restore", openapi_extra=_REASON_BODY)
-async def restore_memory(
-    lore: Writer, viewer: ShownTo, memory_id: MemoryId, body: ReasonBody, reason: Reason = ""
-) -> OneMemory:
-    """Bring a version back into force, in place of the version in force of that memory. `reason` may be in the query or
-    in a body."""
-    return one_memory(await verbs.RESTORE(lore, viewer, memory_id=memory_id, reason=reason or body.reason), lore)
-
-
-@memory_router.post("/revert/{evolution_id:id}", openapi_extra=_REASON_BODY)
-async def revert_evolution(
-    lore: Admin,
-    evolution_id: EvolutionId,
-    body: ReasonBody,
-    reason: Reason = "",
-) -> Reverted:
-    """Undo an evolution, by new changes of the log. `reason` may be in the query or in a body."""
-    done = await verbs.REVERT(lore, None, evolution_id=evolution_id, reason=reason or body.reason)
-    message = "" if done else "There is nothing to take back: it was reverted before, or it changed nothing."
-    return Reverted(evolution_id=evolution_id, changes=each_logged(done), message=message)
 
 
 evolutions = Router(prefix="/memory", tags=["memory"])

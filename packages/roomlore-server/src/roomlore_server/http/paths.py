@@ -216,4 +216,4 @@ async def _group_for_admin(lore: Admin, group_id: _GroupId) -> Group:
 AdminsGroup = Annotated[Group, Depends(_group_for_admin)]
 MemoryId = Annotated[str, Depends(addressed("memory_id", "The id of any version of it"))]
 EvolutionId = Annotated[str, Depends(addressed("evolution_id", "The evolution's id"))]
-Reason = Annotated[str, Query(description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})]
+Reason = Annotated[str | None, Query(description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})]

@@ -15,7 +15,7 @@ from roomlore.core.errors import Forbidden, InvalidInput, NameNotId, NotFound
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import VerifyReport
 from roomlore.core.memory.memory import MAX_GROUP_CHARS, MAX_SCOPE_CHARS, SCOPE_PATTERN
-from roomlore.core.memory.writing import scope_of
+from roomlore.core.memory.writing import MAX_REASON, scope_of
 from roomlore.core.privacy import PLACES_IN_WORDS, ForgetReport
 from roomlore.core.visibility import SeenIn, Visibility
 from roomlore.surfaces import long_work
@@ -25,7 +25,7 @@ from roomlore.wiring import Lore
 from roomlore_server.http import bodies, problems
 from roomlore_server.http.answers import SuccessResponse, reply
 from roomlore_server.http.guard import Admin, ShownTo, Writer
-from roomlore_server.http.memory_routes import OneMemory, ReasonRequest, one_memory
+from roomlore_server.http.memory_routes import OneMemory, one_memory
 from roomlore_server.http.paths import AdminsRoom, MemoryId, Reason
 from roomlore_server.http.routers import Router
 
@@ -196,12 +196,13 @@ _WITH = "With whom: room:<id or name> or everyone."
 _LONGEST = len("room:") + MAX_NAME_CHARS
 
 
-class ShareRequest(ReasonRequest):
+class ShareRequest(bodies.Body):
     """With whom a memory is shared."""
 
     with_: str = Field(
         alias="with", max_length=_LONGEST, description=_WITH, json_schema_extra={"pattern": _TARGET, "minLength": 1}
     )
+    reason: str = Field("", description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,13 +274,13 @@ async def end_share(
             alias="with", min_length=1, max_length=_LONGEST, description=_WITH, json_schema_extra={"pattern": _TARGET}
         ),
     ],
-    reason: Reason = "",
+    reason: Reason = None,
 ) -> OneMemory:
     """End a share, as the person that the memory is about or as an administrator."""
     await lore.memories.check_shown(memory_id, viewer)
     if target not in (await lore.memories.head(memory_id, viewer=None)).shared_with:
         target = await _target(lore, target, viewer)
-    done = await lore.memories.unshare(memory_id, target, by=_person(viewer), reason=reason)
+    done = await lore.memories.unshare(memory_id, target, by=_person(viewer), reason=reason or "")
     return one_memory((await lore.memories.as_told([done], viewer))[0], lore)
 
 
