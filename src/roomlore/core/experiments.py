@@ -14,6 +14,8 @@ from roomlore.core.records import to_record
 SHARE = "share"
 """The name beside an arm's settings that gives its share of the rooms."""
 MAX_SHARE = 1_000_000
+MAX_DAYS = 36_500
+"""The most days of usage records that can be asked for."""
 _SURE = 1.96
 """Standard errors on each side of a mean that hold it in 95 of 100 samples."""
 

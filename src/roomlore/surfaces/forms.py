@@ -15,7 +15,8 @@ Shapes = Mapping[Any, Callable[[Any], Shape]]
 
 
 def an_id(form: Id) -> Shape:
-    return str, {"min_length": None if form.blank else 1, "max_length": form.most}
+    shown = {"json_schema_extra": {"pattern": f"^{form.pattern}$"}} if form.pattern else {}
+    return str, {"min_length": None if form.blank else 1, "max_length": form.most, **shown}
 
 
 _BY_ID = frozenset(
@@ -23,7 +24,7 @@ _BY_ID = frozenset(
 )
 _SHARED: Shapes = {
     Id: an_id,
-    Number: lambda form: (float, {"ge": form.low, "le": form.high}),
+    Number: lambda form: (float, {"gt" if form.above else "ge": form.low, "le": form.high}),
     Whole: lambda form: (int, {"ge": form.low, "le": form.high}),
     Flag: lambda _: (bool, {}),
     Choice: lambda form: (Literal[form.words], {}),

@@ -7,10 +7,24 @@ from typing import TYPE_CHECKING
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Blame, Change, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
+from roomlore.core.visibility import Visibility
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.verbs.facts import DELETE as DELETE_FACT
 from roomlore.verbs.facts import FACT, REASON, STATUS, as_told, page_of
-from roomlore.verbs.table import Argument, Choice, Flag, Many, Moment, Number, Page, Reference, Verb, Whole, Words
+from roomlore.verbs.table import (
+    AdminVerb,
+    Argument,
+    Choice,
+    Flag,
+    Many,
+    Moment,
+    Number,
+    Page,
+    Reference,
+    Verb,
+    Whole,
+    Words,
+)
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -30,6 +44,14 @@ class MemoriesThen(MemoriesOf):
     """The memories of a scope as of a time."""
 
     at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleMemories:
+    """Memories that concern a room. `memories`: each with the reasons why it is shown there or not."""
+
+    room_id: str
+    memories: Sequence[Visibility]
 
 
 async def _list(
@@ -80,6 +102,11 @@ async def _diff(lore: "Lore", _: str | None, *, scope: str, start: datetime, end
 
 async def _blame(lore: "Lore", _: str | None, *, memory_id: str) -> Blame:
     return await lore.memories.blame(memory_id)
+
+
+async def _visible(lore: "Lore", _: str | None, *, room: str, scope: str | None = None) -> VisibleMemories:
+    await lore.rooms.get(room)
+    return VisibleMemories(room_id=room, memories=await lore.memories.visible(f"room:{room}", scope=scope))
 
 
 async def _restore(lore: "Lore", viewer: str | None, *, memory_id: str, reason: str) -> Memory:
@@ -159,12 +186,10 @@ HISTORY = Verb(
     route="GET /memory/history/{memory_id}",
     command="memory history",
 )
-AS_OF = Verb(
+AS_OF = AdminVerb(
     "memories.as_of",
     "List the memories of a group as of a time.",
     "列出某个时间的群记忆。",
-    scope="admin",
-    viewer=False,
     arguments=(
         GROUP,
         Argument("at", Moment("end"), "When: a day counts as it ends.", "时间；只写日期时指当天结束时。"),
@@ -174,12 +199,10 @@ AS_OF = Verb(
     route="GET /memory/as-of/{scope}",
     command="memory as-of",
 )
-DIFF = Verb(
+DIFF = AdminVerb(
     "memories.diff",
     "Show what changed in the memories of a group between two times, word by word.",
     "逐词显示两个时间之间群记忆的变化。",
-    scope="admin",
-    viewer=False,
     arguments=(
         GROUP,
         Argument("start", Moment("start"), "From when; a day counts as it begins.", "从何时起；日期从当天开始。"),
@@ -190,12 +213,10 @@ DIFF = Verb(
     route="GET /memory/diff/{scope}",
     command="memory diff",
 )
-BLAME = Verb(
+BLAME = AdminVerb(
     "memories.blame",
     "Show the messages and evolutions that made a memory, the newest version first.",
     "显示一条记忆依据的消息和演化，最新的版本在前。",
-    scope="admin",
-    viewer=False,
     arguments=(_MEMORY,),
     run=_blame,
     answer=Blame,
@@ -244,12 +265,10 @@ STRENGTH = Verb(
     route="PUT /memory/{memory_id}/strength",
     command="memory strength",
 )
-REVERT = Verb(
+REVERT = AdminVerb(
     "memories.revert",
     "Undo an evolution by new changes: memories it made are removed, memories it replaced are in force again.",
     "以新的修改撤销一次演化：删除它新建的记忆，恢复它替换的记忆。",
-    scope="admin",
-    viewer=False,
     arguments=(
         Argument(
             "evolution_id",
@@ -264,4 +283,23 @@ REVERT = Verb(
     route="POST /memory/revert/{evolution_id}",
     command="memory revert",
 )
-VERBS = (LIST, SEARCH, HISTORY, AS_OF, DIFF, BLAME, DELETE, RESTORE, STRENGTH, REVERT)
+VISIBLE = AdminVerb(
+    "memories.visible",
+    "Show which memories may be shown in a room, and why.",
+    "显示哪些记忆可以在房间里展示，以及原因。",
+    arguments=(
+        Argument("room", Reference.ROOM, "The room's id or name.", "房间 id 或名称。"),
+        Argument(
+            "scope",
+            Reference.SCOPE,
+            "Only memories about user:<id>, agent:<id> or group:<id or name>; else of the room and its people.",
+            "只看关于 user:<id>、agent:<id> 或 group:<id 或名称> 的记忆；默认是这个房间及其成员的。",
+            None,
+        ),
+    ),
+    run=_visible,
+    answer=VisibleMemories,
+    route="GET /rooms/{room}/visible",
+    command="visible",
+)
+VERBS = (LIST, SEARCH, HISTORY, AS_OF, DIFF, BLAME, DELETE, RESTORE, STRENGTH, REVERT, VISIBLE)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from roomlore.core.dates import Edge
@@ -38,18 +38,21 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Id:
-    """An id of at most `most` characters. `blank`: it may be empty."""
+    """An id of at most `most` characters. `blank`: it may be empty. `pattern`: what it looks like, if it has a form of
+    its own, which the service checks."""
 
     most: int = MAX_ID_CHARS
     blank: bool = False
+    pattern: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number from `low` to `high`."""
+    """A number from `low` to `high`. `above`: more than `low`."""
 
     low: float
     high: float
+    above: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,3 +210,7 @@ class Verb:
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:
         return {one.name: one.default for one in self.arguments if one.default not in (None, NEEDED)}
+
+
+AdminVerb = partial(Verb, scope="admin", viewer=False)
+"""A verb of administrators, who are told everything."""

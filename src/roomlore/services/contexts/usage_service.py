@@ -11,7 +11,7 @@ from typing import Any
 
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput, describe
-from roomlore.core.experiments import UsageReport, UsageSelection, arm_report, training_row
+from roomlore.core.experiments import MAX_DAYS, UsageReport, UsageSelection, arm_report, training_row
 from roomlore.core.models import ContextUsageRecord, LinkKind, Target
 from roomlore.core.tuning import Example, RoomLabels, TuningReport, from_feedback, read_labels, tune
 from roomlore.ports.coordination import Clock, Telemetry
@@ -27,7 +27,6 @@ _GATHER_SECONDS = 0.05
 _SETTLE_SECONDS = 2.0
 _PAGE = 200
 _EXPIRED_AT_ONCE = 500
-MAX_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ PLACES = {
     "chat": "chat:chat",
     "rooms": "rooms:rooms",
     "audience": "privacy:audience",
-    "visible": "privacy:visible",
+    "visible": "memory:visible",
     "share": "privacy:share",
     "rename": "rooms:rename",
     "threads": "rooms:threads",

@@ -19,6 +19,7 @@ from roomlore.surfaces.cli.frame import ShownTo, frame_of, room_to_write, scope_
 from roomlore.surfaces.cli.language import helped
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs.table import (
+    NEEDED,
     Argument,
     Choice,
     Flag,
@@ -53,13 +54,14 @@ _JSON = Help("As JSON.", "以 JSON 输出。")
 class Call(NamedTuple):
     """A call of a command. `gives`: the arguments for the verb. `asked`: the same as they were typed. `before`: what
     the command read first. `as_json`: True if the answer is to be JSON. `viewer`: to whom it is shown, None for an
-    administrator."""
+    administrator. `own`: the options that the command alone has."""
 
     gives: Mapping[str, Any]
     asked: Mapping[str, Any]
     before: Any
     as_json: bool
     viewer: str | None
+    own: Mapping[str, Any]
 
 
 def command(
@@ -67,6 +69,7 @@ def command(
     shows: Shows,
     *,
     names: Mapping[str, str] = MappingProxyType({}),
+    also: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
     without: Collection[str] = (),
     placed: Collection[str] = (),
     spread: Collection[str] = (),
@@ -74,9 +77,10 @@ def command(
     creates: bool = False,
     for_viewer: bool = False,
 ) -> Callable[..., None]:
-    """Return the function of a command with the arguments of a verb, except those in `without`, and `--json`.
+    """Return the function of a command with the arguments of a verb, and `--json`, except those in `without`.
 
-    `shows`: prints the answer. `names`: of arguments that the command calls otherwise. `placed`: those that have a
+    `shows`: prints the answer. `names`: of arguments that the command calls otherwise. `also`: options that the command
+    alone has, for `shows`, each with its type and default. `placed`: those that have a
     place, though they may be left out. `spread`: those of several words that need no quotes, beside what is looked for.
     `before`: reads what `shows` compares the answer with. `creates`: the database may be made. `for_viewer`: with the
     option `--viewer`.
@@ -88,23 +92,27 @@ def command(
     ]
 
     def run(ctx: typer.Context, **values: Any) -> None:
-        as_json, whom = values.pop("as_json"), values.pop("viewer", None)
+        if ctx.invoked_subcommand is not None:
+            return  # of a group, whose own command it is
+        as_json, whom = values.pop("as_json", False), values.pop("viewer", None)
+        own = {name: values.pop(name) for name in also}
         asked = {one.argument.name: one.joined(values[one.name]) for one in options}
 
         async def work(lore: Lore) -> None:
             viewer = await viewer_of(lore, whom)
             gives = await _read(lore, verb, options, asked, values, viewer)
             there = await before(lore, gives) if before else None
-            await shows(lore, await verb(lore, viewer, **gives), Call(gives, asked, there, as_json, viewer))
+            await shows(lore, await verb(lore, viewer, **gives), Call(gives, asked, there, as_json, viewer, own))
 
         _check(verb, options, values)
         frame_of(ctx).run(work, creates=creates)
 
     parameters = [parameter for one in options for parameter in one.parameters()]
     parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+    parameters += [_parameter(name, kind, default) for name, (kind, default) in also.items()]
     parameters += [_parameter("viewer", ShownTo, None)] if for_viewer else []
     as_json = Annotated[bool, typer.Option("--json", help=helped(_JSON))]
-    parameters.append(_parameter("as_json", as_json, False))
+    parameters += [] if "json" in without else [_parameter("as_json", as_json, False)]
     _become(run, verb, [_parameter("ctx", typer.Context), *parameters])
     return run
 
@@ -113,8 +121,8 @@ def add_others(app: typer.Typer, verbs: Iterable[Verb]) -> None:
     """Add the commands of the verbs that have none yet to a group: they print the answer as JSON."""
     there = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
     for verb in verbs:
-        *_, name = verb.command.split() or [""]
-        if name and name not in there:
+        *group, name = verb.command.split() or [""]
+        if group and name not in there:
             app.command(name)(command(verb, _as_json))
 
 
@@ -198,7 +206,7 @@ class _Option:
         raise TypeError(f"A command has no option for {self.argument.form!r}.")
 
     def _default(self) -> Any:
-        if self.argument.form is Page.SIZE:
+        if self.argument.default is NEEDED:
             return _USUAL
         return None if self.argument.default == () else self.argument.default
 

@@ -1,4 +1,5 @@
-"""`roomlore memory`: memories of a group and their history, and evolutions."""
+"""`roomlore memory`: memories of a group and their history, and evolutions; `roomlore visible`, which of them a room is
+shown."""
 
 from __future__ import annotations
 
@@ -390,6 +391,21 @@ def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
     ]
 
 
+async def _visible(_: Lore, found: verbs.VisibleMemories, call: Call) -> None:
+    every, room = found.memories, show.inert(call.asked["room"])
+    told = [one for one in every if not (call.own["withheld"] and one.shown)]
+    if call.as_json:
+        show.as_json(to_jsonable(told))
+        return
+    if told:
+        shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
+        show.console().print(show.rows(shape, map(privacy.seen, told)))
+    hidden = sum(not one.shown for one in every)
+    typer.echo(
+        say("{shown} may be shown in {room}, {hidden} not.", shown=len(every) - hidden, room=room, hidden=hidden)
+    )
+
+
 _NAMES = {"scope": "group", "memory_id": "memory", "evolution_id": "evolution", "strength": "value"}
 history = command(verbs.HISTORY, _versions, names=_NAMES)
 app.command("list")(command(verbs.LIST, _listed, names=_NAMES, without=("offset",)))
@@ -405,4 +421,6 @@ app.command("restore")(command(verbs.RESTORE, _restored, names=_NAMES, before=_v
 app.command("strength")(command(verbs.STRENGTH, _strengthened, names=_NAMES))
 app.command("delete")(delete)
 app.command("forget")(privacy.forget)
+_WITHHELD = Annotated[bool, typer.Option("--withheld", help="Only what is not shown there.")]
+visible = command(verbs.VISIBLE, _visible, also={"withheld": (_WITHHELD, False)})
 add_others(app, verbs.VERBS)

@@ -12,12 +12,13 @@ import typer
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, worst
 from roomlore.core.quotas import LIMITS, check_limits
-from roomlore.ports.durable import WorkStatus
 from roomlore.surfaces import doctor_words
 from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.verbs import operations as verbs
 
 if TYPE_CHECKING:
     from roomlore.core.models import ApiKey
@@ -261,60 +262,29 @@ def _limit_in_option(name: str, value: str) -> int | None:
         raise InvalidInput(f"{option} is {value!r:.60}; give a whole number, `none` or `usual`.") from error
 
 
-jobs_app = typer.Typer(cls=Group, invoke_without_command=True, help="See the work done behind the calls, and retry it.")
-JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="The id that `roomlore jobs` shows.")]
+async def _check_shared(lore: Lore, _: Mapping[str, Any]) -> None:
+    if not lore.jobs.shared:
+        raise InvalidInput(
+            "Here work is kept in the memory of the process that does it, so no other can see it. Ask that process"
+            " (GET /jobs), or keep work beside the database: pip install 'roomlore[durable]', and leave the setting"
+            " durable_work at auto."
+        )
 
 
-@jobs_app.callback()
-def list_jobs(
-    ctx: typer.Context,
-    status: Annotated[WorkStatus | None, typer.Option(help="Only those that stand so.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only those of this kind, such as `extraction`.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of jobs.")] = 20,
-    as_json: AsJson = False,
-) -> None:
-    """List the tenant's jobs, the newest first."""
-    if ctx.invoked_subcommand is not None:
-        return
-    found = _with_jobs(ctx, lambda lore: lore.jobs.page(status=status, kind=kind, limit=limit))
-    if as_json:
-        show.as_json(to_jsonable(found))
-    elif found:
+async def _jobs(_: Lore, page: verbs.JobPage, call: Call) -> None:
+    if call.as_json:
+        show.as_json(to_jsonable(page.jobs))
+    elif page.jobs:
         shape = show.table(
             "job", "room", "status", "attempts", "changed", "what it says", right=("attempts",), fixed=("job",)
         )
-        show.console().print(show.rows(shape, map(_job_line, found)))
+        show.console().print(show.rows(shape, map(_job_line, page.jobs)))
     else:
         typer.echo(say("No jobs."))
 
 
-@jobs_app.command("show")
-def show_job(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
-    """Show a job."""
-    _tell_job(_with_jobs(ctx, lambda lore: lore.jobs.get(job_id)), as_json)
-
-
-@jobs_app.command("retry")
-def retry_job(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
-    """Run a failed or cancelled job again, in any process that works."""
-    _tell_job(_with_jobs(ctx, lambda lore: lore.jobs.retry(job_id)), as_json)
-
-
-def _with_jobs(ctx: typer.Context, ask: Callable[[Lore], Awaitable[T]]) -> T:
-    async def asked(lore: Lore) -> T:
-        if not lore.jobs.shared:
-            raise InvalidInput(
-                "Here work is kept in the memory of the process that does it, so no other can see it. Ask that process"
-                " (GET /jobs), or keep work beside the database: pip install 'roomlore[durable]', and leave the setting"
-                " durable_work at auto."
-            )
-        return await ask(lore)
-
-    return frame_of(ctx).run(asked)
-
-
-def _tell_job(job: Job, as_json: bool) -> None:
-    if as_json:
+async def _job(_: Lore, job: Job, call: Call) -> None:
+    if call.as_json:
         show.as_json(to_jsonable(job))
         return
     for name, value in to_jsonable(job).items():
@@ -335,6 +305,10 @@ def _job_line(job: Job) -> list[str]:
     ]
 
 
+jobs_app = typer.Typer(cls=Group, invoke_without_command=True)
+jobs_app.callback()(command(verbs.LIST_JOBS, _jobs, without=("after",), before=_check_shared))
+jobs_app.command("show")(command(verbs.GET_JOB, _job, before=_check_shared))
+jobs_app.command("retry")(command(verbs.RETRY_JOB, _job, before=_check_shared))
 models_app = typer.Typer(cls=Group, invoke_without_command=True, help="List language models, and try them.")
 
 

@@ -1,5 +1,5 @@
-"""Privacy: `roomlore audience`, `visible` and `share`, who can see a room, what may be shown there and why, and what
-others may know too; `roomlore forget` and `verify`, removing a person, and checking what is stored."""
+"""Privacy: `roomlore audience` and `share`, who can see a room, and what others may know too; `roomlore forget` and
+`verify`, removing a person, and checking what is stored."""
 
 from __future__ import annotations
 
@@ -138,38 +138,8 @@ def _time(at: datetime | None) -> str:
     return show.clock(at) if at else ""
 
 
-def visible(
-    ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id or name.")],
-    scope: Annotated[
-        str | None,
-        typer.Option(
-            help="Only memories about user:<id>, agent:<id> or group:<id or name>; else of the room and its people."
-        ),
-    ] = None,
-    withheld: Annotated[bool, typer.Option("--withheld", help="Only what is not shown there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> None:
-    """Show which memories may be shown in a room, and why."""
-
-    async def work(lore: Lore) -> list[Visibility]:
-        about = None if scope is None else await scope_named(lore, scope)
-        return await lore.memories.visible(f"room:{await lore.rooms.named(room, viewer=None)}", scope=about)
-
-    every = frame_of(ctx).run(work)
-    found = [one for one in every if not (withheld and one.shown)]
-    if as_json:
-        show.as_json(to_jsonable(found))
-        return
-    if found:
-        shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
-        show.console().print(show.rows(shape, map(_seen, found)))
-    hidden = sum(not one.shown for one in every)
-    shown = len(every) - hidden
-    typer.echo(say("{shown} may be shown in {room}, {hidden} not.", shown=shown, room=show.inert(room), hidden=hidden))
-
-
-def _seen(one: Visibility) -> list[str]:
+def seen(one: Visibility) -> list[str]:
+    """Return a line of the table of `roomlore visible`."""
     memory = one.memory
     mark = say("shown") if one.shown else say("withheld")
     named = show_memories.short(memory.memory_id)

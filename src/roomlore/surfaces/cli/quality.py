@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -19,11 +19,15 @@ from roomlore.core.evaluation import Evaluation, QuestionScore, RoomScore, Share
 from roomlore.core.json_values import json_line
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.data import sink_of
+from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.language import interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
+from roomlore.verbs import operations as verbs
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
     from roomlore.core.experiments import ArmReport, UsageReport
     from roomlore.core.models import ContextUsageRecord
     from roomlore.core.tuning import Quality, TuningReport
@@ -360,38 +364,16 @@ usage_app = typer.Typer(
     help="The contexts that were used: list them, export them for training, compare the arms of an experiment.",
 )
 
-Room = Annotated[str | None, typer.Option(help="This room only.")]
-ArmName = Annotated[str | None, typer.Option(help="This arm only.")]
-Judged = Annotated[bool, typer.Option("--judged", help="Only those with a feedback score.")]
-Days = Annotated[float | None, typer.Option(min=0, help="Only those of the last days; by default all that are kept.")]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
-
-@usage_app.command("list")
-def list_(
-    ctx: typer.Context,
-    room: Room = None,
-    arm: ArmName = None,
-    judged: Judged = False,
-    days: Days = None,
-    after: Annotated[str | None, typer.Option(help="Begin after this context.", metavar="ID")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of contexts.")] = 50,
-    as_json: AsJson = False,
-) -> None:
-    """List contexts, the oldest first."""
-
-    async def work(lore: Lore) -> list[ContextUsageRecord]:
-        return await lore.usage.page(room_id=room, arm=arm, judged=judged, days=days, after=after, limit=limit)
-
-    found = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(found))
+async def _listed(_: Lore, page: verbs.UsagePage, call: Call) -> None:
+    if call.as_json:
+        show.as_json(to_jsonable(page.records))
         return
     numbers = ("messages", "tokens", "score", "feedback")
     shape = show.table("context", "built", "room", "for", "strategy", "arm", *numbers, right=numbers)
-    show.console().print(show.rows(shape, map(_record_line, found)))
-    if len(found) == limit:
-        typer.echo(say("more: {option}", option=f"--after {show.inert(found[-1].context_id)}"), err=True)
+    show.console().print(show.rows(shape, map(_record_line, page.records)))
+    if page.next:
+        typer.echo(say("more: {option}", option=f"--after {show.inert(page.next)}"), err=True)
 
 
 def _record_line(record: ContextUsageRecord) -> list[str]:
@@ -409,52 +391,17 @@ def _record_line(record: ContextUsageRecord) -> list[str]:
     ]
 
 
-@usage_app.command()
-def export(
-    ctx: typer.Context,
-    room: Room = None,
-    arm: ArmName = None,
-    judged: Judged = False,
-    days: Days = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A file, which appears only once it is whole; by default standard output."),
-    ] = None,
-) -> None:
-    """Write contexts as JSON lines for training: the messages with features and scores, the answer, the feedback.
-
-    Contexts for messages that were deleted, or whose senders were forgotten, are left out.
-    """
-
-    async def work(lore: Lore) -> int:
-        with sink_of(output) as sink:
-            return await _write(lore, sink, room_id=room, arm=arm, judged=judged, days=days)
-
-    count = frame_of(ctx).run(work)
+async def _exported(_: Lore, rows: AsyncIterator[Mapping[str, Any]], call: Call) -> None:
+    count = 0
+    with sink_of(call.own["output"]) as sink:
+        async for row in rows:
+            sink.write(json_line(row))
+            count += 1
     typer.echo(say("wrote {contexts}", contexts=show.counted(count, "context")), err=True)
 
 
-async def _write(lore: Lore, sink: BinaryIO, **selected: Any) -> int:
-    count = 0
-    async for row in lore.usage.export(**selected):
-        sink.write(json_line(row))
-        count += 1
-    return count
-
-
-@usage_app.command()
-def report(
-    ctx: typer.Context,
-    days: Annotated[float, typer.Option(min=0, help="Over the last days.")] = 30,
-    as_json: AsJson = False,
-) -> None:
-    """Compare the arms of an experiment: contexts, tokens, scores, feedback and degradation."""
-
-    async def work(lore: Lore) -> UsageReport:
-        return await lore.usage.report(days=days)
-
-    found = frame_of(ctx).run(work)
-    if as_json:
+async def _reported(_: Lore, found: UsageReport, call: Call) -> None:
+    if call.as_json:
         show.as_json(to_jsonable(found))
         return
     numbers = ("contexts", "rooms", "tokens", "saved", "score", "ms", "degraded", "answered", "judged", "feedback")
@@ -485,3 +432,12 @@ def _number(value: float | None) -> str:
 
 def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.1%}"
+
+
+_OUTPUT = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="A file, which appears only once it is whole; by default standard output."),
+]
+usage_app.command("list")(command(verbs.LIST_USAGE, _listed))
+usage_app.command("report")(command(verbs.REPORT_USAGE, _reported))
+usage_app.command("export")(command(verbs.EXPORT_USAGE, _exported, also={"output": (_OUTPUT, None)}, without=("json",)))

@@ -500,6 +500,7 @@ add_routes(
         "memories.strength": {"name": "set_strength", "shown": _one, "gives": OneMemory},
         "memories.restore": {"name": "restore_memory", "shown": _one, "gives": OneMemory, "also": _REASON},
         "memories.revert": {"name": "revert_evolution", "shown": _reverted, "gives": Reverted, "also": _REASON},
+        "memories.visible": None,
     },
 )
 

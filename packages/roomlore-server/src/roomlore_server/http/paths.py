@@ -138,13 +138,6 @@ GivenRoom = Annotated[str | None, Depends(query_of_room(_SAME))]
 """The room of a query as it is given, by its id or its name; None if it names none."""
 
 
-async def _any_room_for_admin(lore: Admin, room: GivenRoom) -> str | None:
-    return None if room is None else await lore.rooms.named(room, or_new=True, viewer=None)
-
-
-AdminsAnyRoom = Annotated[str | None, Depends(_any_room_for_admin)]
-
-
 async def in_room(lore: Lore, room: str, viewer: str | None, call: Callable[[str], Awaitable[T]]) -> T:
     """Return the result of the call with the id of the room that is given by its id or its name; with what was given
     if there is no such room.

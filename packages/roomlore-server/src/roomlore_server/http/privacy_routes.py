@@ -1,7 +1,6 @@
 """Routes of privacy: what may be shown to whom, which memories a room is shown and why, who may know a memory, and
 shares; forgetting a person, and checking stored data."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -14,19 +13,21 @@ from roomlore.core.audience import MAX_NAME_CHARS
 from roomlore.core.errors import Forbidden, InvalidInput, NameNotId, NotFound
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.integrity import VerifyReport
-from roomlore.core.memory.memory import MAX_GROUP_CHARS, MAX_SCOPE_CHARS, SCOPE_PATTERN
+from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON, scope_of
 from roomlore.core.privacy import PLACES_IN_WORDS, ForgetReport
-from roomlore.core.visibility import SeenIn, Visibility
+from roomlore.core.visibility import SeenIn
 from roomlore.surfaces import long_work
 from roomlore.surfaces.jsonable import made_from
 from roomlore.surfaces.shapes import model_of
+from roomlore.verbs.memories import VISIBLE
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies, problems
 from roomlore_server.http.answers import SuccessResponse, reply
+from roomlore_server.http.derived import add_route
 from roomlore_server.http.guard import Admin, ShownTo, Writer
 from roomlore_server.http.memory_routes import OneMemory, one_memory
-from roomlore_server.http.paths import AdminsRoom, MemoryId, Reason
+from roomlore_server.http.paths import MemoryId, Reason
 from roomlore_server.http.routers import Router
 
 privacy = Router(prefix="/privacy", tags=["privacy"])
@@ -205,14 +206,6 @@ class ShareRequest(bodies.Body):
     reason: str = Field("", description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisibleMemories:
-    """Memories that concern a room. `memories`: each with the reasons why it is shown there or not."""
-
-    room_id: str
-    memories: Sequence[Visibility]
-
-
 @dataclass(frozen=True, kw_only=True)
 class WhoMaySee(SuccessResponse, SeenIn):
     """The rooms in which a version of a memory may be shown now. `everyone`: it is for all. `rooms`: their ids; empty
@@ -222,24 +215,7 @@ class WhoMaySee(SuccessResponse, SeenIn):
 
 
 audience = Router(tags=["audience"])
-
-
-@audience.get("/rooms/{room_id:id}/visible")
-async def list_visible(
-    lore: Admin,
-    room_id: AdminsRoom,
-    scope: Annotated[
-        str | None,
-        Query(
-            description="Whom they are about: user:<id>, agent:<id> or group:<id or name>; by default all of the room.",
-            json_schema_extra={"pattern": SCOPE_PATTERN, "maxLength": MAX_SCOPE_CHARS},
-        ),
-    ] = None,
-) -> VisibleMemories:
-    """Return every active memory that concerns a room, with the reasons why it is shown there or withheld."""
-    await lore.rooms.get(room_id)
-    scope = None if scope is None else await lore.rooms.scope_named(scope, viewer=None)
-    return VisibleMemories(room_id=room_id, memories=await lore.memories.visible(f"room:{room_id}", scope=scope))
+add_route(audience, VISIBLE, "list_visible")
 
 
 @audience.get("/memory/{memory_id:id}/visible")
