@@ -57,7 +57,7 @@ async def _export(
     return told()
 
 
-_JOB = Argument("job_id", Id(), "The id that `roomlore jobs` shows.", "`roomlore jobs` 显示的 id。")
+_JOB = Argument("job_id", Id(), "The id that the list of jobs shows.", "任务列表中的 id。")
 LIST_JOBS = AdminVerb(
     "jobs.list",
     "List the work done behind the calls, the newest first.",
@@ -118,7 +118,7 @@ LIST_USAGE = AdminVerb(
     "列出用过的上下文，最早的在前，附模型的回答和反馈。",
     arguments=(
         *_WHICH,
-        Argument("after", Id(), "The last context of the page before.", "上一页的最后一个上下文。", None),
+        Argument("after", Id(), "The id of the last one of the page before.", "上一页最后一个的 id。", None),
         Argument("limit", Whole(1, 10_000), "Maximum number of contexts.", "最多多少个上下文。", 50),
     ),
     run=_usage,
