@@ -145,6 +145,9 @@ def test_the_command_line():
     assert "\x1b" not in run("usage", "list").stdout
     (judged,) = run("usage", "export", "--judged", "--room", "tea").stdout.splitlines()
     assert json.loads(judged)["context_id"] == made[0]
+    run("rename", "tea", "茶友")
+    (named,) = json.loads(run("usage", "list", "--room", "茶友", "--json").stdout)
+    assert named["context_id"] == made[0]
     assert "wrote 3 contexts" in run("usage", "export", "-o", "rows.jsonl").stderr
     written = Path("rows.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["message"]["text"] for line in written] == ["hi 茶?"] * 3

@@ -421,6 +421,9 @@ async def test_deleting_restoring_and_strength(http, lore):
     await ok(http, "DELETE", path)
     await ok(http, "PUT", f"{path}/restore", json={"reason": "仍然如此"})
     assert (await lore.memories.changes("group:g"))[-1].reason == "仍然如此"
+    await ok(http, "DELETE", path)
+    await ok(http, "PUT", f"{path}/restore?reason=here", json={"reason": "there"})
+    assert (await lore.memories.changes("group:g"))[-1].reason == "here"
     assert (await http.put(f"{path}/restore", json={"raeson": "x"})).status_code == 422
     set_ = await ok(http, "PUT", f"{path}/strength", json={"strength": 0, "reason": "wrong"})
     assert (set_["memory"]["strength"], set_["memory"]["strength_now"]) == (0.0, 0.0)
