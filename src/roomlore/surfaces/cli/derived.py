@@ -53,13 +53,14 @@ _JSON = Help("As JSON.", "以 JSON 输出。")
 class Call(NamedTuple):
     """A call of a command. `gives`: the arguments for the verb. `asked`: the same as they were typed. `before`: what
     the command read first. `as_json`: True if the answer is to be JSON. `viewer`: to whom it is shown, None for an
-    administrator."""
+    administrator. `more`: the options that only the command has."""
 
     gives: Mapping[str, Any]
     asked: Mapping[str, Any]
     before: Any
     as_json: bool
     viewer: str | None
+    more: Mapping[str, Any]
 
 
 def command(
@@ -73,13 +74,17 @@ def command(
     before: Before | None = None,
     creates: bool = False,
     for_viewer: bool = False,
+    also: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+    checks: Callable[[Mapping[str, Any]], None] | None = None,
+    in_json: bool = True,
 ) -> Callable[..., None]:
     """Return the function of a command with the arguments of a verb, except those in `without`, and `--json`.
 
     `shows`: prints the answer. `names`: of arguments that the command calls otherwise. `placed`: those that have a
     place, though they may be left out. `spread`: those of several words that need no quotes, beside what is looked for.
     `before`: reads what `shows` compares the answer with. `creates`: the database may be made. `for_viewer`: with the
-    option `--viewer`.
+    option `--viewer`. `also`: options that only the command has, each with its type and default, for `shows`. `checks`:
+    raises an error for options that do not go together, before anything is read. `in_json`: False without `--json`.
     """
     wanted = [one for one in verb.arguments if one.name not in without]
     options = [
@@ -88,23 +93,27 @@ def command(
     ]
 
     def run(ctx: typer.Context, **values: Any) -> None:
-        as_json, whom = values.pop("as_json"), values.pop("viewer", None)
+        if checks:
+            checks(values)
+        as_json, whom = values.pop("as_json", False), values.pop("viewer", None)
+        more = {name: values.pop(name) for name in also}
         asked = {one.argument.name: one.joined(values[one.name]) for one in options}
 
         async def work(lore: Lore) -> None:
             viewer = await viewer_of(lore, whom)
             gives = await _read(lore, verb, options, asked, values, viewer)
             there = await before(lore, gives) if before else None
-            await shows(lore, await verb(lore, viewer, **gives), Call(gives, asked, there, as_json, viewer))
+            await shows(lore, await verb(lore, viewer, **gives), Call(gives, asked, there, as_json, viewer, more))
 
         _check(verb, options, values)
         frame_of(ctx).run(work, creates=creates)
 
     parameters = [parameter for one in options for parameter in one.parameters()]
     parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+    parameters += [_parameter(name, kind, default) for name, (kind, default) in also.items()]
     parameters += [_parameter("viewer", ShownTo, None)] if for_viewer else []
     as_json = Annotated[bool, typer.Option("--json", help=helped(_JSON))]
-    parameters.append(_parameter("as_json", as_json, False))
+    parameters += [_parameter("as_json", as_json, False)] if in_json else []
     _become(run, verb, [_parameter("ctx", typer.Context), *parameters])
     return run
 

@@ -57,10 +57,10 @@ def add_route(
 
     `name`: its operation in the OpenAPI document. `shown`: makes the answer that the route gives of the verb's, with
     the arguments as they were asked for; `gives`: its type. `names`: of arguments that the route calls otherwise.
-    `also`: parameters in place of the verb's, each with its type and default. `room_as_given`: call the verb with the
-    room as it is given first, since that is most often an id, and looking it up takes as long as a small call; only for
-    a verb that changes nothing and raises `UnknownRoom`. `bulk`: the body may be large. `options`: of the route; with
-    the status 204 it answers nothing.
+    `also`: parameters in place of the verb's, or for `shown` beside them, each with its type and default.
+    `room_as_given`: call the verb with the room as it is given first, since that is most often an id, and looking it up
+    takes as long as a small call; only for a verb that changes nothing and raises `UnknownRoom`. `bulk`: the body may
+    be large. `options`: of the route; with the status 204 it answers nothing.
     """
     names = {**_NAMES, **names}
     form = _Form(verb, names, also, bulk=bulk)
@@ -210,10 +210,11 @@ async def resolved(
 ) -> dict[str, Any]:
     """Return the arguments with ids in place of the names of rooms, and times. Raise `InvalidInput` that has the names
     of the route, also if an argument is missing."""
-    found = dict(given)
+    found = {name: value for name, value in given.items() if name in verb.by_name}
     for one in verb.arguments:
         value = given.get(one.name)
-        if one.is_needed and value in (None, ""):
+        may_be_blank = getattr(one.form, "blank", False)
+        if one.is_needed and (value is None or (value == "" and not may_be_blank)):
             raise missing(one, names.get(one.name, one.name))
         if value is None:
             continue

@@ -8,20 +8,18 @@ from fastapi import Depends, Query, Request
 
 from roomlore.core.audience import Member, RoomPeople
 from roomlore.core.context import ContextOptions
-from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
-from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.requests import Mode
-from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.digest.digest import Digest
 from roomlore.core.models import Correction, Entry, Heading, Room, Thread
-from roomlore.services.digest.digest_service import FEWEST_TOKENS, MAX_TOKENS
 from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.jsonable import IF_ANY, made_from
+from roomlore.verbs import rooms as verbs
+from roomlore.wiring import Lore
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Bounds
+from roomlore_server.http.derived import add_routes
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore_server.http.paths import MOST, AdminsRoom, After, MessageId, NamedRoom, PageLimit, ShownRoom
+from roomlore_server.http.paths import MOST, AdminsRoom, After, MessageId, PageLimit, ShownRoom
 from roomlore_server.http.routers import Router
-from roomlore_server.http.times import MAX_WORDS, TIME_IN_QUERY, read_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +72,6 @@ class HeadingList:
     """Headings by message, without unknown messages."""
 
     headings: Sequence[MessageHeading]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadMark:
-    """The reading mark of a person in a room. `read_up_to`: the arrival of the last message marked as read."""
-
-    room_id: str
-    user_id: str
-    read_up_to: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,16 +140,6 @@ async def get_room(lore: Reader, room_id: ShownRoom) -> Room:
     return await lore.rooms.get(room_id)
 
 
-@rooms.patch("/rooms/{room_id:id}", openapi_extra=bodies.described(bodies.RoomRequest))
-async def rename_room(
-    lore: Writer,
-    room_id: ShownRoom,
-    change: Annotated[bodies.RoomRequest, Depends(bodies.body_of(bodies.RoomRequest))],
-) -> Room:
-    """Name a room; its id stays."""
-    return await lore.rooms.rename(room_id, change.name)
-
-
 @rooms.get("/rooms/{room_id:id}/threads")
 async def list_threads(lore: Reader, room_id: ShownRoom, limit: PageLimit, after: After = 0) -> ThreadPage:
     """Return the room's threads in the order in which they began."""
@@ -188,50 +167,6 @@ async def get_headings(
 async def get_thread(lore: Reader, room_id: ShownRoom, message_id: MessageId, limit: PageLimit) -> ThreadMessages:
     """Return the newest messages of the thread of a message."""
     return ThreadMessages(entries=await lore.rooms.thread(room_id, message_id, limit=limit))
-
-
-@rooms.get("/rooms/{room_id:id}/digest")
-async def get_digest(
-    lore: Reader,
-    viewer: ShownTo,
-    room_id: NamedRoom,
-    since: Annotated[
-        str | None,
-        Query(
-            max_length=MAX_WORDS,
-            description=f"{TIME_IN_QUERY}, from its beginning; or words such as `3 days ago`.",
-        ),
-    ] = None,
-    for_user: Annotated[
-        str | None,
-        Query(
-            min_length=1,
-            max_length=MAX_ID_CHARS,
-            description="Whose digest, by sender id or by a name that one person has: it begins after what they "
-            "wrote or marked as read.",
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int, Query(ge=FEWEST_TOKENS, le=MAX_TOKENS, description="Maximum number of tokens of the digest as text.")
-    ] = DIGEST_TOKENS,
-    mode: Annotated[
-        Mode,
-        Query(
-            description="`offline`: the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one is "
-            "set up."
-        ),
-    ] = "auto",
-    render: Annotated[Literal["prompt"] | None, Query(description="`prompt`: give the text for a model too.")] = None,
-) -> ShownDigest:
-    """Return what happened in a room, thread by thread: first what concerns the reader, then open questions, decisions,
-    and the rest by weight.
-
-    Without `since` and `for_user` it is of the last day in which something was said.
-    """
-    zone = lore.settings.search.zone
-    begin = read_time(lore, "since", since)
-    made = await lore.digest(room_id, since=begin, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode)
-    return made_from(ShownDigest, made, rendered=made.to_prompt(zone=zone) if render else None)
 
 
 @rooms.get("/rooms/{room_id:id}/audience")
@@ -263,21 +198,12 @@ def _members(given: Sequence[str | bodies.MemberForm]) -> list[Member]:
     return [Member(one) if isinstance(one, str) else Member(one.person_id, one.joined_at, one.left_at) for one in given]
 
 
-@rooms.post("/rooms/{room_id:id}/read", openapi_extra=bodies.described(bodies.ReadRequest))
-async def mark_read(
-    lore: Writer,
-    room_id: ShownRoom,
-    mark: Annotated[bodies.ReadRequest, Depends(bodies.body_of(bodies.ReadRequest))],
-) -> ReadMark:
-    """Mark what was said up to a message as read by a person. A mark never moves back."""
-    arrival = await lore.rooms.mark_read(room_id, mark.user_id, mark.message_id)
-    return ReadMark(room_id=room_id, user_id=mark.user_id, read_up_to=arrival)
-
-
 @rooms.get("/rooms/{room_id:id}/settings")
 async def get_room_settings(lore: Reader, room_id: ShownRoom) -> RoomSettings:
     """Return every setting that a room may have, with its value and source."""
-    return _settings(room_id, await lore.rooms.settings(room_id))
+    found = await lore.rooms.settings(room_id)
+    rows = {name: SettingInForce(value=value, source=source) for name, (value, source) in found.items()}
+    return RoomSettings(room_id=room_id, settings=rows)
 
 
 @rooms.patch(
@@ -286,20 +212,8 @@ async def get_room_settings(lore: Reader, room_id: ShownRoom) -> RoomSettings:
 )
 async def change_room_settings(request: Request, lore: Writer, room_id: ShownRoom) -> RoomSettings:
     """Set the room's own settings; null removes one."""
-    changes = await bodies.read_json(request, _read_settings)
-    await lore.rooms.configure(room_id, changes)
-    return _settings(room_id, await lore.rooms.settings(room_id))
-
-
-def _read_settings(body: Any) -> dict[str, Any]:
-    if not isinstance(body, dict):
-        raise InvalidInput('Send a JSON object of settings, such as {"strategy": "weighted"}.')
-    return body
-
-
-def _settings(room_id: str, settings: Mapping[str, tuple[Any, str]]) -> RoomSettings:
-    rows = {name: SettingInForce(value=value, source=source) for name, (value, source) in settings.items()}
-    return RoomSettings(room_id=room_id, settings=rows)
+    await lore.rooms.configure(room_id, await bodies.read_json(request, lambda changes: changes))
+    return await get_room_settings(lore, room_id)
 
 
 @rooms.get("/rooms/{room_id:id}/corrections")
@@ -312,3 +226,25 @@ async def list_corrections(
     """Return the log of corrected links of a room, the newest first."""
     page = await lore.links.corrections(room_id, before=before, limit=limit)
     return CorrectionPage(corrections=page, next=page[-1].number if len(page) == limit else None)
+
+
+def _shown(lore: Lore, made: Digest, asked: Mapping[str, Any]) -> ShownDigest:
+    text = made.to_prompt(zone=lore.settings.search.zone) if "render" in asked else None
+    return made_from(ShownDigest, made, rendered=text)
+
+
+_Render = Annotated[Literal["prompt"] | None, Query(description="`prompt`: give the text for a model too.")]
+add_routes(
+    rooms,
+    verbs.VERBS,
+    {
+        "rooms.rename": {"name": "rename_room"},
+        "rooms.read": {"name": "mark_read"},
+        "rooms.digest": {
+            "name": "get_digest",
+            "shown": _shown,
+            "gives": ShownDigest,
+            "also": {"render": (_Render, None)},
+        },
+    },
+)
