@@ -137,7 +137,7 @@ RoomDigest = arguments_of(
     without=("room", "mode"),
     also={
         "room_id": (Id, ...),
-        "since": (Annotated[str | None, Field(max_length=200, description="A time, or words: 'yesterday'.")], None),
+        "since": (Annotated[str | None, Field(max_length=200, description="A time, such as 'yesterday'.")], None),
         "max_tokens": (Annotated[int, Field(ge=50, le=MAX_PROMPT_TOKENS)], 800),
     },
 )
