@@ -256,7 +256,7 @@ def _in_path(one: Argument, name: str | None) -> Any:
 
 _SAME = "group_id, chat_id and conversation_id mean the same."
 _LEFT_TO_THE_SERVICE = frozenset({"min_length", "max_length"})
-"""Bounds that a query does not check: what is empty is missing, and a choice may be named twice."""
+"""Bounds that a query does not check: what is needed and empty is missing, and a choice may be named twice."""
 
 
 def _takes_sources(verb: Verb) -> bool:
@@ -270,7 +270,8 @@ def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
         told = f"{one.help.en} {_SAME}{' Needed.' if one.is_needed else ''}"
         return _parameter(one.name, Annotated[str | None, Depends(query_of_room(told))])
     kind, bounds = (MomentInQuery, {}) if isinstance(one.form, Moment) else shape(one.form, _SHAPES)
-    bounds = {name: bound for name, bound in bounds.items() if name not in _LEFT_TO_THE_SERVICE}
+    left = _LEFT_TO_THE_SERVICE if one.is_needed else {"max_length"}
+    bounds = {name: bound for name, bound in bounds.items() if name not in left}
     kind, default = (kind | None, None) if one.is_needed or one.default is None else (kind, one.default)
     parts = [
         one.help.en,

@@ -20,6 +20,7 @@ from roomlore_server.http.derived import add_routes
 from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore_server.http.paths import MOST, AdminsRoom, After, MessageId, PageLimit, ShownRoom
 from roomlore_server.http.routers import Router
+from roomlore_server.http.times import MAX_WORDS, TIME_IN_QUERY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +234,7 @@ def _shown(lore: Lore, made: Digest, asked: Mapping[str, Any]) -> ShownDigest:
     return made_from(ShownDigest, made, rendered=text)
 
 
+_Since = Annotated[str | None, Query(max_length=MAX_WORDS, description=f"{TIME_IN_QUERY}; or `3 days ago`.")]
 _Render = Annotated[Literal["prompt"] | None, Query(description="`prompt`: give the text for a model too.")]
 add_routes(
     rooms,
@@ -244,7 +246,7 @@ add_routes(
             "name": "get_digest",
             "shown": _shown,
             "gives": ShownDigest,
-            "also": {"render": (_Render, None)},
+            "also": {"since": (_Since, None), "render": (_Render, None)},
         },
     },
 )
