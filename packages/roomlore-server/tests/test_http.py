@@ -428,7 +428,7 @@ BAD = [
     ("GET", "/rooms/tea/threads/nothing", {}, 404, "'nothing'"),
     ("GET", "/rooms/nowhere/settings", {}, 404, "'nowhere'"),
     ("PATCH", "/rooms/nowhere/settings", {"json": {"strategy": "recent"}}, 404, "'nowhere'"),
-    ("PATCH", "/rooms/tea/settings", {"json": []}, 422, "JSON object of settings"),
+    ("PATCH", "/rooms/tea/settings", {"json": []}, 422, "Give settings by name"),
     ("PATCH", "/rooms/tea/settings", {"json": {"port": 1}}, 422, "'port'"),
     ("GET", "/nothing/here", {}, 404, "/openapi.json"),
     ("PUT", "/messages", {"json": {}}, 405, "/openapi.json"),

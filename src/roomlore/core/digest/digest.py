@@ -8,8 +8,8 @@ from typing import Literal
 from roomlore.core.models import TalkState
 from roomlore.core.prompt import neutral
 
-DIGEST_TOKENS = 800
-"""The most tokens of a digest where a call does not say."""
+DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS = 800, 50, 100_000
+"""The most tokens of a digest where a call does not say, and the least and the most that a call may say."""
 Why = Literal["waits", "mentions", "question", "decision", "talk"]
 """`waits`: something in it was asked of the reader, who has not written since. `mentions`: it names the reader, or
 everybody. `question`: it holds a question that nobody answered. `decision`: something was decided, changed or

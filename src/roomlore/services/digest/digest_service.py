@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from roomlore.core.audience import ALWAYS, Viewer, Window, check_viewer, covers
 from roomlore.core.digest.compose import Draft
-from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
+from roomlore.core.digest.digest import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS, Digest
 from roomlore.core.digest.talks import is_said
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, unknown_room
 from roomlore.core.evolution.requests import Mode, check_mode
@@ -121,7 +121,6 @@ def _mark(user_id: str) -> str:
     return f"read:{user_id}"
 
 
-FEWEST_TOKENS, MAX_TOKENS = 50, 100_000
 MAX_READ, MAX_LOOKED_AT = 10_000, 50_000
 """The newest messages that a digest is made of, and how many are read to find them."""
 _AT_ONCE = 1_000

@@ -76,14 +76,15 @@ def command(
     before: Before | None = None,
     creates: bool = False,
     for_viewer: bool = False,
+    checks: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Callable[..., None]:
     """Return the function of a command with the arguments of a verb, and `--json`, except those in `without`.
 
     `shows`: prints the answer. `names`: of arguments that the command calls otherwise. `also`: options that the command
-    alone has, for `shows`, each with its type and default. `placed`: those that have a
-    place, though they may be left out. `spread`: those of several words that need no quotes, beside what is looked for.
-    `before`: reads what `shows` compares the answer with. `creates`: the database may be made. `for_viewer`: with the
-    option `--viewer`.
+    alone has, for `shows`, each with its type and default. `placed`: arguments that have a place, though they may be
+    left out. `spread`: those of several words that need no quotes, beside what is looked for. `checks`: raises an error
+    for options that do not go together, before anything is read. `before`: reads what `shows` compares the answer with.
+    `creates`: the database may be made. `for_viewer`: with the option `--viewer`.
     """
     wanted = [one for one in verb.arguments if one.name not in without]
     options = [
@@ -94,6 +95,8 @@ def command(
     def run(ctx: typer.Context, **values: Any) -> None:
         if ctx.invoked_subcommand is not None:
             return  # of a group, whose own command it is
+        if checks:
+            checks(values)
         as_json, whom = values.pop("as_json", False), values.pop("viewer", None)
         own = {name: values.pop(name) for name in also}
         asked = {one.argument.name: one.joined(values[one.name]) for one in options}

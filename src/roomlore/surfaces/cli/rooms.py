@@ -14,20 +14,17 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from roomlore.core.dates import moment
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.requests import Mode
 from roomlore.core.mentions import with_names
 from roomlore.core.models import LinkKind, Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import Frame, ShownTo, frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
-from roomlore.surfaces.people_named import (
-    context_with_people_named,
-    with_people_named,
-)
+from roomlore.surfaces.people_named import context_with_people_named, with_people_named
+from roomlore.verbs import rooms as verbs
 
 if TYPE_CHECKING:
     from roomlore.core.context import Context
@@ -88,18 +85,11 @@ def _room_line(room: Room, *, named: bool) -> list[str]:
     return [show.inert(room.room_id), *called, str(room.messages), show.clock(room.last_sent_at), own]
 
 
-def rename(
-    ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id or name.")],
-    name: Annotated[str, typer.Argument(help="What it is called from now on; '' for no name.")],
-) -> None:
-    """Name a room; its id stays. Imports name rooms that have no name."""
+async def _renamed(_: Lore, room: Room, __: Call) -> None:
+    typer.echo(f"{show.inert(room.room_id)}: {show.inert(room.name) or say('(no name)')}")
 
-    async def work(lore: Lore) -> Room:
-        return await lore.rooms.rename(await lore.rooms.named(room, viewer=None), name)
 
-    renamed = frame_of(ctx).run(work)
-    typer.echo(f"{show.inert(renamed.room_id)}: {show.inert(renamed.name) or say('(no name)')}")
+rename = command(verbs.RENAME, _renamed, without=("json",))
 
 
 def threads(
@@ -384,59 +374,37 @@ _GROUPS = {
 }
 
 
-def digest(
-    ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id or name.")],
-    reader: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            help="Whose digest, by sender id or by name: it begins after what they wrote or marked as read.",
-            metavar="USER",
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(help="From this time on: `2024-05-01`, `2024-05-01T12:30`, `yesterday`, `'3 days ago'`, `昨天`."),
-    ] = None,
-    max_tokens: Annotated[int, typer.Option(help="Maximum number of tokens of the digest as text.")] = 800,
-    viewer: ShownTo = None,
-    mode: Annotated[
-        Mode,
-        typer.Option(
-            help="`offline`: the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one is set up."
-        ),
-    ] = "auto",
-    mark_read: Annotated[
-        bool, typer.Option("--mark-read", help="Mark what is there as read by the person of --for.")
-    ] = False,
-    as_prompt: Annotated[bool, typer.Option("--prompt", help="As one text for a model.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> None:
-    """Show what happened in a room, thread by thread: what waits for the reader, open questions, decisions, and the
-    rest."""
-    if as_prompt and as_json:
+def _check(given: Mapping[str, Any]) -> None:
+    if given["as_prompt"] and given["as_json"]:
         raise typer.BadParameter("--prompt gives one text; leave out --json.")
-    if mark_read and reader is None:
+    if given["mark_read"] and given["for_"] is None:
         raise typer.BadParameter("--mark-read needs --for, the person who has read it.")
 
-    async def work(lore: Lore) -> tuple[Digest, datetime | None, ZoneInfo]:
-        zone = lore.settings.search.zone
-        begin = None if since is None else moment("--since", since, now=lore.now(), zone=zone, edge="start")
-        here = await lore.rooms.named(room, viewer=None)
-        whom = await viewer_of(lore, viewer)
-        made = await lore.digest(here, since=begin, for_user=reader, max_tokens=max_tokens, viewer=whom, mode=mode)
-        if mark_read and made.for_user is not None:
-            await lore.rooms.mark_read(here, made.for_user)
-        return made, begin, zone
 
-    made, begin, zone = frame_of(ctx).run(work)
-    if as_json:
+async def _digested(lore: Lore, made: Digest, call: Call) -> None:
+    zone = lore.settings.search.zone
+    if call.own["mark_read"] and made.for_user is not None:
+        await verbs.READ(lore, None, room=call.gives["room"], user_id=made.for_user)
+    if call.as_json:
         show.as_json(to_jsonable(made))
-    elif as_prompt:
+    elif call.own["as_prompt"]:
         typer.echo(show.inert_piece(made.to_prompt(zone=zone)))
     else:
-        _print(made, begin, zone)
+        _print(made, call.gives.get("since"), zone)
+
+
+_MARK_READ = typer.Option("--mark-read", help="Mark what is there as read by the person of --for.")
+digest = command(
+    verbs.DIGEST,
+    _digested,
+    names={"for_user": "for"},
+    for_viewer=True,
+    also={
+        "mark_read": (Annotated[bool, _MARK_READ], False),
+        "as_prompt": (Annotated[bool, typer.Option("--prompt", help="As one text for a model.")], False),
+    },
+    checks=_check,
+)
 
 
 def _print(made: Digest, begin: datetime | None, zone: ZoneInfo) -> None:

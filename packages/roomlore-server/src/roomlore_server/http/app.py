@@ -39,6 +39,7 @@ from roomlore_server.http.paths import RawPaths
 from roomlore_server.http.planned import PlannedRoutes
 from roomlore_server.http.privacy_routes import audience, privacy
 from roomlore_server.http.reply_routes import chat
+from roomlore_server.http.room_routes import rooms
 from roomlore_server.http.routers import Router
 from roomlore_server.http.search_routes import search
 from roomlore_server.http.service_routes import jobs, models, service, usage
@@ -174,7 +175,7 @@ _OF_ALL = _Served.of(
     message_routes.messages,
     message_routes.contexts,
     usage,
-    message_routes.rooms,
+    rooms,
     sessions,
     facts,
     evolutions,

@@ -27,7 +27,7 @@ from pydantic import (
 from starlette.requests import ClientDisconnect, Request
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.intake import MAX_ID_CHARS, MAX_ROOM_NAME, carried
+from roomlore.core.intake import MAX_ID_CHARS, carried
 from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import Message, Role
 from roomlore.core.records import (
@@ -441,21 +441,6 @@ class FeedbackRequest(Body):
         if self.text is None and self.score is None:
             raise ValueError("give a text, a score from 0 to 1, or both")
         return self
-
-
-class ReadRequest(Body):
-    """A reading mark of a person."""
-
-    user_id: str = Field(min_length=1, max_length=MAX_ID_CHARS, description="The person's sender id.")
-    message_id: str | None = Field(
-        None, max_length=MAX_ID_CHARS, description="The last message that was read; by default the newest."
-    )
-
-
-class RoomRequest(Body):
-    """A change of a room."""
-
-    name: str = Field(max_length=MAX_ROOM_NAME, description="What it is called from now on; empty for no name.")
 
 
 class MemberForm(Body):

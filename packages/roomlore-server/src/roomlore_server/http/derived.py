@@ -57,10 +57,10 @@ def add_route(
 
     `name`: its operation in the OpenAPI document. `shown`: makes the answer that the route gives of the verb's, with
     the arguments as they were asked for; `gives`: its type. `names`: of arguments that the route calls otherwise.
-    `also`: parameters in place of the verb's, each with its type and default; what it gives goes before what a body
-    does. `room_as_given`: call the verb with the room as it is given first, since that is most often an id, and looking
-    it up takes as long as a small call; only for a verb that changes nothing and raises `UnknownRoom`. `bulk`: the body
-    may be large. `options`: of the route; with the status 204 it answers nothing.
+    `also`: parameters in place of the verb's, or for `shown` beside them, each with its type and default; they go
+    before what a body has. `room_as_given`: call the verb with the room as it is given first, since that is most often
+    an id, and looking it up takes as long as a small call; only for a verb that changes nothing and raises `UnknownRoom`.
+    `bulk`: the body may be large. `options`: of the route; with the status 204 it answers nothing.
     """
     names = {**_NAMES, **names}
     form = _Form(verb, names, also, bulk=bulk)
@@ -211,10 +211,11 @@ async def resolved(
 ) -> dict[str, Any]:
     """Return the arguments with ids in place of the names of rooms, and times. Raise `InvalidInput` that has the names
     of the route, also if an argument is missing."""
-    found = dict(given)
+    found = {name: value for name, value in given.items() if name in verb.by_name}
     for one in verb.arguments:
         value = given.get(one.name)
-        if one.is_needed and value in (None, ""):
+        may_be_blank = getattr(one.form, "blank", False)
+        if one.is_needed and (value is None or (value == "" and not may_be_blank)):
             raise missing(one, names.get(one.name, one.name))
         if value is None:
             continue
@@ -256,7 +257,7 @@ def _in_path(one: Argument, name: str | None) -> Any:
 
 _SAME = "group_id, chat_id and conversation_id mean the same."
 _LEFT_TO_THE_SERVICE = frozenset({"min_length", "max_length"})
-"""Bounds that a query does not check: what is empty is missing, and a choice may be named twice."""
+"""Bounds that a query does not check: what is needed and empty is missing, and a choice may be named twice."""
 
 
 def _takes_sources(verb: Verb) -> bool:
@@ -270,7 +271,8 @@ def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
         told = f"{one.help.en} {_SAME}{' Needed.' if one.is_needed else ''}"
         return _parameter(one.name, Annotated[str | None, Depends(query_of_room(told))])
     kind, bounds = (MomentInQuery, {}) if isinstance(one.form, Moment) else shape(one.form, _SHAPES)
-    bounds = {name: bound for name, bound in bounds.items() if name not in _LEFT_TO_THE_SERVICE}
+    left = _LEFT_TO_THE_SERVICE if one.is_needed else {"max_length"}
+    bounds = {name: bound for name, bound in bounds.items() if name not in left}
     kind, default = (kind | None, None) if one.is_needed or one.default is None else (kind, one.default)
     parts = [
         one.help.en,

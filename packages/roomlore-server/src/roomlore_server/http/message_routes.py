@@ -1,4 +1,4 @@
-"""Routes of rooms, messages, contexts and search, with their responses."""
+"""Routes of messages and contexts, with their responses."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -8,36 +8,17 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
 
-from roomlore.core.audience import Member, RoomPeople
-from roomlore.core.context import Context, ContextOptions
-from roomlore.core.digest.digest import DIGEST_TOKENS, Digest
+from roomlore.core.context import Context
 from roomlore.core.errors import MOST_LISTED, Deleted, InvalidInput, NotFound, Unavailable
-from roomlore.core.evolution.requests import Mode
-from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.linking.corrections import MAX_BY_CHARS
-from roomlore.core.models import (
-    AddReport,
-    ContextUsageRecord,
-    CorrectedEntry,
-    Correction,
-    Entry,
-    Heading,
-    Message,
-    Room,
-    StoredMessage,
-    Thread,
-)
-from roomlore.services.digest.digest_service import FEWEST_TOKENS, MAX_TOKENS
-from roomlore.settings.sections import ContextSettings
+from roomlore.core.models import AddReport, ContextUsageRecord, CorrectedEntry, Entry, Message, StoredMessage
 from roomlore.surfaces.jsonable import IF_ANY, made_from
 from roomlore.surfaces.shapes import ChatMessage
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies, problems
 from roomlore_server.http.bodies import Bounds
-from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer, WritingFor, caller_of
+from roomlore_server.http.guard import Reader, ShownTo, Writer, WritingFor, caller_of
 from roomlore_server.http.paths import (
-    MOST,
-    AdminsRoom,
     After,
     MessageId,
     NamedRoom,
@@ -48,7 +29,6 @@ from roomlore_server.http.paths import (
     in_room,
 )
 from roomlore_server.http.routers import Router
-from roomlore_server.http.times import MAX_WORDS, TIME_IN_QUERY, read_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,96 +63,10 @@ class MessagePage:
     next: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoomPage:
-    """A page of rooms. `next`: the `after` of the next page; null at the end."""
-
-    rooms: Sequence[Room]
-    next: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedThread(Thread):
-    """A thread of a room. `arrival`: of its first message."""
-
-    arrival: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectionPage:
-    """A page of the log of corrected links. `next`: the `before` of the next page; null at the end."""
-
-    corrections: Sequence[Correction]
-    next: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadPage:
-    """A page of a room's threads. `next`: the `after` of the next page; null at the end."""
-
-    threads: list[ListedThread]
-    next: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadMessages:
-    """The newest messages of a thread, in order."""
-
-    entries: Sequence[Entry]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownDigest(Digest):
-    """A digest of a room since a message. `rendered`: the digest as one text for a model; left out unless asked
-    for."""
-
-    rendered: Annotated[str | None, IF_ANY] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageHeading(Heading):
-    """The title and the state of the thread of a message."""
-
-    message_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadingList:
-    """Headings by message, without unknown messages."""
-
-    headings: Sequence[MessageHeading]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadMark:
-    """The reading mark of a person in a room. `read_up_to`: the arrival of the last message marked as read."""
-
-    room_id: str
-    user_id: str
-    read_up_to: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingInForce:
-    """The value of a setting, and where it was set."""
-
-    value: Any
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoomSettings:
-    """Every setting that a room may have."""
-
-    room_id: str
-    settings: dict[str, SettingInForce]
-
-
 _LISTED = 5
 
 messages = Router(tags=["messages"])
 contexts = Router(tags=["context"])
-rooms = Router(tags=["rooms"])
 
 ContextId = Annotated[str, Depends(addressed("context_id", "The id that the context came with"))]
 
@@ -196,28 +90,6 @@ _BATCH = {
         },
     ]
 }
-
-
-def _settings_schema() -> dict[str, Any]:
-    """Return the schema of a room's own settings, with the limits of `Settings`."""
-    known = bodies.inlined(ContextSettings.model_json_schema())["properties"]
-    own = {name: _limits_of(known[name]) for name in ContextOptions().flat()}
-    return {
-        "type": "object",
-        "description": "Setting to value; null takes it back.",
-        "additionalProperties": False,
-        "properties": {name: {"anyOf": [one, {"type": "null"}]} for name, one in own.items()},
-    }
-
-
-def _limits_of(setting: Any) -> Any:
-    """Return the schema of a setting without its default. Pydantic leaves out the bounds of optional values."""
-    if isinstance(setting, list):
-        return list(map(_limits_of, setting))
-    if not isinstance(setting, dict):
-        return setting
-    names = {"ge": "minimum", "le": "maximum"}
-    return {names.get(key, key): _limits_of(value) for key, value in setting.items() if key not in ("default", "form")}
 
 
 @messages.post("/messages", openapi_extra=bodies.described(_BATCH))
@@ -318,18 +190,6 @@ async def undo_link(
     return await lore.links.undo(room_id, message_id, by=by)
 
 
-@rooms.get("/rooms/{room_id:id}/corrections")
-async def list_corrections(
-    lore: Reader,
-    room_id: ShownRoom,
-    limit: PageLimit,
-    before: Annotated[int | None, Query(ge=1, le=MOST, description="The `next` of the page before.")] = None,
-) -> CorrectionPage:
-    """Return the log of corrected links of a room, the newest first."""
-    page = await lore.links.corrections(room_id, before=before, limit=limit)
-    return CorrectionPage(corrections=page, next=page[-1].number if len(page) == limit else None)
-
-
 @contexts.post("/context", openapi_extra=bodies.described(bodies.ContextRequest))
 async def build_context(
     lore: Reader,
@@ -406,174 +266,6 @@ async def judge_context(
 ) -> None:
     """Record feedback: a text, a score from 0 to 1, or both."""
     await lore.context.feedback(context_id, text=feedback.text, score=feedback.score, viewer=viewer)
-
-
-@rooms.get("/rooms")
-async def list_rooms(
-    lore: Admin,
-    limit: PageLimit,
-    after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
-) -> RoomPage:
-    """Return the rooms, by id."""
-    page = await lore.rooms.page(after=after, limit=limit, viewer=None)
-    return RoomPage(rooms=page, next=page[-1].room_id if len(page) == limit else None)
-
-
-@rooms.get("/rooms/{room_id:id}")
-async def get_room(lore: Reader, room_id: ShownRoom) -> Room:
-    """Return a room's counters and its own settings."""
-    return await lore.rooms.get(room_id)
-
-
-@rooms.patch("/rooms/{room_id:id}", openapi_extra=bodies.described(bodies.RoomRequest))
-async def rename_room(
-    lore: Writer,
-    room_id: ShownRoom,
-    change: Annotated[bodies.RoomRequest, Depends(bodies.body_of(bodies.RoomRequest))],
-) -> Room:
-    """Name a room; its id stays."""
-    return await lore.rooms.rename(room_id, change.name)
-
-
-@rooms.get("/rooms/{room_id:id}/threads")
-async def list_threads(lore: Reader, room_id: ShownRoom, limit: PageLimit, after: After = 0) -> ThreadPage:
-    """Return the room's threads in the order in which they began."""
-    page = await lore.rooms.threads(room_id, after=after, limit=limit)
-    threads = [made_from(ListedThread, thread, arrival=arrival) for arrival, thread in page]
-    return ThreadPage(threads=threads, next=page[-1][0] if len(page) == limit else None)
-
-
-@rooms.get("/rooms/{room_id:id}/headings")
-async def get_headings(
-    lore: Reader,
-    viewer: ShownTo,
-    room_id: ShownRoom,
-    message_id: Annotated[list[str], Query(description="A message; may be repeated, at most 500 times.")],
-) -> HeadingList:
-    """Return the title and the state of the threads of some messages, such as those of a search or a context.
-
-    A thread is `open` if a question in it has no answer, `answered` if every question has one, else `closed`.
-    """
-    made = await lore.rooms.headings(room_id, message_id, viewer=viewer)
-    return HeadingList(headings=[made_from(MessageHeading, heading, message_id=name) for name, heading in made.items()])
-
-
-@rooms.get("/rooms/{room_id:id}/threads/{message_id:id}")
-async def get_thread(lore: Reader, room_id: ShownRoom, message_id: MessageId, limit: PageLimit) -> ThreadMessages:
-    """Return the newest messages of the thread of a message."""
-    return ThreadMessages(entries=await lore.rooms.thread(room_id, message_id, limit=limit))
-
-
-@rooms.get("/rooms/{room_id:id}/digest")
-async def get_digest(
-    lore: Reader,
-    viewer: ShownTo,
-    room_id: NamedRoom,
-    since: Annotated[
-        str | None,
-        Query(
-            max_length=MAX_WORDS,
-            description=f"{TIME_IN_QUERY}, from its beginning; or words such as `3 days ago`.",
-        ),
-    ] = None,
-    for_user: Annotated[
-        str | None,
-        Query(
-            min_length=1,
-            max_length=MAX_ID_CHARS,
-            description="Whose digest, by sender id or by a name that one person has: it begins after what they "
-            "wrote or marked as read.",
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int, Query(ge=FEWEST_TOKENS, le=MAX_TOKENS, description="Maximum number of tokens of the digest as text.")
-    ] = DIGEST_TOKENS,
-    mode: Annotated[
-        Mode,
-        Query(
-            description="`offline`: the messages' own sentences; `llm`: a model writes it; `auto`: a model, if one is "
-            "set up."
-        ),
-    ] = "auto",
-    render: Annotated[Literal["prompt"] | None, Query(description="`prompt`: give the text for a model too.")] = None,
-) -> ShownDigest:
-    """Return what happened in a room, thread by thread: first what concerns the reader, then open questions, decisions,
-    and the rest by weight.
-
-    Without `since` and `for_user` it is of the last day in which something was said.
-    """
-    zone = lore.settings.search.zone
-    begin = read_time(lore, "since", since)
-    made = await lore.digest(room_id, since=begin, for_user=for_user, max_tokens=max_tokens, viewer=viewer, mode=mode)
-    return made_from(ShownDigest, made, rendered=made.to_prompt(zone=zone) if render else None)
-
-
-@rooms.get("/rooms/{room_id:id}/audience")
-async def get_audience(lore: Admin, room_id: AdminsRoom) -> RoomPeople:
-    """Return who can see a room: its kind, and its people without agents, with their stays and when each spoke."""
-    return await lore.rooms.people(room_id)
-
-
-@rooms.patch("/rooms/{room_id:id}/audience", openapi_extra=bodies.described(bodies.AudienceRequest))
-async def change_audience(
-    lore: Admin,
-    room_id: AdminsRoom,
-    wanted: Annotated[bodies.AudienceRequest, Depends(bodies.body_of(bodies.AudienceRequest, within=Bounds.bulk))],
-) -> RoomPeople:
-    """Say who can see a room: its kind, all its members, or who joined and left. A room that is not there is made."""
-    if wanted.kind is not None:
-        kind = None if wanted.kind == "unknown" else wanted.kind
-        await lore.rooms.set_kind(room_id, kind, since=wanted.since)
-    if wanted.members is not None:
-        await lore.rooms.set_members(room_id, _members(wanted.members))
-    if wanted.add:
-        await lore.rooms.add_members(room_id, _members(wanted.add))
-    if wanted.remove:
-        await lore.rooms.remove_members(room_id, wanted.remove)
-    return await lore.rooms.people(room_id)
-
-
-def _members(given: Sequence[str | bodies.MemberForm]) -> list[Member]:
-    return [Member(one) if isinstance(one, str) else Member(one.person_id, one.joined_at, one.left_at) for one in given]
-
-
-@rooms.post("/rooms/{room_id:id}/read", openapi_extra=bodies.described(bodies.ReadRequest))
-async def mark_read(
-    lore: Writer,
-    room_id: ShownRoom,
-    mark: Annotated[bodies.ReadRequest, Depends(bodies.body_of(bodies.ReadRequest))],
-) -> ReadMark:
-    """Mark what was said up to a message as read by a person. A mark never moves back."""
-    arrival = await lore.rooms.mark_read(room_id, mark.user_id, mark.message_id)
-    return ReadMark(room_id=room_id, user_id=mark.user_id, read_up_to=arrival)
-
-
-@rooms.get("/rooms/{room_id:id}/settings")
-async def get_room_settings(lore: Reader, room_id: ShownRoom) -> RoomSettings:
-    """Return every setting that a room may have, with its value and source."""
-    return _settings(room_id, await lore.rooms.settings(room_id))
-
-
-@rooms.patch(
-    "/rooms/{room_id:id}/settings",
-    openapi_extra=bodies.described(_settings_schema),
-)
-async def change_room_settings(request: Request, lore: Writer, room_id: ShownRoom) -> RoomSettings:
-    """Set the room's own settings; null removes one."""
-    changes = await bodies.read_json(request, _read_settings)
-    await lore.rooms.configure(room_id, changes)
-    return _settings(room_id, await lore.rooms.settings(room_id))
-
-
-def _read_settings(body: Any) -> dict[str, Any]:
-    if not isinstance(body, dict):
-        raise InvalidInput('Send a JSON object of settings, such as {"strategy": "weighted"}.')
-    return body
-
-
-def _settings(room_id: str, settings: Mapping[str, tuple[Any, str]]) -> RoomSettings:
-    rows = {name: SettingInForce(value=value, source=source) for name, (value, source) in settings.items()}
-    return RoomSettings(room_id=room_id, settings=rows)
 
 
 def _read_batch(body: Any) -> list[Message]:

@@ -14,7 +14,7 @@ from roomlore.core.models import Candidate
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
 from roomlore.settings.sections import AskedStrategy
-from roomlore.verbs import facts, memories
+from roomlore.verbs import facts, memories, rooms
 from roomlore_server.mcp.derived import MAX_LISTED, MAX_QUERY, Arguments, Offset, arguments_of
 
 T = TypeVar("T", bound=BaseModel)
@@ -132,20 +132,15 @@ class RoomContext(Arguments):
     strategy: AskedStrategy | None = Field(None, description="By default the room's.")
 
 
-class RoomDigest(Arguments):
-    """The room, and since when."""
-
-    room_id: Id
-    for_user: Id | None = Field(
-        None,
-        description="Whose digest, by sender id or name: it begins after what they wrote or marked as read.",
-    )
-    since: str | None = Field(
-        None,
-        max_length=200,
-        description="A time, or words such as 'yesterday'; by default the last day in which something was said.",
-    )
-    max_tokens: int = Field(800, ge=50, le=MAX_PROMPT_TOKENS)
+RoomDigest = arguments_of(
+    rooms.DIGEST,
+    without=("room", "mode"),
+    also={
+        "room_id": (Id, ...),
+        "since": (Annotated[str | None, Field(max_length=200, description="A time, such as 'yesterday'.")], None),
+        "max_tokens": (Annotated[int, Field(ge=50, le=MAX_PROMPT_TOKENS)], 800),
+    },
+)
 
 
 class ListRooms(Arguments):

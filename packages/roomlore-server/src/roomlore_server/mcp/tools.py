@@ -11,6 +11,7 @@ from roomlore.core.dates import moment
 from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.core.models import Candidate
 from roomlore.verbs import facts, memories
+from roomlore.verbs.rooms import DIGEST
 from roomlore.verbs.table import missing
 from roomlore.wiring import Lore
 from roomlore_server.mcp import answers
@@ -220,17 +221,12 @@ async def rooms(visitor: Visitor, wanted: answers.ListRooms) -> answers.RoomList
     return answers.RoomList(rooms=shown, next_after=following, hint=hint if shown else "There is no room to show.")
 
 
-async def digest(visitor: Visitor, wanted: answers.RoomDigest) -> answers.DigestBlock:
+async def digest(visitor: Visitor, wanted: Any) -> answers.DigestBlock:
     """Give the messages' own sentences: who asks is a model itself."""
     zone, now = visitor.lore.settings.search.zone, visitor.lore.now()
-    found = await visitor.lore.digest(
-        await visitor.room(wanted.room_id),
-        since=moment("since", wanted.since, now=now, zone=zone, edge="start") if wanted.since else None,
-        for_user=wanted.for_user,
-        max_tokens=wanted.max_tokens,
-        viewer=visitor.viewer,
-        mode="offline",
-    )
+    since = moment("since", wanted.since, now=now, zone=zone, edge="start") if wanted.since else None
+    given = given_of(DIGEST, wanted) | {"room": await visitor.room(wanted.room_id), "since": since, "mode": "offline"}
+    found = await DIGEST(visitor.lore, visitor.viewer, **given)
     return answers.DigestBlock(
         room_id=found.room_id,
         text=found.to_prompt(zone=zone),
@@ -397,8 +393,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="room_digest",
         title="What was missed in a room",
-        about="What happened in a room, conversation by conversation: what waits for a person, open questions, "
-        "decisions, and the rest.",
+        about=DIGEST.en,
         takes=answers.RoomDigest,
         gives=answers.DigestBlock,
         run=digest,
