@@ -27,7 +27,9 @@ _SHARED: Shapes = {
     Number: lambda form: (float, {"gt" if form.above else "ge": form.low, "le": form.high}),
     Whole: lambda form: (int, {"ge": form.low, "le": form.high}),
     Flag: lambda _: (bool, {}),
-    Choice: lambda form: (Literal[form.words], {}),
+    Choice: lambda form: (
+        (str, {"json_schema_extra": {"enum": [*form.words]}}) if form.open else (Literal[form.words], {})
+    ),
 }
 
 

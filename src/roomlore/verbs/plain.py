@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from roomlore.core.models import Message
 from roomlore.core.replies.reply import Reply
 from roomlore.core.search.hits import SearchAnswer
-from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
+from roomlore.services.messages.search import MAX_QUERY_CHARS
 from roomlore.verbs.facts import ADD, AddedFact
-from roomlore.verbs.table import Argument, Id, Reference, Text, Verb, Whole, Words
+from roomlore.verbs.messages import ROOM, SEARCH
+from roomlore.verbs.table import Argument, Id, Reference, Text, Verb
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -38,8 +39,6 @@ async def _reply(
     return await lore.replies.reply(message, **options)
 
 
-_ROOM = Argument("room", Reference.ROOM, "The room's id or name.", "房间 id 或名称。")
-
 REMEMBER = Verb(
     "remember",
     "Remember one statement about a person, an agent or a group.",
@@ -61,11 +60,7 @@ ASK = Verb(
     "Find the messages of a room that answer a question, best first, without a model.",
     "在一个房间里找出能回答问题的消息，最好的在前，不用模型。",
     scope="read",
-    arguments=(
-        _ROOM,
-        Argument("question", Words(MAX_QUERY_CHARS), "A question or a few words.", "一个问题或几个词。"),
-        Argument("limit", Whole(1, MAX_HITS), "Maximum number of messages.", "最多返回多少条消息。", 10),
-    ),
+    arguments=(ROOM, replace(SEARCH["query"], name="question"), SEARCH["limit"]),
     run=_ask,
     answer=SearchAnswer,
     command="ask",

@@ -70,9 +70,10 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of these words."""
+    """One of these words. `open`: or another, which the service checks."""
 
     words: tuple[str, ...]
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,10 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time or a day. `edge`: where a day counts."""
+    """A time or a day. `edge`: where a day counts. `words`: they may stand in its place."""
 
     edge: Edge
+    words: tuple[str, ...] = ()
 
 
 class Reference(Enum):

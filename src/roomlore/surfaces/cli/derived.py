@@ -164,16 +164,13 @@ class _Option:
         """Return the parameters of the function: one, and a flag if a number can be taken away."""
         one = self.argument
         kind, bounds = self._type()
-        more = [text for forms, text in _MORE if isinstance(one.form, forms)]
-        more += [PART] if one.form in _BY_PART else []
-        more += [_MAY_BE_CLEARED] if one.clears and not self.off else []
-        told = helped(one.help, *more)
+        help_ = told(one, *([_MAY_BE_CLEARED] if one.clears and not self.off else []))
         if self.placed:
-            place = typer.Argument(help=told, metavar=self.label, **bounds)
+            place = typer.Argument(help=help_, metavar=self.label, **bounds)
             default = inspect.Parameter.empty if one.is_needed else one.default
             return [_parameter(self.name, Annotated[kind, place], default)]
         short = ["-n"] if self.name == "limit" else []
-        option = typer.Option(self.flags[0], *short, help=told, **bounds)
+        option = typer.Option(self.flags[0], *short, help=help_, **bounds)
         found = [_parameter(self.name, Annotated[kind, option], self._default())]
         if self.off:
             cleared = helped(Help(*(text.format(name=self.name) for text in _CLEARED)))
@@ -219,6 +216,12 @@ _MORE = (
     (Moment, Help(" Such as `2024-05-01` or `'last week'`.", "例如 `2024-05-01`、`'last week'`、`上周五`。")),
 )
 _BY_PART = (Reference.MEMORY, Reference.VERSION, Reference.EVOLUTION)
+
+
+def told(one: Argument, *more: Help) -> str:
+    """Return the help of an argument, with what commands say of its form, and with `more`."""
+    of_form = [text for forms, text in _MORE if isinstance(one.form, forms)]
+    return helped(one.help, *of_form, *([PART] if one.form in _BY_PART else []), *more)
 
 
 def _parameter(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:

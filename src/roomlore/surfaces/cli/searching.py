@@ -15,12 +15,15 @@ from rich.text import Text
 from roomlore.core.attachments import found_words
 from roomlore.core.dates import FAR_PAST, TimeSpan, moment
 from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.derived import told
 from roomlore.surfaces.cli.frame import frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import (
     answer_with_people_named,
 )
+from roomlore.verbs.messages import SEARCH
+from roomlore.verbs.table import Help
 
 if TYPE_CHECKING:
     from roomlore.core.models import Heading, StoredMessage
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 
+_ROOM_FIRST = Help(" The room's id or name comes first.", "前面写房间的 id 或名称。")
 _READ = 20_000
 _SHOWN = 320
 _INDENT = 4
@@ -36,12 +40,7 @@ _MARKED = "bold red"
 
 def search(
     ctx: typer.Context,
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[ROOM] QUERY", help="The room's id or name, and a few words or a question without quotes."
-        ),
-    ],
+    words: Annotated[list[str], typer.Argument(metavar="[ROOM] QUERY", help=told(SEARCH["query"], _ROOM_FIRST))],
     viewer: Annotated[
         str | None,
         typer.Option(help="Search all rooms that `room:<id>` (or by name) or `user:<id>` may see; then give no ROOM."),
@@ -49,33 +48,16 @@ def search(
     everywhere: Annotated[
         bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
     ] = False,
-    limit: Annotated[
-        int,
-        typer.Option(
-            "--limit", "-n", help="Maximum number of messages, 1 to 200; those far below the best are left out."
-        ),
-    ] = 10,
-    mode: Annotated[str, typer.Option(help="`hybrid`, by words and meaning, or `lexical`, by words alone.")] = "hybrid",
-    sender: Annotated[list[str] | None, typer.Option(help="Only what this sender id said; may be repeated.")] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(help="Only from this time on: a day or a time, such as `2024-05-01` or `2024-05-01T12:30Z`."),
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
-    asked_at: Annotated[
-        str | None,
-        typer.Option(
-            help="When the question is asked, from which 'last week' is seen: a time, or `newest` for the room's "
-            "newest message; by default now."
-        ),
-    ] = None,
-    conversation: Annotated[
-        bool, typer.Option("--conversation", help="Show each message within its conversation, at most 12 messages.")
-    ] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", help=told(SEARCH["limit"]))] = 10,
+    mode: Annotated[str, typer.Option(help=told(SEARCH["mode"]))] = "hybrid",
+    sender: Annotated[list[str] | None, typer.Option(help=told(SEARCH["sender_ids"]))] = None,
+    since: Annotated[str | None, typer.Option(help=told(SEARCH["since"]))] = None,
+    until: Annotated[str | None, typer.Option(help=told(SEARCH["until"]))] = None,
+    asked_at: Annotated[str | None, typer.Option(help=told(SEARCH["asked_at"]))] = None,
+    conversation: Annotated[bool, typer.Option("--conversation", help=told(SEARCH["conversation"]))] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
-    """Find the messages of a room, or of all rooms that a viewer may see, that answer a question best, each with its
-    score and reason."""
+    """Find the messages of a room, or of all rooms that a viewer may see, that answer a question best."""
     several = everywhere or viewer is not None
     room, query = (None, words) if several else (words[0], words[1:])
     if not query:

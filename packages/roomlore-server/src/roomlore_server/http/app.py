@@ -41,7 +41,6 @@ from roomlore_server.http.privacy_routes import audience, privacy
 from roomlore_server.http.reply_routes import chat
 from roomlore_server.http.room_routes import rooms
 from roomlore_server.http.routers import Router
-from roomlore_server.http.search_routes import search
 from roomlore_server.http.service_routes import jobs, models, service, usage
 from roomlore_server.http.session_routes import sessions
 
@@ -171,7 +170,6 @@ class _Served(NamedTuple):
 
 _OF_MCP = _Served.of(service)
 _OF_ALL = _Served.of(
-    search,
     message_routes.messages,
     message_routes.contexts,
     usage,

@@ -42,7 +42,6 @@ from roomlore.core.records import (
     with_own_names,
 )
 from roomlore.settings import Settings
-from roomlore.settings.sections import AskedStrategy
 from roomlore.surfaces.shapes import in_words, time_of, time_or_day
 from roomlore_server.http.problems import Refused
 
@@ -378,7 +377,8 @@ class Body(BaseModel):
         field = cls.model_fields.get(name)
         if field is None or not isinstance(given, float) or not given.is_integer():
             return given
-        return int(given) if int in (field.annotation, *get_args(field.annotation)) else given
+        kinds = (field.annotation, *get_args(field.annotation))
+        return int(given) if any(getattr(one, "__origin__", one) is int for one in kinds) else given
 
 
 class OfRoom(Body):
@@ -388,38 +388,6 @@ class OfRoom(Body):
     @classmethod
     def _one_room(cls, value: Any) -> Any:
         return one_room(value) if isinstance(value, dict) else value
-
-
-class ContextRequest(OfRoom):
-    """The message to build a context for."""
-
-    room_id: str = Field(
-        min_length=1,
-        description="The room's id, or its name if no other room has it; group_id, chat_id and conversation_id mean "
-        "the same.",
-    )
-    message_id: str | None = Field(None, description="By default the newest message that a user wrote.")
-    strategy: AskedStrategy | None = Field(None, description="By default the room's.")
-    max_messages: int | None = Field(None, ge=1, le=200, description="Maximum number of messages in the context.")
-    min_messages: int | None = Field(
-        None, ge=0, le=200, description="The newest messages are added up to this number; by default the room's."
-    )
-    max_tokens: int | None = Field(
-        None,
-        ge=1,
-        le=1_000_000,
-        description="Maximum number of tokens of the context as text; by default the room's.",
-    )
-    render: Literal["messages", "prompt"] | None = Field(
-        None,
-        description="Also give the context in `rendered`, the message asked about last: as messages for a chat model, "
-        "or as one text.",
-    )
-    agent_id: str | None = Field(
-        None,
-        min_length=1,
-        description="The sender whose messages get the role `assistant` in `rendered`; by default all with that role.",
-    )
 
 
 class ResponseRequest(Body):

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
@@ -59,8 +59,8 @@ def add_route(
     the arguments as they were asked for; `gives`: its type. `names`: of arguments that the route calls otherwise.
     `also`: parameters in place of the verb's, or for `shown` beside them, each with its type and default; they go
     before what a body has. `room_as_given`: call the verb with the room as it is given first, since that is most often
-    an id, and looking it up takes as long as a small call; only for a verb that changes nothing and raises `UnknownRoom`.
-    `bulk`: the body may be large. `options`: of the route; with the status 204 it answers nothing.
+    an id, and looking it up takes as long as a small call; only for a verb that changes nothing and raises
+    `UnknownRoom`. `bulk`: the body may be large. `options`: of the route; with the status 204 it answers nothing.
     """
     names = {**_NAMES, **names}
     form = _Form(verb, names, also, bulk=bulk)
@@ -225,7 +225,7 @@ async def resolved(
             found[one.name] = await called.room(value)
         elif one.form is Reference.GROUP:
             found[one.name] = await called.scope(scope_of(value))
-        elif isinstance(one.form, Moment) and isinstance(value, str):
+        elif isinstance(one.form, Moment) and isinstance(value, str) and value not in one.form.words:
             found[one.name] = read_time(lore, names.get(one.name, one.name), value, edge=one.form.edge)
         elif isinstance(one.form, Many) and one.form.of is Reference.SOURCE:
             found[one.name] = [Source(await called.room(source["room_id"]), source["message_id"]) for source in value]
@@ -270,7 +270,7 @@ def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
     if one.form in _ROOMS:
         told = f"{one.help.en} {_SAME}{' Needed.' if one.is_needed else ''}"
         return _parameter(one.name, Annotated[str | None, Depends(query_of_room(told))])
-    kind, bounds = (MomentInQuery, {}) if isinstance(one.form, Moment) else shape(one.form, _SHAPES)
+    kind, bounds = _moment(one.form) if isinstance(one.form, Moment) else shape(one.form, _SHAPES)
     left = _LEFT_TO_THE_SERVICE if one.is_needed else {"max_length"}
     bounds = {name: bound for name, bound in bounds.items() if name not in left}
     kind, default = (kind | None, None) if one.is_needed or one.default is None else (kind, one.default)
@@ -284,12 +284,17 @@ def _in_query(one: Argument, name: str | None) -> inspect.Parameter:
     return _parameter(one.name, Annotated[kind, query], default)
 
 
+def _moment(form: Moment) -> Shape:
+    return (MomentInQuery | Literal[form.words] if form.words else MomentInQuery), {}
+
+
 def _field(one: Argument) -> tuple[Any, Any]:
     kind, bounds = shape(one.form, _SHAPES)
     bounded = Annotated[kind, Field(**bounds)] if bounds else kind
     nullable = bounded | None if one.default is None and kind is not TimeOrDay else bounded
     default = list(one.default) if isinstance(one.default, tuple) else one.default
     told = f"{one.help.en} Null takes it away." if one.clears else one.help.en
+    told += f" {_SAME}" if one.form in _ROOMS else ""
     return Annotated[nullable, Field(description=told)], ... if one.is_needed else default
 
 

@@ -1,6 +1,6 @@
 """Routes of messages and contexts, with their responses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -8,34 +8,23 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request
 
-from roomlore.core.context import Context
-from roomlore.core.errors import MOST_LISTED, Deleted, InvalidInput, NotFound, Unavailable
+from roomlore.core.errors import MOST_LISTED, Deleted, InvalidInput
 from roomlore.core.linking.corrections import MAX_BY_CHARS
 from roomlore.core.models import AddReport, ContextUsageRecord, CorrectedEntry, Entry, Message, StoredMessage
 from roomlore.surfaces.jsonable import IF_ANY, made_from
-from roomlore.surfaces.shapes import ChatMessage
-from roomlore.wiring import Lore
+from roomlore.verbs.contexts import VERBS as CONTEXT_VERBS
+from roomlore.verbs.messages import VERBS as MESSAGE_VERBS
 from roomlore_server.http import bodies, problems
 from roomlore_server.http.bodies import Bounds
+from roomlore_server.http.derived import add_routes
 from roomlore_server.http.guard import Reader, ShownTo, Writer, WritingFor, caller_of
 from roomlore_server.http.paths import (
-    After,
     MessageId,
     NamedRoom,
-    PageLimit,
-    QueriedRoom,
     ShownRoom,
     addressed,
-    in_room,
 )
 from roomlore_server.http.routers import Router
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenderedMessage(ChatMessage):
-    """A message for a chat model."""
-
-    role: Literal["user", "assistant"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,22 +34,6 @@ class Added(AddReport):
     out if nothing."""
 
     hint: Annotated[str | None, IF_ANY] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltContext(Context):
-    """The messages that matter for one message, in time order, each with its reason. `rendered`: the context and the
-    message in the form that `render` asks for; left out without it."""
-
-    rendered: Annotated[list[RenderedMessage] | str | None, IF_ANY]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessagePage:
-    """A page of a room's messages. `next`: the `after` of the next page; null at the end."""
-
-    messages: Sequence[StoredMessage]
-    next: int | None
 
 
 _LISTED = 5
@@ -125,13 +98,18 @@ def _hint(request: Request, report: AddReport) -> str | None:
     return problems.in_language(request.scope, f"{told} Messages are stored under the id that they give.")
 
 
-@messages.get("/messages")
-async def list_messages(
-    lore: Reader, viewer: ShownTo, room_id: QueriedRoom, limit: PageLimit, after: After = 0
-) -> MessagePage:
-    """Return a room's messages in order of arrival: those that the viewer may see."""
-    page = await lore.messages.page(room_id, after=after, limit=limit, viewer=viewer)
-    return MessagePage(messages=page, next=page[-1].arrival if len(page) == limit else None)
+add_routes(
+    messages,
+    MESSAGE_VERBS,
+    {
+        "messages.list": {"name": "list_messages", "room_as_given": True},
+        "messages.search": {
+            "name": "search_messages",
+            "names": {"query": "q", "sender_ids": "sender_id"},
+            "room_as_given": True,
+        },
+    },
+)
 
 
 @messages.get("/messages/{room_id:id}/{message_id:id}")
@@ -190,46 +168,7 @@ async def undo_link(
     return await lore.links.undo(room_id, message_id, by=by)
 
 
-@contexts.post("/context", openapi_extra=bodies.described(bodies.ContextRequest))
-async def build_context(
-    lore: Reader,
-    viewer: ShownTo,
-    wanted: Annotated[bodies.ContextRequest, Depends(bodies.body_of(bodies.ContextRequest))],
-) -> BuiltContext:
-    """Return the messages that matter for one message, each with its score, its signals and its reason."""
-
-    async def build(room_id: str) -> Context:
-        return await lore.context.build(
-            room_id,
-            wanted.message_id,
-            strategy=wanted.strategy,
-            max_messages=wanted.max_messages,
-            min_messages=wanted.min_messages,
-            max_tokens=wanted.max_tokens,
-            viewer=viewer,
-        )
-
-    built = await in_room(lore, wanted.room_id, viewer, build)
-    return made_from(BuiltContext, built, rendered=await _rendered(lore, built, wanted, viewer))
-
-
-async def _rendered(
-    lore: Lore, built: Context, wanted: bodies.ContextRequest, viewer: str | None
-) -> list[RenderedMessage] | str | None:
-    """Return the context in the requested form, with the message itself at the end.
-
-    If the database does not answer, the message is missing, as the context is: `degraded` says so.
-    """
-    if wanted.render is None:
-        return None
-    asked = None
-    with suppress(NotFound, Unavailable):
-        asked = (await lore.messages.get(built.room_id, built.message_id, viewer=viewer)).message
-    zone = lore.settings.search.zone
-    if wanted.render == "prompt":
-        return built.to_prompt(query=asked, zone=zone)
-    messages = built.to_messages(agent=wanted.agent_id, query=asked, zone=zone)
-    return [RenderedMessage(**one) for one in messages]  # type: ignore[arg-type]
+add_routes(contexts, CONTEXT_VERBS, {"contexts.build": {"name": "build_context", "room_as_given": True}})
 
 
 @contexts.get("/context/{context_id:id}")

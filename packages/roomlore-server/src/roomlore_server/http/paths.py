@@ -15,10 +15,9 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from roomlore.core.errors import InvalidInput, UnknownRoom
+from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON, scope_of
-from roomlore.wiring import Lore
 from roomlore_server.http.bodies import one_room
 from roomlore_server.http.guard import Admin, Caller, ShownTo, caller_of
 
@@ -124,37 +123,8 @@ def query_of_room(about: str) -> Callable[..., Awaitable[str | None]]:
     return named
 
 
-async def queried_room(
-    caller: Annotated[Caller, Depends(caller_of)],
-    viewer: ShownTo,
-    room: Annotated[str | None, Depends(query_of_room(f"{_SAME} Needed."))],
-) -> str:
-    if room is None:
-        raise InvalidInput("room_id is missing: say whose messages, as in /messages?room_id=tea.")
-    return await caller.lore.rooms.named(room, viewer=viewer, or_new=True)
-
-
 GivenRoom = Annotated[str | None, Depends(query_of_room(_SAME))]
 """The room of a query as it is given, by its id or its name; None if it names none."""
-
-
-async def in_room(lore: Lore, room: str, viewer: str | None, call: Callable[[str], Awaitable[T]]) -> T:
-    """Return the result of the call with the id of the room that is given by its id or its name; with what was given
-    if there is no such room.
-
-    Without a viewer the call is made with what was given first, since that is most often an id, and looking it up takes
-    as long as a small call. So a call that raises `UnknownRoom` must have changed nothing: it may be made again. Raise
-    as `lore.rooms.named` and the call do.
-    """
-    if viewer is None:
-        try:
-            return await call(room)
-        except UnknownRoom:
-            found = await lore.rooms.named(room, or_new=True, viewer=None)
-            if found == room:
-                raise
-            return await call(found)
-    return await call(await lore.rooms.named(room, viewer=viewer, or_new=True))
 
 
 PageLimit = Annotated[int, Depends(page_limit)]
@@ -184,7 +154,6 @@ NamedRoom = Annotated[str, Depends(_called)]
 """A room by its id, or by a name among the rooms that the viewer may see; who asks checks what is shown."""
 AdminsRoom = Annotated[str, Depends(_called_by_admin)]
 ShownRoom = Annotated[str, Depends(shown(RoomId, by_name=True))]
-QueriedRoom = Annotated[str, Depends(queried_room)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def _is_many(parameter: Any) -> bool:
 
 
 def _items(kind: Any) -> Sequence[Any]:
-    return get_args(kind) if get_origin(kind) is list else (kind,)
+    return _members(get_args(kind)[0]) if get_origin(kind) is list else (kind,)
 
 
 def _members(kind: Any) -> list[Any]:

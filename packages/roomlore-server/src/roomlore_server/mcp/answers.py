@@ -13,8 +13,7 @@ from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory
 from roomlore.core.models import Candidate
 from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
-from roomlore.settings.sections import AskedStrategy
-from roomlore.verbs import facts, memories, rooms
+from roomlore.verbs import contexts, facts, memories, rooms
 from roomlore_server.mcp.derived import MAX_LISTED, MAX_QUERY, Arguments, Offset, arguments_of
 
 T = TypeVar("T", bound=BaseModel)
@@ -120,16 +119,11 @@ class MemoryPrompt(Arguments):
     max_tokens: int = Field(1_000, ge=1, le=MAX_PROMPT_TOKENS)
 
 
-class RoomContext(Arguments):
-    """The message to answer."""
-
-    room_id: Id
-    message_id: Id | None = Field(None, description="By default the newest message that a user wrote.")
-    max_messages: int = Field(20, ge=1, le=MAX_MESSAGES)
-    max_tokens: int | None = Field(
-        None, ge=1, le=1_000_000, description="Maximum tokens of the context text; by default the room's."
-    )
-    strategy: AskedStrategy | None = Field(None, description="By default the room's.")
+RoomContext = arguments_of(
+    contexts.BUILD,
+    without=("room", "min_messages", "render", "agent_id"),
+    also={"room_id": (Id, ...), "max_messages": (Annotated[int, Field(ge=1, le=MAX_MESSAGES)], 20)},
+)
 
 
 RoomDigest = arguments_of(

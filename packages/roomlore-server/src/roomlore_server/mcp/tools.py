@@ -10,7 +10,7 @@ from mcp import types
 from roomlore.core.dates import moment
 from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.core.models import Candidate
-from roomlore.verbs import facts, memories
+from roomlore.verbs import contexts, facts, memories
 from roomlore.verbs.rooms import DIGEST
 from roomlore.verbs.table import missing
 from roomlore.wiring import Lore
@@ -173,16 +173,9 @@ def _prompt_hint(taken: int, considered: int) -> str | None:
     return None if taken else "No memory fits; ask with more max_tokens."
 
 
-async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.RoomMessages:
-    room_id = await visitor.room(wanted.room_id)
-    found = await visitor.lore.context.build(
-        room_id,
-        wanted.message_id,
-        strategy=wanted.strategy,
-        max_messages=wanted.max_messages,
-        max_tokens=wanted.max_tokens,
-        viewer=visitor.viewer,
-    )
+async def context(visitor: Visitor, wanted: Any) -> answers.RoomMessages:
+    given = {"room": await visitor.room(wanted.room_id), "max_messages": wanted.max_messages}
+    found = await contexts.BUILD(visitor.lore, visitor.viewer, **given_of(contexts.BUILD, wanted) | given)
     shown = _likeliest(found.messages, found.parent)
     left_out = len(found.messages) - len(shown)
     return answers.RoomMessages(
