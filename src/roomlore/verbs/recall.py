@@ -82,5 +82,6 @@ RECALL = Verb(
     run=_recall,
     answer=Recollection,
     route="POST /recall",
+    tool="memory_prompt",
 )
 VERBS = (RECALL,)

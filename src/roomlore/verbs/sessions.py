@@ -178,7 +178,7 @@ CONTEXT = Verb(
             "模型的窗口大小，以 token 计；默认为设置 model_context_window。",
             None,
         ),
-        *_IDS,
+        *(replace(one, en=f"{one.en} It needs the scope write.", zh=f"{one.zh}需要 write 权限。") for one in _IDS),
     ),
     run=_context,
     answer=SessionContext,

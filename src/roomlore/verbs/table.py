@@ -171,9 +171,8 @@ class Verb:
     `name`: its noun and its verb, such as 'facts.add'. `scope`: what a key must have. `run`: calls the services with
     the viewer and those of the arguments that were given; it returns an `answer`. `viewer`: False if it takes none and
     tells everything. `some_of`: arguments of which at least one must be given. `stored`: those that are kept, for which
-    a key needs the scope write too. `route`: its method and path over HTTP,
-    '' if HTTP has none of its own. `tool`: its name in MCP, '' if none. `command`: its words on the command line, '' if
-    none.
+    a key needs the scope write too. `route`: its method and path over HTTP, '' if HTTP has none of its own. `tool`: its
+    name in MCP, '' if none. `command`: its words on the command line, '' if none.
     """
 
     name: str

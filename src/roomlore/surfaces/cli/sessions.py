@@ -13,14 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.sessions.session import (
-    Checkpoint,
-    Session,
-    SessionContext,
-    SessionValue,
-    TurnResult,
-    own_state,
-)
+from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, TurnResult, own_state
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import Group, ShownTo, frame_of, viewer_of
@@ -214,6 +207,7 @@ app = typer.Typer(
 )
 
 _PAGE = 500
+_KEPT = verbs.CONTEXT.stored
 _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _NAMES = {
     "conversation_id": "conversation",
@@ -332,13 +326,7 @@ def list_(ctx: typer.Context, viewer: ShownTo = None, as_json: _Json = False) ->
 _command("show", verbs.GET, lambda value, _: whole(value, show.console()), for_viewer=True)
 app.command("context")(
     command(
-        verbs.CONTEXT,
-        _context,
-        names=_NAMES,
-        without=verbs.CONTEXT.stored,
-        piped=("query",),
-        bounded=False,
-        for_viewer=True,
+        verbs.CONTEXT, _context, names=_NAMES, without=_KEPT, piped=("query",), bounded=False, for_viewer=True
     )
 )
 _command("turn", verbs.TURN, _written, piped=("user_query", "agent_response"), checks=_check_turn, creates=True)
