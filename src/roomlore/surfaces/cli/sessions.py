@@ -325,9 +325,7 @@ def list_(ctx: typer.Context, viewer: ShownTo = None, as_json: _Json = False) ->
 
 _command("show", verbs.GET, lambda value, _: whole(value, show.console()), for_viewer=True)
 app.command("context")(
-    command(
-        verbs.CONTEXT, _context, names=_NAMES, without=_KEPT, piped=("query",), bounded=False, for_viewer=True
-    )
+    command(verbs.CONTEXT, _context, names=_NAMES, without=_KEPT, piped=("query",), bounded=False, for_viewer=True)
 )
 _command("turn", verbs.TURN, _written, piped=("user_query", "agent_response"), checks=_check_turn, creates=True)
 _command("checkpoint", verbs.CHECKPOINT, _summarised, placed=("summary",), piped=("summary",), checks=_check_summary)
