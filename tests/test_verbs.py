@@ -18,8 +18,8 @@ MODULES = [import_module(f"roomlore.verbs.{one.name}") for one in pkgutil.iter_m
 EVERY = [verb for module in MODULES for verb in getattr(module, "VERBS", ())]
 VERBS = {verb.name: verb for verb in EVERY}
 HAN = re.compile(r"[\u4e00-\u9fff]")
-BY_HAND = {"facts.delete", "facts.history", "memories.delete"}
-"""Verbs whose commands ask first, or are those of another noun."""
+BY_HAND = {"facts.delete", "facts.history", "memories.delete", "sessions.list"}
+"""Verbs whose commands ask first, are those of another noun, or print every page."""
 COMMANDS = {name: verb for name, verb in VERBS.items() if verb.command and name not in BY_HAND}
 
 

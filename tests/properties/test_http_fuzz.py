@@ -49,6 +49,7 @@ def before_call(context, case, kwargs):
     for member in (*(case.body.get("members") or ()), *(case.body.get("add") or ())):
         if isinstance(member, dict):
             member.pop("left_at", None)  # is not before joined_at
+    case.body.pop("checkpoint_token", None)  # is of a context that was given out
     if WEIGHT in case.body:
         case.body[WEIGHT] = 1
     if "message" in case.body:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from roomlore.verbs.table import Choice, Flag, Form, Id, Many, Number, Reference, Whole
+from roomlore.verbs.table import Choice, Flag, Form, Id, Many, Number, Object, Reference, Whole
 
 Shape = tuple[Any, dict[str, Any]]
 """A type, and its bounds as `Field` takes them."""
@@ -19,9 +19,7 @@ def an_id(form: Id) -> Shape:
     return str, {"min_length": None if form.blank else 1, "max_length": form.most, **shown}
 
 
-_BY_ID = frozenset(
-    {Reference.ROOM, Reference.NEW_ROOM, Reference.GROUP, Reference.MEMORY, Reference.VERSION, Reference.EVOLUTION}
-)
+_BY_ID = frozenset(Reference) - {Reference.SCOPE, Reference.SOURCE}
 _SHARED: Shapes = {
     Id: an_id,
     Number: lambda form: (float, {"gt" if form.above else "ge": form.low, "le": form.high}),
@@ -30,6 +28,7 @@ _SHARED: Shapes = {
     Choice: lambda form: (
         (str, {"json_schema_extra": {"enum": [*form.words]}}) if form.open else (Literal[form.words], {})
     ),
+    Object: lambda _: (dict[str, Any], {}),
 }
 
 

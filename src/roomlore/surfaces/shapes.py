@@ -1,5 +1,5 @@
-"""Pydantic models made from dataclasses: of answers, the JSON that `to_jsonable` writes, and of requests; and what
-they find wrong in a request, in sentences that say what to do, the same on every surface.
+"""Pydantic models made from dataclasses, of answers, the JSON that `to_jsonable` writes; and what models find wrong in
+a request, in sentences that say what to do, the same on every surface.
 
 Only the dataclass lists the fields. The description of a field is the sentence "`name`: ..." in its docstring.
 """
@@ -7,16 +7,15 @@ Only the dataclass lists the fields. The description of a field is the sentence 
 import inspect
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from dataclasses import Field as DataclassField
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
-from enum import Enum, StrEnum
+from enum import Enum
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from roomlore.core.dates import day_in
 from roomlore.core.json_values import IN_JSON, REST
@@ -24,8 +23,6 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.records import parse_time
 from roomlore.core.sessions.session import MessageContext, SessionContext
 from roomlore.surfaces.jsonable import fields_of
-
-B = TypeVar("B", bound=BaseModel)
 
 _NAMES = r"(?:`\w+`(?:, )?)+"
 _ABOUT_FIELDS = re.compile(rf"(?<!\S)({_NAMES}): (.+?)(?:\.(?= |$)|;(?= {_NAMES}: )|$)")
@@ -94,54 +91,6 @@ def _documented(kind: type) -> tuple[str, dict[str, str]]:
         about, own = described(one.__doc__ or "")
         said |= own
     return about, said
-
-
-def request_of(
-    kind: type,
-    base: type[B],
-    forms: Mapping[str, Any],
-    *,
-    name: str,
-    without: Collection[str] = (),
-) -> type[B]:
-    """Return the model of a request with the fields of a dataclass and their defaults, except those in `without`.
-
-    `forms`: types with limits and descriptions, by field; a field without one gets the type of the dataclass. A form
-    for a field that does not exist is an error.
-    """
-    hints, (_, said) = get_type_hints(kind), _documented(kind)
-    asked = {one.name: one for one in fields(kind) if one.name not in without}
-    if unknown := (set(forms) | set(without)) - {one.name for one in fields(kind)}:
-        raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}.")
-    shown: dict[str, Any] = {}
-    for field_name, one in asked.items():
-        form = forms.get(field_name) or Annotated[shape_of(hints[field_name]), Field(description=said.get(field_name))]
-        shown[field_name] = (form, _default(one))
-    made: type[B] = create_model(name, __base__=base, __doc__=base.__doc__, __module__=base.__module__, **shown)
-    return made
-
-
-def _default(one: "DataclassField[Any]") -> Any:
-    """Return the default of a field as JSON has it: a list for a tuple, null for a mark that nothing was given."""
-    if one.default is MISSING:
-        return ... if one.default_factory is MISSING else Field(default_factory=one.default_factory)
-    if isinstance(one.default, tuple):
-        return list(one.default)
-    if isinstance(one.default, StrEnum):
-        return one.default.value
-    return None if isinstance(one.default, Enum) else one.default
-
-
-def values_of(kind: type, given: BaseModel) -> dict[str, Any]:
-    """Return the fields of a dataclass that a request gave, as the dataclass takes them."""
-    readers = _readers(kind)
-    held = given.model_dump(include=set(readers), exclude_unset=True)
-    return {name: readers[name].validate_python(value) for name, value in held.items()}
-
-
-@cache
-def _readers(kind: type) -> Mapping[str, TypeAdapter[Any]]:
-    return {name: TypeAdapter(hint) for name, hint in get_type_hints(kind).items()}
 
 
 def shape_of(kind: Any) -> Any:

@@ -113,7 +113,7 @@ async def _history(lore: "Lore", viewer: str | None, *, memory_id: str) -> FactH
     return FactHistory(versions=await lore.memories.history(memory_id, viewer=viewer))
 
 
-_KINDS = Choice(("fact", "group", "short"))
+KINDS = Choice(("fact", "group", "short"))
 ABOUT = Argument(
     "scope",
     Reference.SCOPE,
@@ -126,7 +126,7 @@ _STATEMENT = Argument(
     "One statement that stands by itself.",
     "要记住的内容，一句能独立理解的话。",
 )
-_KIND = Argument("kind", _KINDS, "group: what a group has come to be.", "group：群体的共同特征。", "fact")
+_KIND = Argument("kind", KINDS, "group: what a group has come to be.", "group：群体的共同特征。", "fact")
 _CONTENT = (
     Argument("confidence", Number(0, 1), "How sure it is, from 0 to 1.", "有多确定，0 到 1。", None),
     Argument("category", Text(MAX_LABEL), "Such as `preference`.", "属于哪一类，例如 `preference`。", ""),
@@ -228,7 +228,7 @@ LIST = Verb(
     scope="read",
     arguments=(
         ABOUT,
-        Argument("kind", Many(_KINDS, 3), "By default fact.", "默认为 fact。", None),
+        Argument("kind", Many(KINDS, 3), "By default fact.", "默认为 fact。", None),
         STATUS,
         Argument("limit", Page.SIZE, "Maximum number of facts.", "最多返回多少条。"),
         Argument("offset", Page.OFFSET, "The `next` of the page before; 0 begins.", "上一页的 `next`；从 0 开始。", 0),

@@ -23,9 +23,10 @@ class Help(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of at most `most` characters as people count them. `blank`: it may be empty, or spaces alone."""
+    """A text of at most `most` characters as people count them: a number, the setting that has it, or None for no limit
+    of its own. `blank`: it may be empty, or spaces alone."""
 
-    most: int
+    most: int | Literal["max_text_chars"] | None
     blank: bool = True
 
 
@@ -92,6 +93,16 @@ class Moment:
     words: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A time of a message, such as an export has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """A JSON object."""
+
+
 class Reference(Enum):
     """Something stored, which faces also take by other names than its id."""
 
@@ -99,6 +110,7 @@ class Reference(Enum):
     GROUP = "the same, and a group by the id or the name of its room alone"
     ROOM = "a room by its id or its name"
     NEW_ROOM = "the same, or the id of a room that is not there yet"
+    CONVERSATION = "a session by the id of its room, which may be new"
     MEMORY = "a memory by the id of any version"
     VERSION = "one version of a memory"
     EVOLUTION = "an evolution"
@@ -112,7 +124,7 @@ class Page(Enum):
     OFFSET = "how many items are before it"
 
 
-Form = Text | Words | Id | Number | Whole | Flag | Choice | Many | Moment | Reference | Page
+Form = Text | Words | Id | Number | Whole | Flag | Choice | Many | Moment | Time | Object | Reference | Page
 
 
 class _Needed(Enum):
@@ -162,9 +174,9 @@ class Verb:
 
     `name`: its noun and its verb, such as 'facts.add'. `scope`: what a key must have. `run`: calls the services with
     the viewer and those of the arguments that were given; it returns an `answer`. `viewer`: False if it takes none and
-    tells everything. `some_of`: arguments of which at least one must be given. `route`: its method and path over HTTP,
-    '' if HTTP has none of its own. `tool`: its name in MCP, '' if none. `command`: its words on the command line, '' if
-    none.
+    tells everything. `some_of`: arguments of which at least one must be given. `stored`: those that are kept, for which
+    a key needs the scope write too. `route`: its method and path over HTTP, '' if HTTP has none of its own. `tool`: its
+    name in MCP, '' if none. `command`: its words on the command line, '' if none.
     """
 
     name: str
@@ -177,6 +189,7 @@ class Verb:
     answer: Any
     viewer: bool = True
     some_of: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
     route: str = ""
     tool: str = ""
     command: str = ""

@@ -18,6 +18,7 @@ from roomlore.core.models import Message
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.cli.given import STDIN, text_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import named
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from roomlore.services.replies import ReplyArguments
     from roomlore.sync import SyncLore
 
-_STDIN = "-"
 _STOPPED = 130
 _COMMAND = re.compile(r"/[a-z]{1,20}")
 _HELP = "/context shows what mattered for your last message, /quit or Ctrl-D ends, Ctrl-C stops an answer."
@@ -75,22 +75,15 @@ def chat(
 
 def _asked(question: list[str] | None) -> str | None:
     """Return the one question; None for a talk at a terminal."""
-    if question and question != [_STDIN]:
+    if question and question != [STDIN]:
         text = " ".join(question)
     elif not question and sys.stdin.isatty():
         return None
     else:
-        text = _piped()
+        text = text_of(STDIN)
     if not text.strip():
         raise InvalidInput("There is no question; write one after `roomlore chat`, or into standard input.")
     return text
-
-
-def _piped() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig").removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"Standard input is not UTF-8: byte {error.start} cannot be read. Encode it so.") from error
 
 
 @dataclass(slots=True, kw_only=True)

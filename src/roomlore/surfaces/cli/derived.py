@@ -14,8 +14,10 @@ import typer
 from roomlore.core.dates import Edge, is_before, moment
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.writing import scope_of
+from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import ShownTo, frame_of, room_to_write, scope_named, scope_to_write, viewer_of
+from roomlore.surfaces.cli.given import json_object, text_in, text_of
 from roomlore.surfaces.cli.language import helped
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs.table import (
@@ -28,9 +30,11 @@ from roomlore.verbs.table import (
     Many,
     Moment,
     Number,
+    Object,
     Page,
     Reference,
     Text,
+    Time,
     Verb,
     Whole,
     Words,
@@ -42,12 +46,14 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
     Before = Callable[[Lore, Mapping[str, Any]], Awaitable[Any]]
+    Checks = Callable[[Mapping[str, Any]], None]
     Shows = Callable[[Lore, Any, "Call"], Awaitable[None]]
 
 _USUAL = 50
 _CLEARED = Help("Take away its {name}.", "去掉它的 {name}。")
 _MAY_BE_CLEARED = Help(" `''` takes it away.", "写 `''` 则去掉。")
 PART = Help(" Four characters of its beginning or end will do.", "也可以只写开头或结尾的四个字符以上。")
+_PIPED = Help(" `-` is standard input.", "`-` 表示标准输入。")
 _JSON = Help("As JSON.", "以 JSON 输出。")
 
 
@@ -73,22 +79,35 @@ def command(
     without: Collection[str] = (),
     placed: Collection[str] = (),
     spread: Collection[str] = (),
+    piped: Collection[str] = (),
+    bounded: bool = True,
+    usual: int = _USUAL,
+    checks: Checks | None = None,
     before: Before | None = None,
     creates: bool = False,
     for_viewer: bool = False,
-    checks: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Callable[..., None]:
     """Return the function of a command with the arguments of a verb, and `--json`, except those in `without`.
 
     `shows`: prints the answer. `names`: of arguments that the command calls otherwise. `also`: options that the command
     alone has, for `shows`, each with its type and default. `placed`: arguments that have a place, though they may be
-    left out. `spread`: those of several words that need no quotes, beside what is looked for. `checks`: raises an error
-    for options that do not go together, before anything is read. `before`: reads what `shows` compares the answer with.
-    `creates`: the database may be made. `for_viewer`: with the option `--viewer`.
+    left out. `spread`: those of several words that need no quotes, beside what is looked for. `piped`: those for which
+    `-` is standard input. `bounded`: numbers are checked as they are read, else by the service. `usual`: how long a
+    list is. `checks`: raises an error for options that do not go together, before anything is read. `before`: reads
+    what `shows` compares the answer with. `creates`: the database may be made. `for_viewer`: with the option
+    `--viewer`.
     """
     wanted = [one for one in verb.arguments if one.name not in without]
     options = [
-        _Option(one, names.get(one.name, one.name), placed=one.name in placed, spread=one.name in spread)
+        _Option(
+            one,
+            names.get(one.name, one.name),
+            placed=one.name in placed,
+            spread=one.name in spread,
+            piped=one.name in piped,
+            bounded=bounded,
+            usual=usual,
+        )
         for one in wanted
     ]
 
@@ -99,7 +118,8 @@ def command(
             checks(values)
         as_json, whom = values.pop("as_json", False), values.pop("viewer", None)
         own = {name: values.pop(name) for name in also}
-        asked = {one.argument.name: one.joined(values[one.name]) for one in options}
+        _check(verb, options, values)
+        asked = {one.argument.name: one.read(values[one.name]) for one in options}
 
         async def work(lore: Lore) -> None:
             viewer = await viewer_of(lore, whom)
@@ -107,7 +127,6 @@ def command(
             there = await before(lore, gives) if before else None
             await shows(lore, await verb(lore, viewer, **gives), Call(gives, asked, there, as_json, viewer, own))
 
-        _check(verb, options, values)
         frame_of(ctx).run(work, creates=creates)
 
     parameters = [parameter for one in options for parameter in one.parameters()]
@@ -142,7 +161,10 @@ def _become(run: Callable[..., None], verb: Verb, parameters: list[inspect.Param
 class _Option:
     """An argument of a verb on the command line, under its name there."""
 
-    def __init__(self, argument: Argument, name: str, *, placed: bool, spread: bool) -> None:
+    def __init__(
+        self, argument: Argument, name: str, *, placed: bool, spread: bool, piped: bool, bounded: bool, usual: int
+    ) -> None:
+        self.piped, self.bounded, self.usual = piped, bounded, usual
         self.argument, self.name = argument, f"{name}_" if iskeyword(name) else name
         self.spread = spread or isinstance(argument.form, Words)
         self.placed = placed or argument.is_needed
@@ -156,15 +178,21 @@ class _Option:
         """The name of it in errors."""
         return self.name.strip("_").upper() if self.placed else self.flags[0]
 
-    def joined(self, value: Any) -> Any:
-        """Return the value that was given; one text of several words."""
+    def read(self, value: Any) -> Any:
+        """Return the value that was given; one text of several words, and what a file or standard input has."""
+        if value and isinstance(self.argument.form, Object):
+            return json_object(text_in(value), f"{self.label} {value}")
+        if value and self.piped:
+            return text_of(value)
         return " ".join(value) if self.spread and value else value
 
     def parameters(self) -> list[inspect.Parameter]:
         """Return the parameters of the function: one, and a flag if a number can be taken away."""
         one = self.argument
         kind, bounds = self._type()
-        help_ = told(one, *([_MAY_BE_CLEARED] if one.clears and not self.off else []))
+        bounds = bounds if self.bounded else {}
+        more = [*([_PIPED] if self.piped else []), *([_MAY_BE_CLEARED] if one.clears and not self.off else [])]
+        help_ = told(one, *more)
         if self.placed:
             place = typer.Argument(help=help_, metavar=self.label, **bounds)
             default = inspect.Parameter.empty if one.is_needed else one.default
@@ -201,18 +229,28 @@ class _Option:
                 return list[StrEnum("Word", {word: word for word in words})], {}  # type: ignore[misc]  # Typer takes no Literal
             case Many(Text() | Id()):
                 return list[str], {}
-            case Text() | Id() | Moment() | Reference() if self.argument.form is not Reference.SOURCE:
+            case Text() | Id() | Moment() | Time() | Object():
+                return str, {}
+            case Reference() if self.argument.form is not Reference.SOURCE:
                 return str, {}
         raise TypeError(f"A command has no option for {self.argument.form!r}.")
 
     def _default(self) -> Any:
         if self.argument.default is NEEDED:
-            return _USUAL
+            return self.usual
         return None if self.argument.default == () else self.argument.default
 
 
 _MORE = (
     (Many, Help(" May be repeated.", "可重复。")),
+    (Object, Help(" A file that has it; `-` is standard input.", "从文件读取；`-` 表示标准输入。")),
+    (
+        Time,
+        Help(
+            " Such as `2024-05-01T12:30Z`; without a zone it is in that of the setting `time_zone`.",
+            "例如 `2024-05-01T12:30Z`；不写时区时按设置 `time_zone`。",
+        ),
+    ),
     (Moment, Help(" Such as `2024-05-01` or `'last week'`.", "例如 `2024-05-01`、`'last week'`、`上周五`。")),
 )
 _BY_PART = (Reference.MEMORY, Reference.VERSION, Reference.EVOLUTION)
@@ -266,6 +304,8 @@ async def _value(lore: Lore, verb: Verb, option: _Option, value: Any, viewer: st
     if isinstance(form, Moment):
         cleared = not value and option.argument.default is None and verb.scope == "write"
         return None if cleared else _moment(lore, verb, option, value, form.edge)
+    if isinstance(form, Time):
+        return _time(lore, option, value)
     if form in (Reference.SCOPE, Reference.GROUP):
         scope = scope_of(value) if form is Reference.GROUP else value
         return await (scope_to_write if verb.scope == "write" else scope_named)(lore, scope)
@@ -284,6 +324,13 @@ def _moment(lore: Lore, verb: Verb, option: _Option, words: str, edge: Edge) -> 
     """Return the time that words name. What is written may come, what is read was."""
     now, zone = lore.now(), lore.settings.search.zone
     return moment(option.label, words, now=now, zone=zone, edge=edge, may_come=verb.scope == "write")
+
+
+def _time(lore: Lore, option: _Option, text: str) -> datetime:
+    found = parse_time(text, zone=lore.settings.search.zone)
+    if found is None:
+        raise InvalidInput(f"{option.label} is {text!r}; write a time such as 2024-05-01T12:30Z.")
+    return found
 
 
 def _check_span(

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.records import parse_time
-from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, own_state
+from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, TurnResult, own_state
 from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.derived import Call, command
 from roomlore.surfaces.cli.frame import Group, ShownTo, frame_of, viewer_of
-from roomlore.surfaces.cli.language import say
+from roomlore.surfaces.cli.given import STDIN, json_object, text_of
+from roomlore.surfaces.cli.language import helped, say
 from roomlore.surfaces.jsonable import session_line, to_jsonable
+from roomlore.verbs import sessions as verbs
 
 if TYPE_CHECKING:
+    from roomlore.verbs.table import Verb
     from roomlore.wiring import Lore
-
-T = TypeVar("T")
 
 _BAR = 24
 _LONG = 20_000
@@ -209,46 +207,102 @@ app = typer.Typer(
 )
 
 _PAGE = 500
-_STDIN = "-"
-_EXAMPLE = '\'{"global_state": {"current_intent": "refund"}}\''
+_KEPT = verbs.CONTEXT.stored
+_Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+_NAMES = {
+    "conversation_id": "conversation",
+    "user_id": "user",
+    "enterprise_id": "enterprise",
+    "patient_id": "patient",
+    "session": "from",
+    "agent_code": "agent",
+    "token_threshold_ratio": "ratio",
+    "recent_turns": "turns",
+    "model_context_window": "window",
+    "checkpoint_token": "token",
+    "expected_checkpoint": "expected",
+}
 
-Conversation = Annotated[str, typer.Argument(help="The conversation: the id of its room.")]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
-SessionJson = Annotated[bool, typer.Option("--json", help="The session as JSON.")]
+
+def _command(name: str, verb: Verb, tells: Callable[[Any, Call], None], **options: Any) -> None:
+    """Add a command. `tells`: prints the answer for people."""
+
+    async def shows(_: Lore, answer: Any, call: Call) -> None:
+        if call.as_json:
+            show.as_json(to_jsonable(answer))
+        else:
+            tells(answer, call)
+
+    app.command(name)(command(verb, shows, names=_NAMES, bounded=False, **options))
 
 
-@app.command()
-def create(
-    ctx: typer.Context,
-    conversation: Conversation,
-    user: Annotated[str, typer.Option(help="Whom the agent talks with.")] = "",
-    enterprise: Annotated[str | None, typer.Option(help="An enterprise id to keep with the session.")] = None,
-    patient: Annotated[str | None, typer.Option(help="A patient id to keep with the session.")] = None,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            help="A file with the JSON of an older session, whose state is taken over; `-` is standard input.",
-            metavar="FILE",
-        ),
-    ] = None,
-    as_json: SessionJson = False,
-) -> None:
-    """Create a session. An existing one stays as it is; missing ids are filled in."""
-    brought = None if session is None else _read_object(_file(session), f"--from {session}")
+def _conversation(call: Call) -> str:
+    return show.inert(call.asked["conversation_id"], _ID)
 
-    async def work(lore: Lore) -> SessionValue:
-        return await lore.sessions.create_session(
-            conversation, user, enterprise_id=enterprise, patient_id=patient, session=brought, viewer=None
+
+def _written(turn: TurnResult, call: Call) -> None:
+    told, name = "turn {turn} is in {conversation} ({mode})", show.inert(turn.turn_id)
+    typer.echo(say(told, turn=name, conversation=_conversation(call), mode=turn.mode))
+
+
+def _summarised(made: Checkpoint | None, call: Call) -> None:
+    if made is None:
+        told = "Nothing was said in {conversation} that no summary covers; nothing is changed."
+        typer.echo(say(told, conversation=_conversation(call)))
+    else:
+        print_checkpoint(made, show.console())
+
+
+def _begun_anew(_: SessionValue, call: Call) -> None:
+    told = "{conversation} begins anew; what was said before stays stored and is not shown."
+    typer.echo(say(told, conversation=_conversation(call)))
+
+
+def _listed(found: list[Checkpoint], call: Call) -> None:
+    if found:
+        print_checkpoints(found, show.console())
+    else:
+        typer.echo(say("{conversation} has no checkpoint yet.", conversation=_conversation(call)))
+
+
+async def _context(lore: Lore, built: SessionContext, call: Call) -> None:
+    if call.as_json:
+        show.as_json(to_jsonable(built))
+    else:
+        window = call.gives.get("model_context_window") or lore.settings.sessions.model_context_window
+        print_context(built, window, show.console(), covered=await _is_covered(lore, built))
+
+
+async def _is_covered(lore: Lore, built: SessionContext) -> bool:
+    """Return True if the checkpoint in force covers everything, so that another one would change nothing."""
+    if not built.checkpoint_id:
+        return False
+    latest = await lore.sessions.checkpoints(built.conversation_id, limit=1, viewer=None)
+    return [(one.checkpoint_id, one.covers_through) for one in latest] == [(built.checkpoint_id, built.covers_through)]
+
+
+def _check_turn(values: Mapping[str, Any]) -> None:
+    query, answer = values["user_query"], values["agent_response"]
+    if not query and not answer:
+        raise InvalidInput("A turn needs --user-query, --agent-response or both.")
+    if query == answer == STDIN:
+        raise InvalidInput("Standard input is one text; give - to --user-query or to --agent-response, not to both.")
+
+
+def _check_summary(values: Mapping[str, Any]) -> None:
+    about = (values[name] for name in ("turns", "covers_through", "token", "expected"))
+    if values["summary"] is None and any(given is not None for given in about):
+        raise InvalidInput(
+            "--turns, --covers-through, --token and --expected belong to a summary; give a SUMMARY with them, or leave "
+            "them out."
         )
 
-    _tell_session(frame_of(ctx).run(work, creates=True), as_json=as_json)
+
+_command("create", verbs.CREATE, lambda value, _: standing(value, show.console()), creates=True)
 
 
-@app.command("list")
-def list_(ctx: typer.Context, viewer: ShownTo = None, as_json: AsJson = False) -> None:
-    """List the sessions."""
-
+@app.command("list", help=helped(verbs.LIST.help))
+def list_(ctx: typer.Context, viewer: ShownTo = None, as_json: _Json = False) -> None:
     async def work(lore: Lore) -> list[Session]:
         found, whom = list[Session](), await viewer_of(lore, viewer)
         while page := await lore.sessions.page(
@@ -269,219 +323,25 @@ def list_(ctx: typer.Context, viewer: ShownTo = None, as_json: AsJson = False) -
         )
 
 
-@app.command("show")
-def show_(
-    ctx: typer.Context,
-    conversation: Conversation,
-    viewer: ShownTo = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every field that was ever written.")] = False,
-) -> None:
-    """Show a session: the user, its state, the last turns, and the data that agents store with it."""
-
-    async def work(lore: Lore) -> SessionValue:
-        return await lore.sessions.get_session(conversation, viewer=await viewer_of(lore, viewer))
-
-    value = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(value))
-    else:
-        whole(value, show.console())
-
-
-@app.command()
-def context(
-    ctx: typer.Context,
-    conversation: Conversation,
-    query: Annotated[
-        str | None, typer.Option(help="What the user says now: counted, not stored. `-` is standard input.")
-    ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(help="What the model takes, in tokens.", show_default="the setting model_context_window"),
-    ] = None,
-    turns: Annotated[
-        int | None, typer.Option(help="Turns shown verbatim at least.", show_default="the setting recent_turns")
-    ] = None,
-    ratio: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of the window from which a checkpoint is asked for.",
-            show_default="the setting token_threshold_ratio",
-        ),
-    ] = None,
-    viewer: ShownTo = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with everything the library gives.")] = False,
-) -> None:
-    """Show the context for a model: the summary, the turns after it, and how full its window is."""
-    asked = _text(query) or ""
-
-    async def work(lore: Lore) -> tuple[SessionContext, int, bool]:
-        whom = await viewer_of(lore, viewer)
-        built = await lore.sessions.query_context(conversation, asked, ratio, turns, window, viewer=whom)
-        return built, window or lore.settings.sessions.model_context_window, await _is_covered(lore, built)
-
-    built, size, covered = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(built))
-    else:
-        print_context(built, size, show.console(), covered=covered)
-
-
-async def _is_covered(lore: Lore, built: SessionContext) -> bool:
-    """Return True if the checkpoint in force covers everything, so that another one would change nothing."""
-    if not built.checkpoint_id:
-        return False
-    latest = await lore.sessions.checkpoints(built.conversation_id, limit=1, viewer=None)
-    return [(one.checkpoint_id, one.covers_through) for one in latest] == [(built.checkpoint_id, built.covers_through)]
-
-
-@app.command()
-def turn(
-    ctx: typer.Context,
-    conversation: Conversation,
-    user_query: Annotated[str | None, typer.Option(help="What the user said; `-` is standard input.")] = None,
-    agent_response: Annotated[str | None, typer.Option(help="What the agent answered; `-` is standard input.")] = None,
-    user: Annotated[str, typer.Option(help="Who asked; by default the session's user.")] = "",
-    agent: Annotated[str, typer.Option(help="Which agent answered.")] = "",
-    turn_id: Annotated[str | None, typer.Option(help="An id of your own makes the command safe to repeat.")] = None,
-    sent_at: Annotated[
-        str | None,
-        typer.Option(
-            help="When, such as `2024-05-01T12:30Z`; by default now. Without a zone it is in that of the setting "
-            "`time_zone`."
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Store a turn: the user's query, the agent's answer, or both. Creates the session if there is none."""
-    if not user_query and not agent_response:
-        raise InvalidInput("A turn needs --user-query, --agent-response or both.")
-    if user_query == agent_response == _STDIN:
-        raise InvalidInput("Standard input is one text; give - to --user-query or to --agent-response, not to both.")
-    asked, answered = _text(user_query), _text(agent_response)
-
-    async def work(lore: Lore) -> Any:
-        at = _time(sent_at, lore.settings.search.zone)
-        return await lore.sessions.write_turn(conversation, user, agent, asked, answered, turn_id=turn_id, sent_at=at)
-
-    written = frame_of(ctx).run(work, creates=True)
-    if as_json:
-        show.as_json(to_jsonable(written))
-    else:
-        told = say(
-            "turn {turn} is in {conversation} ({mode})",
-            turn=show.inert(written.turn_id),
-            conversation=show.inert(conversation, 80),
-            mode=written.mode,
-        )
-        typer.echo(told)
-
-
-@app.command()
-def checkpoint(
-    ctx: typer.Context,
-    conversation: Conversation,
-    summary: Annotated[
-        str | None, typer.Argument(help="The summary; `-` is standard input. Left out, roomlore makes it.")
-    ] = None,
-    turns: Annotated[
-        int | None, typer.Option(help="Turns shown verbatim at least.", show_default="the setting recent_turns")
-    ] = None,
-    covers_through: Annotated[
-        str | None, typer.Option(help="The last message that the summary stands for, as `session context` names it.")
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(help="The `checkpoint_token` of the context that was summarised, from `session context --json`."),
-    ] = None,
-    expected: Annotated[
-        str | None,
-        typer.Option(
-            help="The checkpoint that must be in force, `''` for none; if another one is, nothing is changed."
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The checkpoint as JSON; `null` where there was nothing to summarise.")
-    ] = False,
-) -> None:
-    """Replace a part of the history by a summary; without one roomlore makes it."""
-    told = _text(summary)
-    if told is None and any(given is not None for given in (turns, covers_through, token, expected)):
-        raise InvalidInput(
-            "--turns, --covers-through, --token and --expected belong to a summary; give a SUMMARY with them, or leave "
-            "them out."
-        )
-
-    async def work(lore: Lore) -> Checkpoint | None:
-        if told is None:
-            return await lore.sessions.summarise(conversation, viewer=None)
-        return await lore.sessions.checkpoint(conversation, told, turns, covers_through, token, expected, viewer=None)
-
-    made = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(made))
-    elif made is None:
-        typer.echo(
-            say(
-                "Nothing was said in {conversation} that no summary covers; nothing is changed.",
-                conversation=show.inert(conversation, 80),
-            )
-        )
-    else:
-        print_checkpoint(made, show.console())
-
-
-@app.command()
-def reset(ctx: typer.Context, conversation: Conversation, as_json: SessionJson = False) -> None:
-    """Reset the conversation: earlier messages are no longer shown. Nothing is deleted."""
-
-    async def work(lore: Lore) -> SessionValue:
-        return await lore.sessions.reset(conversation, viewer=None)
-
-    value = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(value))
-        return
-    typer.echo(
-        say(
-            "{conversation} begins anew; what was said before stays stored and is not shown.",
-            conversation=show.inert(conversation, 80),
-        )
-    )
-
-
-@app.command()
-def checkpoints(
-    ctx: typer.Context,
-    conversation: Conversation,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of checkpoints and resets.")] = 20,
-    viewer: ShownTo = None,
-    as_json: AsJson = False,
-) -> None:
-    """List a conversation's checkpoints and resets, newest first."""
-
-    async def work(lore: Lore) -> list[Checkpoint]:
-        whom = await viewer_of(lore, viewer)
-        return await lore.sessions.checkpoints(conversation, limit=limit, viewer=whom)
-
-    found = frame_of(ctx).run(work)
-    if as_json:
-        show.as_json(to_jsonable(found))
-    elif found:
-        print_checkpoints(found, show.console())
-    else:
-        typer.echo(say("{conversation} has no checkpoint yet.", conversation=show.inert(conversation, 80)))
+_command("show", verbs.GET, lambda value, _: whole(value, show.console()), for_viewer=True)
+app.command("context")(
+    command(verbs.CONTEXT, _context, names=_NAMES, without=_KEPT, piped=("query",), bounded=False, for_viewer=True)
+)
+_command("turn", verbs.TURN, _written, piped=("user_query", "agent_response"), checks=_check_turn, creates=True)
+_command("checkpoint", verbs.CHECKPOINT, _summarised, placed=("summary",), piped=("summary",), checks=_check_summary)
+_command("reset", verbs.RESET, _begun_anew)
+_command("checkpoints", verbs.CHECKPOINTS, _listed, without=("before",), usual=20, for_viewer=True)
 
 
 @app.command()
 def state(
     ctx: typer.Context,
-    conversation: Conversation,
+    conversation: Annotated[str, typer.Argument(help=helped(verbs.GET["conversation_id"].help))],
     patch: Annotated[str, typer.Argument(help="A JSON merge patch; `-` is standard input.")],
-    as_json: SessionJson = False,
+    as_json: _Json = False,
 ) -> None:
     """Merge a patch into the data that agents store with a session: objects merge, null removes."""
-    wanted = _read_object(_text(patch) or "", "The patch")
+    wanted = json_object(text_of(patch), "The patch")
 
     async def work(lore: Lore) -> SessionValue:
         return await lore.sessions.patch_state(conversation, wanted, viewer=None)
@@ -491,54 +351,3 @@ def state(
         show.as_json(to_jsonable(value))
     else:
         print_state(value, show.console())
-
-
-def _tell_session(value: SessionValue, *, as_json: bool) -> None:
-    if as_json:
-        show.as_json(to_jsonable(value))
-    else:
-        standing(value, show.console())
-
-
-def _text(given: str | None) -> str | None:
-    """Return the given text, or standard input for `-`, without the line feed at its end."""
-    return _read(sys.stdin.buffer.read(), "Standard input").removesuffix("\n") if given == _STDIN else given
-
-
-def _file(path: str) -> str:
-    if path == _STDIN:
-        return _text(path) or ""
-    try:
-        return _read(Path(path).read_bytes(), path)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
-
-
-def _read(raw: bytes, place: str) -> str:
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{place} is not UTF-8: byte {error.start} cannot be read. Encode it as UTF-8.") from error
-
-
-def _read_object(text: str, place: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{place} is not JSON: {error}. Write an object such as {_EXAMPLE}.") from error
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{place} is {text.strip()[:60]!r}; write an object such as {_EXAMPLE}.")
-    return value
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
-
-
-def _time(text: str | None, zone: ZoneInfo) -> datetime | None:
-    if text is None:
-        return None
-    moment = parse_time(text, zone=zone)
-    if moment is None:
-        raise InvalidInput(f"--sent-at is {text!r}; write a time such as 2024-05-01T12:30Z.")
-    return moment

@@ -387,7 +387,8 @@ class OfRoom(Body):
     @model_validator(mode="before")
     @classmethod
     def _one_room(cls, value: Any) -> Any:
-        return one_room(value) if isinstance(value, dict) else value
+        name = "room_id" if "room_id" in cls.model_fields else "conversation_id"
+        return one_room(value, name) if isinstance(value, dict) else value
 
 
 class ResponseRequest(Body):
@@ -479,14 +480,14 @@ class LinkRequest(Body):
     )
 
 
-def one_room(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with the room under `room_id`, whichever of its names was used. Raises `InvalidInput` if two
+def one_room(values: Mapping[str, Any], name: str = "room_id") -> dict[str, Any]:
+    """Return the values with the room under `name`, whichever of its names was used. Raises `InvalidInput` if two
     differ."""
-    given = {name: values[name] for name in ROOM_NAMES if values.get(name) is not None}
+    given = {one: values[one] for one in ROOM_NAMES if values.get(one) is not None}
     if len({str(room) for room in given.values()}) > 1:
         raise InvalidInput(f"{' and '.join(given)} name different rooms; give one of them.")
-    rest = {name: value for name, value in values.items() if name not in ROOM_NAMES}
-    return rest | ({"room_id": next(iter(given.values()))} if given else {})
+    rest = {one: value for one, value in values.items() if one not in ROOM_NAMES}
+    return rest | ({name: next(iter(given.values()))} if given else {})
 
 
 def read_message(record: Any) -> Message:

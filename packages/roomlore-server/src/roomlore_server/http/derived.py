@@ -14,11 +14,11 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_GROUP_CHARS, MAX_SCOPE_CHARS, SCOPE_PATTERN, Source
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.forms import Shape, Shapes, shape
-from roomlore.verbs.table import Argument, Many, Moment, Page, Reference, Text, Verb, Words, missing
+from roomlore.verbs.table import Argument, Many, Moment, Page, Reference, Text, Time, Verb, Words, missing
 from roomlore.wiring import Lore
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, OfRoom, TimeOrDay, needs_one
-from roomlore_server.http.guard import Admin, Reader, ShownTo, Writer
+from roomlore_server.http.guard import Admin, Caller, Reader, ShownTo, Writer, caller_of
 from roomlore_server.http.paths import MOST, PageLimit, addressed, query_of_room
 from roomlore_server.http.routers import Router
 from roomlore_server.http.times import TIME_IN_QUERY, read_time
@@ -27,6 +27,8 @@ from roomlore_server.http.times import Moment as MomentInQuery
 _LORE = {"read": Reader, "write": Writer, "admin": Admin}
 _NAMES: Mapping[str, str] = {"room": "room_id"}
 _ROOMS = (Reference.ROOM, Reference.NEW_ROOM)
+_NAMED = (*_ROOMS, Reference.CONVERSATION)
+"""Forms of rooms, which have several names in a body."""
 
 
 class SourceForm(BaseModel):
@@ -51,6 +53,7 @@ def add_route(
     also: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
     room_as_given: bool = False,
     bulk: bool = False,
+    schema: Any = None,
     **options: Any,
 ) -> None:
     """Add the route of a verb.
@@ -60,17 +63,20 @@ def add_route(
     `also`: parameters in place of the verb's, or for `shown` beside them, each with its type and default; they go
     before what a body has. `room_as_given`: call the verb with the room as it is given first, since that is most often
     an id, and looking it up takes as long as a small call; only for a verb that changes nothing and raises
-    `UnknownRoom`. `bulk`: the body may be large. `options`: of the route; with the status 204 it answers nothing.
+    `UnknownRoom`. `bulk`: the body may be large. `schema`: what the schema of the body says beyond its fields, as
+    Pydantic takes it. `options`: of the route; with the status 204 it answers nothing.
     """
     names = {**_NAMES, **names}
-    form = _Form(verb, names, also, bulk=bulk)
+    form = _Form(verb, names, also, bulk=bulk, schema=schema)
     empty = options.get("status_code") == _NOTHING
     if form.body is not None:
         options["openapi_extra"] = bodies.described(form.body, required=form.needs_body)
 
     async def handler(**given: Any) -> Any:
-        lore, viewer = given.pop("lore"), given.pop("viewer", None)
+        lore, viewer, caller = given.pop("lore"), given.pop("viewer", None), given.pop("caller", None)
         asked = form.read(given)
+        if any(asked.get(one) for one in verb.stored):
+            caller.need("write")
 
         async def call(called: RoomNames) -> Any:
             return await verb(lore, viewer, **await resolved(verb, asked, lore, called, names))
@@ -104,7 +110,7 @@ class _Form:
     """The places of a verb's arguments in a route: its path, its query, its body."""
 
     def __init__(
-        self, verb: Verb, names: Mapping[str, str], also: Mapping[str, tuple[Any, Any]], *, bulk: bool
+        self, verb: Verb, names: Mapping[str, str], also: Mapping[str, tuple[Any, Any]], *, bulk: bool, schema: Any
     ) -> None:
         method, path = verb.route.split()
         for one in verb.in_path:
@@ -112,10 +118,11 @@ class _Form:
         self.address = method, path
         others = [one for one in verb.arguments if one not in verb.in_path]
         self._own = {named: name for name, named in names.items()}
-        self.body = body_of(verb, names) if others and method not in ("GET", "DELETE") else None
+        self.body = body_of(verb, names, schema) if others and method not in ("GET", "DELETE") else None
         self.needs_body = bool(verb.some_of) or any(one.is_needed for one in others)
         self.parameters = [_parameter("lore", _LORE[verb.scope])]
         self.parameters += [_parameter("viewer", ShownTo)] if verb.viewer else []
+        self.parameters += [_parameter("caller", Annotated[Caller, Depends(caller_of)])] if verb.stored else []
         self.parameters += [_parameter(one.name, _in_path(one, names.get(one.name))) for one in verb.in_path]
         if self.body is not None:
             reads = bodies.body_of if self.needs_body else bodies.body_if_any_of
@@ -138,20 +145,23 @@ class _Form:
 _NOTHING = 204
 
 
-def body_of(verb: Verb, names: Mapping[str, str] = MappingProxyType({})) -> type[BaseModel]:
+def body_of(verb: Verb, names: Mapping[str, str] = MappingProxyType({}), schema: Any = None) -> type[BaseModel]:
     """Return the model of the body with the arguments that the path does not hold. `names`: of arguments that the body
-    calls otherwise."""
+    calls otherwise. `schema`: what its schema says beyond its fields."""
     fields = {names.get(one.name, one.name): _field(one) for one in verb.arguments if one not in verb.in_path}
     name = "".join(part.capitalize() for part in reversed(verb.name.split(".")))
     made: Any = create_model
-    form: type[BaseModel] = made(name, __base__=_base(verb), __doc__=verb.help.en, __module__=__name__, **fields)
+    base: Any = _base(verb)
+    if schema is not None:
+        base = type(name, (base,), {"__module__": __name__, "model_config": ConfigDict(json_schema_extra=schema)})
+    form: type[BaseModel] = made(name, __base__=base, __doc__=verb.help.en, __module__=__name__, **fields)
     return form
 
 
 def _base(verb: Verb) -> type[Body]:
     """Return the base of a body, which checks that one of the arguments is given which the verb needs some of. Null is
     an argument too, if it takes something away. A room may have its other names."""
-    base = OfRoom if any(one.form in _ROOMS and one not in verb.in_path for one in verb.arguments) else Body
+    base = OfRoom if any(one.form in _NAMED and one not in verb.in_path for one in verb.arguments) else Body
     if not verb.some_of:
         return base
     clearing = [name for name in verb.some_of if verb[name].clears]
@@ -169,7 +179,8 @@ def _base(verb: Verb) -> type[Body]:
         def _something(self) -> "Changing":
             cleared = self.model_fields_set.intersection(clearing)
             if not cleared and all(getattr(self, name) is None for name in verb.some_of):
-                raise ValueError(f"give at least one of {', '.join(verb.some_of)}; '' or [] empties a field, not null")
+                empties = "; '' or [] empties a field, not null" if clearing else ""
+                raise ValueError(f"give at least one of {', '.join(verb.some_of)}{empties}")
             return self
 
     return Changing
@@ -223,6 +234,8 @@ async def resolved(
             found[one.name] = await called.scope(value)
         elif one.form in _ROOMS:
             found[one.name] = await called.room(value)
+        elif isinstance(one.form, Many) and one.form.of is Reference.SCOPE:
+            found[one.name] = [await called.scope(scope) for scope in value]
         elif one.form is Reference.GROUP:
             found[one.name] = await called.scope(scope_of(value))
         elif isinstance(one.form, Moment) and isinstance(value, str) and value not in one.form.words:
@@ -291,16 +304,17 @@ def _moment(form: Moment) -> Shape:
 def _field(one: Argument) -> tuple[Any, Any]:
     kind, bounds = shape(one.form, _SHAPES)
     bounded = Annotated[kind, Field(**bounds)] if bounds else kind
-    nullable = bounded | None if one.default is None and kind is not TimeOrDay else bounded
+    nullable = bounded | None if one.default is None and kind not in (TimeOrDay, bodies.Time) else bounded
     default = list(one.default) if isinstance(one.default, tuple) else one.default
     told = f"{one.help.en} Null takes it away." if one.clears else one.help.en
     told += f" {_SAME}" if one.form in _ROOMS else ""
+    told += " room_id, group_id and chat_id mean the same." if one.form is Reference.CONVERSATION else ""
     return Annotated[nullable, Field(description=told)], ... if one.is_needed else default
 
 
 def _text(form: Text) -> Shape:
     """A text is counted in graphemes, which a schema cannot: it says how many code points always fit."""
-    shown = {"maxLength": form.most} if form.blank else {"maxLength": form.most, "pattern": r"\S"}
+    shown = ({"maxLength": form.most} if form.most else {}) | ({} if form.blank else {"pattern": r"\S"})
     return str, {"min_length": None if form.blank else 1, "json_schema_extra": shown}
 
 
@@ -313,6 +327,7 @@ _SHAPES: Shapes = {
     Text: _text,
     Words: lambda form: (str, {"json_schema_extra": {"maxLength": form.most}}),
     Moment: lambda _: (TimeOrDay, {}),
+    Time: lambda _: (bodies.Time, {}),
     Reference.SCOPE: lambda _: (str, SCOPE_BOUNDS),
     Reference.SOURCE: lambda _: (SourceForm, {}),
     Page.OFFSET: lambda _: (int, {"ge": 0, "le": MOST}),

@@ -2,21 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Depends
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 
-from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.writing import MAX_BATCH, NewMemory
-from roomlore.core.recall.recollection import MAX_SCOPES, RecallRequest, Recollection
-from roomlore.surfaces.shapes import request_of, values_of
 from roomlore.verbs import facts as verbs
+from roomlore.verbs.recall import RECALL
 from roomlore_server.http import bodies
 from roomlore_server.http.bodies import Body, Bounds, read_json, validated
-from roomlore_server.http.derived import SCOPE_BOUNDS, RoomNames, add_routes, body_of, resolved
-from roomlore_server.http.guard import Reader, ShownTo, Writer
+from roomlore_server.http.derived import RoomNames, add_route, add_routes, body_of, resolved
+from roomlore_server.http.guard import ShownTo, Writer
 from roomlore_server.http.routers import Router
 
 FactForm = body_of(verbs.ADD)
@@ -76,13 +74,6 @@ add_routes(
 
 recall = Router(tags=["facts"])
 
-Scope = Annotated[str, Field(**SCOPE_BOUNDS)]
-
-_MAX_TOKENS = 10_000_000
-_MAX_TURNS = 10_000
-_MAX_MESSAGES = 5_000  # more would exceed the limit of values in a body
-
-
 _MESSAGE: Mapping[str, Any] = {
     "type": "object",
     "required": ["role"],
@@ -97,60 +88,8 @@ _MESSAGE: Mapping[str, Any] = {
 }
 
 
-class _Recall(bodies.Body):
-    """The scopes to recall from, and the conversation. Fields that are left out have the values of the settings."""
-
-    scopes: list[Scope] = Field(
-        max_length=MAX_SCOPES, description="Whom the facts are about: user:<id>, agent:<id> or group:<id or name>."
-    )
-    messages: list[Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]] = Field(
-        [], max_length=_MAX_MESSAGES, description="The conversation, the newest last, in OpenAI's form."
-    )
+def _with_messages(schema: dict[str, Any]) -> None:
+    schema["properties"]["messages"]["items"] = dict(_MESSAGE)
 
 
-_Weight = Annotated[float | None, Field(ge=0, le=1)]
-RecallBody = request_of(
-    RecallRequest,
-    _Recall,
-    {
-        "max_tokens": Annotated[
-            int | None, Field(ge=0, le=_MAX_TOKENS, description="Maximum number of tokens of the block.")
-        ],
-        "max_context_turns": Annotated[
-            int | None,
-            Field(ge=0, le=_MAX_TURNS, description="How many of the last turns the facts are recalled for."),
-        ],
-        "similarity_weight": _Weight,
-        "confidence_weight": _Weight,
-        "kinds": Annotated[list[Literal["fact", "group", "short"]], Field(description="Which memories.")],
-        "conversation_id": Annotated[
-            str | None,
-            Field(
-                min_length=1,
-                max_length=MAX_ID_CHARS,
-                description="What was shown in it stays as long as relevance has not clearly changed.",
-            ),
-        ],
-        "previous": Annotated[
-            list[str] | None, Field(description="The ids of the facts shown before, if you keep them.")
-        ],
-        "include_ended": Annotated[
-            bool, Field(description="Also what is no longer valid, for conversations about the past.")
-        ],
-    },
-    name="RecallRequest",
-    without=("viewer",),
-)
-
-
-@recall.post(
-    "/recall",
-    openapi_extra=bodies.described(RecallBody),
-)
-async def recall_facts(
-    lore: Reader, viewer: ShownTo, wanted: Annotated[_Recall, Depends(bodies.body_of(RecallBody))]
-) -> Recollection:
-    """Return the facts and group memories that matter for a conversation, ranked, and the block of text that holds them
-    within a token budget."""
-    scopes = [await lore.rooms.scope_named(scope, viewer=viewer) for scope in wanted.scopes]
-    return await lore.recall.build(scopes, wanted.messages, viewer=viewer, **values_of(RecallRequest, wanted))
+add_route(recall, RECALL, "recall_facts", schema=_with_messages)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import structlog
 from fastapi import Depends, Request
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from starlette.responses import Response
 from starlette.types import Scope
 
@@ -16,11 +16,10 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import Message, Role
 from roomlore.core.replies.reply import MAX_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
-from roomlore.services.replies.request import ReplyRequest
 from roomlore.surfaces.jsonable import NAMES, named
-from roomlore.surfaces.shapes import model_of, request_of
+from roomlore.surfaces.shapes import model_of
 from roomlore_server.http import bodies
-from roomlore_server.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, needs_any, one_room
+from roomlore_server.http.bodies import MESSAGE_FIELDS, Bounds, OfRoom, described, needs_any, one_room
 from roomlore_server.http.event_stream import EventStream, event, failure, written
 from roomlore_server.http.guard import Writer
 from roomlore_server.http.problems import Problem
@@ -81,7 +80,7 @@ class ToolResultForm(_Part):
         return ToolResult(self.tool_call_id, self.content)
 
 
-class _Reply(Body):
+class ReplyBody(OfRoom):
     """A message to reply to, who replies, and options. The service chooses what is left out."""
 
     model_config = ConfigDict(json_schema_extra=needs_any(_ROOM, {"properties": {"message": _ROOM}}))
@@ -93,11 +92,25 @@ class _Reply(Body):
         description="The room, unless the message names it; group_id, chat_id and conversation_id mean the same.",
     )
     message: Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_room(cls, value: Any) -> Any:
-        return one_room(value) if isinstance(value, dict) else value
+    agent_id: str = Field("assistant", min_length=1, max_length=MAX_ID_CHARS, description="Who replies.")
+    agent_name: str = Field("", max_length=MAX_ID_CHARS, description="By what name.")
+    model_id: str | None = Field(None, description="One of GET /models.")
+    system_prompt: str | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_tokens: int | None = Field(
+        None,
+        ge=1,
+        le=_MAX_TOKENS,
+        description="Maximum number of tokens of the reply; fewer than the window has.",
+    )
+    model_context_window: int | None = Field(None, ge=1, le=MAX_WINDOW, description="What the model takes, in tokens.")
+    tools: list[ToolForm] = Field([], max_length=_MAX_TOOLS, description="Tools that you call.")
+    tool_results: list[ToolResultForm] = Field(
+        [], max_length=_MAX_TOOLS, description="Of the calls that the reply to this message asked for."
+    )
+    max_tool_iterations: int | None = Field(
+        None, ge=0, le=MAX_ROUNDS, description="How often the model may ask for tools."
+    )
 
     def to_message(self) -> Message:
         """Return the message. Raises `InvalidInput`."""
@@ -114,37 +127,6 @@ class _Reply(Body):
         given = {name: value for name, value in self if name not in ("room_id", "message")}
         tools, results = [one.tool() for one in given["tools"]], [one.result() for one in given["tool_results"]]
         return {**given, "tools": tools, "tool_results": results}
-
-
-ReplyBody = request_of(
-    ReplyRequest,
-    _Reply,
-    {
-        "agent_id": Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS, description="Who replies.")],
-        "agent_name": Annotated[str, Field(max_length=MAX_ID_CHARS, description="By what name.")],
-        "model_id": Annotated[str | None, Field(description="One of GET /models.")],
-        "temperature": Annotated[float | None, Field(ge=0, le=2)],
-        "max_tokens": Annotated[
-            int | None,
-            Field(
-                ge=1, le=_MAX_TOKENS, description="Maximum number of tokens of the reply; fewer than the window has."
-            ),
-        ],
-        "model_context_window": Annotated[
-            int | None, Field(ge=1, le=MAX_WINDOW, description="What the model takes, in tokens.")
-        ],
-        "tools": Annotated[list[ToolForm], Field(max_length=_MAX_TOOLS, description="Tools that you call.")],
-        "tool_results": Annotated[
-            list[ToolResultForm],
-            Field(max_length=_MAX_TOOLS, description="Of the calls that the reply to this message asked for."),
-        ],
-        "max_tool_iterations": Annotated[
-            int | None, Field(ge=0, le=MAX_ROUNDS, description="How often the model may ask for tools.")
-        ],
-    },
-    name="ReplyRequest",
-    without=("message", "call_tool", "options", "shown"),
-)
 
 
 def _event_schema() -> dict[str, Any]:
@@ -186,7 +168,7 @@ chat = Router(tags=["chat"])
 async def stream_reply(
     request: Request,
     lore: Writer,
-    asked: Annotated[_Reply, Depends(bodies.body_of(ReplyBody, within=Bounds.bulk))],
+    asked: Annotated[ReplyBody, Depends(bodies.body_of(ReplyBody, within=Bounds.bulk))],
 ) -> Response:
     """Store the message and stream the reply to it: `start`, `text` as it is written, `tool_calls`, then `done`, or
     `error` with a problem. If the client disconnects the reply ends, and the text so far is stored."""

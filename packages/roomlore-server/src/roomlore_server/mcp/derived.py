@@ -76,7 +76,8 @@ def _described(kind: Any, text: str, **bounds: Any) -> Any:
 
 def _text(form: Text) -> Shape:
     """A text is let in by its code points; the service counts characters."""
-    return str, {"min_length": None if form.blank else 1, "max_length": form.most * _CODE_POINTS_A_CHARACTER}
+    most = form.most * _CODE_POINTS_A_CHARACTER if isinstance(form.most, int) else None
+    return str, {"min_length": None if form.blank else 1, "max_length": most}
 
 
 _SHAPES: Shapes = {

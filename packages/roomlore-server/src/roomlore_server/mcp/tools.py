@@ -11,6 +11,7 @@ from roomlore.core.dates import moment
 from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.core.models import Candidate
 from roomlore.verbs import contexts, facts, memories
+from roomlore.verbs.recall import RECALL
 from roomlore.verbs.rooms import DIGEST
 from roomlore.verbs.table import missing
 from roomlore.wiring import Lore
@@ -156,7 +157,8 @@ async def history(visitor: Visitor, wanted: Any) -> answers.Versions:
 async def prompt(visitor: Visitor, wanted: answers.MemoryPrompt) -> answers.PromptBlock:
     scopes = [await visitor.whose(scope) for scope in wanted.scopes or ("",)]
     said = [{"role": "user", "content": wanted.query}] if wanted.query.strip() else []
-    found = await visitor.lore.recall.build(scopes, said, max_tokens=wanted.max_tokens, viewer=visitor.viewer)
+    given = {"scopes": scopes, "messages": said, "max_tokens": wanted.max_tokens}
+    found = await RECALL(visitor.lore, visitor.viewer, **given)
     return answers.PromptBlock(
         text=found.text,
         tokens=found.tokens,
