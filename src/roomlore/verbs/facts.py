@@ -123,8 +123,8 @@ ABOUT = Argument(
 _STATEMENT = Argument(
     "statement",
     Text(MAX_STATEMENT, blank=False),
-    "One statement that stands by itself, such as: Anna prefers green tea.",
-    "一句能独立理解的话，例如：安娜喜欢喝绿茶。",
+    "One statement that stands by itself.",
+    "要记住的内容，一句能独立理解的话。",
 )
 _KIND = Argument("kind", _KINDS, "group: what a group has come to be.", "group：群体的共同特征。", "fact")
 _CONTENT = (
