@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any, Literal
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
@@ -29,6 +29,7 @@ from roomlore.core.memory.writing import scope_of
 from roomlore.core.recall.recollection import Recollection
 from roomlore.core.visibility import Visibility, is_for_all
 from roomlore.surfaces.people_named import blame_with_people_named
+from roomlore.verbs.facts import page_of
 from roomlore.wiring import Lore
 from roomlore_console.frame import Page
 from roomlore_console.shell import name_scopes
@@ -78,10 +79,6 @@ class SelectedMemories:
     kind: str
     status: Literal["active", "deprecated"]
     offset: int
-
-    @property
-    def kinds(self) -> list[MemoryKind]:
-        return [MemoryKind(self.kind)] if self.kind else list(MemoryKind)
 
     @property
     def status_asked(self) -> str | None:
@@ -241,9 +238,8 @@ async def _memories_on_page(
     if at is not None:
         then = await lore.memories.as_of(scope, at)
         return then[asked.offset : asked.offset + _SCOPE_MEMORIES], len(then)
-    which: Any = {"kinds": asked.kinds, "status": asked.status, "viewer": viewer}
-    found = await lore.memories.page(scope, limit=_SCOPE_MEMORIES, offset=asked.offset, **which)
-    return found, await lore.memories.count(scope, **which)
+    kinds = [asked.kind] if asked.kind else MemoryKind
+    return await page_of(lore, viewer, scope, kinds, asked.status, limit=_SCOPE_MEMORIES, offset=asked.offset)
 
 
 def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from typing import Any
 
 from starlette.responses import Response
@@ -10,185 +9,73 @@ from starlette.responses import Response
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError
 from roomlore.core.evolution.requests import EvolutionResult
 from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
-from roomlore.core.memory.writing import (
-    Edit,
-    NewMemory,
-    check_confidence,
-    check_kind,
-    check_reason,
-    check_statement,
-    check_tags,
-    checked_edit,
-    scope_of,
-)
-from roomlore.core.patterns import lazy_pattern
+from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy import ForgetReport
 from roomlore.surfaces import long_work
 from roomlore.surfaces.long_work import LongWork
+from roomlore.verbs.facts import ADD, CHANGE, REASON
+from roomlore.verbs.memories import DELETE, RESTORE, REVERT
+from roomlore.verbs.table import Argument
 from roomlore.wiring import Lore
+from roomlore_console.derived import Form, sent, shown
 from roomlore_console.frame import Page
 from roomlore_console.people import is_known, named_like
 from roomlore_console.shell import name_scopes
 
-_COMMAS = lazy_pattern("[,，、]")
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """The content of the form, as typed. `expected`: the version that the person saw, '' for a new memory."""
-
-    statement: str = ""
-    confidence: str = ""
-    category: str = ""
-    tags: str = ""
-    kind: str = MemoryKind.FACT.value
-    reason: str = ""
-    expected: str = ""
+_CONTENT = tuple(ADD[name] for name in ("statement", "confidence", "category", "tags", "kind"))
 
 
 async def write_form(page: Page) -> Response:
-    """Return an empty form for a scope, or one with the content of a memory."""
+    """Return an empty form for a scope, or one with the content of a memory. Raises `Forbidden` if that was only shared
+    with the viewer."""
     lore = page.need("read", "write")
-    head = await _head(page, lore)
-    scope = head.scope if head else check_scope(page.needed("scope"))
-    group = scope.startswith("group:")
-    draft = _of(head) if head else Draft(kind=(MemoryKind.GROUP if group else MemoryKind.FACT).value)
-    return _form(page, scope, head, draft)
+    scope, head = await _subject(page, lore)
+    if head is None:
+        kind = MemoryKind.GROUP if scope.startswith("group:") else MemoryKind.FACT
+        return _form(page, scope, head, shown(page, _arguments(head), {"kind": kind}))
+    await lore.memories.check_changeable(head.memory_id, page.viewer)
+    form = shown(page, _arguments(head), {one.name: getattr(head, one.name) for one in _CONTENT})
+    return _form(page, scope, head, form, expected=head.memory_id)
 
 
 async def save_written(page: Page) -> Response:
     """Save a memory. If that fails, return the form with what was typed and the reason."""
     lore = page.need("read", "write")
-    head = await _head(page, lore)
-    scope = head.scope if head else check_scope(page.needed("scope"))
-    draft = _typed(page.form)
-    if wrong := _wrong(draft):
-        return _form(page, scope, head, draft, 422, wrong=wrong)
+    scope, head = await _subject(page, lore)
+    form, expected = sent(page, _arguments(head)), page.form.get("expected", "")
+    if form.given is None:
+        return _form(page, scope, head, form, 422, expected=expected)
     try:
-        memory, outcome = await (
-            _change(lore, head, draft, page.viewer) if head else _add(lore, scope, draft, page.viewer)
-        )
+        if head is None:
+            added = await ADD(lore, page.viewer, scope=scope, **form.given)
+            return page.go("/memory/one", id=added.memory_id, done="add" if added.outcome == "added" else "there")
+        changed = await CHANGE(lore, page.viewer, memory_id=head.memory_id, expected=expected or None, **form.given)
     except Conflict as error:
         now = await lore.memories.head(head.memory_id, viewer=page.viewer) if head else None
-        return _form(page, scope, now, draft, 409, problem=str(error))
-    return page.go("/memory/one", id=memory.memory_id, done=outcome)
+        return _form(page, scope, now, form, 409, expected=expected, problem=str(error))
+    return page.go("/memory/one", id=changed.memory_id, done="same" if changed.memory_id == expected else "update")
 
 
-def _typed(form: Mapping[str, str]) -> Draft:
-    """Return the draft. A browser sends each line end as CR LF."""
-    given = {one.name: form.get(one.name, str(one.default)) for one in fields(Draft)}
-    return Draft(**{name: value.replace("\r\n", "\n") for name, value in given.items()})
+async def _subject(page: Page, lore: Lore) -> tuple[str, Memory | None]:
+    """Return the scope, and the memory that the address names, None without one."""
+    memory_id = page.asked("id")
+    head = await lore.memories.head(memory_id, viewer=page.viewer) if memory_id else None
+    return head.scope if head else check_scope(page.needed("scope")), head
 
 
-async def _head(page: Page, lore: Lore) -> Memory | None:
-    """Return the memory that the address names, None without one. Raises `Forbidden` if it was only shared with the
-    viewer: a change could meet a hidden memory that says the same, and confirm a guess."""
-    memory_id, viewer = page.asked("id"), page.viewer
-    if not memory_id:
-        return None
-    await lore.memories.check_changeable(memory_id, viewer)
-    return await lore.memories.head(memory_id, viewer=viewer)
-
-
-def _of(head: Memory) -> Draft:
-    return Draft(
-        statement=head.statement,
-        confidence="" if head.confidence is None else f"{head.confidence:g}",
-        category=head.category,
-        tags=", ".join(head.tags),
-        kind=head.kind.value,
-        expected=head.memory_id,
-    )
-
-
-def _confidence(typed: str) -> float | None:
-    if not typed.strip():
-        return None
-    try:
-        return check_confidence(float(typed))
-    except ValueError as error:
-        raise InvalidInput(f"confidence is {typed!r:.40}; it must be a number from 0 to 1.") from error
-
-
-def _tags(typed: str) -> tuple[str, ...]:
-    return check_tags([one.strip() for one in _COMMAS.split(typed) if one.strip()])
-
-
-_CHECKS: Mapping[str, Callable[[str], Any]] = {
-    "statement": check_statement,
-    "confidence": _confidence,
-    "category": lambda typed: checked_edit(Edit(category=typed)),
-    "tags": _tags,
-    "kind": check_kind,
-    "reason": check_reason,
-}
-
-
-def _wrong(draft: Draft) -> list[str]:
-    """Return the names of the invalid fields."""
-    return [name for name, check in _CHECKS.items() if not _fine(check, getattr(draft, name))]
-
-
-def _fine(check: Callable[[str], Any], typed: str) -> bool:
-    try:
-        check(typed)
-    except InvalidInput:
-        return False
-    return True
-
-
-async def _add(lore: Lore, scope: str, draft: Draft, viewer: str | None) -> tuple[Memory, str]:
-    new = NewMemory(
-        scope=scope,
-        statement=draft.statement,
-        kind=MemoryKind(draft.kind),
-        confidence=_confidence(draft.confidence),
-        category=draft.category,
-        tags=_tags(draft.tags),
-        reason=draft.reason,
-    )
-    (told,) = await lore.memories.add_all(await lore.memories.check_new([new], viewer))
-    return told.memory, "add" if told.outcome == "added" else "there"
-
-
-async def _change(lore: Lore, head: Memory, draft: Draft, viewer: str | None) -> tuple[Memory, str]:
-    changed = await lore.memories.update(
-        head.memory_id,
-        statement=draft.statement,
-        confidence=_confidence(draft.confidence),
-        category=draft.category,
-        tags=_tags(draft.tags),
-        expected=draft.expected or None,
-        reason=draft.reason,
-        viewer=viewer,
-    )
-    return changed, "same" if changed.memory_id == draft.expected else "update"
+def _arguments(head: Memory | None) -> tuple[Argument, ...]:
+    """Return the arguments of the form. The kind of a memory stays."""
+    return (*(one for one in _CONTENT if head is None or one.name != "kind"), REASON)
 
 
 def _form(
-    page: Page,
-    scope: str,
-    head: Memory | None,
-    draft: Draft,
-    status: int = 200,
-    *,
-    wrong: list[str] | None = None,
-    problem: str = "",
+    page: Page, scope: str, head: Memory | None, form: Form, status: int = 200, *, expected: str = "", problem: str = ""
 ) -> Response:
     """Return the form. `expected` is the version shown, so that saving again replaces that one."""
-    overtaken = head if problem and head and head.memory_id != draft.expected else None
-    return page.show(
-        "write.html",
-        status,
-        scope=scope,
-        head=head,
-        draft=draft,
-        expected=overtaken.memory_id if overtaken else draft.expected,
-        kinds=[one.value for one in MemoryKind],
-        wrong=wrong or [],
-        problem=problem,
-        overtaken=overtaken,
-    )
+    overtaken = head if problem and head and head.memory_id != expected else None
+    seen = overtaken.memory_id if overtaken else expected
+    told: Facts = {"head": head, "form": form, "expected": seen, "problem": problem, "overtaken": overtaken}
+    return page.show("write.html", status, scope=scope, **told)
 
 
 _NAMED = 5
@@ -208,14 +95,21 @@ Counted = long_work.Asked[ForgetReport]
 async def confirm_change(page: Page) -> Response:
     """Return a page that says what would be done, with a form that does it."""
     what, lore = _requested(page)
-    facts = await _BEFORE[what](page, lore, page.needed("id"))
-    await name_scopes(page, [facts["scope"]])
-    return page.show("confirm.html", what=what, id=page.needed("id"), wrong=False, **facts)
+    return await _question(page, lore, what, shown(page, _REASONS.get(what, ()), {}))
 
 
 async def apply_change(page: Page) -> Response:
     what, lore = _requested(page)
-    return await _DO[what](page, lore, page.needed("id"), page.form.get("reason", "").strip())
+    form = sent(page, _REASONS.get(what, ()))
+    if form.given is None:
+        return await _question(page, lore, what, form, 422)
+    return await _DO[what](page, lore, page.needed("id"), form.given)
+
+
+async def _question(page: Page, lore: Lore, what: str, form: Form, status: int = 200) -> Response:
+    facts = await _BEFORE[what](page, lore, page.needed("id"))
+    await name_scopes(page, [facts["scope"]])
+    return page.show("confirm.html", status, what=what, id=page.needed("id"), form=form, **facts)
 
 
 async def evolving(page: Page) -> Response:
@@ -310,35 +204,31 @@ async def _before_forgetting(page: Page, lore: Lore, user_id: str) -> Facts:
     return {**shown, "scope": f"user:{user_id}", "back": back}
 
 
-async def _evolve(page: Page, lore: Lore, group_id: str, reason: str) -> Response:
+async def _evolve(page: Page, lore: Lore, group_id: str, _: Facts) -> Response:
     begun = await lore.memories.begin_evolution(group_id)
     return page.go("/memory/evolving", job=begun.job_id, evolution=begun.evolution_id, id=group_id)
 
 
-async def _delete(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
-    await lore.memories.check_changeable(memory_id, page.viewer)
-    gone = await lore.memories.delete(memory_id, reason, expected=page.form.get("expected") or None)
+async def _delete(page: Page, lore: Lore, memory_id: str, given: Facts) -> Response:
+    gone = await DELETE(lore, page.viewer, memory_id=memory_id, expected=page.form.get("expected") or None, **given)
     return page.go("/memory/one", id=gone.memory_id, done="delete")
 
 
-async def _restore(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
-    await lore.memories.check_changeable(memory_id, page.viewer)
-    back = await lore.memories.restore(memory_id, reason)
+async def _restore(page: Page, lore: Lore, memory_id: str, given: Facts) -> Response:
+    back = await RESTORE(lore, page.viewer, memory_id=memory_id, **given)
     return page.go("/memory/one", id=back.memory_id, done="restore")
 
 
-async def _revert(page: Page, lore: Lore, evolution_id: str, reason: str) -> Response:
+async def _revert(page: Page, lore: Lore, evolution_id: str, given: Facts) -> Response:
     record = await lore.memories.evolution(evolution_id)
-    changes = await lore.memories.revert(evolution_id, reason)
+    changes = await REVERT(lore, page.viewer, evolution_id=evolution_id, **given)
     return page.go("/memory", id=record.scope, done="revert" if changes else "nothing")
 
 
-async def _forget(page: Page, lore: Lore, user_id: str, reason: str) -> Response:
+async def _forget(page: Page, lore: Lore, user_id: str, _: Facts) -> Response:
     """Forget a person, only if the id was typed again: it cannot be undone."""
     if page.form.get("typed", "") != user_id:
-        facts = await _before_forgetting(page, lore, user_id)
-        await name_scopes(page, [facts["scope"]])
-        return page.show("confirm.html", 422, what="forget", id=user_id, wrong=True, **facts)
+        return await _question(page, lore, "forget", Form([], None), 422)
     return await _forgotten(page, lore, user_id, _WAITED)
 
 
@@ -398,10 +288,11 @@ _BEFORE: Mapping[str, Callable[[Page, Lore, str], Awaitable[Facts]]] = {
     "revert": _before_reverting,
     "forget": _before_forgetting,
 }
-_DO: Mapping[str, Callable[[Page, Lore, str, str], Awaitable[Response]]] = {
+_DO: Mapping[str, Callable[[Page, Lore, str, Facts], Awaitable[Response]]] = {
     "evolve": _evolve,
     "delete": _delete,
     "restore": _restore,
     "revert": _revert,
     "forget": _forget,
 }
+_REASONS = {"delete": (DELETE["reason"],), "restore": (RESTORE["reason"],), "revert": (REVERT["reason"],)}

@@ -1,0 +1,125 @@
+"""Fields of forms that follow from the table of verbs."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from roomlore.core.dates import moment
+from roomlore.core.memory.writing import is_longer
+from roomlore.core.patterns import lazy_pattern
+from roomlore.verbs import table
+from roomlore.verbs.table import NEEDED, Argument, Choice, Flag, Many, Moment, Number, Text
+from roomlore_console.frame import Page
+
+_COMMAS = lazy_pattern("[,，、]")
+_UNITS_A_CHARACTER = 16
+"""A browser counts UTF-16 units: two for each of the eight code points that a character may have."""
+_SHORT = 64
+
+
+class Field(NamedTuple):
+    """An argument in a form. `kind`: of its form. `typed`: its content. `problem`: what it takes, '' if it takes that.
+    `choices`: what pages call its words. `units`: how long the content may be."""
+
+    argument: Argument
+    kind: str
+    label: str
+    hint: str
+    typed: str
+    problem: str
+    choices: Mapping[str, str]
+    units: int
+
+
+class Form(NamedTuple):
+    """Fields, and what a verb is given of them; None if one has a problem."""
+
+    fields: list[Field]
+    given: dict[str, Any] | None
+
+
+def shown(page: Page, arguments: Iterable[Argument], values: Mapping[str, Any]) -> Form:
+    """Return a form with these values, and defaults for the others."""
+    return Form([_field(page, one, _as_typed(values.get(one.name, one.default))) for one in arguments], {})
+
+
+def sent(page: Page, arguments: Iterable[Argument]) -> Form:
+    """Return the form that a page sent, as it was typed. A browser sends each line end as CR LF, and nothing for a flag
+    that is off."""
+    fields, given = [], {}
+    for one in arguments:
+        absent = "" if isinstance(one.form, Flag) else _as_typed(one.default)
+        typed = page.form.get(one.name, absent).replace("\r\n", "\n")
+        with suppress(ValueError):
+            given[one.name] = _read(page, one, typed)
+        fields.append(_field(page, one, typed, wrong=one.name not in given))
+    return Form(fields, given if len(given) == len(fields) else None)
+
+
+def _as_typed(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return "" if value is None or value is False or value is NEEDED else text
+
+
+def _field(page: Page, one: Argument, typed: str, *, wrong: bool = False) -> Field:
+    """Return the field. Its label is the word that pages have for the argument, else its help."""
+    tongue, words = page.tongue, page.tongue.words
+    choices = {word: words[f"{one.name}.{word}"] for word in one.form.words} if isinstance(one.form, Choice) else {}
+    told, label = str(getattr(one.help, tongue.language)).replace("`", ""), words.get(f"field.{one.name}")
+    for word, called in choices.items():
+        told = told.replace(f"{word}:", f"{called}:").replace(f"{word}：", f"{called}：")
+    hints = [told] if label else []
+    hints += [tongue.say("hint.many")] if isinstance(one.form, Many) else []
+    hints += [tongue.say("hint.optional")] if not (one.is_needed or isinstance(one.form, Choice | Flag)) else []
+    hint = (" " if tongue.language == "en" else "").join(hints)
+    kind = type(one.form).__name__.lower()
+    problem = tongue.say(f"wrong.{kind if typed.strip() else 'nothing'}", form=one.form) if wrong else ""
+    return Field(one, kind, label or told[:-1], hint, typed, problem, choices, _units(one.form))
+
+
+def _units(form: table.Form) -> int:
+    """Return how long the content of a field may be. Raise `TypeError` for a form that pages have no field for."""
+    match form:
+        case Text(int(most)):
+            return most * _UNITS_A_CHARACTER
+        case Many(Text() as one, most):
+            return most * (_units(one) + len(", "))
+        case Number() | Choice() | Flag() | Moment():
+            return _SHORT
+    raise TypeError(f"Pages have no field for {form!r}.")
+
+
+def _read(page: Page, one: Argument, typed: str) -> Any:
+    """Return what was typed, as a verb takes it. Nothing is the default of the argument, or an empty list. Raise
+    `ValueError`."""
+    nothing = not typed.strip()
+    if len(typed) > _units(one.form) or (nothing and one.is_needed):
+        raise ValueError(one.name)
+    if nothing and not isinstance(one.form, Flag) and not (isinstance(one.form, Text) and one.form.blank):
+        return () if isinstance(one.form, Many) else one.default
+    return _value(page, one, typed)
+
+
+def _value(page: Page, one: Argument, typed: str) -> Any:
+    value: Any = typed
+    fits = True
+    match one.form:
+        case Flag():
+            value = bool(typed)
+        case Moment(edge):
+            value = moment(one.name, typed, now=page.lore.now(), zone=page.zone, edge=edge, may_come=True)
+        case Text(int(most)):
+            fits = not is_longer(typed, most)
+        case Number(low, high):
+            value = float(typed)
+            fits = low <= value <= high
+        case Choice(words):
+            fits = typed in words
+        case Many(Text(int(most)), many):
+            value = tuple(dict.fromkeys(filter(None, map(str.strip, _COMMAS.split(typed)))))
+            fits = len(value) <= many and not any(is_longer(part, most) for part in value)
+    if not fits:
+        raise ValueError(one.name)
+    return value
