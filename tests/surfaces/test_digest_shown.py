@@ -265,3 +265,9 @@ def test_a_title_by_a_model_is_shown_by_the_command_line(run):
         ("digest", "tea", "--since", "2024-05-01"),
     ):  # fmt: skip
         assert "Tea 采购" in run(*command), command
+
+
+def test_the_command_line_finds_a_room_by_name_also_for_who_sees_a_part_of_it(run):
+    run("rename", "tea", "Tea Party")
+    run("audience", "tea", "--kind", "private", "--member", "bob")
+    assert "Tea Party" not in run("digest", "Tea Party", "--viewer", "user:bob")

@@ -240,7 +240,7 @@ class RoomService:
     async def configure(self, room_id: str, changes: Mapping[str, Any]) -> Room:
         """Set the room's own settings; None removes one. Raise `InvalidInput` that names the setting and its range."""
         if not isinstance(changes, Mapping):
-            raise InvalidInput(f"Give settings by name, such as {{'strategy': 'weighted'}}, not {changes!r:.60}.")
+            raise InvalidInput(f'Give settings by name, such as {{"strategy": "weighted"}}, not {changes!r:.60}.')
         known = self._options.flat()
         async with self._storage.writing() as work:
             room = await work.rooms.lock_known(tenant=self._tenant, room_id=room_id)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Blame, Change, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
@@ -11,6 +11,7 @@ from roomlore.core.visibility import Visibility
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.verbs.facts import DELETE as DELETE_FACT
 from roomlore.verbs.facts import FACT, REASON, STATUS, as_told, page_of
+from roomlore.verbs.facts import HISTORY as HISTORY_OF_FACT
 from roomlore.verbs.table import (
     AdminVerb,
     Argument,
@@ -83,8 +84,8 @@ async def _search(
     )
 
 
-async def _history(lore: "Lore", viewer: str | None, *, memory_id: str) -> list[Memory]:
-    return await lore.memories.history(memory_id, viewer=viewer)
+async def _history(lore: "Lore", viewer: str | None, **which: Any) -> list[Memory]:
+    return list((await HISTORY_OF_FACT(lore, viewer, **which)).versions)
 
 
 async def _as_of(lore: "Lore", _: str | None, *, scope: str, at: datetime) -> MemoriesThen:
@@ -180,7 +181,7 @@ HISTORY = Verb(
     "Show every version of a memory, the first one first.",
     "显示一条记忆的所有版本，最早的在前。",
     scope="read",
-    arguments=(_MEMORY,),
+    arguments=HISTORY_OF_FACT.arguments,
     run=_history,
     answer=list[Memory],
     route="GET /memory/history/{memory_id}",

@@ -102,7 +102,7 @@ RETRY_JOB = AdminVerb(
 _DAYS = Argument("days", Number(0, MAX_DAYS, above=True), "Over the last days.", "最近多少天。", 30)
 _WHICH = (
     Argument("room", Reference.NEW_ROOM, "This room only.", "只限这个房间。", None),
-    Argument("arm", Id(), "This arm only.", "只看这一组。", None),
+    Argument("arm", Id(blank=True), "This arm only.", "只看这一组。", None),
     Argument("judged", Flag(), "Only those with a feedback score.", "只看有反馈分数的。", False),
     Argument(
         "days",
@@ -118,7 +118,7 @@ LIST_USAGE = AdminVerb(
     "列出用过的上下文，最早的在前，附模型的回答和反馈。",
     arguments=(
         *_WHICH,
-        Argument("after", Id(), "The id of the last one of the page before.", "上一页最后一个的 id。", None),
+        Argument("after", Id(blank=True), "The id of the last one of the page before.", "上一页最后一个的 id。", None),
         Argument("limit", Whole(1, 10_000), "Maximum number of contexts.", "最多多少个上下文。", 50),
     ),
     run=_usage,

@@ -7,7 +7,7 @@ from roomlore.core.digest.digest import DIGEST_TOKENS, FEWEST_TOKENS, MAX_TOKENS
 from roomlore.core.evolution.requests import Mode
 from roomlore.core.intake import MAX_ROOM_NAME
 from roomlore.core.models import Room
-from roomlore.verbs.table import Argument, Choice, Id, Moment, Reference, Text, Verb, Whole
+from roomlore.verbs.table import Argument, Choice, Id, Moment, Reference, Verb, Whole
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -47,7 +47,7 @@ RENAME = Verb(
     scope="write",
     arguments=(
         _ROOM,
-        Argument("name", Text(MAX_ROOM_NAME), "Its new name; '' for no name.", "新的名字；'' 表示不要名字。"),
+        Argument("name", Id(MAX_ROOM_NAME, blank=True), "Its new name; '' for no name.", "新的名字；'' 表示不要名字。"),
     ),
     run=_rename,
     answer=Room,

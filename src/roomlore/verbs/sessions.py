@@ -13,7 +13,7 @@ from roomlore.core.sessions.session import (
     TurnResult,
 )
 from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW
-from roomlore.verbs.table import Argument, Id, Number, Object, Page, Reference, Text, Time, Verb, Whole
+from roomlore.verbs.table import AdminVerb, Argument, Id, Number, Object, Page, Reference, Text, Time, Verb, Whole
 
 if TYPE_CHECKING:
     from roomlore.wiring import Lore
@@ -123,15 +123,13 @@ CREATE = Verb(
     route="POST /sessions",
     command="session create",
 )
-LIST = Verb(
+LIST = AdminVerb(
     "sessions.list",
     "List the sessions, by conversation id.",
     "按对话 id 列出会话。",
-    scope="admin",
-    viewer=False,
     arguments=(
         Argument("limit", Page.SIZE, "Maximum number of sessions.", "最多返回多少个会话。"),
-        Argument("after", Id(), "The `next` of the page before.", "上一页的 `next`。", None),
+        Argument("after", Id(blank=True), "The `next` of the page before.", "上一页的 `next`。", None),
     ),
     run=_list,
     answer=list[Session],
@@ -280,7 +278,7 @@ CHECKPOINTS = Verb(
     scope="read",
     arguments=(
         _CONVERSATION,
-        Argument("limit", Page.SIZE, "Maximum number of checkpoints and resets.", "最多返回多少条。"),
+        Argument("limit", Page.SIZE, "Maximum number of checkpoints and resets.", "最多返回多少条。", 20),
         Argument(
             "before",
             Whole(1, 2**63 - 1),

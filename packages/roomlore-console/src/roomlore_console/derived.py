@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from roomlore.core.dates import moment
 from roomlore.core.memory.writing import is_longer
 from roomlore.core.patterns import lazy_pattern
 from roomlore.verbs import table
-from roomlore.verbs.table import NEEDED, Argument, Choice, Flag, Many, Moment, Number, Text
+from roomlore.verbs.table import NEEDED, Argument, Choice, Many, Number, Text
 from roomlore_console.frame import Page
 
 _COMMAS = lazy_pattern("[,，、]")
@@ -44,14 +43,12 @@ def shown(page: Page, arguments: Iterable[Argument], values: Mapping[str, Any]) 
 
 
 def sent(page: Page, arguments: Iterable[Argument]) -> Form:
-    """Return the form that a page sent, as it was typed. A browser sends each line end as CR LF, and nothing for a flag
-    that is off."""
+    """Return the form that a page sent, as it was typed. A browser sends each line end as CR LF."""
     fields, given = [], {}
     for one in arguments:
-        absent = "" if isinstance(one.form, Flag) else _as_typed(one.default)
-        typed = page.form.get(one.name, absent).replace("\r\n", "\n")
+        typed = page.form.get(one.name, _as_typed(one.default)).replace("\r\n", "\n")
         with suppress(ValueError):
-            given[one.name] = _read(page, one, typed)
+            given[one.name] = _read(one, typed)
         fields.append(_field(page, one, typed, wrong=one.name not in given))
     return Form(fields, given if len(given) == len(fields) else None)
 
@@ -60,7 +57,7 @@ def _as_typed(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(value)
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    return "" if value is None or value is False or value is NEEDED else text
+    return "" if value is None or value is NEEDED else text
 
 
 def _field(page: Page, one: Argument, typed: str, *, wrong: bool = False) -> Field:
@@ -72,7 +69,7 @@ def _field(page: Page, one: Argument, typed: str, *, wrong: bool = False) -> Fie
         told = told.replace(f"{word}:", f"{called}:").replace(f"{word}：", f"{called}：")
     hints = [told] if label else []
     hints += [tongue.say("hint.many")] if isinstance(one.form, Many) else []
-    hints += [tongue.say("hint.optional")] if not (one.is_needed or isinstance(one.form, Choice | Flag)) else []
+    hints += [tongue.say("hint.optional")] if not (one.is_needed or isinstance(one.form, Choice)) else []
     hint = (" " if tongue.language == "en" else "").join(hints)
     kind = type(one.form).__name__.lower()
     problem = tongue.say(f"wrong.{kind if typed.strip() else 'nothing'}", form=one.form) if wrong else ""
@@ -86,30 +83,26 @@ def _units(form: table.Form) -> int:
             return most * _UNITS_A_CHARACTER
         case Many(Text() as one, most):
             return most * (_units(one) + len(", "))
-        case Number() | Choice() | Flag() | Moment():
+        case Number() | Choice():
             return _SHORT
     raise TypeError(f"Pages have no field for {form!r}.")
 
 
-def _read(page: Page, one: Argument, typed: str) -> Any:
+def _read(one: Argument, typed: str) -> Any:
     """Return what was typed, as a verb takes it. Nothing is the default of the argument, or an empty list. Raise
     `ValueError`."""
     nothing = not typed.strip()
     if len(typed) > _units(one.form) or (nothing and one.is_needed):
         raise ValueError(one.name)
-    if nothing and not isinstance(one.form, Flag) and not (isinstance(one.form, Text) and one.form.blank):
+    if nothing and not (isinstance(one.form, Text) and one.form.blank):
         return () if isinstance(one.form, Many) else one.default
-    return _value(page, one, typed)
+    return _value(one, typed)
 
 
-def _value(page: Page, one: Argument, typed: str) -> Any:
+def _value(one: Argument, typed: str) -> Any:
     value: Any = typed
     fits = True
     match one.form:
-        case Flag():
-            value = bool(typed)
-        case Moment(edge):
-            value = moment(one.name, typed, now=page.lore.now(), zone=page.zone, edge=edge, may_come=True)
         case Text(int(most)):
             fits = not is_longer(typed, most)
         case Number(low, high):

@@ -26,14 +26,12 @@ _CONTENT = tuple(ADD[name] for name in ("statement", "confidence", "category", "
 
 
 async def write_form(page: Page) -> Response:
-    """Return an empty form for a scope, or one with the content of a memory. Raises `Forbidden` if that was only shared
-    with the viewer."""
+    """Return an empty form for a scope, or one with the content of a memory."""
     lore = page.need("read", "write")
     scope, head = await _subject(page, lore)
     if head is None:
         kind = MemoryKind.GROUP if scope.startswith("group:") else MemoryKind.FACT
         return _form(page, scope, head, shown(page, _arguments(head), {"kind": kind}))
-    await lore.memories.check_changeable(head.memory_id, page.viewer)
     form = shown(page, _arguments(head), {one.name: getattr(head, one.name) for one in _CONTENT})
     return _form(page, scope, head, form, expected=head.memory_id)
 
@@ -57,10 +55,13 @@ async def save_written(page: Page) -> Response:
 
 
 async def _subject(page: Page, lore: Lore) -> tuple[str, Memory | None]:
-    """Return the scope, and the memory that the address names, None without one."""
-    memory_id = page.asked("id")
-    head = await lore.memories.head(memory_id, viewer=page.viewer) if memory_id else None
-    return head.scope if head else check_scope(page.needed("scope")), head
+    """Return the scope, and the memory that the address names, None without one. Raises `Forbidden` if that was only
+    shared with the viewer."""
+    if not (memory_id := page.asked("id")):
+        return check_scope(page.needed("scope")), None
+    await lore.memories.check_changeable(memory_id, page.viewer)
+    head = await lore.memories.head(memory_id, viewer=page.viewer)
+    return head.scope, head
 
 
 def _arguments(head: Memory | None) -> tuple[Argument, ...]:

@@ -59,14 +59,12 @@ _JSON = Help("As JSON.", "以 JSON 输出。")
 
 class Call(NamedTuple):
     """A call of a command. `gives`: the arguments for the verb. `asked`: the same as they were typed. `before`: what
-    the command read first. `as_json`: True if the answer is to be JSON. `viewer`: to whom it is shown, None for an
-    administrator. `own`: the options that the command alone has."""
+    the command read first. `as_json`: True if the answer is to be JSON. `own`: the options that it alone has."""
 
     gives: Mapping[str, Any]
     asked: Mapping[str, Any]
     before: Any
     as_json: bool
-    viewer: str | None
     own: Mapping[str, Any]
 
 
@@ -81,7 +79,6 @@ def command(
     spread: Collection[str] = (),
     piped: Collection[str] = (),
     bounded: bool = True,
-    usual: int = _USUAL,
     checks: Checks | None = None,
     before: Before | None = None,
     creates: bool = False,
@@ -92,10 +89,9 @@ def command(
     `shows`: prints the answer. `names`: of arguments that the command calls otherwise. `also`: options that the command
     alone has, for `shows`, each with its type and default. `placed`: arguments that have a place, though they may be
     left out. `spread`: those of several words that need no quotes, beside what is looked for. `piped`: those for which
-    `-` is standard input. `bounded`: numbers are checked as they are read, else by the service. `usual`: how long a
-    list is. `checks`: raises an error for options that do not go together, before anything is read. `before`: reads
-    what `shows` compares the answer with. `creates`: the database may be made. `for_viewer`: with the option
-    `--viewer`.
+    `-` is standard input. `bounded`: numbers are checked as they are read, else by the service. `checks`: raises an
+    error for options that do not go together, before anything is read. `before`: reads what `shows` compares the answer
+    with. `creates`: the database may be made. `for_viewer`: with the option `--viewer`.
     """
     wanted = [one for one in verb.arguments if one.name not in without]
     options = [
@@ -106,7 +102,6 @@ def command(
             spread=one.name in spread,
             piped=one.name in piped,
             bounded=bounded,
-            usual=usual,
         )
         for one in wanted
     ]
@@ -123,9 +118,9 @@ def command(
 
         async def work(lore: Lore) -> None:
             viewer = await viewer_of(lore, whom)
-            gives = await _read(lore, verb, options, asked, values, viewer)
+            gives = await _read(lore, verb, options, asked, values)
             there = await before(lore, gives) if before else None
-            await shows(lore, await verb(lore, viewer, **gives), Call(gives, asked, there, as_json, viewer, own))
+            await shows(lore, await verb(lore, viewer, **gives), Call(gives, asked, there, as_json, own))
 
         frame_of(ctx).run(work, creates=creates)
 
@@ -162,9 +157,9 @@ class _Option:
     """An argument of a verb on the command line, under its name there."""
 
     def __init__(
-        self, argument: Argument, name: str, *, placed: bool, spread: bool, piped: bool, bounded: bool, usual: int
+        self, argument: Argument, name: str, *, placed: bool, spread: bool, piped: bool, bounded: bool
     ) -> None:
-        self.piped, self.bounded, self.usual = piped, bounded, usual
+        self.piped, self.bounded = piped, bounded
         self.argument, self.name = argument, f"{name}_" if iskeyword(name) else name
         self.spread = spread or isinstance(argument.form, Words)
         self.placed = placed or argument.is_needed
@@ -180,7 +175,7 @@ class _Option:
 
     def read(self, value: Any) -> Any:
         """Return the value that was given; one text of several words, and what a file or standard input has."""
-        if value and isinstance(self.argument.form, Object):
+        if value is not None and isinstance(self.argument.form, Object):
             return json_object(text_in(value), f"{self.label} {value}")
         if value and self.piped:
             return text_of(value)
@@ -237,7 +232,7 @@ class _Option:
 
     def _default(self) -> Any:
         if self.argument.default is NEEDED:
-            return self.usual
+            return _USUAL
         return None if self.argument.default == () else self.argument.default
 
 
@@ -279,12 +274,7 @@ def _check(verb: Verb, options: list[_Option], values: Mapping[str, Any]) -> Non
 
 
 async def _read(
-    lore: Lore,
-    verb: Verb,
-    options: list[_Option],
-    asked: Mapping[str, Any],
-    values: Mapping[str, Any],
-    viewer: str | None,
+    lore: Lore, verb: Verb, options: list[_Option], asked: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments that were given, with ids in place of names, and times in place of words. Raise
     `InvalidInput` in the words of the user."""
@@ -294,12 +284,12 @@ async def _read(
         if values.get(one.off):
             given[name] = None
         elif value not in (None, []):
-            given[name] = await _value(lore, verb, one, value, viewer)
+            given[name] = await _value(lore, verb, one, value)
     _check_span(lore, verb, options, asked, given)
     return given
 
 
-async def _value(lore: Lore, verb: Verb, option: _Option, value: Any, viewer: str | None) -> Any:
+async def _value(lore: Lore, verb: Verb, option: _Option, value: Any) -> Any:
     form = option.argument.form
     if isinstance(form, Moment):
         cleared = not value and option.argument.default is None and verb.scope == "write"
@@ -310,7 +300,7 @@ async def _value(lore: Lore, verb: Verb, option: _Option, value: Any, viewer: st
         scope = scope_of(value) if form is Reference.GROUP else value
         return await (scope_to_write if verb.scope == "write" else scope_named)(lore, scope)
     if form is Reference.ROOM:
-        return await lore.rooms.named(value, viewer=viewer)
+        return await lore.rooms.named(value, viewer=None)
     if form is Reference.NEW_ROOM:
         return await room_to_write(lore, value)
     if form in _BY_PART:

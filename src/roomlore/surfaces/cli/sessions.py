@@ -330,7 +330,7 @@ app.command("context")(
 _command("turn", verbs.TURN, _written, piped=("user_query", "agent_response"), checks=_check_turn, creates=True)
 _command("checkpoint", verbs.CHECKPOINT, _summarised, placed=("summary",), piped=("summary",), checks=_check_summary)
 _command("reset", verbs.RESET, _begun_anew)
-_command("checkpoints", verbs.CHECKPOINTS, _listed, without=("before",), usual=20, for_viewer=True)
+_command("checkpoints", verbs.CHECKPOINTS, _listed, without=("before",), for_viewer=True)
 
 
 @app.command()

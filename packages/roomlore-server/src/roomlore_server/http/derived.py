@@ -62,8 +62,8 @@ def add_route(
     the arguments as they were asked for; `gives`: its type. `names`: of arguments that the route calls otherwise.
     `also`: parameters in place of the verb's, or for `shown` beside them, each with its type and default; they go
     before what a body has. `room_as_given`: call the verb with the room as it is given first, since that is most often
-    an id, and looking it up takes as long as a small call; only for a verb that changes nothing and raises
-    `UnknownRoom`. `bulk`: the body may be large. `schema`: what the schema of the body says beyond its fields, as
+    an id, and looking it up takes as long as a small call; only for a verb that raises `UnknownRoom` before it does
+    anything. `bulk`: the body may be large. `schema`: what the schema of the body says beyond its fields, as
     Pydantic takes it. `options`: of the route; with the status 204 it answers nothing.
     """
     names = {**_NAMES, **names}
@@ -126,7 +126,7 @@ class _Form:
         self.parameters += [_parameter(one.name, _in_path(one, names.get(one.name))) for one in verb.in_path]
         if self.body is not None:
             reads = bodies.body_of if self.needs_body else bodies.body_if_any_of
-            read = reads(self.body, within=Bounds.bulk if bulk or _takes_sources(verb) else Bounds.small)
+            read = reads(self.body, within=Bounds.bulk if bulk else Bounds.small)
             self.parameters.append(_parameter("body", Annotated[Any, Depends(read)]))
         else:
             query = [one for one in others if one.name not in also]
@@ -179,7 +179,7 @@ def _base(verb: Verb) -> type[Body]:
         def _something(self) -> "Changing":
             cleared = self.model_fields_set.intersection(clearing)
             if not cleared and all(getattr(self, name) is None for name in verb.some_of):
-                empties = "; '' or [] empties a field, not null" if clearing else ""
+                empties = "; '' or [] empties a text or a list, null a time or a number" if clearing else ""
                 raise ValueError(f"give at least one of {', '.join(verb.some_of)}{empties}")
             return self
 
@@ -271,10 +271,6 @@ def _in_path(one: Argument, name: str | None) -> Any:
 _SAME = "group_id, chat_id and conversation_id mean the same."
 _LEFT_TO_THE_SERVICE = frozenset({"min_length", "max_length"})
 """Bounds that a query does not check: what is needed and empty is missing, and a choice may be named twice."""
-
-
-def _takes_sources(verb: Verb) -> bool:
-    return any(isinstance(one.form, Many) and one.form.of is Reference.SOURCE for one in verb.arguments)
 
 
 def _in_query(one: Argument, name: str | None) -> inspect.Parameter:

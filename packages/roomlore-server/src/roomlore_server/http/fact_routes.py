@@ -65,7 +65,7 @@ add_routes(
     {
         "facts.list": {"name": "list_facts"},
         "facts.get": {"name": "get_fact"},
-        "facts.change": {"name": "change_fact"},
+        "facts.change": {"name": "change_fact", "bulk": True},
         "facts.delete": {"name": "delete_fact", "status_code": 204},
         "facts.history": {"name": "fact_history"},
     },

@@ -7,7 +7,7 @@ each id is decoded. But clients and proxies change some paths: they resolve `..`
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from urllib.parse import unquote
 
 from fastapi import Depends, Path, Query
@@ -21,7 +21,6 @@ from roomlore.core.memory.writing import MAX_REASON, scope_of
 from roomlore_server.http.bodies import one_room
 from roomlore_server.http.guard import Admin, Caller, ShownTo, caller_of
 
-T = TypeVar("T")
 MOST = 2**63 - 1
 _USUAL = 100
 
@@ -103,9 +102,6 @@ async def page_limit(request: Request, limit: Limit | None = None) -> int:
 _OtherName = Annotated[str | None, Query(include_in_schema=False)]
 
 
-_SAME = "The room's id, or its name if no other room has it; group_id, chat_id and conversation_id mean the same."
-
-
 def query_of_room(about: str) -> Callable[..., Awaitable[str | None]]:
     """Return a dependency that gives the room of a query as it is given, None if it names none. `about`: the
     parameter's text."""
@@ -121,10 +117,6 @@ def query_of_room(about: str) -> Callable[..., Awaitable[str | None]]:
         return room or None
 
     return named
-
-
-GivenRoom = Annotated[str | None, Depends(query_of_room(_SAME))]
-"""The room of a query as it is given, by its id or its name; None if it names none."""
 
 
 PageLimit = Annotated[int, Depends(page_limit)]

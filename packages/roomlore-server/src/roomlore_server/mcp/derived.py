@@ -65,9 +65,10 @@ def _field(one: Argument) -> tuple[Any, Any]:
         return Offset, one.default
     kind, bounds = shape(one.form, _SHAPES)
     default = list(one.default) if isinstance(one.default, tuple) else one.default
-    nullable = kind | None if default is None and kind is not TimeOrDay else kind
+    bounded = Annotated[kind, Field(**bounds)] if bounds else kind
+    nullable = bounded | None if default is None and kind is not TimeOrDay else bounded
     limit = f" At most {one.form.most} characters." if isinstance(one.form, Text) and not one.form.blank else ""
-    return _described(nullable, f"{one.help.en}{limit}", **bounds), ... if one.is_needed else default
+    return _described(nullable, f"{one.help.en}{limit}"), ... if one.is_needed else default
 
 
 def _described(kind: Any, text: str, **bounds: Any) -> Any:
