@@ -60,9 +60,10 @@ async def ann(lore):
 
 
 def agent_of(lore, *script: AIMessage, scopes: Any = ("user:ann",), middleware=(), more=None, **options):
-    """An agent, and the model whose `sent` tells what it was sent."""
+    """An agent, and the model whose `sent` tells what it was sent. Recalling may take as long as it does on a busy
+    machine: after the usual second the model is called without memory."""
     model = ScriptedChat(script=list(script))
-    memory = MemoryMiddleware(lore, scopes, **options)
+    memory = MemoryMiddleware(lore, scopes, **{"timeout_seconds": 60, **options})
     agent = create_agent(model, [look_up], system_prompt="Be brief.", middleware=[memory, *middleware], **(more or {}))
     return agent, model
 
@@ -267,7 +268,7 @@ async def test_async_over_an_async_roomlore(ann):
 
 
 async def test_async_over_a_synchronous_roomlore(sync):
-    agent, model = agent_of(sync, timeout_seconds=60)  # twenty at once on a busy machine take longer than usual
+    agent, model = agent_of(sync)
     await asyncio.gather(*(agent.ainvoke(human("pytest?")) for _ in range(20)))
     assert {kind for sent in model.sent for kind in kinds(sent)} == {"system", "memory", "human"}
     assert len({tuple(blocks(sent)) for sent in model.sent}) == 1
