@@ -514,3 +514,10 @@ async def test_an_evolution_that_forgetting_drops_is_a_conflict(http, lore, monk
     answer = await http.post("/memory/evolve/g?mode=offline&days=2")
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:roomlore:conflict")
     assert "ask again" in answer.json()["detail"]
+
+
+async def test_a_reason_that_is_too_long_is_refused_also_where_the_query_has_one(lore, http):
+    added = await lore.memories.add("user:ann", "Ann likes oolong tea")
+    asked = {"params": {"reason": "short"}, "json": {"reason": "x" * 5_000}}
+    answer = await http.put(f"/memory/{added.memory_id}/restore", **asked)
+    assert (answer.status_code, "longer than" in answer.text) == (422, True)

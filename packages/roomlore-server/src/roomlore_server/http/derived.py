@@ -12,7 +12,7 @@ from roomlore.core.dates import is_before
 from roomlore.core.errors import InvalidInput, UnknownRoom
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_GROUP_CHARS, MAX_SCOPE_CHARS, SCOPE_PATTERN, Source
-from roomlore.core.memory.writing import scope_of
+from roomlore.core.memory.writing import is_longer, scope_of
 from roomlore.surfaces.forms import Shape, Shapes, shape
 from roomlore.verbs.table import Argument, Many, Moment, Page, Reference, Text, Time, Verb, Words, missing
 from roomlore.wiring import Lore
@@ -118,6 +118,7 @@ class _Form:
         self.address = method, path
         others = [one for one in verb.arguments if one not in verb.in_path]
         self._own = {named: name for name, named in names.items()}
+        self._forms = {one.name: one.form for one in others if isinstance(one.form, Text)}
         self.body = body_of(verb, names, schema) if others and method not in ("GET", "DELETE") else None
         self.needs_body = bool(verb.some_of) or any(one.is_needed for one in others)
         self.parameters = [_parameter("lore", _LORE[verb.scope])]
@@ -134,10 +135,15 @@ class _Form:
         self.parameters += [_parameter(name, kind, default) for name, (kind, default) in also.items()]
 
     def read(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments that a request gave, by name."""
+        """Return the arguments that a request gave, by name. Raise `InvalidInput` for a text of the body that is too
+        long, also if the query has one in its place."""
         asked = {name: value for name, value in given.items() if value is not None}
         if (body := asked.pop("body", None)) is not None:
             said = {self._own.get(name, name): value for name, value in body.model_dump(exclude_unset=True).items()}
+            for name in said.keys() & asked.keys():
+                most = getattr(self._forms.get(name), "most", None)
+                if isinstance(most, int) and is_longer(said[name], most):
+                    raise InvalidInput(f"{name} of the body is longer than {most} characters.")
             return said | asked
         return asked
 
