@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Help(NamedTuple):
-    """What people and models read, in English and Chinese."""
+    """A text for people and models, in English and Chinese."""
 
     en: str
     zh: str
@@ -170,7 +170,7 @@ def missing(argument: Argument, name: str) -> InvalidInput:
 
 @dataclass(frozen=True)
 class Verb:
-    """What a caller can ask of roomlore, with its help in English and Chinese.
+    """A call that roomlore offers, with its help in English and Chinese.
 
     `name`: its noun and its verb, such as 'facts.add'. `scope`: what a key must have. `run`: calls the services with
     the viewer and those of the arguments that were given; it returns an `answer`. `viewer`: False if it takes none and
