@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from roomlore.core.attachments import with_attachments
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.json_values import HIDDEN, in_json
 from roomlore.core.models import Candidate, Entry, Link, LinkKind, Message, Role, Room, Signals, StoredMessage
 from roomlore.core.relevance import (
@@ -228,6 +228,17 @@ class ContextOptions:
         weights = {_WEIGHT_NAMES[name]: value for name, value in changes.items() if name in _WEIGHT_NAMES}
         single = {name: value for name, value in changes.items() if name not in _WEIGHT_NAMES}
         return replace(self, weights=replace(self.weights, **weights), **single)
+
+    def decided(
+        self, room: Room, *, given: Mapping[str, Any], arm: Mapping[str, Any] = MappingProxyType({})
+    ) -> "ContextOptions":
+        """Return the options of one context: what the call gives overrides the settings of the room's arm, those the
+        room's own, and those these. Raise `InvalidInput` for what the call gives, `Conflict` for the room's own."""
+        self.overridden(given)
+        try:
+            return self.overridden({**room.settings, **arm, **given})
+        except InvalidInput as error:
+            raise Conflict(f"The settings of room {room.room_id!r} do not fit those of all rooms: {error}") from error
 
 
 def from_json(changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import partial
@@ -122,18 +123,21 @@ class _Draft:
     degraded: str | None = None
 
 
-@dataclass(slots=True)
-class _Rules:
-    """The settings of one context: the arguments override those of the room's arm, and those the settings. The room's
-    own are added once the room is read."""
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """`given`: the options that the call names. `arm`: of the experiment that the room is in."""
 
+    room_id: str
+    message_id: str | None
     given: Mapping[str, Any]
-    options: ContextOptions
     arm: Arm | None = None
 
     @property
     def arm_name(self) -> str | None:
         return self.arm.name if self.arm else None
+
+    def options(self, room: Room, defaults: ContextOptions) -> ContextOptions:
+        return defaults.decided(room, given=self.given, arm=self.arm.settings if self.arm else {})
 
 
 class ContextService:
@@ -196,27 +200,28 @@ class ContextService:
         context that takes longer than `context_build_timeout_seconds`, gives a simpler answer that says so in
         `degraded`, if `fallback_on_error` is on; else the error is raised, a time-out as `TimedOut`.
         """
-        asked = {
-            "strategy": strategy,
-            "max_context_messages": max_messages,
-            "min_context_messages": min_messages,
-            "max_context_tokens": max_tokens,
-        }
-        rules = self._rules(room_id, asked)
+        request = self._request(
+            room_id,
+            message_id,
+            strategy=strategy,
+            max_context_messages=max_messages,
+            min_context_messages=min_messages,
+            max_context_tokens=max_tokens,
+        )
         await self._check_shown(room_id, viewer)
         started = self._clock.monotonic()
         try:
             async with asyncio.timeout(self._options.context_build_timeout_seconds):
-                draft = await self._draft(room_id, message_id, rules)
+                draft = await self._draft(request)
         except (NotFound, InvalidInput):
             raise
         except Exception as error:
             self._telemetry.count("roomlore_context_errors_total", labels={"kind": _kind(error)})
-            if not rules.options.fallback_on_error:
+            draft = await self._fall_back(request, error)
+            if draft is None:
                 if isinstance(error, TimeoutError):
                     raise TimedOut(_late(self._options.context_build_timeout_seconds)) from error
                 raise
-            draft = await self._fall_back(room_id, message_id, rules, error)
         context = self._finish(room_id, message_id, draft, started)
         self._measure(context)
         self._record(context, draft)
@@ -236,19 +241,16 @@ class ContextService:
         Meant for people: nothing is recorded or counted, and an error gives no simpler answer. `viewer`: as for
         `build`. Raise `NotFound`, `InvalidInput`, `StorageUnavailable`.
         """
-        asked = {"max_context_messages": max_messages, "max_context_tokens": max_tokens}
-        rules = self._rules(room_id, asked)
+        request = self._request(room_id, message_id, max_context_messages=max_messages, max_context_tokens=max_tokens)
         await self._check_shown(room_id, viewer)
         async with self._storage.reading() as work:
-            target = await self._target(work, room_id, message_id)
-            if target is None:
-                raise await self._missing(work, room_id, message_id)
-            self._apply(target.room, rules)
-        shown = replace(rules.options, strategy="threaded", enable_intelligent_memory=True, fallback_on_error=False)
+            target = await self._target_of(work, request)
+        options = request.options(target.room, self._options)
+        shown = replace(options, strategy="threaded", enable_intelligent_memory=True, fallback_on_error=False)
         recalled = await self._recall.of(target, needs(target, shown), shown)
         async with self._storage.reading() as work:
             explainer = Explainer(tenant=self._tenant, work=work, past=recalled.past)
-            return await explain(explainer, target, rules.options, self._size, self._strategies)
+            return await explain(explainer, target, options, self._size, self._strategies)
 
     async def usage(self, context_id: str, *, viewer: str | None = None) -> ContextUsageRecord:
         """Return the usage record of a context. Raise `NotFound` if there is none, or if the viewer ('room:team' or
@@ -295,37 +297,37 @@ class ContextService:
     async def _check_shown(self, room_id: str, viewer: str | None) -> None:
         await check_shown(self._storage, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now())
 
-    async def _draft(self, room_id: str, message_id: str | None, rules: _Rules) -> _Draft:
+    async def _draft(self, request: _Request) -> _Draft:
         async with self._storage.reading() as work:
-            target = await self._target(work, room_id, message_id)
-            if target is None:
-                raise await self._missing(work, room_id, message_id)
-            self._apply(target.room, rules)
-            needed = needs(target, rules.options)
+            target = await self._target_of(work, request)
+            options = request.options(target.room, self._options)
+            needed = needs(target, options)
             if not needed:
-                return self._drafted(target, rules, await self._choose(work, NOTHING_FAR, target, rules))
-        recalled = await self._recall.of(target, needed, rules.options)
+                return _drafted(request, target, options, await self._choose(work, NOTHING_FAR, target, options))
+        recalled = await self._recall.of(target, needed, options)
         async with self._storage.reading() as work:
-            chosen = await self._choose(work, recalled.past, target, rules)
-        return self._drafted(target, rules, chosen, recalled.problem)
+            chosen = await self._choose(work, recalled.past, target, options)
+        return _drafted(request, target, options, chosen, recalled.problem)
 
-    async def _choose(self, work: UnitOfWork, past: Past, target: Target, rules: _Rules) -> list[Candidate]:
-        return await choose(self._gatherer(work, past), target, rules.options, self._size, self._strategies)
+    async def _choose(
+        self, work: UnitOfWork, past: Past, target: Target, options: ContextOptions
+    ) -> Sequence[Candidate]:
+        return await choose(self._gatherer(work, past), target, options, self._size, self._strategies)
 
     def _gatherer(self, work: UnitOfWork, past: Past = NOTHING_FAR) -> Gatherer:
         return Gatherer(tenant=self._tenant, work=work, past=past, in_memory=self._in_memory)
 
-    def _drafted(
-        self, target: Target, rules: _Rules, chosen: Sequence[Candidate], degraded: str | None = None
-    ) -> _Draft:
-        name = rules.options.strategy if rules.options.enable_intelligent_memory else "recent"
-        return _Draft(target, name, tuple(chosen), rules.arm_name, degraded)
+    def _request(self, room_id: str, message_id: str | None, **arguments: Any) -> _Request:
+        """Return the request of a call with these arguments, None for those that are left out."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        self._options.overridden(given)
+        return _Request(room_id, message_id, given, self._experiment.arm_of(self._tenant, room_id, given=given))
 
-    def _rules(self, room_id: str, asked: Mapping[str, Any]) -> _Rules:
-        """Return the rules of a call. `asked`: its arguments, None if they are left out."""
-        given = {name: value for name, value in asked.items() if value is not None}
-        arm = self._experiment.arm_of(self._tenant, room_id, given=given)
-        return _Rules(given, self._options.overridden(given), arm)
+    async def _target_of(self, work: UnitOfWork, request: _Request) -> Target:
+        target = await self._target(work, request.room_id, request.message_id)
+        if target is None:
+            raise await self._missing(work, request.room_id, request.message_id)
+        return target
 
     async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
         return await work.messages.target(
@@ -339,28 +341,27 @@ class ContextService:
         found = message_id and await gone(work, tenant=self._tenant, room_id=room_id, message_id=message_id)
         return found or NotFound(_no_message(room_id, message_id))
 
-    def _apply(self, room: Room, rules: _Rules) -> None:
-        """Raise `Conflict` if the room's own settings do not fit the current settings."""
-        own = {**room.settings, **(rules.arm.settings if rules.arm else {}), **rules.given}
-        try:
-            rules.options = self._options.overridden(own)
-        except InvalidInput as error:
-            raise Conflict(f"The settings of room {room.room_id!r} do not fit those of all rooms: {error}") from error
-
-    async def _fall_back(self, room_id: str, message_id: str | None, rules: _Rules, error: Exception) -> _Draft:
+    async def _fall_back(self, request: _Request, error: Exception) -> _Draft | None:
+        """Return the plain window, or nothing; None if the options say that the error is to be raised."""
+        options = self._options.overridden(request.given)
         why = "timeout" if isinstance(error, TimeoutError) else describe(error)
-        place = {"room_id": room_id, "message_id": message_id}
-        log.warning("context degraded", extra={**place, "why": why})
+        place = {"room_id": request.room_id, "message_id": request.message_id}
+        draft = _Draft(None, "none", arm=request.arm_name, degraded=f"empty ({why})")
         try:
             async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading() as work:
-                target = await self._target(work, room_id, message_id)
+                target = await self._target(work, request.room_id, request.message_id)
                 if target is not None:
-                    recent = await self._gatherer(work).recent_window(target, rules.options)
-                    recent = within_tokens(recent, rules.options.max_context_tokens, self._size)
-                    return _Draft(target, "recent", tuple(recent), rules.arm_name, f"recent messages only ({why})")
+                    with suppress(Conflict):  # the error may be that they do not fit
+                        options = request.options(target.room, self._options)
+                    recent = await self._gatherer(work).recent_window(target, options)
+                    recent = within_tokens(recent, options.max_context_tokens, self._size)
+                    draft = _Draft(target, "recent", tuple(recent), request.arm_name, f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context
             log.warning("context empty", extra={**place, "why": describe(second)})
-        return _Draft(None, "none", arm=rules.arm_name, degraded=f"empty ({why})")
+        if not options.fallback_on_error:
+            return None
+        log.warning("context degraded", extra={**place, "why": why})
+        return draft
 
     def _finish(self, room_id: str, message_id: str | None, draft: _Draft, started: float) -> Context:
         target = draft.target
@@ -416,6 +417,17 @@ class ContextService:
             arm=context.arm,
         )
         self._recorder.put(self._tenant, record)
+
+
+def _drafted(
+    request: _Request,
+    target: Target,
+    options: ContextOptions,
+    chosen: Sequence[Candidate],
+    degraded: str | None = None,
+) -> _Draft:
+    name = options.strategy if options.enable_intelligent_memory else "recent"
+    return _Draft(target, name, tuple(chosen), request.arm_name, degraded)
 
 
 def _kind(error: Exception) -> str:
