@@ -217,11 +217,12 @@ class ContextService:
             raise
         except Exception as error:
             self._telemetry.count("roomlore_context_errors_total", labels={"kind": _kind(error)})
-            draft = await self._fall_back(request, error)
-            if draft is None:
+            simpler = await self._fall_back(request, error)
+            if simpler is None:
                 if isinstance(error, TimeoutError):
                     raise TimedOut(_late(self._options.context_build_timeout_seconds)) from error
                 raise
+            draft = simpler
         context = self._finish(room_id, message_id, draft, started)
         self._measure(context)
         self._record(context, draft)
