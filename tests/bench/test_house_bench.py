@@ -2,7 +2,7 @@
 
 import ast
 
-from bench import house
+from bench import house, passes
 
 SOURCE = '''"""A module."""
 
@@ -51,3 +51,12 @@ def test_the_project_is_measured_from_its_own_files():
     assert all(
         found[name] for name in ("code lines of roomlore", "settings", "commands", "HTTP operations", "MCP tools")
     )
+
+
+async def test_what_a_call_passes_is_counted():
+    counted = await passes.measured()
+    assert {name: len(one.modules) > 5 for name, one in counted.items()} == {
+        "messages.add": True,
+        "sessions.write_turn": True,
+    }
+    assert all(one.switches.total() >= len(one.modules) for one in counted.values())
