@@ -48,9 +48,9 @@ async def log_of(lore: roomlore.Lore, scope: str, entries: int) -> None:
     for start in range(1, entries + 1, _AT_ONCE):
         numbers = range(start, min(start + _AT_ONCE, entries + 1))
         made = [_next(scope, number, heads) for number in numbers]
-        async with lore.storage.writing() as work:
-            await work.memories.lock(tenant=lore.tenant, scope=scope, now=BEGAN)
-            await work.memories.apply(tenant=lore.tenant, scope=scope, changes=made)
+        async with lore.storage.writing(lore.tenant) as work:
+            await work.memories.lock(scope=scope, now=BEGAN)
+            await work.memories.apply(scope=scope, changes=made)
 
 
 def _next(scope: str, number: int, heads: list[Memory]) -> Change:

@@ -127,6 +127,6 @@ async def _decide(lore: roomlore.Lore, table: EvidenceTable, sight: Sight) -> fl
     """Return the seconds of what a recall does for its viewer while the facts are cached."""
     await asyncio.sleep(0)
     began = process_time()
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         await sight.of(work, table, lore.now())
     return process_time() - began

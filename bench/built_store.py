@@ -64,8 +64,8 @@ def opened(url: str, *, plain: bool = False) -> AbstractAsyncContextManager[room
 
 
 async def _held(lore: roomlore.Lore, room: MadeUpRoom) -> int:
-    async with lore.storage.reading() as work:
-        found = await work.rooms.find(tenant=DEFAULT_TENANT, room_id=room.room_id)
+    async with lore.storage.reading(DEFAULT_TENANT) as work:
+        found = await work.rooms.find(room_id=room.room_id)
     return found.messages if found else 0
 
 

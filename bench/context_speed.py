@@ -82,9 +82,9 @@ async def fill(url: str, entries: list[Entry], size: int, linked: Linked) -> Non
         for number in range(size // len(entries)):
             room_id = f"room-{number}"
             copies = [replace(entry, message=replace(entry.message, room_id=room_id)) for entry in entries]
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=DEFAULT_TENANT, room_id=room_id, now=copies[0].message.at)
-                await work.messages.append(tenant=DEFAULT_TENANT, room_id=room_id, entries=copies, linked=linked)
+            async with storage.writing(DEFAULT_TENANT) as work:
+                await work.rooms.lock(room_id=room_id, now=copies[0].message.at)
+                await work.messages.append(room_id=room_id, entries=copies, linked=linked)
     finally:
         await storage.close()
 
@@ -96,8 +96,8 @@ async def timed(call: Awaitable[object]) -> float:
 
 
 async def last_rows(lore: roomlore.Lore, room_id: str, before: int) -> object:
-    async with lore.storage.reading() as work:
-        return await work.messages.recent(tenant=DEFAULT_TENANT, room_id=room_id, limit=20, before=before)
+    async with lore.storage.reading(DEFAULT_TENANT) as work:
+        return await work.messages.recent(room_id=room_id, limit=20, before=before)
 
 
 async def time_reads(subjects: list[Subject], reads: int) -> None:

@@ -157,8 +157,8 @@ async def read(url: str) -> Stored:
 
 async def all_rooms(lore: roomlore.Lore) -> list[str]:
     rooms: list[str] = []
-    async with lore.storage.reading() as work:
-        while page := await work.rooms.page(tenant=lore.tenant, after=rooms[-1] if rooms else None, limit=_PAGE):
+    async with lore.storage.reading(lore.tenant) as work:
+        while page := await work.rooms.page(after=rooms[-1] if rooms else None, limit=_PAGE):
             rooms += [room.room_id for room in page]
     return rooms
 

@@ -134,8 +134,8 @@ def _agents(messages: Mapping[str, Sequence[StoredMessage]]) -> list[str]:
 async def log_of(storage: Storage, scope: str) -> list[Change]:
     """All of it."""
     found: list[Change] = []
-    async with storage.reading() as work:
-        while page := await work.memories.changes(tenant="default", scope=scope, after=len(found), limit=_PAGE):
+    async with storage.reading("default") as work:
+        while page := await work.memories.changes(scope=scope, after=len(found), limit=_PAGE):
             found += page
     return found
 
@@ -144,9 +144,9 @@ async def versions_of(storage: Storage, log: Sequence[Change]) -> dict[str, Memo
     """Return the rows of everything that the log mentions, by id."""
     ids = list({change.memory.memory_id for change in log})
     found: dict[str, Memory] = {}
-    async with storage.reading() as work:
+    async with storage.reading("default") as work:
         for first in range(0, len(ids), _PAGE):
-            page = await work.memories.by_id(tenant="default", memory_ids=ids[first : first + _PAGE])
+            page = await work.memories.by_id(memory_ids=ids[first : first + _PAGE])
             found |= {memory.memory_id: memory for memory in page}
     return found
 
@@ -154,9 +154,9 @@ async def versions_of(storage: Storage, log: Sequence[Change]) -> dict[str, Memo
 async def records_of(storage: Storage, scope: str) -> list[Evolution]:
     """The newest first."""
     found: list[Evolution] = []
-    async with storage.reading() as work:
+    async with storage.reading("default") as work:
         while page := await work.memories.evolutions(
-            tenant="default", scope=scope, before=found[-1].evolution_id if found else None, limit=_PAGE
+            scope=scope, before=found[-1].evolution_id if found else None, limit=_PAGE
         ):
             found += page
     return found
@@ -170,8 +170,8 @@ async def differences(storage: Storage, scope: str, log: Sequence[Change], table
     replayed = replay(log)
     differing = [one for one in sorted({*replayed, *tables}) if replayed.get(one) != tables.get(one)]
     wrong += [f"{scope}: the log and the table differ about {memory_id}" for memory_id in differing]
-    async with storage.reading() as work:
-        heads = await work.memories.count(tenant="default", scopes=[scope], kinds=tuple(MemoryKind), status=None)
+    async with storage.reading("default") as work:
+        heads = await work.memories.count(scopes=[scope], kinds=tuple(MemoryKind), status=None)
     if heads != len({memory.lineage_id for memory in tables.values()}):
         wrong.append(f"{scope}: {heads} lineages are stored, and its log knows others")
     return wrong

@@ -78,8 +78,8 @@ async def _read(path: Path) -> tuple[list[Entry], dict[int, str]]:
         messages = [item.message for item in export if not isinstance(item, Bad)]
     async with roomlore.open("sqlite://", background=False) as lore:
         await lore.messages.add(messages)
-        async with lore.storage.reading() as work:
-            entries = await work.messages.tail(tenant=_TENANT, room_id=messages[0].room_id, limit=len(messages))
+        async with lore.storage.reading(_TENANT) as work:
+            entries = await work.messages.tail(room_id=messages[0].room_id, limit=len(messages))
     said = [entry for entry in entries if entry.message.role is not Role.SYSTEM]
     return entries, {e.message.arrival: labelled[e.message.id] for e in said if e.message.id in labelled}
 

@@ -71,8 +71,8 @@ async def unsound(lore: roomlore.Lore) -> list[str]:
 
 async def _mark(lore: roomlore.Lore, scope: str, room: str) -> int:
     name = f"facts:{ANN}" if scope == ABOUT else EVOLUTION
-    async with lore.storage.reading() as work:
-        return (await work.progress.marks(tenant=lore.tenant, room_id=room, names=[name])).get(name, 0)
+    async with lore.storage.reading(lore.tenant) as work:
+        return (await work.progress.marks(room_id=room, names=[name])).get(name, 0)
 
 
 PLACES: tuple[Place, ...] = (*((f"group:{room.name}", room.name) for room in ROOMS), (ABOUT, "about"))

@@ -92,11 +92,9 @@ async def _written(path: Path, seconds: float) -> None:
             began, used = time.perf_counter(), time.process_time()
             await lore.jobs.catch_up(seconds=3_600)
             taken, processor = time.perf_counter() - began, time.process_time() - used
-            async with lore.storage.reading() as work:
-                due = await work.titles.grown(tenant="default", room_id=_ROOM, after=0, through=10**9)
-                found = await work.titles.find(
-                    tenant="default", room_id=_ROOM, threads=[one.thread for one in due if one.titled]
-                )
+            async with lore.storage.reading("default") as work:
+                due = await work.titles.grown(room_id=_ROOM, after=0, through=10**9)
+                found = await work.titles.find(room_id=_ROOM, threads=[one.thread for one in due if one.titled])
     print(
         f"{len(found):,} titles by a model that takes {seconds:g} s: {taken:.1f} s, of a processor {processor:.1f} s "
         f"with the model's, {len(server.requests)} requests"

@@ -138,8 +138,8 @@ async def active(lore: Lore, scope: str = "group:g") -> list[str]:
 
 
 async def mark(lore: Lore, room: str = "g", name: str = "evolution") -> int | None:
-    async with lore.storage.reading() as work:
-        return (await work.progress.marks(tenant=lore.tenant, room_id=room, names=[name])).get(name)
+    async with lore.storage.reading(lore.tenant) as work:
+        return (await work.progress.marks(room_id=room, names=[name])).get(name)
 
 
 def block(asked: Asked, name: str) -> list[str]:

@@ -103,15 +103,15 @@ async def memories(lore: Lore, agent: str = "bot") -> list[Memory]:
 
 async def records(lore: Lore, agent: str = "bot") -> list[Evolution]:
     """Return the records of the agent's extractions, also of those that found nothing, in the order of the messages."""
-    async with lore.storage.reading() as work:
-        found = await work.memories.evolutions(tenant=lore.tenant, scope=f"agent:{agent}", before=None, limit=1000)
+    async with lore.storage.reading(lore.tenant) as work:
+        found = await work.memories.evolutions(scope=f"agent:{agent}", before=None, limit=1000)
     return sorted(found, key=lambda record: (record.room_id, record.last_arrival, record.evolution_id))
 
 
 async def mark(lore: Lore, room: str = "r", agent: str = "bot") -> int | None:
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         name = watermark(agent)
-        return (await work.progress.marks(tenant=lore.tenant, room_id=room, names=[name])).get(name)
+        return (await work.progress.marks(room_id=room, names=[name])).get(name)
 
 
 def conversations(server: ModelServer) -> list[str]:

@@ -128,21 +128,19 @@ async def _remember(lore: Lore, who: Figure) -> None:
 
 
 async def _leave_marks(lore: Lore, who: Figure) -> None:
-    storage, here = lore.storage, {"tenant": lore.tenant, "room_id": ROOM}
+    storage = lore.storage
     record = Evolution(
         evolution_id="evolution-1", scope=f"group:{ROOM}", kind="evolution", status="applied", room_id=ROOM,
         first_arrival=1, last_arrival=4, messages=4, raw_answer=who.told, quarantined=((who.told, "no JSON"),),
         facts={"mode": "llm", "rejected": [who.told]}, started_at=NOW, finished_at=NOW,
     )  # fmt: skip
-    async with storage.writing() as work:
-        await work.memories.add_evolution(tenant=lore.tenant, evolution=record)
-        await work.progress.move_mark(**here, name=f"facts:{who.user_id}", arrival=4, was=0, now=NOW)
-        await work.progress.move_mark(**here, name="facts:ben", arrival=4, was=0, now=NOW)
-        await work.progress.note_room(tenant=lore.tenant, room_id=who.user_id, work="extraction", now=NOW)
-        await work.progress.take_lease(tenant=lore.tenant, name=f"user:{who.user_id}", holder="h", now=NOW, until=NOW)
-        await work.progress.save_import_position(
-            tenant=lore.tenant, source=f"exports/{who.user_id}.json", position="1", now=NOW
-        )
+    async with storage.writing(lore.tenant) as work:
+        await work.memories.add_evolution(evolution=record)
+        await work.progress.move_mark(room_id=ROOM, name=f"facts:{who.user_id}", arrival=4, was=0, now=NOW)
+        await work.progress.move_mark(room_id=ROOM, name="facts:ben", arrival=4, was=0, now=NOW)
+        await work.progress.note_room(room_id=who.user_id, work="extraction", now=NOW)
+        await work.progress.take_lease(name=f"user:{who.user_id}", holder="h", now=NOW, until=NOW)
+        await work.progress.save_import_position(source=f"exports/{who.user_id}.json", position="1", now=NOW)
     durable = lore._resources.durable
     name = work_name(lore.tenant, "extraction", "one")
     await durable.start("nobody", work_id=name, partition=name, arguments={"room_id": ROOM, "said": who.secret})
@@ -152,21 +150,21 @@ async def _leave_marks(lore: Lore, who: Figure) -> None:
 
 async def everything(lore: Lore) -> dict[str, list[Any]]:
     """Every row of the tenant."""
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         return {
-            table: await work.maintenance.rows(tenant=lore.tenant, table=table, after=None, limit=10_000)
+            table: await work.maintenance.rows(table=table, after=None, limit=10_000)
             for table in await work.maintenance.tables()
         }
 
 
 async def replays(lore: Lore) -> bool:
     """Return True if the log of every scope gives the tables back."""
-    async with lore.storage.reading() as work:
-        scopes = await work.memories.scopes(tenant=lore.tenant, after=None, limit=1_000)
-        stored = [memory for _, memory in await work.maintenance.versions(tenant=lore.tenant, after=0, limit=10_000)]
+    async with lore.storage.reading(lore.tenant) as work:
+        scopes = await work.memories.scopes(after=None, limit=1_000)
+        stored = [memory for _, memory in await work.maintenance.versions(after=0, limit=10_000)]
         logs: list[Change] = []
         for scope in scopes:
-            logs += await work.memories.changes(tenant=lore.tenant, scope=scope.scope, after=0, limit=10_000)
+            logs += await work.memories.changes(scope=scope.scope, after=0, limit=10_000)
     return replay(logs) == {memory.memory_id: memory for memory in stored}
 
 

@@ -93,8 +93,8 @@ class Rig:
 
     async def offer(self, scope: str) -> tuple[Scope | None, list[Memory]]:
         """The scope, and its active group memories in an order that does not change."""
-        async with self.storage.reading() as work:
-            stored = await work.memories.scope(tenant=self.tenant, scope=scope)
+        async with self.storage.reading(self.tenant) as work:
+            stored = await work.memories.scope(scope=scope)
         found = await self.memories.page(scope, kinds=[MemoryKind.GROUP], limit=500)
         return stored, sorted(found, key=lambda one: one.memory_id)
 
@@ -117,24 +117,24 @@ class Rig:
 
     async def latest(self, memories: Sequence[Memory]) -> dict[str, int]:
         """The highest version of each lineage: an earlier one may be in force."""
-        async with self.storage.reading() as work:
+        async with self.storage.reading(self.tenant) as work:
             found = [
-                await work.memories.lineage(tenant=self.tenant, lineage_id=one.lineage_id) for one in memories
+                await work.memories.lineage(lineage_id=one.lineage_id) for one in memories
             ]  # fmt: skip
         return {lineage[0].lineage_id: max(one.version for one in lineage) for lineage in found}
 
     async def apply(self, scope: str, made: Plan, evolution_id: str, stop: BaseException | None = None) -> None:
         """Raises `Conflict` where the scope was changed since it was read; `stop` before it is committed."""
-        async with self.storage.writing() as work:
-            await work.memories.lock(tenant=self.tenant, scope=scope, now=self.clock.now())
+        async with self.storage.writing(self.tenant) as work:
+            await work.memories.lock(scope=scope, now=self.clock.now())
             await self._record(work, scope, evolution_id)
-            await work.memories.apply(tenant=self.tenant, scope=scope, changes=made.changes)
+            await work.memories.apply(scope=scope, changes=made.changes)
             if stop is not None:
                 raise stop
 
     async def _record(self, work: UnitOfWork, scope: str, evolution_id: str) -> None:
         record = evolution(evolution_id, scope=scope, kind="evolution")
-        assert await work.memories.add_evolution(tenant=self.tenant, evolution=record)
+        assert await work.memories.add_evolution(evolution=record)
 
     async def evolve(
         self, scope: str, *operations: Operation, evolution_id: str = "e1", sources: Sequence[Source] = ()

@@ -70,11 +70,11 @@ Stored = tuple[dict[str, Entry], Calibration]
 async def stored(lore: roomlore.Lore, room_id: str = ROOM) -> Stored:
     """Return the messages that are left, by id, with arrivals as if no other message had been there, and the
     calibration."""
-    async with lore.storage.reading() as work:
-        room = await work.rooms.find(tenant=lore.tenant, room_id=room_id)
-        entries = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=100_000)
+    async with lore.storage.reading(lore.tenant) as work:
+        room = await work.rooms.find(room_id=room_id)
+        entries = await work.messages.tail(room_id=room_id, limit=100_000)
         keywords = sorted({word for entry in entries for word in entry.features.keywords})
-        counted = await work.messages.keyword_counts(tenant=lore.tenant, room_id=room_id, keywords=keywords)
+        counted = await work.messages.keyword_counts(room_id=room_id, keywords=keywords)
     assert isinstance(room, Room)
     assert counted == {word: sum(word in one.features.keywords for one in entries) for word in keywords}
     places = {entry.message.arrival: place for place, entry in enumerate(entries, start=1)}

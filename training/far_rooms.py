@@ -91,9 +91,7 @@ async def threads(paths: Iterable[Path]) -> list[Seen]:
 
 
 async def _target(lore: roomlore.Lore, room_id: str, message_id: str) -> Target:
-    async with lore.storage.reading() as work:
-        target = await work.messages.target(
-            tenant=DEFAULT_TENANT, room_id=room_id, message_id=message_id, window=_WINDOW
-        )
+    async with lore.storage.reading(DEFAULT_TENANT) as work:
+        target = await work.messages.target(room_id=room_id, message_id=message_id, window=_WINDOW)
     assert target is not None
     return target

@@ -43,8 +43,8 @@ async def run() -> tuple[list[Row], Explanation]:
         await lore.imports.run(demo_path())
         explained = await lore.context.compare(DEMO_ROOM, LAST[1])
         (made,) = (one for one in explained if one.strategy == "threaded")
-        async with lore.storage.reading() as work:
-            entries = await work.messages.tail(tenant=lore.tenant, room_id=DEMO_ROOM, limit=200)
+        async with lore.storage.reading(lore.tenant) as work:
+            entries = await work.messages.tail(room_id=DEMO_ROOM, limit=200)
     return _rows(entries, made), made
 
 

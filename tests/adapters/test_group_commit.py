@@ -150,8 +150,8 @@ async def test_a_cancelled_read_is_interrupted_and_its_connection_used_again(tmp
             async with asyncio.timeout(0.05), storage.reading() as work:
                 await work.connection.fetch(endless)
         assert time.perf_counter() - began < 2
-        async with storage.reading() as work:
-            assert await work.rooms.find(tenant="t", room_id="r") is None
+        async with storage.reading("t") as work:
+            assert await work.rooms.find(room_id="r") is None
     await storage.close()
 
 
@@ -159,17 +159,17 @@ async def test_a_writer_waits_for_another_programs_lock_without_the_event_loop(t
     one, two = [await connect(f"sqlite:///{tmp_path}/a.db") for _ in range(2)]
 
     async def make(storage, room_id):
-        async with storage.writing(brief=True) as work:
-            await work.rooms.lock(tenant="t", room_id=room_id, now=START)
+        async with storage.writing("t", brief=True) as work:
+            await work.rooms.lock(room_id=room_id, now=START)
 
-    async with one.writing() as work:
-        await work.rooms.lock(tenant="t", room_id="a", now=START)
+    async with one.writing("t") as work:
+        await work.rooms.lock(room_id="a", now=START)
         waiting = asyncio.create_task(make(two, "b"))
         await asyncio.sleep(0.05)
         assert not waiting.done()
         await asyncio.wait_for(one.ping(), 1)
     await waiting
-    async with one.reading() as work:
-        assert await work.rooms.find(tenant="t", room_id="b") is not None
+    async with one.reading("t") as work:
+        assert await work.rooms.find(room_id="b") is not None
     await one.close()
     await two.close()

@@ -36,8 +36,8 @@ async def test_what_may_not_grow_is_not_ready_until_it_may(tmp_path):
             await connection.run("PRAGMA max_page_count = 1000000")
         lore._resources.readiness._tried = None
         await lore.ready()
-        async with lore.storage.reading() as work:
-            assert await work.progress.import_position(tenant="", source="") is None
+        async with lore.storage.reading("") as work:
+            assert await work.progress.import_position(source="") is None
 
 
 async def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):

@@ -57,8 +57,8 @@ async def test_of_writes_that_share_a_commit_none_is_acknowledged(lore, path, en
     storage = lore.storage
 
     async def write(room_id: str) -> None:
-        async with storage.writing(brief=True) as work:
-            await work.rooms.lock(tenant=lore.tenant, room_id=room_id, now=lore._resources.clock.now())
+        async with storage.writing(lore.tenant, brief=True) as work:
+            await work.rooms.lock(room_id=room_id, now=lore._resources.clock.now())
 
     done = await asyncio.gather(*(write(f"room {n}") for n in range(5)), return_exceptions=True)
     assert [type(one) for one in done] == [StorageUnavailable] * 5

@@ -25,10 +25,10 @@ async def test_forms_of_a_file(tmp_path, form):
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
 async def test_forms_of_memory_are_a_database_each(url):
     one, two = await connect(url), await connect(url)
-    async with one.writing() as work:
-        await work.rooms.lock(tenant="t", room_id="r", now=START)
-    async with two.reading() as work:
-        assert await work.rooms.find(tenant="t", room_id="r") is None
+    async with one.writing("t") as work:
+        await work.rooms.lock(room_id="r", now=START)
+    async with two.reading("t") as work:
+        assert await work.rooms.find(room_id="r") is None
     await one.close()
     await two.close()
 

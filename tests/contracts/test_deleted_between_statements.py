@@ -56,11 +56,11 @@ async def test_threads_of_a_room_that_goes_are_left_out(storage: SqlStorage) -> 
     await fill(storage, [entry(1), entry(2)])
 
     async def remove() -> None:
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            while await work.maintenance.remove_room(tenant=TENANT, room_id=ROOM, limit=9) >= 0:
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            while await work.maintenance.remove_room(room_id=ROOM, limit=9) >= 0:
                 pass
 
-    async with storage.reading() as work:
-        assert len(await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9)) > 0
+    async with storage.reading(TENANT) as work:
+        assert len(await work.messages.threads(room_id=ROOM, after=0, limit=9)) > 0
         assert await interrupted(work, remove).messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9) == []

@@ -36,9 +36,9 @@ async def check(lore: Lore, *scopes: str) -> None:
         log = await lore.memories.changes(scope, limit=9_999)
         assert [one.number for one in log] == list(range(1, len(log) + 1))
         versions = replay(log)
-        async with lore.storage.reading() as work:
-            stored = await work.memories.by_id(tenant=lore.tenant, memory_ids=list(versions))
-            held = await work.memories.scope(tenant=lore.tenant, scope=scope)
+        async with lore.storage.reading(lore.tenant) as work:
+            stored = await work.memories.by_id(memory_ids=list(versions))
+            held = await work.memories.scope(scope=scope)
         assert {one.memory_id: one for one in stored} == versions
         found = await lore.memories.page(scope, limit=9_999)
         assert sorted(one.memory_id for one in found) == sorted(one.memory_id for one in active(versions))

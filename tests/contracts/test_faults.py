@@ -34,10 +34,10 @@ async def test_a_write_that_fails_keeps_nothing(storage, name):
 
 async def test_reads_fail_one_by_one(storage):
     storage.fail("messages.recent", Conflict("chosen"))
-    async with storage.reading() as work:
+    async with storage.reading(TENANT) as work:
         with pytest.raises(Conflict, match="chosen"):
-            await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=1)
-        assert await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=1) == []
+            await work.messages.recent(room_id=ROOM, limit=1)
+        assert await work.messages.tail(room_id=ROOM, limit=1) == []
     assert storage.calls == ["reading", "messages.recent", "messages.tail"]
 
 

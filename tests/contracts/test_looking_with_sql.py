@@ -226,8 +226,8 @@ async def test_the_json_of_the_views_is_json_whatever_an_id_holds(opened):
                 own = f"m{hard}1"
                 scores = {"m0": 0.25, own: 0.75}
                 record = usage_record(f"c{place}", context_message_ids=("m0", own), relevance_scores=scores)
-                async with storage.writing() as work:
-                    await work.usage.record(tenant=TENANT, records=[record])
+                async with storage.writing(TENANT) as work:
+                    await work.usage.record(records=[record])
                 ((ids, shown),) = sql(
                     "SELECT context_message_ids, relevance_scores FROM context_usage_record "
                     f"WHERE context_id = 'c{place}'"
@@ -244,8 +244,8 @@ async def test_every_context_is_a_row(opened):
         "c2", arm="b", llm_response="好", user_feedback="good", success_indicator=0.5, degraded="empty", room_id="茶"
     )
     empty = usage_record("c3", context_message_ids=(), relevance_scores={})
-    async with storage.writing() as work:
-        await work.usage.record(tenant=TENANT, records=[usage_record("c1"), judged, empty])
+    async with storage.writing(TENANT) as work:
+        await work.usage.record(records=[usage_record("c1"), judged, empty])
     assert sql(
         "SELECT context_id, group_id, user_id, trigger_message_id, strategy, arm, mean_score, tokens, window_tokens, "
         "build_ms, degraded, llm_response, user_feedback, success_indicator, tenant "

@@ -189,9 +189,9 @@ async def _update_once(url: str) -> None:
 
 async def test_a_locked_scope_keeps_only_its_own_writers_waiting(postgres_url):
     storage = await connect(postgres_url)
-    async with storage.writing() as work:
-        await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
-        await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=[change(1, memory("a"))])
+    async with storage.writing(TENANT) as work:
+        await work.memories.lock(scope=SCOPE, now=START)
+        await work.memories.apply(scope=SCOPE, changes=[change(1, memory("a"))])
         late = asyncio.create_task(apply(storage, update(2, memory("a"), "a2")))
         async with asyncio.timeout(60):
             await apply(storage, change(1, memory("b", scope="user:bo")), scope="user:bo")

@@ -68,9 +68,9 @@ async def test_writers_that_are_cancelled_keep_the_others_work() -> None:
 
 async def test_a_reader_that_ends_inside_a_transaction_changes_nothing() -> None:
     storage = await connect("sqlite://")
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.messages.append(room_id=ROOM, entries=[entry(1)])
         async with storage.reading():
             pass
     assert [found.message.arrival for found in await everything(storage)] == [1]
@@ -80,10 +80,10 @@ async def test_a_reader_that_ends_inside_a_transaction_changes_nothing() -> None
 async def test_what_is_closed_under_a_reader_is_unavailable_and_opened_again(sqlite_url: str) -> None:
     storage = await connect(sqlite_url)
     await fill(storage, [entry(1)])
-    async with storage.reading() as work:
+    async with storage.reading(TENANT) as work:
         work.connection.driver.raw.close()  # type: ignore[attr-defined]
         with pytest.raises(StorageUnavailable, match="try again"):
-            await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=1)
+            await work.messages.recent(room_id=ROOM, limit=1)
     assert len(await everything(storage)) == 1
     await storage.close()
 

@@ -411,9 +411,9 @@ async def test_a_room_made_by_a_slow_writer_is_copied_too(whole, postgres_url):
     with pytest.raises(KeyboardInterrupt):
         await partition(postgres_url, 4, told=stop)
     copied = asyncio.Event()
-    async with whole.storage.writing() as work:
-        await work.rooms.lock(tenant="default", room_id="slow", now=NOW)
-        await work.messages.append(tenant="default", room_id="slow", entries=[builders.entry(1, room_id="slow")])
+    async with whole.storage.writing("default") as work:
+        await work.rooms.lock(room_id="slow", now=NOW)
+        await work.messages.append(room_id="slow", entries=[builders.entry(1, room_id="slow")])
         await whole.messages.add([_said("fast", "m1", "the garden needs water")])
         copying = asyncio.create_task(partition(postgres_url, 4, told=lambda _: copied.set()))
         await asyncio.wait_for(copied.wait(), 20)

@@ -43,9 +43,9 @@ def test_many_texts_are_hashed_and_not_compared_one_by_one(filled_url, analysed)
 def test_texts_of_both_languages_are_known_again(filled_url):
     async def common() -> set[str]:
         storage = await connect(filled_url)
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             asked = [*SAID, "谢谢", "Thanks all"]
-            found = await work.maintenance.said_by_others(tenant=TENANT, user_id="nobody", texts=asked)
+            found = await work.maintenance.said_by_others(user_id="nobody", texts=asked)
         await storage.close()
         return found
 

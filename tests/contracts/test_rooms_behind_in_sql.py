@@ -98,15 +98,15 @@ def test_fifty_thousand_rooms_are_walked_along_indexes(url):
 
 async def _read(url: str) -> None:
     storage = await connect(url)
-    async with storage.reading() as work:
+    async with storage.reading("t7") as work:
         found = await work.progress.rooms_behind(name="evolution", least=50, after=("", ""), limit=99)
         assert found == sorted(
             (RoomBehind(f"t{n // 500}", f"room{n}", 20) for n in range(1000, ROOMS + 1, 1000)), key=_place
         )
         rest = await work.progress.rooms_behind(name="evolution", least=50, after=_place(found[30]), limit=5)
         assert rest == found[31:36]
-        assert await work.rooms.of_sender(tenant="t7", sender_id="u355") == [f"room{n}" for n in range(3550, 3560)]
-        assert await work.messages.count(tenant="t0", room_id="room7", after=10_000, sender_id="u7") == 200
+        assert await work.rooms.of_sender(sender_id="u355") == [f"room{n}" for n in range(3550, 3560)]
+        assert await work.of("t0").messages.count(room_id="room7", after=10_000, sender_id="u7") == 200
     await storage.close()
 
 

@@ -57,8 +57,8 @@ def test_sessions_are_found_along_indexes(filled_url):
 
 async def test_a_locked_room_does_not_keep_what_is_due_waiting(postgres):
     await make_due(postgres, START)
-    async with postgres.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+    async with postgres.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
         async with asyncio.timeout(60):
             assert names(await take(postgres, START)) == [ROOM]
             assert await schedule(postgres, Due(at=START), START + MINUTE)
@@ -69,8 +69,8 @@ async def test_a_locked_room_does_not_keep_what_is_due_waiting(postgres):
 async def test_a_session_that_is_being_written_is_passed_over(postgres):
     await make_due(postgres, START)
     await make_due(postgres, START + MINUTE, "b")
-    async with postgres.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+    async with postgres.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
         await work.sessions.save(session=session(2))
         async with asyncio.timeout(60):
             assert names(await take(postgres, START + MINUTE)) == ["b"]
@@ -79,8 +79,8 @@ async def test_a_session_that_is_being_written_is_passed_over(postgres):
 
 async def test_who_waited_to_schedule_compares_with_what_is_there_then(postgres):
     await save(postgres, session(1))
-    async with postgres.writing() as work:
-        assert await work.sessions.schedule(tenant=TENANT, conversation_id=ROOM, due=Due(at=START), was=None)
+    async with postgres.writing(TENANT) as work:
+        assert await work.sessions.schedule(conversation_id=ROOM, due=Due(at=START), was=None)
         late = asyncio.create_task(schedule(postgres, Due(at=START + MINUTE), None))
         await asyncio.sleep(0.1)
         assert not late.done()
@@ -92,22 +92,21 @@ async def test_a_row_is_redacted_as_it_is_once_its_room_is_locked(postgres, post
     """A regression: a state that was saved while a person's name was removed from it was overwritten, on PostgreSQL."""
     await fill(postgres, [entry(1)])
     await save(postgres, session(state={"asked by": "ann"}))
-    async with postgres.reading() as work:
-        (row,) = await work.maintenance.rows(tenant=TENANT, table="sessions", after=None, limit=9)
+    async with postgres.reading(TENANT) as work:
+        (row,) = await work.maintenance.rows(table="sessions", after=None, limit=9)
 
     async def redact() -> None:
-        async with postgres.writing() as work:
+        async with postgres.writing(TENANT) as work:
             await work.maintenance.redact_row(
-                tenant=TENANT,
-                table="sessions",
-                key=row.key,
-                columns=["state"],
-                change=lambda text: text.replace("ann", "[forgotten]"),
+                table="sessions", key=row.key, columns=["state"], change=lambda text: text.replace("ann", "[forgotten]")
             )
 
     waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    async with postgres.writing() as work, await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as look:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+    async with (
+        postgres.writing(TENANT) as work,
+        await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as look,
+    ):
+        await work.rooms.lock(room_id=ROOM, now=START)
         redacting = asyncio.ensure_future(redact())
         while not redacting.done() and not await (await look.execute(waiting)).fetchall():
             await asyncio.wait({redacting}, timeout=0.01)

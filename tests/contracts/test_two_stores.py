@@ -27,8 +27,8 @@ asyncio.run(main())
 
 async def where_said(store: SqlStorage, word: str) -> list[int]:
     """Arrivals, by the word index."""
-    async with store.reading() as work:
-        postings = await work.messages.look_up(tenant=TENANT, room_id=ROOM, words=[word])
+    async with store.reading(TENANT) as work:
+        postings = await work.messages.look_up(room_id=ROOM, words=[word])
     assert postings is not None
     return postings.arrivals.tolist()
 

@@ -60,17 +60,17 @@ def story(scope: str, prefix: str) -> list[Change]:
 
 
 async def write(storage: SqlStorage, scope: str, changes: Sequence[Change], *, tenant: str = TENANT) -> None:
-    async with storage.writing() as work:
-        await work.memories.lock(tenant=tenant, scope=scope, now=START)
-        await work.memories.apply(tenant=tenant, scope=scope, changes=changes)
+    async with storage.writing(tenant) as work:
+        await work.memories.lock(scope=scope, now=START)
+        await work.memories.apply(scope=scope, changes=changes)
 
 
 @pytest.fixture
 async def filled(storage: SqlStorage) -> AsyncIterator[SqlStorage]:
     await fill(storage, [entry(1), entry(2), entry(3)])
-    async with storage.writing() as work:
-        await work.memories.add_evolution(tenant=TENANT, evolution=evolution("e1"))
-        await work.progress.move_mark(tenant=TENANT, room_id=ROOM, name="evolution", arrival=3, was=0, now=START)
+    async with storage.writing(TENANT) as work:
+        await work.memories.add_evolution(evolution=evolution("e1"))
+        await work.progress.move_mark(room_id=ROOM, name="evolution", arrival=3, was=0, now=START)
     await write(storage, SCOPE, story(SCOPE, "u"))
     await write(storage, GROUP, story(GROUP, "g"))
     return storage
@@ -296,10 +296,10 @@ async def test_words_that_the_index_has_of_other_messages_are_named(filled, plac
 
 async def test_lost_words_are_put_back_by_reading_the_messages_anew(filled):
     await damage(filled, "DELETE FROM message_words WHERE arrival = 2")
-    async with filled.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        messages = await work.messages.messages_by_arrival(tenant=TENANT, room_id=ROOM, arrivals=[1, 2, 3])
-        await work.messages.reword(tenant=TENANT, room_id=ROOM, messages=messages)
+    async with filled.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        messages = await work.messages.messages_by_arrival(room_id=ROOM, arrivals=[1, 2, 3])
+        await work.messages.reword(room_id=ROOM, messages=messages)
     assert (await verify(filled)).counts == {"room counters": 1}
     await damage(filled, "UPDATE rooms SET words = (SELECT sum(length) FROM message_words)")
     assert (await verify(filled)).sound
@@ -390,10 +390,8 @@ async def test_evidence_that_is_gone_is_a_note(filled):
 
 
 async def test_an_evolution_without_its_changes_is_a_note(filled):
-    async with filled.writing() as work:
-        await work.memories.add_evolution(
-            tenant=TENANT, evolution=replace(evolution("e2"), started_at=START + timedelta(1))
-        )
+    async with filled.writing(TENANT) as work:
+        await work.memories.add_evolution(evolution=replace(evolution("e2"), started_at=START + timedelta(1)))
     report = await verify(filled)
     assert report.sound
     assert any("e2 was applied" in note.found for note in report.notes)

@@ -15,8 +15,8 @@ from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill
 
 async def read(storage: SqlStorage, *, after: int = 0, limit: int = 1000) -> Sequence[ReadMessage]:
     """A page, read when its unit of work is closed."""
-    async with storage.reading() as work:
-        reading = await work.maintenance.read_messages(tenant=TENANT, room_id=ROOM, after=after, limit=limit)
+    async with storage.reading(TENANT) as work:
+        reading = await work.maintenance.read_messages(room_id=ROOM, after=after, limit=limit)
     return reading()
 
 
@@ -100,10 +100,10 @@ async def test_orphan_rows_are_told_by_table_room_and_arrival(storage):
     await unguarded(storage, "message_features", STRAY_FEATURES.format(many=2))
     await unguarded(storage, "message_words", STRAY_WORDS.format(many=2))
     found: list[OrphanRow] = []
-    async with storage.reading() as work:
+    async with storage.reading(TENANT) as work:
         for _ in range(4):
-            found += await work.maintenance.orphan_rows(tenant=TENANT, after=found[-1] if found else None, limit=3)
-        assert await work.maintenance.orphan_rows(tenant="other", after=None, limit=3) == []
+            found += await work.maintenance.orphan_rows(after=found[-1] if found else None, limit=3)
+        assert await work.of("other").maintenance.orphan_rows(after=None, limit=3) == []
     places = [(one.table, one.room_key, one.arrival) for one in found]
     first, second = sorted({one.room_key for one in found})
     assert places == [
@@ -116,11 +116,11 @@ async def test_orphan_rows_are_told_by_table_room_and_arrival(storage):
 
 async def left_of(storage: SqlStorage, limit: int) -> Room | None:
     """The room after some more of it was removed."""
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.maintenance.remove_room(tenant=TENANT, room_id=ROOM, limit=limit)
-    async with storage.reading() as work:
-        return await work.rooms.find(tenant=TENANT, room_id=ROOM)
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.maintenance.remove_room(room_id=ROOM, limit=limit)
+    async with storage.reading(TENANT) as work:
+        return await work.rooms.find(room_id=ROOM)
 
 
 async def test_a_room_that_goes_is_sound_after_every_step(storage):

@@ -64,23 +64,22 @@ class Script:
     async def tell(self, storage: SqlStorage) -> None:
         self.standing, self.said = {}, 0
         for change in self.story:
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=self.room_id, now=START)
+            async with storage.writing(TENANT) as work:
+                await work.rooms.lock(room_id=self.room_id, now=START)
                 await self._apply(work, change)
 
     async def _apply(self, work: UnitOfWork, change: tuple) -> None:
-        here = {"tenant": TENANT, "room_id": self.room_id}
         if change[0] == "append":
             entries = [self._say(self.said + n, text) for n, text in enumerate(change[1], start=1)]
             self.said += len(entries)
-            await work.messages.append(**here, entries=entries)
+            await work.messages.append(room_id=self.room_id, entries=entries)
         elif change[1] not in self.standing:
             return
         elif change[0] == "edit":
-            await work.messages.replace(**here, entries=[self._say(change[1], change[2])])
+            await work.messages.replace(room_id=self.room_id, entries=[self._say(change[1], change[2])])
         else:
             del self.standing[change[1]]
-            await work.messages.erase(**here, arrivals=[change[1]], now=START)
+            await work.messages.erase(room_id=self.room_id, arrivals=[change[1]], now=START)
 
     def _say(self, arrival: int, text: str) -> Entry:
         said = entry(arrival, text=text, sender_name=text[:3], metadata={"caption": text[-2:]})
@@ -120,8 +119,8 @@ async def test_the_longest_messages_are_found_the_same(engines):
 
 async def _index_otherwise(storage: SqlStorage, spelled: Spelled) -> None:
     """As an older version read the message."""
-    async with storage.writing() as work:
-        room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+    async with storage.writing(TENANT) as work:
+        room = await work.rooms.lock(room_id=ROOM, now=START)
         held = work.messages._locks.held(TENANT, ROOM)
         await WordIndex(work.connection).put(held, [spelled], revision=room.revision)
 

@@ -49,12 +49,10 @@ async def check(lore, acknowledged: list[list[str]]) -> None:
     assert acknowledged in (told_last[1:], told_last[:-1], told_last)
     assert [one.number for one in reversed(log)] == list(range(1, len(log) + 1))
     standing = {one.message_id: one.answers for one in log if one.standing}
-    async with lore.storage.reading() as work:
-        entries = await work.messages.tail(tenant=lore.tenant, room_id=ROOM, limit=1000)
-        room = await work.rooms.find(tenant=lore.tenant, room_id=ROOM)
-        heard = await work.corrections.standing(
-            tenant=lore.tenant, room_id=ROOM, arrivals=[entry.message.arrival for entry in entries]
-        )
+    async with lore.storage.reading(lore.tenant) as work:
+        entries = await work.messages.tail(room_id=ROOM, limit=1000)
+        room = await work.rooms.find(room_id=ROOM)
+        heard = await work.corrections.standing(room_id=ROOM, arrivals=[entry.message.arrival for entry in entries])
     for entry in entries:
         corrected = entry.link.kind is LinkKind.CORRECTED
         assert corrected == (entry.message.id in standing)

@@ -254,8 +254,8 @@ async def check(lore: roomlore.Lore, everybody: Everybody) -> None:
     assert rooms[ROOM] == CHAIN
     chain = await lore.messages.get(ROOM, CORRECTED)
     assert chain.link.parent == (None if everybody.answered is None else int(everybody.answered[1:]))
-    async with lore.storage.reading() as work:
-        entries = await work.messages.tail(tenant=lore.tenant, room_id=ROOM, limit=CHAIN)
+    async with lore.storage.reading(lore.tenant) as work:
+        entries = await work.messages.tail(room_id=ROOM, limit=CHAIN)
     threads = {entry.link.thread for entry in entries if entry.message.arrival >= chain.message.arrival}
     assert threads == {5 if everybody.answered is None else 1}
     made = [one.summary for one in await lore.sessions.checkpoints("talk", limit=1_000)]

@@ -97,9 +97,9 @@ class Room:
     async def check(self, lore) -> None:
         if not self.count:
             return
-        async with lore.storage.reading() as work:
-            room = await work.rooms.find(tenant=lore.tenant, room_id=ROOM)
-            entries = await work.messages.tail(tenant=lore.tenant, room_id=ROOM, limit=1000)
+        async with lore.storage.reading(lore.tenant) as work:
+            room = await work.rooms.find(room_id=ROOM)
+            entries = await work.messages.tail(room_id=ROOM, limit=1000)
         for name, answers, circle in self.refused:
             assert answers is not None
             assert circle or int(answers) >= int(name)

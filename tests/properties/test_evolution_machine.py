@@ -277,8 +277,8 @@ class EvolutionMachine(RuleBasedStateMachine):
             self.told._keep(one)
 
     async def log(self) -> list[Change]:
-        async with self.lore.storage.reading() as work:
-            return await work.memories.changes(tenant=self.lore.tenant, scope=SCOPE, after=0, limit=10**6)
+        async with self.lore.storage.reading(self.lore.tenant) as work:
+            return await work.memories.changes(scope=SCOPE, after=0, limit=10**6)
 
     @invariant()
     def the_tables_are_what_the_log_says(self) -> None:
@@ -290,11 +290,11 @@ class EvolutionMachine(RuleBasedStateMachine):
     async def _compare(self, versions: dict[str, Memory]) -> None:
         tenant, names = self.lore.tenant, list(versions)
         lineages = {one.lineage_id for one in versions.values()}
-        async with self.lore.storage.reading() as work:
-            stored = await work.memories.by_id(tenant=tenant, memory_ids=names)
-            heads = await work.memories.heads(tenant=tenant, memory_ids=names)
-            scope = await work.memories.scope(tenant=tenant, scope=SCOPE)
-            rows = [await work.memories.lineage(tenant=tenant, lineage_id=name) for name in sorted(lineages)]
+        async with self.lore.storage.reading(tenant) as work:
+            stored = await work.memories.by_id(memory_ids=names)
+            heads = await work.memories.heads(memory_ids=names)
+            scope = await work.memories.scope(scope=SCOPE)
+            rows = [await work.memories.lineage(lineage_id=name) for name in sorted(lineages)]
         assert {one.memory_id: one for one in stored} == versions
         assert heads == {name: self.told.head(name) for name in names}
         assert sum(map(len, rows)) == len(versions)

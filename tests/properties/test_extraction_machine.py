@@ -285,11 +285,9 @@ class ExtractionMachine(RuleBasedStateMachine):
 
     async def _left(self, room: str, agent: str) -> int:
         after = await mark(self.lore, room, agent) or 0
-        async with self.lore.storage.reading() as work:
+        async with self.lore.storage.reading("default") as work:
             assert not await work.progress.any_noted(work=EXTRACTION)
-            found = await work.messages.replies_of(
-                tenant="default", room_id=room, agent_id=agent, after=after, limit=1000
-            )
+            found = await work.messages.replies_of(room_id=room, agent_id=agent, after=after, limit=1000)
         return len(found)
 
     async def _kept(self) -> int:

@@ -249,9 +249,9 @@ async def test_a_kill_at_any_instant_loses_nothing(url, tmp_path, place):
 async def _free(lore):
     """Take the lease of the killed process, which ends by itself after five minutes."""
     later = lore.now() + timedelta(minutes=6)
-    async with lore.storage.writing() as work:
-        assert await work.progress.take_lease(tenant="default", name="archives", holder="test", now=later, until=later)
-        await work.progress.free_lease(tenant="default", name="archives", holder="test")
+    async with lore.storage.writing("default") as work:
+        assert await work.progress.take_lease(name="archives", holder="test", now=later, until=later)
+        await work.progress.free_lease(name="archives", holder="test")
 
 
 async def test_forgetting_a_person_reaches_the_archives(lore, tmp_path):
@@ -424,10 +424,10 @@ async def test_the_schedule_archives_as_durable_work(url, tmp_path):
     async with roomlore.open(url, settings=settings, background=False) as lore:
         await filled(lore)
         assert await lore._resources.sweeps["retention"]() == [], "a new database begins with the next time"
-        async with lore.storage.writing() as work:
-            marks = await work.progress.marks(tenant="", room_id="", names=["retention"])
+        async with lore.storage.writing("") as work:
+            marks = await work.progress.marks(room_id="", names=["retention"])
             await work.progress.move_mark(
-                tenant="", room_id="", name="retention", arrival=1, was=marks["retention"], now=lore.now()
+                room_id="", name="retention", arrival=1, was=marks["retention"], now=lore.now()
             )
         await lore.jobs.catch_up()
         assert len(await lore.messages.page("team")) == 4
@@ -445,12 +445,12 @@ async def test_raw_answers_of_models_go_after_their_days_and_the_records_stay(ur
         made = (await lore.memories.evolve("team", mode="offline")).evolution_id
 
         async def record():
-            async with lore.storage.reading() as work:
-                return (await work.memories.evolutions_by_id(tenant="default", evolution_ids=[made]))[0]
+            async with lore.storage.reading("default") as work:
+                return (await work.memories.evolutions_by_id(evolution_ids=[made]))[0]
 
         answered = replace(await record(), raw_answer="what the model said", quarantined=(("a line", "why"),))
-        async with lore.storage.writing() as work:
-            await work.maintenance.rewrite_evolution(tenant="default", evolution=answered)
+        async with lore.storage.writing("default") as work:
+            await work.maintenance.rewrite_evolution(evolution=answered)
         clock.advance(6 * 86_400)
         await lore.jobs.catch_up()
         assert await record() == answered
@@ -479,16 +479,16 @@ async def test_answers_that_go_bring_nothing_back_that_was_redacted_meanwhile(em
             started_at=OLD,
             finished_at=OLD,
         )
-        async with lore.storage.writing() as work:
-            await work.memories.add_evolution(tenant="default", evolution=record)
+        async with lore.storage.writing("default") as work:
+            await work.memories.add_evolution(evolution=record)
         slow = FaultyStorage(lore.storage)
         redacted = replace(record, facts={"lines": ["[forgotten]"]}, error="[forgotten]")
         between = iter([None, redacted])
 
         async def meddle(name: str) -> None:
             if name.startswith("maintenance.") and (new := next(between, None)):
-                async with lore.storage.writing() as work:
-                    await work.maintenance.rewrite_evolution(tenant="default", evolution=new)
+                async with lore.storage.writing("default") as work:
+                    await work.maintenance.rewrite_evolution(evolution=new)
 
         slow.visit = meddle  # type: ignore[method-assign]
         retention = Retention(
@@ -501,8 +501,8 @@ async def test_answers_that_go_bring_nothing_back_that_was_redacted_meanwhile(em
             record_days=7,
         )
         assert (await retention.run("default")).records == 1
-        async with lore.storage.reading() as work:
-            (left,) = await work.memories.evolutions_by_id(tenant="default", evolution_ids=["e1"])
+        async with lore.storage.reading("default") as work:
+            (left,) = await work.memories.evolutions_by_id(evolution_ids=["e1"])
         assert left == replace(redacted, raw_answer="")
 
 

@@ -33,8 +33,8 @@ async def until_due(rig: Rig, *, room: str = ROOM) -> None:
 
 
 async def due(rig: Rig, room: str = ROOM):
-    async with rig.storage.reading() as work:
-        session = await work.sessions.find(tenant=rig.lore.tenant, conversation_id=room)
+    async with rig.storage.reading(rig.lore.tenant) as work:
+        session = await work.sessions.find(conversation_id=room)
     assert session is not None
     return session.due
 

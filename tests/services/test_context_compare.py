@@ -87,8 +87,8 @@ async def test_looking_leaves_no_trace():
         before = counted(lore)
         await lore.context.compare("tea", "m6")
         assert counted(lore) == before
-        async with lore.storage.reading() as work:
-            assert await work.usage.page(tenant=lore.tenant, selection=UsageSelection(), after=None, limit=5) == []
+        async with lore.storage.reading(lore.tenant) as work:
+            assert await work.usage.page(selection=UsageSelection(), after=None, limit=5) == []
 
 
 async def test_what_is_not_there_is_not_found():

@@ -187,8 +187,8 @@ async def test_marks_go_when_a_person_is_forgotten(lore: Lore) -> None:
     await lore.rooms.mark_read("team", "ann")
     await lore.rooms.mark_read("team", "bo", "m4")
     await lore.privacy.forget("ann")
-    async with lore.storage.reading() as work:
-        assert await work.progress.marks_of_room(tenant=lore.tenant, room_id="team", prefix="read:") == {"read:bo": 5}
+    async with lore.storage.reading(lore.tenant) as work:
+        assert await work.progress.marks_of_room(room_id="team", prefix="read:") == {"read:bo": 5}
 
 
 @pytest.mark.parametrize("lines", [ENGLISH, CHINESE], ids=["en", "zh"])

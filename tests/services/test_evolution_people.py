@@ -210,9 +210,9 @@ async def seen_again(lore: Lore) -> None:
     """The last night counts as an hour ago."""
     from roomlore.services.evolution.evolution_service import MARK
 
-    async with lore.storage.writing() as work:
-        here = {"tenant": "", "room_id": "", "name": MARK}
-        was = (await work.progress.marks(tenant="", room_id="", names=[MARK]))[MARK]
+    async with lore.storage.writing("") as work:
+        here = {"room_id": "", "name": MARK}
+        was = (await work.progress.marks(room_id="", names=[MARK]))[MARK]
         assert await work.progress.move_mark(**here, arrival=was - 3600, was=was, now=lore._resources.clock.now())
 
 

@@ -79,8 +79,8 @@ async def test_earlier_messages_deleted_while_rules_read_leave_no_trace(said, ur
         for n in range(5):
             at = datetime.now(UTC) - timedelta(days=5 - n)
             await say(lore, said.known[1], message_id=f"c{n}", at=at, sender=f"u{n % 3}")
-        async with lore.storage.writing() as work:
-            here = {"tenant": lore.tenant, "room_id": "g", "name": "evolution"}
+        async with lore.storage.writing(lore.tenant) as work:
+            here = {"room_id": "g", "name": "evolution"}
             assert await work.progress.move_mark(**here, arrival=4, was=0, now=MONDAY)
         result = await lore.memories.evolve("g", mode="offline")
         (change,) = result.changes

@@ -67,15 +67,15 @@ async def say(
 
 
 async def seen_to(lore: Lore) -> datetime:
-    async with lore.storage.reading() as work:
-        (tick,) = (await work.progress.marks(tenant="", room_id="", names=[MARK])).values()
+    async with lore.storage.reading("") as work:
+        (tick,) = (await work.progress.marks(room_id="", names=[MARK])).values()
     return datetime.fromtimestamp(tick, ZONE)
 
 
 async def seen_to_an_hour_ago(lore: Lore) -> None:
     hour_ago = datetime.now(UTC) - timedelta(hours=1)
-    async with lore.storage.writing() as work:
-        here = {"tenant": "", "room_id": "", "name": MARK, "now": hour_ago}
+    async with lore.storage.writing("") as work:
+        here = {"room_id": "", "name": MARK, "now": hour_ago}
         assert await work.progress.move_mark(**here, arrival=int(hour_ago.timestamp()), was=0)
 
 

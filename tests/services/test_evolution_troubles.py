@@ -205,11 +205,9 @@ async def test_messages_that_others_read_meanwhile_are_not_read_twice(url):
     said = ENGLISH
 
     async def move(other):
-        async with other.storage.writing() as work:
+        async with other.storage.writing("default") as work:
             now = SystemClock().now()
-            assert await work.progress.move_mark(
-                tenant="default", room_id="g", name="evolution", arrival=3, was=0, now=now
-            )
+            assert await work.progress.move_mark(room_id="g", name="evolution", arrival=3, was=0, now=now)
 
     async def script(asked):
         await elsewhere(url, move)
@@ -272,8 +270,8 @@ async def test_a_lease_of_a_process_that_is_gone_runs_out(url):
     ):
         await talk(lore, said, range(1, 4))
         now = SystemClock().now()
-        async with lore.storage.writing() as work:
-            held = {"tenant": "default", "name": "evolution:group:g", "holder": "gone"}
+        async with lore.storage.writing("default") as work:
+            held = {"name": "evolution:group:g", "holder": "gone"}
             assert await work.progress.take_lease(**held, now=now, until=now + timedelta(seconds=0.5))
         result = await lore.memories.evolve("g")
         assert result.at >= now + timedelta(seconds=0.5)

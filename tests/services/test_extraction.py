@@ -91,8 +91,8 @@ async def test_its_record_says_what_it_was_made_of_and_by(said):
         assert (record.prompt_name, record.prompt_hash) == ("memory_summary", prompt.hash)
         assert (record.model, record.raw_answer) == ("first/tiny", f"  {said.summary}\n")
         assert (record.usage.input_tokens, record.usage.output_tokens) == (7, 3)
-        async with lore.storage.reading() as work:
-            (change,) = await work.memories.changes(tenant="default", scope="agent:bot", after=0, limit=9)
+        async with lore.storage.reading("default") as work:
+            (change,) = await work.memories.changes(scope="agent:bot", after=0, limit=9)
         assert (change.number, change.action, change.memory) == (1, Action.CREATE, memory)
         assert (change.actor, change.evolution_id) == ("first/tiny", record.evolution_id)
         assert await mark(lore) == 10
@@ -722,9 +722,9 @@ async def test_what_is_imported_while_a_memory_is_kept_is_not_extracted_either(p
         old = [replace(reply(n, f"old {n}"), id=f"old{n}") for n in range(20)]
         importing = asyncio.ensure_future(brought_in(lore, tmp_path, old))
         await read.wait()
-        async with lore.storage.writing() as work:
+        async with lore.storage.writing(lore.tenant) as work:
             moving = {"name": watermark("bot"), "arrival": was + 1, "was": was, "now": datetime(2026, 1, 1, tzinfo=UTC)}
-            assert await work.progress.move_mark(tenant=lore.tenant, room_id="r", **moving)
+            assert await work.progress.move_mark(room_id="r", **moving)
         await importing
         await extracted(lore)
         assert (await mark(lore), server.requests) == (24, [])

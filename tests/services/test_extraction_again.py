@@ -120,9 +120,9 @@ async def test_what_is_made_again_says_of_what_by_what_and_why(said):
         assert (record.model, record.raw_answer, record.usage.output_tokens) == ("first/tiny", said.summary, 3)
         assert record.prompt_hash
         assert record.facts == {"again": before.memory_id}
-        async with lore.storage.reading() as work:
-            changes = await work.memories.changes(tenant="default", scope="agent:bot", after=1, limit=9)
-            (old,) = await work.memories.by_id(tenant="default", memory_ids=[before.memory_id])
+        async with lore.storage.reading("default") as work:
+            changes = await work.memories.changes(scope="agent:bot", after=1, limit=9)
+            (old,) = await work.memories.by_id(memory_ids=[before.memory_id])
         assert [(change.action, change.closes, change.actor) for change in changes] == [
             (Action.UPDATE, (before.memory_id,), "first/tiny")
         ]
@@ -200,11 +200,11 @@ async def edited(lore, memory) -> None:
     now = memory.updated_at + timedelta(seconds=1)
     new = replace(memory, memory_id="mine", version=2, parents=(memory.memory_id,), statement="mine", fallback=False,
                   made_by="caller", updated_at=now)  # fmt: skip
-    async with lore.storage.writing() as work:
-        scope = await work.memories.lock(tenant="default", scope=memory.scope, now=now)
+    async with lore.storage.writing("default") as work:
+        scope = await work.memories.lock(scope=memory.scope, now=now)
         change = Change(number=scope.changes + 1, scope=memory.scope, action=Action.UPDATE, memory=new,
                         closes=(memory.memory_id,), old_statement=memory.statement, at=now)  # fmt: skip
-        await work.memories.apply(tenant="default", scope=memory.scope, changes=[change])
+        await work.memories.apply(scope=memory.scope, changes=[change])
 
 
 async def test_one_that_is_edited_while_the_model_thinks_is_left_alone():

@@ -26,8 +26,8 @@ def scripted(said: Tongue):
 
 
 async def changes(lore) -> list:
-    async with lore.storage.reading() as work:
-        return list(await work.memories.changes(tenant="default", scope="agent:bot", after=0, limit=1000))
+    async with lore.storage.reading("default") as work:
+        return list(await work.memories.changes(scope="agent:bot", after=0, limit=1000))
 
 
 @both
@@ -50,8 +50,8 @@ async def test_the_oldest_are_merged_into_a_longer_one(said):
         assert len(merge.closes) == AT_ONCE
         (asked,) = [asked for asked in server.requests if "<memories>" in asked.prompt]
         assert asked.prompt.count(said.summary) == AT_ONCE
-        async with lore.storage.reading() as work:
-            (record,) = await work.memories.evolutions_by_id(tenant="default", evolution_ids=[merge.evolution_id])
+        async with lore.storage.reading("default") as work:
+            (record,) = await work.memories.evolutions_by_id(evolution_ids=[merge.evolution_id])
         assert (record.prompt_name, record.model, record.raw_answer) == ("memory_fold", "first/tiny", folded.statement)
         history = await lore.memories.history(merge.closes[3])
         assert history

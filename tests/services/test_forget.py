@@ -82,8 +82,8 @@ async def test_what_others_said_and_know_stays(lore, who):
     answer = await lore.messages.search(ROOM, who.plain, mode="lexical")
     assert {hit.message.id for hit in answer.hits[:2]} & {"ben-1", "ben-6"}
     assert not (await lore.messages.search(ROOM, who.secret, mode="lexical")).hits
-    async with lore.storage.reading() as work:
-        people = await work.rooms.participants(tenant=lore.tenant, room_id=ROOM)
+    async with lore.storage.reading(lore.tenant) as work:
+        people = await work.rooms.participants(room_id=ROOM)
     assert people == {"ben": "Ben", "bot": ""}
 
 

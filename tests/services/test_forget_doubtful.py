@@ -41,8 +41,8 @@ async def remember(lore: Lore, statement: str, *message_ids: str, scope: str = "
 
 async def statements(lore: Lore) -> list[str]:
     """Of every version and of every entry of the log."""
-    async with lore.storage.reading() as work:
-        versions = [memory for _, memory in await work.maintenance.versions(tenant=lore.tenant, after=0, limit=1_000)]
+    async with lore.storage.reading(lore.tenant) as work:
+        versions = [memory for _, memory in await work.maintenance.versions(after=0, limit=1_000)]
     log = [one for scope in {memory.scope for memory in versions} for one in await lore.memories.changes(scope)]
     return [*(memory.statement for memory in versions), *(f"{one.memory.statement}{one.old_statement}" for one in log)]
 
@@ -94,8 +94,8 @@ async def test_an_id_in_capital_letters_goes_and_others_of_that_name_stay(lore):
         ("ben", "thanks [forgotten]!"),
         (other, "hi"),
     ]
-    async with lore.storage.reading() as work:
-        assert (await work.sessions.find(tenant=lore.tenant, conversation_id="r")).user_id == other
+    async with lore.storage.reading(lore.tenant) as work:
+        assert (await work.sessions.find(conversation_id="r")).user_id == other
     assert [memory.statement for memory in await lore.memories.page(f"user:{other}")] == ["likes tea"]
 
 
@@ -140,16 +140,14 @@ async def test_a_number_in_what_platforms_say_goes_too(lore):
 
 
 async def test_positions_of_other_imports_stay(lore):
-    async with lore.storage.writing() as work:
+    async with lore.storage.writing(lore.tenant) as work:
         for source in ("annual.json", "chats/ann.json"):
-            await work.progress.save_import_position(
-                tenant=lore.tenant, source=source, position="7", now=lore._resources.clock.now()
-            )
+            await work.progress.save_import_position(source=source, position="7", now=lore._resources.clock.now())
     await lore.messages.add(said("1", "ann", "hello"))
     await lore.privacy.forget("ann")
-    async with lore.storage.reading() as work:
-        assert await work.progress.import_position(tenant=lore.tenant, source="annual.json") == "7"
-        assert await work.progress.import_position(tenant=lore.tenant, source="chats/ann.json") is None
+    async with lore.storage.reading(lore.tenant) as work:
+        assert await work.progress.import_position(source="annual.json") == "7"
+        assert await work.progress.import_position(source="chats/ann.json") is None
 
 
 class Meanwhile:
@@ -240,8 +238,8 @@ async def test_two_processes_at_once_leave_nothing_in_the_log(lore, other):
 
 
 async def scopes(lore: Lore) -> list[str]:
-    async with lore.storage.reading() as work:
-        return [one.scope for one in await work.memories.scopes(tenant=lore.tenant, after=None, limit=10)]
+    async with lore.storage.reading(lore.tenant) as work:
+        return [one.scope for one in await work.memories.scopes(after=None, limit=10)]
 
 
 @pytest.mark.parametrize("write", [1, 2], ids=["the log", "the memories"])
@@ -263,8 +261,8 @@ async def test_two_processes_at_once_leave_nothing_in_the_records_of_evolutions(
         evolution_id="e", scope="group:elsewhere", kind="evolution", status="nothing", room_id="elsewhere",
         first_arrival=1, last_arrival=1, messages=1, raw_answer=f"{WHO} met bob-31", started_at=NOW, finished_at=NOW,
     )  # fmt: skip
-    async with lore.storage.writing() as work:
-        await work.memories.add_evolution(tenant=lore.tenant, evolution=record)
+    async with lore.storage.writing(lore.tenant) as work:
+        await work.memories.add_evolution(evolution=record)
     meddled = forgets_bob_first(lore, other)
     report = await lore.privacy.forget(WHO)
     assert (report.complete, meddled.happened) == (True, True)

@@ -55,17 +55,17 @@ class _Maintenance:
         return getattr(self._work.maintenance, name)
 
     async def rooms_telling(self, *, tenant: str, **_: Any) -> list[str]:
-        return [room.room_id for room in await self._work.rooms.page(tenant=tenant, after=None, limit=1_000)]
+        return [room.room_id for room in await self._work.rooms.page(after=None, limit=1_000)]
 
     async def messages_telling(self, *, tenant: str, room_id: str, user_id: str, after: int, limit: int, **_: Any):
-        found = await self._work.messages.page(tenant=tenant, room_id=room_id, after=after, limit=1_000)
+        found = await self._work.messages.page(room_id=room_id, after=after, limit=1_000)
         return [message.arrival for message in found if message.sender_id != user_id][:limit]
 
     async def rooms_with(self, **_: Any) -> None:
         return None
 
     async def rows(self, *, tenant: str, table: str, after: Any, limit: int, **_: Any) -> Sequence[Any]:
-        return await self._work.maintenance.rows(tenant=tenant, table=table, after=after, limit=limit)
+        return await self._work.maintenance.rows(table=table, after=after, limit=limit)
 
 
 async def forgetting(lore: Lore, who: str, *, same_words: bool = False) -> ForgetReport:
@@ -239,12 +239,10 @@ async def test_who_said_very_much_is_searched_without_the_database(lore):
 async def test_rooms_are_not_read_one_by_one_if_every_row_may_tell():
     async with roomlore.open("sqlite://", background=False) as lore:
         await lore.messages.add([Message(id="1", room_id="r", sender_id="bo", text="tea")])
-        async with lore.storage.reading() as work:
+        async with lore.storage.reading(lore.tenant) as work:
 
             async def found(count: int) -> list[int] | None:
                 sought = Sought(texts=frozenset(f"{number} cups of 茶" for number in range(count)))
-                return await work.maintenance.rooms_with(
-                    tenant=lore.tenant, table="rooms", columns=["room_id"], sought=sought
-                )
+                return await work.maintenance.rooms_with(table="rooms", columns=["room_id"], sought=sought)
 
             assert (await found(2), await found(200)) == ([], None)

@@ -242,8 +242,8 @@ async def test_words_read_otherwise_are_indexed_anew_by_themselves(url, monkeypa
         assert (await lore.messages.search("tea", "deploy")).degraded
         await lore.index.catch_up()
         assert (await lore.messages.search("tea", "deploy")).degraded is None
-        async with lore.storage.reading() as work:
-            postings = await work.messages.look_up(tenant="default", room_id="tea", words=["yolped", "deploy"])
+        async with lore.storage.reading("default") as work:
+            postings = await work.messages.look_up(room_id="tea", words=["yolped", "deploy"])
         assert postings is not None
         assert postings.ends.tolist() == [1, 1]
 
@@ -342,8 +342,8 @@ class Slow(HashEmbedder):
 
 
 async def _rooms(lore: roomlore.Lore) -> list[str]:
-    async with lore.storage.reading() as work:
-        return [room.room_id for room in await work.rooms.page(tenant=lore.tenant, after=None, limit=9)]
+    async with lore.storage.reading(lore.tenant) as work:
+        return [room.room_id for room in await work.rooms.page(after=None, limit=9)]
 
 
 async def _no_vectors(url: str) -> bool:

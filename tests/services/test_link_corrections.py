@@ -53,8 +53,8 @@ def plain(corrected: CorrectedEntry) -> Entry:
 
 
 async def links_of(lore) -> dict[str, Entry]:
-    async with lore.storage.reading() as work:
-        found = await work.messages.tail(tenant=lore.tenant, room_id=ROOM, limit=10_000)
+    async with lore.storage.reading(lore.tenant) as work:
+        found = await work.messages.tail(room_id=ROOM, limit=10_000)
     return {entry.message.id: entry for entry in found}
 
 

@@ -150,10 +150,8 @@ async def test_an_old_log_is_read_from_its_beginning_until_it_has_snapshots(rig,
     for new, numbers in ((0, []), (1, [10 * STEP]), (1, [10 * STEP, 11 * STEP])):
         length = len(changes) - 2 + (len(numbers) if new else 0)
         await apply(rig.storage, *changes[length - new : length], tenant=rig.tenant)
-        async with rig.storage.reading() as work:
-            kept = await work.maintenance.read_snapshots(
-                tenant=rig.tenant, scope=SCOPE, after=9 * STEP, until=99 * STEP, limit=99
-            )
+        async with rig.storage.reading(rig.tenant) as work:
+            kept = await work.maintenance.read_snapshots(scope=SCOPE, after=9 * STEP, until=99 * STEP, limit=99)
         assert [one.number for one in kept] == numbers
         for number in (5, 4 * STEP, length - 9, length):
             assert await past(rig, number) == replayed(changes, number)
@@ -300,9 +298,9 @@ async def test_what_is_merged_of_the_same_words_comes_back(rig):
     """Letter case apart, both say the same; neither stands in the other's way."""
     [first] = await add(rig, "tea 茶")
     other = replace(await rig.memories.get(first), memory_id="other", lineage_id="other", statement="TEA 茶")
-    async with rig.storage.writing() as work:
-        await work.memories.lock(tenant=rig.tenant, scope=TEA, now=START)
-        await work.memories.apply(tenant=rig.tenant, scope=TEA, changes=[change(2, other, at=START)])
+    async with rig.storage.writing(rig.tenant) as work:
+        await work.memories.lock(scope=TEA, now=START)
+        await work.memories.apply(scope=TEA, changes=[change(2, other, at=START)])
     await rig.evolve(TEA, merge("tea or 茶", "m1", "m2"))
     await rig.memories.revert("e1")
     assert await said(rig) == ["TEA 茶", "tea 茶"]
@@ -311,11 +309,11 @@ async def test_what_is_merged_of_the_same_words_comes_back(rig):
 async def test_an_extraction_is_taken_back(rig):
     made = await rig.memories.add("agent:bot", "对话摘要: hi", kind=MemoryKind.SHORT)
     short = replace(made, memory_id="x1", lineage_id="x1", statement="she moves 搬家", evolution_id="x1")
-    async with rig.storage.writing() as work:
-        await work.memories.lock(tenant=rig.tenant, scope="agent:bot", now=START)
-        await work.memories.add_evolution(tenant=rig.tenant, evolution=evolution("x1", scope="agent:bot"))
+    async with rig.storage.writing(rig.tenant) as work:
+        await work.memories.lock(scope="agent:bot", now=START)
+        await work.memories.add_evolution(evolution=evolution("x1", scope="agent:bot"))
         entry = change(2, short, evolution_id="x1", at=START)
-        await work.memories.apply(tenant=rig.tenant, scope="agent:bot", changes=[entry])
+        await work.memories.apply(scope="agent:bot", changes=[entry])
     [back] = await rig.memories.revert("x1")
     assert (back.memory.memory_id, back.memory.status) == ("x1", MemoryStatus.DEPRECATED)
     assert await rig.memories.page("agent:bot") == [made]
@@ -396,9 +394,9 @@ async def test_what_was_redacted_does_not_come_back(rig, left):
     [tea] = await add(rig, "tea")
     [deleted] = await rig.evolve(TEA, delete("m1"))
     entry = change(3, replace(deleted.memory, statement=left), action=Action.REDACT, at=START)
-    async with rig.storage.writing() as work:
-        await work.memories.lock(tenant=rig.tenant, scope=TEA, now=START)
-        await work.memories.apply(tenant=rig.tenant, scope=TEA, changes=[entry])
+    async with rig.storage.writing(rig.tenant) as work:
+        await work.memories.lock(scope=TEA, now=START)
+        await work.memories.apply(scope=TEA, changes=[entry])
     with pytest.raises(InvalidInput, match="redacted"):
         await rig.memories.restore(tea)
     with pytest.raises(Conflict, match=tea):

@@ -269,11 +269,11 @@ async def test_what_tenants_remember_in_one_scope_stays_apart(lore):
 async def test_after_an_earlier_version_was_restored_versions_go_on(lore):
     first = await lore.memories.add(ANNA, "tea")
     second = await lore.memories.update(first.memory_id, statement="oolong")
-    async with lore.storage.writing() as work:
+    async with lore.storage.writing(lore.tenant) as work:
         now = second.updated_at
-        await work.memories.lock(tenant=lore.tenant, scope=ANNA, now=now)
+        await work.memories.lock(scope=ANNA, now=now)
         restored = change(3, first, action=Action.RESTORE, closes=(second.memory_id,), at=now)
-        await work.memories.apply(tenant=lore.tenant, scope=ANNA, changes=[restored])
+        await work.memories.apply(scope=ANNA, changes=[restored])
     third = await lore.memories.update(second.memory_id, confidence=0)
     assert (third.version, third.statement, third.parents) == (3, "tea", (first.memory_id,))
 

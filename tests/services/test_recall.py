@@ -29,10 +29,10 @@ TEA, DOCKER, PYTEST = "Likes green tea", "Uses Docker for containers", "Prefers 
 async def remember(lore: roomlore.Lore, *memories: Memory) -> None:
     """As any writer of memories does it."""
     for memory in memories:
-        async with lore.storage.writing() as work:
-            scope = await work.memories.lock(tenant=lore.tenant, scope=memory.scope, now=NOW)
+        async with lore.storage.writing(lore.tenant) as work:
+            scope = await work.memories.lock(scope=memory.scope, now=NOW)
             change = Change(number=scope.changes + 1, scope=memory.scope, action=Action.CREATE, memory=memory, at=NOW)
-            await work.memories.apply(tenant=lore.tenant, scope=memory.scope, changes=[change])
+            await work.memories.apply(scope=memory.scope, changes=[change])
 
 
 def asked(text: str) -> list[dict[str, str]]:
@@ -77,11 +77,11 @@ async def test_what_is_added_and_deleted_is_seen_at_once(ann):
     new = fact(7, "Drinks oolong tea at four")
     await remember(ann, new)
     assert "oolong" in await ann.recall.memory_prompt(["user:ann"], asked("tea"))
-    async with ann.storage.writing() as work:
-        scope = await work.memories.lock(tenant=ann.tenant, scope="user:ann", now=NOW)
+    async with ann.storage.writing(ann.tenant) as work:
+        scope = await work.memories.lock(scope="user:ann", now=NOW)
         deleted = replace(new, status=MemoryStatus.DEPRECATED)
         gone = Change(number=scope.changes + 1, scope="user:ann", action=Action.DELETE, memory=deleted, at=NOW)
-        await work.memories.apply(tenant=ann.tenant, scope="user:ann", changes=[gone])
+        await work.memories.apply(scope="user:ann", changes=[gone])
     assert (await ann.recall.build(["user:ann"], asked("tea"))).text == before.text
 
 

@@ -37,10 +37,10 @@ def known(number: int, statement: str, scope: str, **more: Any) -> Memory:
 
 
 async def write(lore: roomlore.Lore, memory: Memory, action: Action = Action.CREATE) -> None:
-    async with lore.storage.writing() as work:
-        scope = await work.memories.lock(tenant=lore.tenant, scope=memory.scope, now=NOW)
+    async with lore.storage.writing(lore.tenant) as work:
+        scope = await work.memories.lock(scope=memory.scope, now=NOW)
         change = Change(number=scope.changes + 1, scope=memory.scope, action=action, memory=memory, at=NOW)
-        await work.memories.apply(tenant=lore.tenant, scope=memory.scope, changes=[change])
+        await work.memories.apply(scope=memory.scope, changes=[change])
 
 
 def block(asked: Asked) -> str:

@@ -184,8 +184,8 @@ async def test_a_turn_that_is_given_up_is_passed_on():
 
 
 async def stored(lore: roomlore.Lore) -> list[Entry]:
-    async with lore._resources.storage.reading() as work:
-        return await work.messages.tail(tenant="default", room_id="a", limit=1_000)
+    async with lore._resources.storage.reading("default") as work:
+        return await work.messages.tail(room_id="a", limit=1_000)
 
 
 def lookups(result: str, *processes: roomlore.Lore) -> float:
@@ -248,8 +248,8 @@ async def test_two_processes_that_write_to_a_room_store_what_one_does_that_reads
 
 async def newest(lore: roomlore.Lore) -> tuple[bool, object, bytes]:
     """Return True if entries of the room are in memory, then the messages of its newest context, and as JSON."""
-    async with lore._resources.storage.reading() as work:
-        room = await work.rooms.find(tenant="default", room_id="a")
+    async with lore._resources.storage.reading("default") as work:
+        room = await work.rooms.find(room_id="a")
     context = await lore.context.build("a")
     return bool(lore._resources.rooms.entries(room)), context.messages, encoded(context.messages)
 

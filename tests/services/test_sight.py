@@ -87,10 +87,10 @@ async def test_what_is_kept_is_what_would_be_read(steps: list[tuple[str, str, st
             for number, step in enumerate([("wait", "a", "ann", None), *steps]):
                 await change(lore, clock, number, *step)
                 for viewer, sight in sights.items():
-                    async with lore.storage.reading() as work:
+                    async with lore.storage.reading(lore.tenant) as work:
                         kept = await sight.of(work, table, clock.now())
                         whom = check_viewer(viewer)
-                        view = await view_for(work, tenant=lore.tenant, viewer=whom, rooms=table.rooms, now=clock.now())
+                        view = await view_for(work, viewer=whom, rooms=table.rooms, now=clock.now())
                     assert kept.tolist() == table.visible(view).tolist(), viewer
 
 
@@ -126,8 +126,8 @@ async def test_a_reading_that_ends_late_does_not_replace_a_newer_one(lore: Lore)
                 await ends[end].wait()
             return found
 
-        async with lore.storage.reading() as work:
-            stamps = await work.rooms.stamps(tenant=lore.tenant, room_ids=rooms)
+        async with lore.storage.reading(lore.tenant) as work:
+            stamps = await work.rooms.stamps(room_ids=rooms)
             slow: Any = SimpleNamespace(rooms=SimpleNamespace(people=people))
             return dict(await known.of(slow, tenant=lore.tenant, people=frozenset({"ann"}), stamps=stamps))
 

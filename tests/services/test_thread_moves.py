@@ -198,8 +198,8 @@ async def test_a_move_that_fails_stays_one_job_and_is_tried_again_after_growing_
                 await lore.jobs.catch_up()
                 (job,) = await lore.jobs.page()
                 assert (job.status, job.attempts, len(tries)) == ("failed", tried, tried), seconds
-            async with lore._resources.storage.writing() as writing:
-                await lore.links._moves.note(writing, "default", ROOM)
+            async with lore._resources.storage.writing("default") as writing:
+                await lore.links._moves.note(writing, ROOM)
             assert len(await sweep()) == 1, "what is noted since belongs to the same job"
         frozen.advance(600)
         assert await lore.jobs.catch_up() == 1

@@ -214,7 +214,7 @@ async def test_a_change_of_its_messages_takes_a_title_away_at_once(monkeypatch, 
 
 
 async def _rows(work: Any) -> AsyncIterator[str]:
-    for row in await work.maintenance.rows(tenant="default", table="thread_titles", after=None, limit=100):
+    for row in await work.maintenance.rows(table="thread_titles", after=None, limit=100):
         for texts in row.texts.values():
             for text in texts:
                 yield text

@@ -155,8 +155,8 @@ async def test_an_export_holds_one_page_in_memory(lore):
     long = "x" * 20_000
     for start in range(0, 1_200, 100):
         batch = [usage_record(f"c{start + number:05}", llm_response=long) for number in range(100)]
-        async with lore.storage.writing() as work:
-            await work.usage.record(tenant=lore.tenant, records=batch)
+        async with lore.storage.writing(lore.tenant) as work:
+            await work.usage.record(records=batch)
     tracemalloc.start()
     try:
         count = 0
@@ -173,9 +173,9 @@ async def test_old_records_go(lore):
     clock = FrozenClock(NOW)
     begun = NOW - timedelta(days=10)
     records = [usage_record(f"c{n:04}", created_at=begun + timedelta(minutes=n)) for n in range(1_300)]
-    async with lore.storage.writing() as work:
-        await work.usage.record(tenant=lore.tenant, records=records)
-        await work.usage.record(tenant="other", records=[replace(records[0], created_at=NOW), records[1]])
+    async with lore.storage.writing(lore.tenant) as work:
+        await work.usage.record(records=records)
+        await work.of("other").usage.record(records=[replace(records[0], created_at=NOW), records[1]])
     expiry = UsageExpiry(storage=lore.storage, clock=clock, days=10)
     await expiry.run()
     assert len(await lore.usage.page(limit=9_999)) == 1_300

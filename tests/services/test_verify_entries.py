@@ -68,8 +68,8 @@ async def say(lore: roomlore.Lore, message_id: str, sender: str, text: str) -> N
 
 
 async def entries(lore: roomlore.Lore) -> list[Change]:
-    async with lore.storage.reading() as work:
-        return await work.memories.changes(tenant=lore.tenant, scope=SCOPE, after=0, limit=1000)
+    async with lore.storage.reading(lore.tenant) as work:
+        return await work.memories.changes(scope=SCOPE, after=0, limit=1000)
 
 
 def checked(log: list[Change]) -> list[Fault]:

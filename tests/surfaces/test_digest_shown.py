@@ -231,11 +231,9 @@ def test_the_command_line_names_threads(run):
 async def name_threads(lore: roomlore.Lore) -> None:
     """Store a title for every thread, as a model would have written it."""
     named = {arrival: ("Tea 采购 <b>", 9) for arrival, _ in await lore.rooms.threads("tea")}
-    async with lore.storage.writing() as work:
-        await work.rooms.lock(tenant=lore.tenant, room_id="tea", now=parse_time("2024-05-02"))
-        await work.titles.put(
-            tenant=lore.tenant, room_id="tea", titles=named, made_by="p/m", now=parse_time("2024-05-02")
-        )
+    async with lore.storage.writing(lore.tenant) as work:
+        await work.rooms.lock(room_id="tea", now=parse_time("2024-05-02"))
+        await work.titles.put(room_id="tea", titles=named, made_by="p/m", now=parse_time("2024-05-02"))
 
 
 async def test_a_title_by_a_model_is_shown_by_http_the_console_and_mcp(http, lore):

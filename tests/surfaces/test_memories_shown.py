@@ -33,9 +33,9 @@ async def remember(storage: Storage, *, tenant: str = "default") -> None:
         change(2, second, action=Action.UPDATE, closes=("m1",)),
         change(3, gone),
     ]
-    async with storage.writing() as work:
-        await work.memories.lock(tenant=tenant, scope=BOT, now=START)
-        await work.memories.apply(tenant=tenant, scope=BOT, changes=changes)
+    async with storage.writing(tenant) as work:
+        await work.memories.lock(scope=BOT, now=START)
+        await work.memories.apply(scope=BOT, changes=changes)
 
 
 @pytest.fixture

@@ -35,52 +35,46 @@ from roomlore.ports.storage import Storage, UnitOfWork
 _Windows = tuple[Window, ...]
 
 
-async def gone(work: UnitOfWork, *, tenant: str, room_id: str, message_id: str) -> NotFound | None:
+async def gone(work: UnitOfWork, *, room_id: str, message_id: str) -> NotFound | None:
     """Return the error about a message that was deleted or is archived, None if the room never had it. It is for a
     caller who may see the whole room."""
-    if await work.messages.arrival_of(tenant=tenant, room_id=room_id, message_id=message_id) is None:
+    if await work.messages.arrival_of(room_id=room_id, message_id=message_id) is None:
         return None
     named = f"Message {message_id!r:.80} of room {room_id!r}"
-    if await work.archives.of_messages(tenant=tenant, room_id=room_id, message_ids=[message_id]):
+    if await work.archives.of_messages(room_id=room_id, message_ids=[message_id]):
         return NotFound(f"{named} is archived; `roomlore archive restore` brings it back.")
     return Deleted(f"{named} was deleted.")
 
 
-async def has_id(work: UnitOfWork, *, tenant: str, scope: str) -> bool:
+async def has_id(work: UnitOfWork, *, scope: str) -> bool:
     """Return True if there is a room with the id of a scope, or a person who spoke or is a member."""
     kind, _, name = scope.partition(":")
     if kind == "group":
-        return await work.rooms.find(tenant=tenant, room_id=name) is not None
-    return bool(await work.rooms.of_person(tenant=tenant, person_id=name))
+        return await work.rooms.find(room_id=name) is not None
+    return bool(await work.rooms.of_person(person_id=name))
 
 
 async def view_for(
-    work: UnitOfWork,
-    *,
-    tenant: str,
-    viewer: Viewer,
-    memories: Iterable[Version] = (),
-    rooms: Iterable[str] = (),
-    now: datetime,
+    work: UnitOfWork, *, viewer: Viewer, memories: Iterable[Version] = (), rooms: Iterable[str] = (), now: datetime
 ) -> View:
     """Return what the viewer may know of these memories, and of what was said in these rooms."""
     named = rooms_named(memories) | set(rooms)
-    own = await _own_room(work, tenant, viewer)
-    windows = await _windows(work, tenant, named, people_of(viewer, own, now))
+    own = await _own_room(work, viewer)
+    windows = await _windows(work, named, people_of(viewer, own, now))
     return view_of(viewer, windows, now)
 
 
-async def _own_room(work: UnitOfWork, tenant: str, viewer: Viewer) -> RoomPeople | None:
+async def _own_room(work: UnitOfWork, viewer: Viewer) -> RoomPeople | None:
     if viewer.kind == "user":
         return None
-    return (await work.rooms.people(tenant=tenant, room_ids=[viewer.id])).get(viewer.id)
+    return (await work.rooms.people(room_ids=[viewer.id])).get(viewer.id)
 
 
 async def _windows(
-    work: UnitOfWork, tenant: str, rooms: Collection[str], people: Collection[str] | None
+    work: UnitOfWork, rooms: Collection[str], people: Collection[str] | None
 ) -> dict[str, tuple[Window, ...]]:
     """Return when all these people were in each of the rooms, without unknown rooms."""
-    found = await work.rooms.people(tenant=tenant, room_ids=rooms, persons=people or ()) if rooms else {}
+    found = await work.rooms.people(room_ids=rooms, persons=people or ()) if rooms else {}
     return {name: windows_of(room, people) for name, room in found.items()}
 
 
@@ -94,14 +88,14 @@ class KnownWindows:
         self._known = OrderedDict()
 
     async def of(
-        self, work: UnitOfWork, *, tenant: str, people: frozenset[str] | None, stamps: Mapping[str, RoomStamp]
+        self, work: UnitOfWork, *, people: frozenset[str] | None, stamps: Mapping[str, RoomStamp]
     ) -> dict[str, _Windows]:
         """Return the windows in the rooms of these stamps, without unknown rooms."""
-        key = tenant, people
+        key = work.tenant, people
         known = self._known.setdefault(key, {})
         self._known.move_to_end(key)
         fresh = {name: known[name][1] for name, stamp in stamps.items() if name in known and known[name][0] == stamp}
-        read = await _windows(work, tenant, stamps.keys() - fresh.keys(), people)
+        read = await _windows(work, stamps.keys() - fresh.keys(), people)
         for name, its in read.items():
             if name not in known or known[name][0] < stamps[name]:
                 known[name] = stamps[name], its
@@ -129,7 +123,7 @@ class Sight:
         """Return for each memory of the table if the viewer may see it: the same array if that and
         `view.shares` stayed the same."""
         named = table.rooms | self._here
-        stamps = await work.rooms.stamps(tenant=self._tenant, room_ids=named) if named else {}
+        stamps = await work.rooms.stamps(room_ids=named) if named else {}
         start, end = self._valid
         if table is self._table and stamps == self._stamps and start <= now < end:
             return self._seen
@@ -151,10 +145,10 @@ class Sight:
         again next time."""
         changed = {name for name, stamp in stamps.items() if self._stamps.get(name) != stamp}
         if not self._here <= stamps.keys() - changed:
-            self._own = await _own_room(work, self._tenant, self._viewer)
+            self._own = await _own_room(work, self._viewer)
         people = people_of(self._viewer, self._own, now)
         others = {name: stamp for name, stamp in stamps.items() if name not in self._here}
-        windows = await self._known.of(work, tenant=self._tenant, people=people, stamps=others)
+        windows = await self._known.of(work, people=people, stamps=others)
         self._stamps = stamps
         view = view_of(self._viewer, windows, now)
         self._valid = now, next_change(self._viewer, self._own, view, now)
@@ -169,21 +163,21 @@ class RoomsShown:
     more: bool = False
 
 
-async def rooms_shown(work: UnitOfWork, *, tenant: str, viewer: Viewer | None, now: datetime, most: int) -> RoomsShown:
+async def rooms_shown(work: UnitOfWork, *, viewer: Viewer | None, now: datetime, most: int) -> RoomsShown:
     """Return at most `most` rooms that the viewer may see wholly, None for all rooms, those used last, and as many of
     which it may see a part. Which ones does not depend on what the viewer may not see."""
     if viewer is None:
-        every = await work.rooms.used_last(tenant=tenant, limit=most + 1)
+        every = await work.rooms.used_last(limit=most + 1)
         return RoomsShown([(room, ALWAYS) for room in every[:most]], len(every) > most)
-    own = await _own_room(work, tenant, viewer)
+    own = await _own_room(work, viewer)
     people = people_of(viewer, own, now)
-    found = {room.room_id: room for room in await work.rooms.used_last(tenant=tenant, limit=most + 1, public=True)}
-    found |= {room.room_id: room for room in await work.rooms.partly_public(tenant=tenant)}
+    found = {room.room_id: room for room in await work.rooms.used_last(limit=most + 1, public=True)}
+    found |= {room.room_id: room for room in await work.rooms.partly_public()}
     if people:
-        its = await work.rooms.of_person(tenant=tenant, person_id=min(people))
+        its = await work.rooms.of_person(person_id=min(people))
         found |= {room.room_id: room for room in its}
-    windows = await _windows(work, tenant, found, people)
-    if own and (here := await work.rooms.find(tenant=tenant, room_id=viewer.id)):
+    windows = await _windows(work, found, people)
+    if own and (here := await work.rooms.find(room_id=viewer.id)):
         found[viewer.id], windows[viewer.id] = here, ALWAYS
     shown = [(room, windows.get(name, NEVER)) for name, room in found.items()]
     whole = sorted((one for one in shown if one[1] == ALWAYS), key=lambda one: _last_used(one[0]))
@@ -201,27 +195,27 @@ def _last_open(room: Room, windows: Sequence[Window]) -> tuple[float, str]:
 
 
 async def room_shown(
-    work: UnitOfWork, *, tenant: str, viewer: Viewer | None, room_id: str, now: datetime
+    work: UnitOfWork, *, viewer: Viewer | None, room_id: str, now: datetime
 ) -> tuple[Room, tuple[Window, ...]]:
     """Return a room with the windows of time in which the viewer may see it; None always may. Raise `NotFound` if it
     may see none of it, as for an unknown room."""
-    room = await work.rooms.find(tenant=tenant, room_id=room_id)
+    room = await work.rooms.find(room_id=room_id)
     windows: tuple[Window, ...] = ALWAYS
     if viewer is not None and viewer != Viewer("room", room_id):
-        view = await view_for(work, tenant=tenant, viewer=viewer, rooms=[room_id], now=now)
+        view = await view_for(work, viewer=viewer, rooms=[room_id], now=now)
         windows = view.windows.get(room_id, NEVER)
     if room is None or windows == NEVER:
         raise unknown_room(room_id, viewed=viewer is not None)
     return room, windows
 
 
-async def sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> bool:
+async def sees_all_of(work: UnitOfWork, *, viewer: str | None, room_id: str, now: datetime) -> bool:
     """Return True if the viewer, 'room:team' or 'user:anna', may see all that was ever said in the room: it is that
     room, or the room is public, or the person's own with agents. None may see every room."""
     whom = None if viewer is None else check_viewer(viewer)
     if whom is None or whom == Viewer("room", room_id):
         return True
-    view = await view_for(work, tenant=tenant, viewer=whom, rooms=[room_id], now=now)
+    view = await view_for(work, viewer=whom, rooms=[room_id], now=now)
     return view.windows.get(room_id) == ALWAYS
 
 
@@ -229,8 +223,8 @@ async def check_shown(storage: Storage, *, tenant: str, viewer: str | None, room
     """Raise `NotFound` unless the viewer may see all that was ever said in the room, as for an unknown room."""
     if viewer is None:
         return
-    async with storage.reading() as work:
-        if not await sees_all_of(work, tenant=tenant, viewer=viewer, room_id=room_id, now=now):
+    async with storage.reading(tenant) as work:
+        if not await sees_all_of(work, viewer=viewer, room_id=room_id, now=now):
             raise unknown_room(room_id, viewed=True)
 
 
@@ -238,10 +232,10 @@ _COMPARED = 100
 _LISTED = 5
 
 
-async def rooms_meant(work: UnitOfWork, *, tenant: str, name: str, viewer: Viewer | None, now: datetime) -> str:
+async def rooms_meant(work: UnitOfWork, *, name: str, viewer: Viewer | None, now: datetime) -> str:
     """Return a sentence that names the rooms which a misspelt id or name may mean, of those that the viewer may see all
     of; '' if there are none. The 100 rooms used last are looked at."""
-    shown = await rooms_shown(work, tenant=tenant, viewer=viewer, now=now, most=_COMPARED)
+    shown = await rooms_shown(work, viewer=viewer, now=now, most=_COMPARED)
     known: dict[str, list[Room]] = {}
     for room in (room for room, windows in shown.rooms if windows == ALWAYS and room.room_id != name):
         for called in {room.room_id, room.name} - {""}:
@@ -256,17 +250,17 @@ def _listed(room: Room) -> str:
     return f"{room.room_id!r:.80}" + (f" ({room.name!r:.80})" if room.name not in ("", room.room_id) else "")
 
 
-async def unknown_viewer(work: UnitOfWork, *, tenant: str, viewer: Viewer, now: datetime) -> str:
+async def unknown_viewer(work: UnitOfWork, *, viewer: Viewer, now: datetime) -> str:
     """Return a sentence which says that there is no room, or nobody, with the id of a viewer, and which it may mean of
     what the viewer may see; '' if there is."""
     if viewer.kind == "room":
-        if await work.rooms.find(tenant=tenant, room_id=viewer.id) is not None:
+        if await work.rooms.find(room_id=viewer.id) is not None:
             return ""
-        meant = await rooms_meant(work, tenant=tenant, name=viewer.id, viewer=viewer, now=now)
+        meant = await rooms_meant(work, name=viewer.id, viewer=viewer, now=now)
         return f"The viewer is unknown: there is no room {viewer.id!r:.80}. {meant}".rstrip()
-    if await work.rooms.of_person(tenant=tenant, person_id=viewer.id):
+    if await work.rooms.of_person(person_id=viewer.id):
         return ""
-    shown = await rooms_shown(work, tenant=tenant, viewer=viewer, now=now, most=_COMPARED)
+    shown = await rooms_shown(work, viewer=viewer, now=now, most=_COMPARED)
     seen = [room.room_id for room, windows in shown.rooms if windows == ALWAYS]
-    speakers = await work.rooms.speakers(tenant=tenant, part="", room_ids=seen, limit=2 * _COMPARED) if seen else []
+    speakers = await work.rooms.speakers(part="", room_ids=seen, limit=2 * _COMPARED) if seen else []
     return f"The viewer is unknown. {nobody_has(viewer.id, {one.sender_id: one.name for one in speakers})}"

@@ -191,8 +191,9 @@ async def submit_noted(
     return work_id
 
 
-_NOWHERE = {"tenant": "", "room_id": ""}
 _PAGE = 100
+_NOWHERE = ""
+"""The tenant of the watermarks of schedules."""
 
 
 class Times(Protocol):
@@ -224,8 +225,8 @@ class Ticks:
         """Return the last scheduled time, unless it was handled. A new database begins with the next one."""
         if self._times is None:
             return None
-        async with self._storage.reading() as work:
-            mark = (await work.progress.marks(**_NOWHERE, names=[self._mark])).get(self._mark)
+        async with self._storage.reading(_NOWHERE) as work:
+            mark = (await work.progress.marks(room_id="", names=[self._mark])).get(self._mark)
         if mark is None:
             await self._move(int(self._clock.now().timestamp()), was=0)
             return None
@@ -237,8 +238,8 @@ class Ticks:
         await self._move(due.tick, was=due.mark)
 
     async def _move(self, tick: int, *, was: int) -> None:
-        async with self._storage.writing() as work:
-            await work.progress.move_mark(**_NOWHERE, name=self._mark, arrival=tick, was=was, now=self._clock.now())
+        async with self._storage.writing(_NOWHERE) as work:
+            await work.progress.move_mark(room_id="", name=self._mark, arrival=tick, was=was, now=self._clock.now())
 
 
 async def rooms_behind(storage: Storage, name: str, least: int) -> AsyncIterator[RoomBehind]:

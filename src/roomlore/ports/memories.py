@@ -20,17 +20,16 @@ class Memories(Protocol):
     one was restored. A log is the only way to change a memory.
     """
 
-    async def by_id(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Memory]:
+    async def by_id(self, *, memory_ids: Sequence[str]) -> list[Memory]:
         """Return the versions with these ids, in any scope, in no order."""
 
-    async def heads(self, *, tenant: str, memory_ids: Sequence[str]) -> dict[str, Memory]:
+    async def heads(self, *, memory_ids: Sequence[str]) -> dict[str, Memory]:
         """Return the head of the lineage for each id of any version; for a lineage merged into another one, the head of
         that one, and so on."""
 
     async def page(
         self,
         *,
-        tenant: str,
         scopes: Sequence[str],
         kinds: Sequence[MemoryKind],
         status: MemoryStatus | None,
@@ -47,7 +46,6 @@ class Memories(Protocol):
     async def count(
         self,
         *,
-        tenant: str,
         scopes: Sequence[str],
         kinds: Sequence[MemoryKind],
         status: MemoryStatus | None,
@@ -56,23 +54,23 @@ class Memories(Protocol):
     ) -> int:
         """Return the total number of results of `page`."""
 
-    async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
+    async def lineage(self, *, lineage_id: str) -> list[Memory]:
         """Return every version of the lineage, the first one first."""
 
-    async def latest_versions(self, *, tenant: str, lineage_ids: Sequence[str]) -> dict[str, int]:
+    async def latest_versions(self, *, lineage_ids: Sequence[str]) -> dict[str, int]:
         """Return the highest version number of each of these lineages, active or not, without unknown ones."""
 
-    async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+    async def ids_like(self, *, part: str, limit: int) -> list[str]:
         """Return the ids of versions that begin or end with `part`, ascending."""
 
-    async def saying(self, *, tenant: str, words: Sequence[str], limit: int) -> list[Memory]:
+    async def saying(self, *, words: Sequence[str], limit: int) -> list[Memory]:
         """Return active memories of any scope whose statement contains each of at most four words, whatever their case
         in ASCII, the latest `updated_at` first."""
 
-    async def citing(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
+    async def citing(self, *, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
         """Return the active memories that any of these messages supports."""
 
-    async def short_of_room(self, *, tenant: str, scope: str, room_id: str, limit: int) -> list[Memory]:
+    async def short_of_room(self, *, scope: str, room_id: str, limit: int) -> list[Memory]:
         """Return the active short memories of the scope that a message of this room supports, the latest `updated_at`
         first, then the highest id."""
 
@@ -80,10 +78,10 @@ class Memories(Protocol):
         """Return active memories of all tenants that were made as a fallback without their model, with their tenant, by
         tenant and id; those above `after`, which is a tenant and an id joined by a NUL."""
 
-    async def active(self, *, tenant: str, scope: str, limit: int) -> list[NumberedMemory]:
+    async def active(self, *, scope: str, limit: int) -> list[NumberedMemory]:
         """Return the active memories of the scope, the latest `updated_at` first, then the highest id."""
 
-    async def by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[NumberedMemory]:
+    async def by_number(self, *, scope: str, numbers: Sequence[int]) -> list[NumberedMemory]:
         """Return the active ones of these versions, by number."""
 
     async def active_after(self, *, number: int, limit: int) -> list[NumberedMemory]:
@@ -92,16 +90,16 @@ class Memories(Protocol):
     async def count_active(self) -> int:
         """Return the number of active memories of all tenants."""
 
-    async def lock(self, *, tenant: str, scope: str, now: datetime) -> Scope:
+    async def lock(self, *, scope: str, now: datetime) -> Scope:
         """Return the scope, created if new, with its row locked until the unit of work ends. Only while writing."""
 
-    async def scope(self, *, tenant: str, scope: str) -> Scope | None:
+    async def scope(self, *, scope: str) -> Scope | None:
         """Return the scope as stored, None if nothing was ever remembered in it."""
 
-    async def scopes(self, *, tenant: str, after: str | None, limit: int) -> list[Scope]:
+    async def scopes(self, *, after: str | None, limit: int) -> list[Scope]:
         """Return scopes above `after`, ascending."""
 
-    async def apply(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
+    async def apply(self, *, scope: str, changes: Sequence[Change]) -> None:
         """Add changes to the log of a locked scope and apply them: all of them or none.
 
         CREATE begins a lineage; UPDATE and MERGE add a version to one, and close its active version; REVERT adds a
@@ -114,50 +112,48 @@ class Memories(Protocol):
         change contradicts itself.
         """
 
-    async def changes(
-        self, *, tenant: str, scope: str, after: int, limit: int, since: datetime | None = None
-    ) -> list[Change]:
+    async def changes(self, *, scope: str, after: int, limit: int, since: datetime | None = None) -> list[Change]:
         """Return changes of the scope with a number above `after`, ascending, those made at `since` or later."""
 
-    async def touches(self, *, tenant: str, scope: str, after: int, limit: int) -> list[Touch]:
+    async def touches(self, *, scope: str, after: int, limit: int) -> list[Touch]:
         """Return the changes that `changes` gives, without statements. A change that leaves a version as active as it
         was may say so (`Touch.active`)."""
 
-    async def snapshot(self, *, tenant: str, scope: str, at: datetime) -> Snapshot | None:
+    async def snapshot(self, *, scope: str, at: datetime) -> Snapshot | None:
         """Return the last stored snapshot that serves this moment, None if there is none. `apply` stores those that
         are due. An unreadable one is not returned."""
 
-    async def changes_by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[Change]:
+    async def changes_by_number(self, *, scope: str, numbers: Sequence[int]) -> list[Change]:
         """Return the changes of the scope with these numbers, ascending."""
 
     async def changes_of_lineages(
-        self, *, tenant: str, scope: str, lineage_ids: Sequence[str], after: int, until: int
+        self, *, scope: str, lineage_ids: Sequence[str], after: int, until: int
     ) -> list[Change]:
         """Return the changes of the scope that made or touched a version of these lineages, ascending; those with a
         number above `after` up to `until`."""
 
     async def latest_changes(
-        self, *, tenant: str, scope: str, limit: int, before: int | None = None, since: datetime | None = None
+        self, *, scope: str, limit: int, before: int | None = None, since: datetime | None = None
     ) -> list[Change]:
         """Return changes of the scope with a number below `before` (None: up to the last one), descending, those made
         at `since` or later."""
 
-    async def changes_of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:
+    async def changes_of_evolution(self, *, evolution_id: str) -> list[Change]:
         """Return the changes that this evolution made, ascending; empty if there is no such evolution."""
 
-    async def changes_of_memories(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Change]:
+    async def changes_of_memories(self, *, memory_ids: Sequence[str]) -> list[Change]:
         """Return the changes that made or touched these versions, by scope and ascending. A version is closed by an
         entry of the version that replaced it."""
 
-    async def add_evolution(self, *, tenant: str, evolution: Evolution) -> bool:
+    async def add_evolution(self, *, evolution: Evolution) -> bool:
         """Store the record. Return False, without a change, if its id exists already."""
 
-    async def evolutions_by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]: ...
+    async def evolutions_by_id(self, *, evolution_ids: Sequence[str]) -> list[Evolution]: ...
 
-    async def evolution_ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+    async def evolution_ids_like(self, *, part: str, limit: int) -> list[str]:
         """Return the ids that begin or end with `part`, ascending."""
 
-    async def evolutions(self, *, tenant: str, scope: str, before: str | None, limit: int) -> list[Evolution]:
+    async def evolutions(self, *, scope: str, before: str | None, limit: int) -> list[Evolution]:
         """Return the scope's records with an id below `before`, newest first."""
 
 

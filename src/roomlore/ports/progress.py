@@ -64,7 +64,7 @@ class Outbox(Protocol):
     Each waits once, however often it changes. Calls that write need a writing unit of work.
     """
 
-    async def add(self, *, tenant: str, scope: str, numbers: Sequence[int], only_if_kept: bool = False) -> None:
+    async def add(self, *, scope: str, numbers: Sequence[int], only_if_kept: bool = False) -> None:
         """Record that messages with these arrivals, or memories with these row numbers, were added, changed or deleted.
         `scope`: the room, or the memories' scope; it is locked by this unit of work. Unknown numbers are ignored.
 
@@ -90,7 +90,7 @@ class Outbox(Protocol):
     async def waiting(self) -> int:
         """Return the number of tasks, including claimed ones."""
 
-    async def held(self, *, tenant: str, scope: str, now: datetime) -> int:
+    async def held(self, *, scope: str, now: datetime) -> int:
         """Return the number of tasks of one room, or scope of memories, whose lease has not ended."""
 
 
@@ -123,7 +123,7 @@ class Progress(Protocol):
     async def left_to_link(self, *, model: str) -> tuple[int, int]:
         """Return the number of these rooms, and of messages in them that their walks have not reached."""
 
-    async def note_room(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
+    async def note_room(self, *, room_id: str, work: str, now: datetime) -> None:
         """Record that the work is due for the room; if it is recorded already, count it again and make it free to be
         claimed."""
 
@@ -131,7 +131,7 @@ class Progress(Protocol):
         """Claim up to `limit` rooms of any tenant, the longest waiting first. They stay claimed until `lease_until`,
         unless they are noted again, and are then free again; so the rooms of a killed process are not lost."""
 
-    async def noted(self, *, tenant: str, work: str, room_id: str | None = None) -> list[DueRoom]:
+    async def noted(self, *, work: str, room_id: str | None = None) -> list[DueRoom]:
         """Return the rooms of a tenant for which the work is noted, claimed or not, those noted first before others; or
         the one room. While reading too."""
 
@@ -145,13 +145,13 @@ class Progress(Protocol):
     async def any_noted(self, *, work: str) -> bool:
         """Return True if a room is noted, claimed or not. While reading too."""
 
-    async def marks(self, *, tenant: str, room_id: str, names: Sequence[str]) -> dict[str, int]:
+    async def marks(self, *, room_id: str, names: Sequence[str]) -> dict[str, int]:
         """Return the arrival up to which each named work is done; absent if it never began."""
 
-    async def marks_of_room(self, *, tenant: str, room_id: str, prefix: str) -> dict[str, int]:
+    async def marks_of_room(self, *, room_id: str, prefix: str) -> dict[str, int]:
         """Return every mark of the room whose name has this prefix."""
 
-    async def move_mark(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
+    async def move_mark(self, *, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
         """Move the mark from `was` (0 if there is none) to `arrival`. Return False if it is not at `was`. Only while
         writing."""
 
@@ -159,17 +159,17 @@ class Progress(Protocol):
         """Return rooms of all tenants with at least `least` arrivals above the named mark (deleted messages count too),
         those after this tenant and room id, in that order. ('', '') begins."""
 
-    async def take_lease(self, *, tenant: str, name: str, holder: str, now: datetime, until: datetime) -> bool:
+    async def take_lease(self, *, name: str, holder: str, now: datetime, until: datetime) -> bool:
         """Take or extend the lease. Return False if another holder still has it."""
 
-    async def free_lease(self, *, tenant: str, name: str, holder: str) -> None:
+    async def free_lease(self, *, name: str, holder: str) -> None:
         """Release the lease; nothing happens if another holder has it."""
 
-    async def import_position(self, *, tenant: str, source: str) -> str | None:
+    async def import_position(self, *, source: str) -> str | None:
         """Return the last saved position of this source, or None."""
 
-    async def save_import_position(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
+    async def save_import_position(self, *, source: str, position: str, now: datetime) -> None:
         """Store the position in place of an earlier one."""
 
-    async def forget_import_position(self, *, tenant: str, source: str) -> None:
+    async def forget_import_position(self, *, source: str) -> None:
         """Remove the position; no error if there is none."""

@@ -12,9 +12,7 @@ class QuotaChecks(Protocol):
     async def of(self, tenant: str) -> Quotas:
         """Return the limits of a tenant."""
 
-    async def count_messages(
-        self, work: UnitOfWork, tenant: str, quotas: Quotas, *, added: int, refuses: bool = True
-    ) -> None:
+    async def count_messages(self, work: UnitOfWork, quotas: Quotas, *, added: int, refuses: bool = True) -> None:
         """Count messages in the transaction that adds them, after they are added. Raise `QuotaExceeded` if they are too
         many and `refuses` is True."""
 

@@ -16,12 +16,11 @@ NEWEST = 16
 async def headings_of(work: UnitOfWork, room: Room, threads: Sequence[int]) -> dict[int, Heading]:
     """Return the headings of these threads (the arrivals of their first messages), without unknown threads. A title
     is the one that a model wrote, if there is one."""
-    here = {"tenant": room.tenant, "room_id": room.room_id}
-    written = await work.titles.find(**here, threads=threads)
-    entries = await work.messages.members_of(**here, threads=threads, each=NEWEST)
+    written = await work.titles.find(room_id=room.room_id, threads=threads)
+    entries = await work.messages.members_of(room_id=room.room_id, threads=threads, each=NEWEST)
     keywords = sorted({word for entry in entries for word in entry.features.keywords})
-    counts = await work.messages.keyword_counts(**here, keywords=keywords)
-    people = await work.rooms.participants(**here) if entries else {}
+    counts = await work.messages.keyword_counts(room_id=room.room_id, keywords=keywords)
+    people = await work.rooms.participants(room_id=room.room_id) if entries else {}
     words = Words(counts, texts=room.messages, people=people)
     return await asyncio.to_thread(_headings, entries, words, written)
 

@@ -102,8 +102,8 @@ class Archiver:
         found: list[Archive] = []
         while True:
             after = found[-1].archive_id if found else ""
-            async with self._storage.reading() as work:
-                page = await work.archives.page(tenant=tenant, room_id=room_id, after=after, limit=_PAGE)
+            async with self._storage.reading(tenant) as work:
+                page = await work.archives.page(room_id=room_id, after=after, limit=_PAGE)
             found += page
             if len(page) < _PAGE:
                 return [one for one in found if one.phase == "kept"]
@@ -148,8 +148,8 @@ class Archiver:
 
     async def bring_back_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> int:
         """Bring back the archives that hold these messages."""
-        async with self._storage.reading() as work:
-            of_messages = await work.archives.of_messages(tenant=tenant, room_id=room_id, message_ids=message_ids)
+        async with self._storage.reading(tenant) as work:
+            of_messages = await work.archives.of_messages(room_id=room_id, message_ids=message_ids)
         holding = set(of_messages.values())
         if holding:
             archives = [one for one in await self.kept(tenant, room_id) if one.archive_id in holding]
@@ -162,8 +162,8 @@ class Archiver:
         archives = await self.kept(tenant)
         if not archives:
             return []
-        async with self._storage.reading() as work:
-            rooms = {one.room_id for one in await work.maintenance.rooms_of(tenant=tenant, user_id=user_id)}
+        async with self._storage.reading(tenant) as work:
+            rooms = {one.room_id for one in await work.maintenance.rooms_of(user_id=user_id)}
         names = {user_id, *known}
         for archive in archives:
             for one in await asyncio.to_thread(_read, await self._lines_left(tenant, archive)):
@@ -192,8 +192,8 @@ class Archiver:
             return
         after = ""
         while True:
-            async with self._storage.reading() as work:
-                page = await work.archives.rooms_due(tenant=tenant, before=before, after=after, limit=_PAGE)
+            async with self._storage.reading(tenant) as work:
+                page = await work.archives.rooms_due(before=before, after=after, limit=_PAGE)
             for room in page:
                 yield room
             if len(page) < _PAGE:
@@ -202,8 +202,8 @@ class Archiver:
 
     async def _archive_some(self, tenant: str, room_id: str, before: datetime) -> int:
         """Move a part of the room into one archive, and return how many messages it has."""
-        async with self._storage.reading() as work:
-            messages = await work.archives.due(tenant=tenant, room_id=room_id, before=before, limit=_MESSAGES)
+        async with self._storage.reading(tenant) as work:
+            messages = await work.archives.due(room_id=room_id, before=before, limit=_MESSAGES)
         if not messages:
             return 0
         content = await asyncio.to_thread(_packed, messages)
@@ -221,8 +221,8 @@ class Archiver:
             checksum=hashlib.sha256(content).hexdigest(),
             archived_at=self._clock.now(),
         )
-        async with self._storage.writing() as work:
-            await work.archives.add(tenant=tenant, archive=archive)
+        async with self._storage.writing(tenant) as work:
+            await work.archives.add(archive=archive)
         await asyncio.to_thread(self._files.write, archive.file, content)
         if await self._erase(tenant, archive, messages, before):
             return len(messages)
@@ -231,34 +231,33 @@ class Archiver:
 
     async def _erase(self, tenant: str, archive: Archive, messages: Sequence[StoredMessage], before: datetime) -> bool:
         """Erase the messages that the file has, unless one of them was changed or the file was removed meanwhile."""
-        here, its = {"tenant": tenant, "room_id": archive.room_id}, archive.archive_id
-        async with self._storage.writing() as work:
-            if await work.rooms.lock_known(**here) is None:
+        its = archive.archive_id
+        async with self._storage.writing(tenant) as work:
+            if await work.rooms.lock_known(room_id=archive.room_id) is None:
                 return False
-            if await work.archives.due(**here, before=before, limit=_MESSAGES) != list(messages):
+            if await work.archives.due(room_id=archive.room_id, before=before, limit=_MESSAGES) != list(messages):
                 return False
-            if not await work.archives.turn(tenant=tenant, archive_id=its, phase="kept", was="writing"):
+            if not await work.archives.turn(archive_id=its, phase="kept", was="writing"):
                 return False
             arrivals = [one.arrival for one in messages]
-            entries = await work.messages.by_id(**here, message_ids=[one.id for one in messages])
-            await work.messages.erase(**here, arrivals=arrivals, now=archive.archived_at)
-            await self._due.note(work, tenant, archive.room_id, entries)
+            entries = await work.messages.by_id(room_id=archive.room_id, message_ids=[one.id for one in messages])
+            await work.messages.erase(room_id=archive.room_id, arrivals=arrivals, now=archive.archived_at)
+            await self._due.note(work, archive.room_id, entries)
         self._due.announce()
         return True
 
     async def _bring_back(self, tenant: str, archive: Archive) -> int:
         records = await asyncio.to_thread(_read, await self.lines(archive))
-        here = {"tenant": tenant, "room_id": archive.room_id}
-        async with self._storage.writing() as work:
-            room = await work.rooms.lock_known(**here)
-            if not await work.archives.turn(tenant=tenant, archive_id=archive.archive_id, phase="gone", was="kept"):
+        async with self._storage.writing(tenant) as work:
+            room = await work.rooms.lock_known(room_id=archive.room_id)
+            if not await work.archives.turn(archive_id=archive.archive_id, phase="gone", was="kept"):
                 return 0  # another process was faster
             entries: list[Entry] = []
             if room is not None:  # else only the file is left, and goes
-                erased = await work.archives.erased(**here, archive=archive)
+                erased = await work.archives.erased(room_id=archive.room_id, archive=archive)
                 entries = await asyncio.to_thread(self._entries, records, erased)
-                await work.messages.restore(**here, entries=entries)
-                await self._due.note(work, tenant, archive.room_id, entries)
+                await work.messages.restore(room_id=archive.room_id, entries=entries)
+                await self._due.note(work, archive.room_id, entries)
         self._due.announce()
         await self._tidy(tenant)
         return len(entries)
@@ -281,13 +280,13 @@ class Archiver:
         """Delete the files of archives whose writing was broken off, or whose messages are back."""
         after = ""
         while True:
-            async with self._storage.reading() as work:
-                page = await work.archives.page(tenant=tenant, room_id=None, after=after, limit=_PAGE)
+            async with self._storage.reading(tenant) as work:
+                page = await work.archives.page(room_id=None, after=after, limit=_PAGE)
             for archive in page:
                 if archive.phase != "kept" and await self._given_up(tenant, archive):
                     await asyncio.to_thread(self._files.delete, archive.file)
-                    async with self._storage.writing() as work:
-                        await work.archives.drop(tenant=tenant, archive_id=archive.archive_id)
+                    async with self._storage.writing(tenant) as work:
+                        await work.archives.drop(archive_id=archive.archive_id)
             if len(page) < _PAGE:
                 return
             after = page[-1].archive_id
@@ -296,8 +295,8 @@ class Archiver:
         """Return True if the file can be deleted: nobody may erase its messages from now on."""
         if archive.phase == "gone":
             return True
-        async with self._storage.writing() as work:
-            return await work.archives.turn(tenant=tenant, archive_id=archive.archive_id, phase="gone", was="writing")
+        async with self._storage.writing(tenant) as work:
+            return await work.archives.turn(archive_id=archive.archive_id, phase="gone", was="writing")
 
     @asynccontextmanager
     async def _alone(self, tenant: str) -> AsyncIterator[str]:
@@ -311,15 +310,13 @@ class Archiver:
         try:
             yield holder
         finally:
-            async with self._storage.writing() as work:
-                await work.progress.free_lease(tenant=tenant, name=_LEASE, holder=holder)
+            async with self._storage.writing(tenant) as work:
+                await work.progress.free_lease(name=_LEASE, holder=holder)
 
     async def _extend(self, tenant: str, holder: str) -> bool:
         now = self._clock.now()
-        async with self._storage.writing() as work:
-            return await work.progress.take_lease(
-                tenant=tenant, name=_LEASE, holder=holder, now=now, until=now + _LEASE_TIME
-            )
+        async with self._storage.writing(tenant) as work:
+            return await work.progress.take_lease(name=_LEASE, holder=holder, now=now, until=now + _LEASE_TIME)
 
 
 class Retention:
@@ -380,8 +377,8 @@ class Retention:
         """Remove the raw answers of evolutions. The records stay, since memories and their log name them."""
         count, after = 0, ""
         while True:
-            async with self._storage.reading() as work:
-                page = await work.maintenance.evolutions(tenant=tenant, after=after, limit=_PAGE)
+            async with self._storage.reading(tenant) as work:
+                page = await work.maintenance.evolutions(after=after, limit=_PAGE)
             due = [one for one in page if one.finished_at < before and (one.raw_answer or one.quarantined)]
             if due:
                 count += await self._empty(tenant, [one.evolution_id for one in due])
@@ -390,11 +387,11 @@ class Retention:
             after = page[-1].evolution_id
 
     async def _empty(self, tenant: str, evolution_ids: Sequence[str]) -> int:
-        async with self._storage.writing() as work:
-            records = await work.maintenance.lock_evolutions(tenant=tenant, evolution_ids=evolution_ids)
+        async with self._storage.writing(tenant) as work:
+            records = await work.maintenance.lock_evolutions(evolution_ids=evolution_ids)
             for one in records:
                 emptied = replace(one, raw_answer="", quarantined=())
-                await work.maintenance.rewrite_evolution(tenant=tenant, evolution=emptied)
+                await work.maintenance.rewrite_evolution(evolution=emptied)
             return len(records)
 
 
@@ -412,8 +409,8 @@ class ArchiveService:
         if isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= MAX_DAYS:
             raise InvalidInput(f"days is {days!r:.60}; give a whole number from 0 to {MAX_DAYS}.")
         if room_id is not None:
-            async with self._storage.reading() as work:
-                if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+            async with self._storage.reading(self._tenant) as work:
+                if await work.rooms.find(room_id=room_id) is None:
                     raise unknown_room(room_id)
         return await self._archiver.archive(tenant=self._tenant, days=days, room_id=room_id)
 

@@ -124,17 +124,17 @@ class EvaluationService:
     async def _named(self, rooms: Sequence[str] | None) -> list[str]:
         if rooms is not None:
             return [rooms] if isinstance(rooms, str) else list(dict.fromkeys(rooms))
-        async with self._storage.reading() as work:
-            found = await work.rooms.page(tenant=self._tenant, after=None, limit=_ROOMS)
+        async with self._storage.reading(self._tenant) as work:
+            found = await work.rooms.page(after=None, limit=_ROOMS)
         return [room.room_id for room in found]
 
     async def _room(self, room_id: str, sample: int, seed: int) -> RoomScore:
-        async with self._storage.reading() as work:
-            room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+        async with self._storage.reading(self._tenant) as work:
+            room = await work.rooms.find(room_id=room_id)
             if room is None:
                 raise unknown_room(room_id)
-            replies = await work.messages.platform_replies(tenant=self._tenant, room_id=room_id)
-            people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
+            replies = await work.messages.platform_replies(room_id=room_id)
+            people = await work.rooms.participants(room_id=room_id)
         cases = [await self._case(room, arrival, people) for arrival in sampled(replies, sample, seed, room_id)]
         known = [case for case in cases if case is not None]
         return RoomScore(
@@ -151,8 +151,8 @@ class EvaluationService:
     async def _case(self, room: Room, arrival: int, people: Mapping[str, str]) -> _Case | None:
         """Return what the context of one reply holds; None if the message is gone."""
         tenant, room_id = self._tenant, room.room_id
-        async with self._storage.reading() as work:
-            entries = await work.messages.tail(tenant=tenant, room_id=room_id, limit=WINDOW + 1, before=arrival + 1)
+        async with self._storage.reading(tenant) as work:
+            entries = await work.messages.tail(room_id=room_id, limit=WINDOW + 1, before=arrival + 1)
             if not entries or entries[-1].message.arrival != arrival:
                 return None
             entry, before = entries[-1], entries[:-1]
@@ -165,7 +165,7 @@ class EvaluationService:
                 model=self._model,
                 options=self._options.overridden(room.settings),
             )
-            taken = await work.messages.messages_by_arrival(tenant=tenant, room_id=room_id, arrivals=chosen)
+            taken = await work.messages.messages_by_arrival(room_id=room_id, arrivals=chosen)
         window = [one.message for one in before[-WINDOW_MESSAGES:]]
         return _Case(
             found=entry.link.parent in chosen,
@@ -210,7 +210,7 @@ class EvaluationService:
         """Look for a text in what its viewer finds: among messages, memories and the digests of rooms."""
         found = await self._messages.search(None, one.text, viewer=one.viewer, limit=_LOOKED_AT)
         where = {f"search, room {hit.message.room_id}" for hit in found.hits if _holds(hit.message.text, one.text)}
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             scopes, rooms = await self._places(work)
         for scope in scopes:
             memories = await self._memories.search(scope, one.text, limit=_LOOKED_AT, threshold=0.0, viewer=one.viewer)
@@ -223,11 +223,9 @@ class EvaluationService:
 
     async def _places(self, work: UnitOfWork) -> tuple[list[str], list[str]]:
         """Return all scopes of memories, those of agents too, and the rooms, at most 500 rooms."""
-        rooms = [room.room_id for room in await work.rooms.page(tenant=self._tenant, after=None, limit=_ROOMS)]
+        rooms = [room.room_id for room in await work.rooms.page(after=None, limit=_ROOMS)]
         scopes: list[str] = []
-        while page := await work.memories.scopes(
-            tenant=self._tenant, after=scopes[-1] if scopes else None, limit=_ROOMS
-        ):
+        while page := await work.memories.scopes(after=scopes[-1] if scopes else None, limit=_ROOMS):
             scopes += [one.scope for one in page]
         return scopes, rooms
 

@@ -46,8 +46,8 @@ class KeyService:
 
     async def list(self, *, all_tenants: bool = False) -> list[ApiKey]:
         """Return the keys, including revoked ones, oldest first."""
-        async with self._storage.reading() as work:
-            return await work.keys.page(tenant=None if all_tenants else self._tenant)
+        async with self._storage.reading(None if all_tenants else self._tenant) as work:
+            return await work.keys.page()
 
     async def revoke(self, key_id: str) -> str:
         """Revoke at once the key with this id, or the only key that has or had this name. Return its id. Revoking it
@@ -55,9 +55,9 @@ class KeyService:
 
         Raise `NotFound` if this tenant has no such key, `InvalidInput` that lists ids if several keys have the name.
         """
-        async with self._storage.writing() as work:
-            found = _meant(key_id, await work.keys.page(tenant=self._tenant))
-            await work.keys.revoke(tenant=self._tenant, key_id=found, now=self._clock.now())
+        async with self._storage.writing(self._tenant) as work:
+            found = _meant(key_id, await work.keys.page())
+            await work.keys.revoke(key_id=found, now=self._clock.now())
         return found
 
     async def authenticate(self, secret: str) -> ApiKey:

@@ -88,9 +88,9 @@ class ThreadMoves:
         self._clock = clock
         self._background = background
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str) -> None:
+    async def note(self, work: UnitOfWork, room_id: str) -> None:
         """Note a locked room, in the transaction that leaves messages to move."""
-        await work.progress.note_room(tenant=tenant, room_id=room_id, work=THREADS, now=self._clock.now())
+        await work.progress.note_room(room_id=room_id, work=THREADS, now=self._clock.now())
 
     async def left(self, tenant: str, room_id: str) -> int:
         """Return how many messages of the room are left to move, once the work is enqueued."""
@@ -144,8 +144,8 @@ class ThreadMoves:
         )
 
     async def _noted(self, tenant: str, room_id: str) -> list[DueRoom]:
-        async with self._storage.reading() as work:
-            return await work.progress.noted(tenant=tenant, work=THREADS, room_id=room_id)
+        async with self._storage.reading(tenant) as work:
+            return await work.progress.noted(work=THREADS, room_id=room_id)
 
     async def _any(self) -> bool:
         async with self._storage.reading() as work:
@@ -161,13 +161,12 @@ class ThreadMoves:
     async def _moved(self, room: DueRoom) -> AsyncIterator[tuple[int, int]]:
         """Move messages piece by piece, and yield how many a piece moved and how many are left. Read the room again
         until nothing is left to move, as a message may have followed one that had not moved yet."""
-        here = {"tenant": room.tenant, "room_id": room.room_id}
-        while arrivals := await self._out_of_place(**here):
+        while arrivals := await self._out_of_place(room.tenant, room.room_id):
             for start in range(0, len(arrivals), _PIECE):
-                async with self._storage.writing() as work:
-                    if await work.rooms.lock_known(**here) is None:
+                async with self._storage.writing(room.tenant) as work:
+                    if await work.rooms.lock_known(room_id=room.room_id) is None:
                         break
-                    moved = await work.messages.follow(**here, arrivals=arrivals[start : start + _PIECE])
+                    moved = await work.messages.follow(room_id=room.room_id, arrivals=arrivals[start : start + _PIECE])
                     await work.progress.put_off(room=room, work=THREADS, until=self._clock.now() + _LEASE)
                 yield moved, max(0, len(arrivals) - start - _PIECE)
         async with self._storage.writing() as work:
@@ -178,10 +177,8 @@ class ThreadMoves:
         pages: list[Threads] = []
         after = 0
         while not pages or len(pages[-1].arrivals) == _READ_AT_ONCE:
-            async with self._storage.reading() as work:
-                page = await work.messages.threads_after(
-                    tenant=tenant, room_id=room_id, after=after, limit=_READ_AT_ONCE
-                )
+            async with self._storage.reading(tenant) as work:
+                page = await work.messages.threads_after(room_id=room_id, after=after, limit=_READ_AT_ONCE)
             pages.append(page)
             after = int(page.arrivals[-1]) if len(page.arrivals) else after
         return await asyncio.to_thread(_all_out_of_place, pages)
@@ -242,17 +239,17 @@ class LinkService:
         check_page(limit=limit)
         if before is not None and (isinstance(before, bool) or not isinstance(before, int)):
             raise InvalidInput(f"before is {before!r:.60}; it must be a whole number.")
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             await self._room(work, room_id)
             return await work.corrections.page(
-                tenant=self._tenant, room_id=room_id, before=None if before is None else min(before, _LAST), limit=limit
+                room_id=room_id, before=None if before is None else min(before, _LAST), limit=limit
             )
 
     async def in_force(self, *, after: tuple[str, int] = ("", 0), limit: int = 100) -> list[Correction]:
         """Return corrections in force of all rooms, by room and number, those after this room id and number."""
         check_page(limit=limit)
-        async with self._storage.reading() as work:
-            return await work.corrections.in_force(tenant=self._tenant, after=after, limit=limit)
+        async with self._storage.reading(self._tenant) as work:
+            return await work.corrections.in_force(after=after, limit=limit)
 
     async def _say(self, wish: _Wish) -> CorrectedEntry:
         corrected = await self._said(wish)
@@ -267,21 +264,21 @@ class LinkService:
         return await self._try_locked(wish)
 
     async def _try(self, wish: _Wish) -> CorrectedEntry:
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             room = await self._room(work, wish.room_id)
             change = await self._change(work, room, wish)
             if change is None:
                 return await self._corrected(work, wish)
-        async with self._storage.writing() as work:
-            locked = await work.rooms.lock_known(tenant=self._tenant, room_id=wish.room_id)
+        async with self._storage.writing(self._tenant) as work:
+            locked = await work.rooms.lock_known(room_id=wish.room_id)
             if locked is None or (locked.created_at, locked.revision) != (room.created_at, room.revision):
                 raise _RoomMovedError
             return await self._write(work, wish, change)
 
     async def _try_locked(self, wish: _Wish) -> CorrectedEntry:
         """Link while holding the room's lock: the last resort in a room that is written to all the time."""
-        async with self._storage.writing() as work:
-            room = await work.rooms.lock_known(tenant=self._tenant, room_id=wish.room_id)
+        async with self._storage.writing(self._tenant) as work:
+            room = await work.rooms.lock_known(room_id=wish.room_id)
             if room is None:
                 raise unknown_room(wish.room_id)
             change = await self._change(work, room, wish)
@@ -290,12 +287,13 @@ class LinkService:
             return await self._write(work, wish, change)
 
     async def _write(self, work: UnitOfWork, wish: _Wish, change: _Change) -> CorrectedEntry:
-        here = {"tenant": self._tenant, "room_id": wish.room_id}
-        relinked = await work.messages.relink(**here, links=change.links, linked=change.linked, most=_PIECE)
+        relinked = await work.messages.relink(
+            room_id=wish.room_id, links=change.links, linked=change.linked, most=_PIECE
+        )
         if relinked.left:
-            await self._moves.note(work, **here)
+            await self._moves.note(work, room_id=wish.room_id)
         await work.corrections.add(
-            **here,
+            room_id=wish.room_id,
             arrival=change.arrival,
             kind=wish.kind,
             standing=change.standing,
@@ -307,7 +305,7 @@ class LinkService:
     async def _corrected(self, work: UnitOfWork, wish: _Wish, *, relinked: int = 0) -> CorrectedEntry:
         entry = await self._entry(work, wish.room_id, wish.message_id)
         replied = [entry.message.reply_to] if entry.message.reply_to else []
-        answered = await work.messages.by_id(tenant=self._tenant, room_id=wish.room_id, message_ids=replied)
+        answered = await work.messages.by_id(room_id=wish.room_id, message_ids=replied)
         entry = with_answered(entry, answered)
         return CorrectedEntry(message=entry.message, features=entry.features, link=entry.link, relinked=relinked)
 
@@ -342,17 +340,16 @@ class LinkService:
             check_answer(entry.message, None, ())
             return None
         target = (await self._entry(work, room.room_id, wish.answers)).message
-        above = await work.messages.answered_through(tenant=self._tenant, room_id=room.room_id, arrival=target.arrival)
+        above = await work.messages.answered_through(room_id=room.room_id, arrival=target.arrival)
         check_answer(entry.message, target, above)
         return target.arrival
 
     async def _past(self, work: UnitOfWork, room: Room, entry: Entry, standing: Standing | None) -> Past:
-        here = {"tenant": self._tenant, "room_id": room.room_id}
         arrival = entry.message.arrival
-        before = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, before=arrival, limit=WINDOW)
-        following = await work.messages.page(**here, after=arrival - 1, limit=FOLLOWING + 1)
+        before = await work.messages.tail(room_id=room.room_id, before=arrival, limit=WINDOW)
+        following = await work.messages.page(room_id=room.room_id, after=arrival - 1, limit=FOLLOWING + 1)
         arrivals = [message.arrival for message in following]
-        entries = await work.messages.by_arrival(**here, arrivals=arrivals)
+        entries = await work.messages.by_arrival(room_id=room.room_id, arrivals=arrivals)
         if not entries or entries[0].message.arrival != arrival:
             raise _RoomMovedError
         corrected = {at: one.answers for at, one in (await self._standing(work, room, arrivals)).items()}
@@ -363,8 +360,8 @@ class LinkService:
         replied = [one.message.reply_to for one in entries if one.message.reply_to and one.message.reply_to not in held]
         known = {one.message.arrival for one in (*before, *entries)}
         answered = [answers for answers in corrected.values() if answers is not None and answers not in known]
-        others = await work.messages.by_id(**here, message_ids=replied)
-        others += await work.messages.by_arrival(**here, arrivals=answered)
+        others = await work.messages.by_id(room_id=room.room_id, message_ids=replied)
+        others += await work.messages.by_arrival(room_id=room.room_id, arrivals=answered)
         return Past(before, entries, others, corrected)
 
     def _links(self, room: Room, past: Past, old: Standing | None) -> tuple[dict[int, Link], tuple[int, ...], Linked]:
@@ -383,16 +380,16 @@ class LinkService:
         return links_after(self._model, past, linked.calibrated(self._version).habits()), errors, linked
 
     async def _standing(self, work: UnitOfWork, room: Room, arrivals: Sequence[int]) -> dict[int, Standing]:
-        return await work.corrections.standing(tenant=self._tenant, room_id=room.room_id, arrivals=arrivals)
+        return await work.corrections.standing(room_id=room.room_id, arrivals=arrivals)
 
     async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
-        found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
+        found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
         if not found:
             raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
         return found[0]
 
     async def _room(self, work: UnitOfWork, room_id: str) -> Room:
-        room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+        room = await work.rooms.find(room_id=room_id)
         if room is None:
             raise unknown_room(room_id)
         return room

@@ -110,22 +110,22 @@ class MemorySearchCache:
         key = (tenant, scope, viewer, ended)
         cached = self._cached.setdefault(key, _Cached(Sight(tenant, viewer, self._windows) if viewer else None, ended))
         self._cached.move_to_end(key)
-        async with cached.lock, self._storage.reading() as work:
-            ready = await self._current(work, cached, tenant, scope)
+        async with cached.lock, self._storage.reading(tenant) as work:
+            ready = await self._current(work, cached, scope)
         if self._cached.get(key) is cached:
             self._weigh(cached, _ENTRY + len(ready.memories) + len(cached.every))
         return ready
 
-    async def _current(self, work: UnitOfWork, cached: _Cached, tenant: str, scope: str) -> Ready:
+    async def _current(self, work: UnitOfWork, cached: _Cached, scope: str) -> Ready:
         """Return the memories of a scope as they are now. The stamp is read first, so a change in between is read the
         next time."""
-        known = await work.memories.scope(tenant=tenant, scope=scope)
+        known = await work.memories.scope(scope=scope)
         stamp = (known.created_at, known.changes) if known else None
         now = self._clock.now()
         ended = cached.until is not None and cached.until <= now
         same = cached.ready is not None and cached.stamp == stamp and not ended
         seen = None
-        active = partial(work.memories.active, tenant=tenant, scope=scope)
+        active = partial(work.memories.active, scope=scope)
         if cached.sight is None:
             found = [] if same else await active(limit=MAX_MEMORIES)
         else:

@@ -105,20 +105,18 @@ class QuotaKeeper:
         except StorageUnavailable as error:
             self._warn("requests are not counted", error)
 
-    async def count_messages(
-        self, work: UnitOfWork, tenant: str, quotas: Quotas, *, added: int, refuses: bool = True
-    ) -> None:
+    async def count_messages(self, work: UnitOfWork, quotas: Quotas, *, added: int, refuses: bool = True) -> None:
         """Count messages in the transaction that adds them, after they are added. Raise `QuotaExceeded` if they are too
         many and `refuses` is True."""
         if quotas.messages_a_day is not None:
             now = self._clock.now()
             period = period_of(MESSAGES, now)[0]
-            used = await work.tenants.count(tenant=tenant, name=MESSAGES, period=period, amount=added)
+            used = await work.tenants.count(name=MESSAGES, period=period, amount=added)
             if refuses and used > quotas.messages_a_day:
-                raise self._refused(tenant, MESSAGES, used - added, added, quotas.messages_a_day)
-            self._tell(tenant, MESSAGES, used, quotas.messages_a_day)
+                raise self._refused(work.tenant, MESSAGES, used - added, added, quotas.messages_a_day)
+            self._tell(work.tenant, MESSAGES, used, quotas.messages_a_day)
         if quotas.messages_kept is not None:
-            await self._count_kept(work, tenant, quotas.messages_kept, added=added, refuses=refuses)
+            await self._count_kept(work, quotas.messages_kept, added=added, refuses=refuses)
 
     async def check(self, tenant: str) -> None:
         """Raise `QuotaExceeded` if the tenant may add no message, or use no model. While the database is down, nothing
@@ -158,13 +156,13 @@ class QuotaKeeper:
         now = self._clock.now()
         used: dict[str, int] = {}
         if limited:
-            async with self._storage.reading() as work:
-                counted = await work.tenants.counted(tenant=tenant)
+            async with self._storage.reading(tenant) as work:
+                counted = await work.tenants.counted()
                 for name in limited:
                     period, amount = counted.get(name, (now, 0))
                     used[name] = amount if period >= period_of(name, now)[0] and name in counted else 0
                 if KEPT in limited:
-                    used[KEPT] = await work.tenants.messages_kept(tenant=tenant)
+                    used[KEPT] = await work.tenants.messages_kept()
         own = self._own.get(tenant, {})
         found = []
         for name in names:
@@ -211,22 +209,22 @@ class QuotaKeeper:
 
     async def _add(self, tenant: str, name: str, amount: int) -> int:
         period = period_of(name, self._clock.now())[0]
-        async with self._storage.writing(brief=True) as work:
-            return await work.tenants.count(tenant=tenant, name=name, period=period, amount=amount)
+        async with self._storage.writing(tenant, brief=True) as work:
+            return await work.tenants.count(name=name, period=period, amount=amount)
 
-    async def _count_kept(self, work: UnitOfWork, tenant: str, most: int, *, added: int, refuses: bool) -> None:
+    async def _count_kept(self, work: UnitOfWork, most: int, *, added: int, refuses: bool) -> None:
         """Compare with the number of messages kept, which is summed up every ten seconds, and at each write near the
         limit."""
-        kept, now = self._kept.get(tenant), self._clock.monotonic()
+        kept, now = self._kept.get(work.tenant), self._clock.monotonic()
         if kept is None or now - kept.read_at >= _FRESH_SECONDS or kept.amount + added > most * _NEAR:
-            kept = self._kept[tenant] = _Kept(await work.tenants.messages_kept(tenant=tenant), now)
+            kept = self._kept[work.tenant] = _Kept(await work.tenants.messages_kept(), now)
         else:
             kept.amount += added
         if refuses and kept.amount > most:
             used = kept.amount - added
-            del self._kept[tenant]
-            raise self._refused(tenant, KEPT, used, added, most)
-        self._tell(tenant, KEPT, kept.amount, most)
+            del self._kept[work.tenant]
+            raise self._refused(work.tenant, KEPT, used, added, most)
+        self._tell(work.tenant, KEPT, kept.amount, most)
 
     def _refused(self, tenant: str, limit: str, used: int, asked: int, most: int) -> QuotaExceeded:
         labels = {"tenant": self._label(tenant), "limit": limit}
@@ -295,9 +293,9 @@ class QuotaService:
         return await self._change(lambda own: {name: most for name, most in own.items() if name not in gone})
 
     async def _change(self, change: Callable[[Limits], Limits]) -> Mapping[str, int | None]:
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             now = self._clock.now()
-            changed = change(await work.tenants.limits_to_change(tenant=self._tenant, now=now))
-            await work.tenants.set_limits(tenant=self._tenant, limits=changed, now=now)
+            changed = change(await work.tenants.limits_to_change(now=now))
+            await work.tenants.set_limits(limits=changed, now=now)
         self._keeper.forget()
         return changed

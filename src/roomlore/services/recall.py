@@ -126,14 +126,12 @@ class RecallCache:
         scopes: Sequence[str],
         kinds: Sequence[MemoryKind],
     ) -> FactSet:
-        async with self._storage.reading() as work:
-            stamp, now = await _stamp(work, tenant, scopes), self._clock.now()
+        async with self._storage.reading(tenant) as work:
+            stamp, now = await _stamp(work, scopes), self._clock.now()
             ended = cached.until is not None and cached.until <= now
             same = cached.facts is not None and cached.stamp == stamp and not ended
             seen = None
-            of_scopes = partial(
-                work.memories.page, tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE
-            )
+            of_scopes = partial(work.memories.page, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE)
             if cached.sight is None:
                 memories = [] if same else await of_scopes(limit=MAX_FACTS, held_at=None if cached.ended else now)
             else:
@@ -176,9 +174,9 @@ def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], view: View, held_at:
     return [told(memory, view, ids) for memory in held[:MAX_FACTS]]
 
 
-async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:
+async def _stamp(work: UnitOfWork, scopes: Sequence[str]) -> _Stamp:
     """Read the stamp before the facts: a change in between is read again next time."""
-    found = [await work.memories.scope(tenant=tenant, scope=scope) for scope in scopes]
+    found = [await work.memories.scope(scope=scope) for scope in scopes]
     return tuple((scope.created_at, scope.changes) if scope else None for scope in found)
 
 
@@ -505,8 +503,8 @@ class KnownForReplies:
     async def _short_of(self, tenant: str, room_id: str, agent_id: str) -> list[str]:
         """Return a line for each of the newest short memories that rest on this room alone, the newest first."""
         scope = f"agent:{agent_id}"
-        async with self._storage.reading() as work:
-            found = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=_MAX_SHORT)
+        async with self._storage.reading(tenant) as work:
+            found = await work.memories.short_of_room(scope=scope, room_id=room_id, limit=_MAX_SHORT)
         now = self._parts.clock.now()
         here = [one for one in found if one.holds(now) and all(room.room_id == room_id for room in one.evidence)]
         here.sort(key=lambda memory: memory.supported_at, reverse=True)

@@ -57,7 +57,7 @@ class RoomService:
 
     async def get(self, room_id: str) -> Room:
         """Return the room. Raise `NotFound` if no message was ever stored in it."""
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             return await self._find(work, room_id)
 
     async def named(self, name: str, *, viewer: str | None = None, or_new: bool = False) -> str:
@@ -70,7 +70,7 @@ class RoomService:
         if not isinstance(name, str) or not name:
             raise InvalidInput(f"The room is {name!r:.60}; give its id or its name.")
         whom = None if viewer is None else check_viewer(viewer)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             if await self._is_id(work, name, whom):
                 return name
             found = await self._called(work, name, whom)
@@ -90,7 +90,7 @@ class RoomService:
         whom = None if viewer is None else check_viewer(viewer)
         if kind != "group":
             return scope
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             if await self._is_id(work, name, whom):
                 return scope
             found = await self._called(work, name, whom)
@@ -102,8 +102,8 @@ class RoomService:
         """Raise `NotFound` if neither a room nor a person has the id of a scope, and nothing was ever remembered in it,
         `InvalidInput` if it is no scope."""
         kind, _, name = check_scope(scope).partition(":")
-        async with self._storage.reading() as work:
-            if await has_id(work, tenant=self._tenant, scope=scope) or await self._remembers(work, scope, None):
+        async with self._storage.reading(self._tenant) as work:
+            if await has_id(work, scope=scope) or await self._remembers(work, scope, None):
                 return
         if kind == "group":
             raise unknown_room(name)
@@ -112,35 +112,31 @@ class RoomService:
     async def _is_id(self, work: UnitOfWork, name: str, viewer: Viewer | None) -> bool:
         """Return True if there is a room with this id of which the viewer may see anything."""
         if viewer is None:
-            return await work.rooms.find(tenant=self._tenant, room_id=name) is not None
+            return await work.rooms.find(room_id=name) is not None
         if viewer == Viewer("room", name):
             return True
-        view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=[name], now=self._clock.now())
+        view = await view_for(work, viewer=viewer, rooms=[name], now=self._clock.now())
         return view.windows.get(name, NEVER) != NEVER
 
     async def _called(self, work: UnitOfWork, name: str, viewer: Viewer | None) -> list[str]:
         """Return the ids of the rooms with this name of which the viewer may see all."""
         if viewer is None:
-            like = await work.rooms.named_like(tenant=self._tenant, part=name, limit=_ROOMS_AT_ONCE, whole=True)
+            like = await work.rooms.named_like(part=name, limit=_ROOMS_AT_ONCE, whole=True)
         else:
             now = self._clock.now()
-            seen = await rooms_shown(work, tenant=self._tenant, viewer=viewer, now=now, most=_ROOMS_AT_ONCE)
+            seen = await rooms_shown(work, viewer=viewer, now=now, most=_ROOMS_AT_ONCE)
             like = [room for room, windows in seen.rooms if windows == ALWAYS]
         return [room.room_id for room in like if room.name.casefold() == name.casefold()]
 
     async def _remembers(self, work: UnitOfWork, scope: str, viewer: Viewer | None) -> bool:
         """Return True if anything was ever remembered in the scope, or holds there that the viewer may see."""
-        known = await work.memories.scope(tenant=self._tenant, scope=scope)
+        known = await work.memories.scope(scope=scope)
         if known is None or viewer is None:
             return known is not None and known.changes > 0
         held = await work.memories.page(
-            tenant=self._tenant,
-            scopes=[scope],
-            kinds=tuple(MemoryKind),
-            status=MemoryStatus.ACTIVE,
-            limit=max(known.active, 1),
+            scopes=[scope], kinds=tuple(MemoryKind), status=MemoryStatus.ACTIVE, limit=max(known.active, 1)
         )
-        view = await view_for(work, tenant=self._tenant, viewer=viewer, memories=held, now=self._clock.now())
+        view = await view_for(work, viewer=viewer, memories=held, now=self._clock.now())
         return any(may_see(memory, view) for memory in held)
 
     async def meant(self, name: str, *, viewer: str | None = None) -> str:
@@ -150,8 +146,8 @@ class RoomService:
         """
         whom = None if viewer is None else check_viewer(viewer)
         now = self._clock.now()
-        async with self._storage.reading() as work:
-            return await rooms_meant(work, tenant=self._tenant, name=name, viewer=whom, now=now)
+        async with self._storage.reading(self._tenant) as work:
+            return await rooms_meant(work, name=name, viewer=whom, now=now)
 
     async def check_shown(self, room_id: str, viewer: str | None) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
@@ -166,20 +162,18 @@ class RoomService:
         """
         check_page(limit=limit)
         whom = None if viewer is None else check_viewer(viewer)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             if whom is None:
-                return await work.rooms.page(tenant=self._tenant, after=after, limit=limit)
+                return await work.rooms.page(after=after, limit=limit)
             return await self._seen(work, whom, after, limit)
 
     async def _seen(self, work: UnitOfWork, viewer: Viewer, after: str | None, limit: int) -> list[Room]:
         """Return the rooms that the viewer may see all of. Those before are read too: limits count what is seen."""
         found: list[Room] = []
-        while len(found) < limit and (
-            page := await work.rooms.page(tenant=self._tenant, after=after, limit=_ROOMS_AT_ONCE)
-        ):
+        while len(found) < limit and (page := await work.rooms.page(after=after, limit=_ROOMS_AT_ONCE)):
             after = page[-1].room_id
             named = [room.room_id for room in page]
-            view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=named, now=self._clock.now())
+            view = await view_for(work, viewer=viewer, rooms=named, now=self._clock.now())
             found += [room for room in page if view.windows.get(room.room_id) == ALWAYS]
         return found[:limit]
 
@@ -187,9 +181,9 @@ class RoomService:
         """Return threads in the order they began, those whose first arrival is above `after`, each with that arrival
         its title and its state."""
         check_page(limit=limit, after=after)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             room = await self._find(work, room_id)
-            found = await work.messages.threads(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
+            found = await work.messages.threads(room_id=room_id, after=after, limit=limit)
             made = await headings_of(work, room, [arrival for arrival, _ in found])
         named = ((arrival, one, made.get(arrival)) for arrival, one in found)
         return [(n, replace(one, title=its.title, state=its.state) if its else one) for n, one, its in named]
@@ -204,12 +198,11 @@ class RoomService:
         """
         if isinstance(message_ids, str) or len(message_ids) > _MAX_HEADINGS:
             raise InvalidInput(f"Give at most {_MAX_HEADINGS} message ids, as a list.")
-        here = {"tenant": self._tenant, "room_id": room_id}
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             room = await self._find(work, room_id)
-            if not await sees_all_of(work, **here, viewer=viewer, now=self._clock.now()):
+            if not await sees_all_of(work, room_id=room_id, viewer=viewer, now=self._clock.now()):
                 return {}
-            entries = await work.messages.by_id(**here, message_ids=list(dict.fromkeys(message_ids)))
+            entries = await work.messages.by_id(room_id=room_id, message_ids=list(dict.fromkeys(message_ids)))
             made = await headings_of(work, room, sorted({entry.link.thread for entry in entries}))
         return {entry.message.id: made[entry.link.thread] for entry in entries if entry.link.thread in made}
 
@@ -222,14 +215,12 @@ class RoomService:
     async def thread(self, room_id: str, message_id: str, *, limit: int = 100) -> list[Entry]:
         """Return the newest `limit` messages of the thread of this message, in order of arrival."""
         check_page(limit=limit)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             await self._find(work, room_id)
-            found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
+            found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
             if not found:
                 raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
-            return await work.messages.thread_members(
-                tenant=self._tenant, room_id=room_id, thread=found[0].link.thread, limit=limit
-            )
+            return await work.messages.thread_members(room_id=room_id, thread=found[0].link.thread, limit=limit)
 
     async def settings(self, room_id: str) -> dict[str, tuple[Any, str]]:
         """Return every setting that a room may override: name to (current value, "room" or "default")."""
@@ -242,8 +233,8 @@ class RoomService:
         if not isinstance(changes, Mapping):
             raise InvalidInput(f'Give settings by name, such as {{"strategy": "weighted"}}, not {changes!r:.60}.')
         known = self._options.flat()
-        async with self._storage.writing() as work:
-            room = await work.rooms.lock_known(tenant=self._tenant, room_id=room_id)
+        async with self._storage.writing(self._tenant) as work:
+            room = await work.rooms.lock_known(room_id=room_id)
             if room is None:
                 raise unknown_room(room_id)
             self._options.overridden(
@@ -252,7 +243,7 @@ class RoomService:
             merged = {**room.settings, **from_json(changes)}
             settings = {name: value for name, value in merged.items() if value is not None}
             self._options.overridden(settings)
-            return await work.rooms.configure(tenant=self._tenant, room_id=room_id, settings=settings)
+            return await work.rooms.configure(room_id=room_id, settings=settings)
 
     async def set_kind(self, room_id: str, kind: RoomKind | str | None, *, since: datetime | None = None) -> Room:
         """Set who can see the room: 'direct' (one person and agents), 'private' (its members) or 'public' (everybody of
@@ -266,31 +257,31 @@ class RoomService:
         wanted, begin, now = check_room_kind(kind), check_moment(since, "since"), self._clock.now()
         if begin is not None and begin > now:
             raise InvalidInput(f"since is {begin.isoformat()}, which is to come; set the kind when it changes.")
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             room = await self._lock(work, room_id)
             past = kinds_before(room.kind, room.past_kinds, wanted, begin, now)
             _check_begin(room, wanted, begin)
             if (begin is None and room.kind == wanted) or (room.kind, room.past_kinds) == (wanted, past):
                 return room
-            return await work.rooms.set_kind(tenant=self._tenant, room_id=room_id, kind=wanted, past=past)
+            return await work.rooms.set_kind(room_id=room_id, kind=wanted, past=past)
 
     async def rename(self, room_id: str, name: str) -> Room:
         """Name a room, '' for no name. Imports name rooms that have none. Raise `InvalidInput`, `NotFound`,
         `StorageUnavailable`."""
         wanted = check_room_name(name)
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             await self._find(work, room_id)
             room = await self._lock(work, room_id)
             if room.name == wanted:
                 return room
-            return await work.rooms.rename(tenant=self._tenant, room_id=room_id, name=wanted)
+            return await work.rooms.rename(room_id=room_id, name=wanted)
 
     async def people(self, room_id: str) -> RoomPeople:
         """Return the people of a room, without agents: its members with their stays, and when each spoke. Raise
         `NotFound`."""
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             await self._find(work, room_id)
-            return (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
+            return (await work.rooms.people(room_ids=[room_id]))[room_id]
 
     async def set_members(self, room_id: str, members: Sequence[Member | str]) -> RoomPeople:
         """Say who all the members of a room are, by id or as `Member` with the times they joined and left.
@@ -317,25 +308,22 @@ class RoomService:
         self, room_id: str, change: Callable[[Stays, datetime], Stays], *, complete: bool = False
     ) -> RoomPeople:
         """Change the stays. `complete`: all members are known from now on."""
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             await self._lock(work, room_id)
-            before = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
+            before = (await work.rooms.people(room_ids=[room_id]))[room_id]
             known = {person: presence.stays for person, presence in before.people.items()}
             await work.rooms.set_members(
-                tenant=self._tenant,
-                room_id=room_id,
-                stays=change(known, self._clock.now()),
-                complete=complete or before.complete,
+                room_id=room_id, stays=change(known, self._clock.now()), complete=complete or before.complete
             )
-            return (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
+            return (await work.rooms.people(room_ids=[room_id]))[room_id]
 
     async def _lock(self, work: UnitOfWork, room_id: str) -> Room:
         if not isinstance(room_id, str) or not 0 < len(room_id) <= MAX_ID_CHARS:
             raise InvalidInput(f"room_id is {room_id!r:.60}; it is a text of 1 to {MAX_ID_CHARS} characters.")
-        return await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+        return await work.rooms.lock(room_id=room_id, now=self._clock.now())
 
     async def _find(self, work: UnitOfWork, room_id: str) -> Room:
-        room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+        room = await work.rooms.find(room_id=room_id)
         if room is None:
             raise unknown_room(room_id)
         return room

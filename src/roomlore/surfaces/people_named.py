@@ -25,8 +25,8 @@ async def with_people_named(lore: Lore, messages: Iterable[StoredMessage]) -> li
     if not wanted:
         return said
     rooms = {one.room_id for one, its in zip(said, ids, strict=True) if its}
-    async with lore.storage.reading() as work:
-        names = await work.rooms.names_of(tenant=lore.tenant, room_ids=rooms, sender_ids=wanted)
+    async with lore.storage.reading(lore.tenant) as work:
+        names = await work.rooms.names_of(room_ids=rooms, sender_ids=wanted)
     texts = [with_names(one.text, names.get(one.room_id, {}), one.mentions) for one in said]
     return [one if text == one.text else replace(one, text=text) for one, text in zip(said, texts, strict=True)]
 

@@ -138,10 +138,8 @@ async def _answered(lore: Lore, target: Entry) -> StoredMessage | None:
     link = target.link
     if link.parent is None or link.kind is LinkKind.NEW:
         return None
-    async with lore.storage.reading() as work:
-        found = await work.messages.messages_by_arrival(
-            tenant=lore.tenant, room_id=target.message.room_id, arrivals=[link.parent]
-        )
+    async with lore.storage.reading(lore.tenant) as work:
+        found = await work.messages.messages_by_arrival(room_id=target.message.room_id, arrivals=[link.parent])
     return next(iter(await with_people_named(lore, found)), None)
 
 

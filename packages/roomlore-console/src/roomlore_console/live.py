@@ -127,8 +127,8 @@ class Live:
     async def _look(self, lore: Lore, room_id: str, its: _Open) -> None:
         try:
             while True:
-                async with lore.storage.reading() as work:
-                    room = await work.rooms.find(tenant=lore.tenant, room_id=room_id)
+                async with lore.storage.reading(lore.tenant) as work:
+                    room = await work.rooms.find(room_id=room_id)
                 before, its.room = its.room, room
                 if not its.looked or (room and (before is None or room.next_arrival > before.next_arrival)):
                     its.looked = True

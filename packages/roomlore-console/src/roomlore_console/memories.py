@@ -95,8 +95,8 @@ async def scopes(page: Page) -> Response:
     if viewer is not None:
         shown = Counter(one.memory.scope for one in await lore.memories.visible(viewer) if one.shown)
         return page.show("memories.html", found=[], shown=sorted(shown.items()), next=None, after=None)
-    async with lore.storage.reading() as work:
-        found = await work.memories.scopes(tenant=lore.tenant, after=after, limit=_SCOPES)
+    async with lore.storage.reading(lore.tenant) as work:
+        found = await work.memories.scopes(after=after, limit=_SCOPES)
     following = found[-1].scope if len(found) == _SCOPES else None
     await name_scopes(page, [one.scope for one in found])
     return page.show("memories.html", found=found, shown=[], next=following, after=after)
@@ -155,8 +155,8 @@ async def lineage(page: Page) -> Response:
 async def locked(lore: Lore, memories: Sequence[Memory]) -> Mapping[str, tuple[str, ...]]:
     """Return the rooms in which each memory was said, by its id; without memories that are for all."""
     named = {one.room_id for memory in memories for one in memory.evidence}
-    async with lore.storage.reading() as work:
-        found = await work.rooms.people(tenant=lore.tenant, room_ids=named, persons=[])
+    async with lore.storage.reading(lore.tenant) as work:
+        found = await work.rooms.people(room_ids=named, persons=[])
     public = {room_id: public_windows(room) for room_id, room in found.items()}
     return {
         memory.memory_id: tuple(one.room_id for one in memory.evidence)
@@ -176,8 +176,8 @@ async def _shown_lineage(page: Page, memory_id: str) -> Blame:
 
 
 async def _stored_scope(lore: Lore, scope: str) -> Scope | None:
-    async with lore.storage.reading() as work:
-        return await work.memories.scope(tenant=lore.tenant, scope=scope)
+    async with lore.storage.reading(lore.tenant) as work:
+        return await work.memories.scope(scope=scope)
 
 
 async def _selected_moment(page: Page, lore: Lore, scope: str) -> SelectedMoment:

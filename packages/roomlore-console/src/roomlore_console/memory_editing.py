@@ -191,8 +191,8 @@ async def _before_restoring(page: Page, lore: Lore, memory_id: str) -> Facts:
 
 async def _before_reverting(page: Page, lore: Lore, evolution_id: str) -> Facts:
     record = await lore.memories.evolution(evolution_id)
-    async with lore.storage.reading() as work:
-        changes = await work.memories.changes_of_evolution(tenant=lore.tenant, evolution_id=evolution_id)
+    async with lore.storage.reading(lore.tenant) as work:
+        changes = await work.memories.changes_of_evolution(evolution_id=evolution_id)
     return {"evolution": record, "changes": changes, "scope": record.scope, "back": _memory_page(record.scope)}
 
 

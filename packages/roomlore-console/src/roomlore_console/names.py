@@ -66,8 +66,8 @@ async def _led(page: Page, path: str, query: Mapping[str, str]) -> Response | No
 async def _rooms_called(page: Page, name: str) -> list[Room]:
     """Return the rooms with this name that the viewer sees; none if it is an id."""
     if page.viewer is None:
-        async with page.lore.storage.reading() as work:
-            like = await work.rooms.named_like(tenant=page.lore.tenant, part=name, limit=_MOST, whole=True)
+        async with page.lore.storage.reading(page.lore.tenant) as work:
+            like = await work.rooms.named_like(part=name, limit=_MOST, whole=True)
     else:
         like = list(await rooms_by_use(page, limit=_ROOMS_READ))
     if any(one.room_id == name for one in like):
@@ -82,9 +82,9 @@ async def _people_called(page: Page, name: str) -> Sequence[Speaker]:
     like = await named_like(page, name, limit=_PEOPLE_READ)
     others = {one.sender_id for one in like if one.name.casefold() != name.casefold()}
     among = await rooms_among(page)
-    async with page.lore.storage.reading() as work:
+    async with page.lore.storage.reading(page.lore.tenant) as work:
         for one in list(others)[:_MOST]:
-            voices = await work.rooms.voices(tenant=page.lore.tenant, sender_id=one)
+            voices = await work.rooms.voices(sender_id=one)
             shown = (voice.name for voice in voices if among is None or voice.room_id in among)
             if name.casefold() in map(str.casefold, shown):
                 others.discard(one)

@@ -67,25 +67,25 @@ async def forget(page: Page) -> Response:
 async def named_like(page: Page, part: str, *, limit: int, offset: int = 0) -> list[Speaker]:
     """Return those who spoke in rooms that the viewer sees, whose id or name contains `part`."""
     lore, among = page.lore, await rooms_among(page)
-    async with lore.storage.reading() as work:
-        return await work.rooms.speakers(tenant=lore.tenant, part=part, room_ids=among, limit=limit, offset=offset)
+    async with lore.storage.reading(lore.tenant) as work:
+        return await work.rooms.speakers(part=part, room_ids=among, limit=limit, offset=offset)
 
 
 async def is_known(lore: Lore, person_id: str) -> bool:
     """Return True if somebody with this id spoke, is a member of a room, or has facts."""
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         return bool(
-            await work.rooms.voices(tenant=lore.tenant, sender_id=person_id)
-            or await work.rooms.of_person(tenant=lore.tenant, person_id=person_id)
-            or await work.memories.scope(tenant=lore.tenant, scope=f"user:{person_id}")
+            await work.rooms.voices(sender_id=person_id)
+            or await work.rooms.of_person(person_id=person_id)
+            or await work.memories.scope(scope=f"user:{person_id}")
         )
 
 
 async def _person(page: Page, person_id: str) -> Person:
     lore, among, scope = page.lore, await rooms_among(page), f"user:{person_id}"
-    async with lore.storage.reading() as work:
-        voices = await work.rooms.voices(tenant=lore.tenant, sender_id=person_id)
-        rooms = await work.rooms.of_person(tenant=lore.tenant, person_id=person_id)
+    async with lore.storage.reading(lore.tenant) as work:
+        voices = await work.rooms.voices(sender_id=person_id)
+        rooms = await work.rooms.of_person(person_id=person_id)
     facts = await lore.memories.page(scope, limit=_FACTS, viewer=page.viewer)
     if among is not None:
         voices = [one for one in voices if one.room_id in among]
@@ -108,11 +108,11 @@ async def _person(page: Page, person_id: str) -> Person:
 async def _last_said(lore: Lore, person_id: str, voices: Sequence[Voice]) -> list[StoredMessage]:
     """Return the last messages of a person, from the ends of the rooms in which the person spoke last."""
     found: list[StoredMessage] = []
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         for one in voices:
             after = max(0, one.last_arrival - _MESSAGES_READ)
             found += await work.messages.page(
-                tenant=lore.tenant, room_id=one.room_id, after=after, limit=_MESSAGES_READ, sender_id=person_id
+                room_id=one.room_id, after=after, limit=_MESSAGES_READ, sender_id=person_id
             )
     newest = sorted(found, key=lambda one: one.at, reverse=True)[:_MESSAGES]
     return await with_people_named(lore, newest)

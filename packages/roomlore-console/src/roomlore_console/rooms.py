@@ -129,10 +129,10 @@ async def _read_messages(
     be larger than memory."""
     parts: list[list[Entry]] = []
     missing, at_once = limit, _USUAL_MESSAGES
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         while missing:
             count = min(missing, at_once)
-            part = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=count, before=before)
+            part = await work.messages.tail(room_id=room_id, limit=count, before=before)
             parts.append([_shortened_entry(entry, longest) for entry in part])
             at_once = (
                 _MESSAGES_AT_ONCE
@@ -142,7 +142,7 @@ async def _read_messages(
             if len(part) < count:
                 break
             missing, before = missing - count, part[0].message.arrival
-        session = await work.sessions.find(tenant=lore.tenant, conversation_id=room_id)
+        session = await work.sessions.find(conversation_id=room_id)
     return [entry for part in reversed(parts) for entry in part], bool(session and session.version)
 
 
@@ -217,11 +217,9 @@ def _last_arrival_on_page(page: Page) -> int:
 async def _new_messages(page: Page, lore: Lore, known: Room, after: int) -> str:
     room_id = known.room_id
     count = max(0, min(_MAX_NEW_MESSAGES, known.next_arrival - 1 - after))
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         # Up to what was known: of those that came meanwhile the next piece tells, and none pushes another one out.
-        found = await work.messages.tail(
-            tenant=lore.tenant, room_id=room_id, limit=count + 1, before=known.next_arrival
-        )
+        found = await work.messages.tail(room_id=room_id, limit=count + 1, before=known.next_arrival)
     entries = [_shortened_entry(entry, LONGEST) for entry in found]
     shown = await _shown_conversation(page, room_id, entries)
     new = [one for one in shown.said if one.entry.message.arrival > after][-_MAX_NEW_MESSAGES:]
@@ -300,10 +298,10 @@ async def _titled_threads(page: Page, room_id: str, threads: Sequence[Strand]) -
 async def _quoted_messages(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
     """Return messages that are quoted, read in parts, with each text cut to what is shown of it."""
     found: list[StoredMessage] = []
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         for start in range(0, max(1, len(arrivals)), _QUOTED_AT_ONCE):
             part = arrivals[start : start + _QUOTED_AT_ONCE]
-            read = await work.messages.messages_by_arrival(tenant=lore.tenant, room_id=room_id, arrivals=part)
+            read = await work.messages.messages_by_arrival(room_id=room_id, arrivals=part)
             found += [replace(message, text=message.text[:_MIN_TEXT_CHARS], metadata={}) for message in read]
     return await with_people_named(lore, found)
 

@@ -149,8 +149,8 @@ async def _seen(lore: Lore, stored: Session, window: int, query: str, viewer: st
         stored.conversation_id, query, model_context_window=window, viewer=viewer
     )
     ids = context.message_ids[-_MESSAGES:]
-    async with lore.storage.reading() as work:
-        found = await work.messages.by_id(tenant=lore.tenant, room_id=stored.conversation_id, message_ids=list(ids))
+    async with lore.storage.reading(lore.tenant) as work:
+        found = await work.messages.by_id(room_id=stored.conversation_id, message_ids=list(ids))
     messages = sorted((entry.message for entry in found), key=lambda one: one.arrival)
     return Seen(context, _gauge(lore, stored, context, window), messages, len(context.message_ids) - len(ids))
 

@@ -104,12 +104,12 @@ async def rooms_beside(page: Page) -> Sequence[Room]:
 async def rooms_by_use(page: Page, *, limit: int, offset: int = 0) -> Sequence[Room]:
     """Return the rooms that the viewer may see wholly, the one used last first."""
     lore, viewer = page.lore, page.viewer
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         if viewer is None:
-            return await work.rooms.used_last(tenant=lore.tenant, limit=limit, offset=offset)
+            return await work.rooms.used_last(limit=limit, offset=offset)
         most = min(_MAX_ROOMS, offset + limit)
         whom = check_viewer(viewer)
-        shown = await rooms_shown(work, tenant=lore.tenant, viewer=whom, now=lore.now(), most=most)
+        shown = await rooms_shown(work, viewer=whom, now=lore.now(), most=most)
     return [room for room, windows in shown.rooms if windows == ALWAYS][offset : offset + limit]
 
 
@@ -125,15 +125,15 @@ async def name_scopes(page: Page, scopes: Iterable[str]) -> None:
     if not page.is_admin:
         return
     lore = page.lore
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         for scope in list(dict.fromkeys(scopes))[:_NAMED]:
             kind, _, whose = scope.partition(":")
             name = ""
             if kind == "group":
-                room = await work.rooms.find(tenant=lore.tenant, room_id=whose)
+                room = await work.rooms.find(room_id=whose)
                 name = room.name if room else ""
             elif whose:
-                voices = await work.rooms.voices(tenant=lore.tenant, sender_id=whose)
+                voices = await work.rooms.voices(sender_id=whose)
                 name = next((one.name for one in voices if one.name), "")
             if name:
                 page.names[scope] = name
@@ -158,9 +158,9 @@ async def _with_news(page: Page, rooms: Sequence[Room]) -> list[ListedRoom]:
     today = lore.now().astimezone(page.zone).date()
     ends = [today + timedelta(days=day) for day in range(1 - _DAYS, 2)]
     midnights = [datetime.combine(one, time(), page.zone) for one in ends]
-    async with lore.storage.reading() as work:
-        last = await work.messages.newest_of(tenant=lore.tenant, room_ids=ids, characters=_PREVIEW)
-        days = await work.messages.sent_between(tenant=lore.tenant, room_ids=ids, times=midnights, most=_BUSY)
+    async with lore.storage.reading(lore.tenant) as work:
+        last = await work.messages.newest_of(room_ids=ids, characters=_PREVIEW)
+        days = await work.messages.sent_between(room_ids=ids, times=midnights, most=_BUSY)
     named = {one.room_id: one for one in await with_people_named(lore, last.values())}
     return [ListedRoom(one, named.get(one.room_id), days.get(one.room_id, (0,) * _DAYS)) for one in rooms]
 
@@ -195,8 +195,8 @@ async def suggest(page: Page) -> Response:
         return page.show("suggest.html", rooms=(), people=())
     recent = [room.room_id for room in await rooms_by_use(page, limit=_MAX_ROOMS)]
     rooms = await _rooms_named(page, part)
-    async with lore.storage.reading() as work:
-        people = await work.rooms.speakers(tenant=lore.tenant, part=part, room_ids=recent, limit=_FOUND)
+    async with lore.storage.reading(lore.tenant) as work:
+        people = await work.rooms.speakers(part=part, room_ids=recent, limit=_FOUND)
     return page.show("suggest.html", rooms=rooms, people=people)
 
 
@@ -238,8 +238,8 @@ async def _found(page: Page, query: str, among: list[str] | None) -> Found:
 async def _searched(page: Page, query: str, among: list[str] | None) -> Found:
     lore, viewer = page.lore, page.viewer
     rooms = await _rooms_named(page, query)
-    async with lore.storage.reading() as work:
-        people = await work.rooms.speakers(tenant=lore.tenant, part=query, room_ids=among, limit=_FOUND)
+    async with lore.storage.reading(lore.tenant) as work:
+        people = await work.rooms.speakers(part=query, room_ids=among, limit=_FOUND)
     memories = await _memories(page, query)
     try:
         answer = await lore.messages.search(query=query, viewer=viewer, limit=_MESSAGES)
@@ -255,15 +255,15 @@ async def _rooms_named(page: Page, part: str) -> Sequence[Room]:
     if page.viewer is not None:
         by_use, wanted = await rooms_by_use(page, limit=_MAX_ROOMS), part.lower()
         return [room for room in by_use if wanted in room.room_id.lower() or wanted in room.name.lower()][:_FOUND]
-    async with page.lore.storage.reading() as work:
-        return await work.rooms.named_like(tenant=page.lore.tenant, part=part, limit=_FOUND)
+    async with page.lore.storage.reading(page.lore.tenant) as work:
+        return await work.rooms.named_like(part=part, limit=_FOUND)
 
 
 async def _memories(page: Page, query: str) -> Sequence[Memory]:
     lore, viewer, words = page.lore, page.viewer, query.lower().split()[:_MAX_WORDS]
     if viewer is None:
-        async with lore.storage.reading() as work:
-            return await work.memories.saying(tenant=lore.tenant, words=words, limit=_MEMORIES)
+        async with lore.storage.reading(lore.tenant) as work:
+            return await work.memories.saying(words=words, limit=_MEMORIES)
     visible = (one.memory for one in await lore.memories.visible(viewer) if one.shown)
     said = [memory for memory in visible if all(word in memory.statement.lower() for word in words)]
     return sorted(said, key=lambda one: one.updated_at, reverse=True)[:_MEMORIES]
@@ -274,9 +274,9 @@ async def prepare(lore: Lore) -> None:
     when somebody asks for the jobs: it takes 24 MB."""
     await asyncio.to_thread(compile_pages)
     with suppress(RoomloreError):
-        async with lore.storage.reading() as work:
-            newest = await work.rooms.used_last(tenant=lore.tenant, limit=_BESIDE, offset=0)
-            said = [await work.messages.tail(tenant=lore.tenant, room_id=one.room_id, limit=1) for one in newest[:1]]
+        async with lore.storage.reading(lore.tenant) as work:
+            newest = await work.rooms.used_last(limit=_BESIDE, offset=0)
+            said = [await work.messages.tail(room_id=one.room_id, limit=1) for one in newest[:1]]
         for entries in said:
             for entry in entries:
                 await lore.rooms.headings(entry.message.room_id, [entry.message.id], viewer=None)

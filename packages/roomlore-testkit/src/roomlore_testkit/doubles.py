@@ -111,15 +111,15 @@ class FaultyStorage:
             raise error
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[UnitOfWork]:
+    async def reading(self, tenant: str | None = None) -> AsyncIterator[UnitOfWork]:
         await self.visit("reading")
-        async with self._storage.reading() as work:
+        async with self._storage.reading(tenant) as work:
             yield cast(UnitOfWork, _Watched(work, "", self.visit))
 
     @asynccontextmanager
-    async def writing(self, *, brief: bool = False) -> AsyncIterator[UnitOfWork]:
+    async def writing(self, tenant: str | None = None, *, brief: bool = False) -> AsyncIterator[UnitOfWork]:
         await self.visit("writing")
-        async with self._storage.writing(brief=brief) as work:
+        async with self._storage.writing(tenant, brief=brief) as work:
             yield cast(UnitOfWork, _Watched(work, "", self.visit))
             await self.visit("commit")
 
@@ -143,8 +143,13 @@ class _Watched:
         self._name = name
         self._visit = visit
 
+    def of(self, tenant: str) -> "_Watched":
+        return _Watched(self._inner.of(tenant), self._name, self._visit)
+
     def __getattr__(self, name: str) -> Any:
         inner = getattr(self._inner, name)
+        if isinstance(inner, str):
+            return inner
         if not callable(inner):
             return _Watched(inner, name, self._visit)
 

@@ -79,11 +79,11 @@ _OF_MESSAGES = Statement(lambda: _of_messages().where(among(_m.c.message_id, "me
 class SqlArchives(Repository):
     """The port `Archives`."""
 
-    async def add(self, *, tenant: str, archive: Archive) -> None:
+    async def add(self, *, archive: Archive) -> None:
         self._locks.check_writing()
         await self._sql.fetch(
             _ADD,
-            tenant=escape(tenant),
+            tenant=escape(self._tenant),
             archive_id=escape(archive.archive_id),
             room_id=escape(archive.room_id),
             phase=archive.phase,
@@ -96,46 +96,46 @@ class SqlArchives(Repository):
             archived_at=to_micros(archive.archived_at),
         )
 
-    async def turn(self, *, tenant: str, archive_id: str, phase: ArchivePhase, was: ArchivePhase) -> bool:
+    async def turn(self, *, archive_id: str, phase: ArchivePhase, was: ArchivePhase) -> bool:
         self._locks.check_writing()
-        named = {"tenant": escape(tenant), "own_id": escape(archive_id)}
+        named = {"tenant": escape(self._tenant), "own_id": escape(archive_id)}
         return bool(await self._sql.fetch(_TURN, **named, new_phase=phase, was=was))
 
-    async def drop(self, *, tenant: str, archive_id: str) -> None:
+    async def drop(self, *, archive_id: str) -> None:
         self._locks.check_writing()
-        await self._sql.fetch(_DROP, tenant=escape(tenant), own_id=escape(archive_id))
+        await self._sql.fetch(_DROP, tenant=escape(self._tenant), own_id=escape(archive_id))
 
-    async def page(self, *, tenant: str, room_id: str | None, after: str, limit: int) -> list[Archive]:
-        asked = {"tenant": escape(tenant), "after": escape(after), "count": limit}
+    async def page(self, *, room_id: str | None, after: str, limit: int) -> list[Archive]:
+        asked = {"tenant": escape(self._tenant), "after": escape(after), "count": limit}
         if room_id is None:
             rows = await self._sql.fetch(_ALL, **asked)
         else:
             rows = await self._sql.fetch(_OF_ROOM, **asked, room_id=escape(room_id))
         return [_read(row) for row in rows]
 
-    async def rooms_due(self, *, tenant: str, before: datetime, after: str, limit: int) -> list[str]:
-        asked = {"tenant": escape(tenant), "after": escape(after), "before": to_micros(before), "count": limit}
+    async def rooms_due(self, *, before: datetime, after: str, limit: int) -> list[str]:
+        asked = {"tenant": escape(self._tenant), "after": escape(after), "before": to_micros(before), "count": limit}
         return [unescape(row[0]) for row in await self._sql.fetch(_ROOMS_DUE, **asked)]
 
-    async def due(self, *, tenant: str, room_id: str, before: datetime, limit: int) -> list[StoredMessage]:
-        asked = {**_room(tenant, room_id), "before": to_micros(before), "count": limit}
+    async def due(self, *, room_id: str, before: datetime, limit: int) -> list[StoredMessage]:
+        asked = {**_room(self._tenant, room_id), "before": to_micros(before), "count": limit}
         rows = await self._sql.fetch(_DUE, **asked)
         return [MESSAGE.read(row, room_id) for row in sorted(rows, key=lambda row: row[ARRIVAL_AT])]
 
-    async def erased(self, *, tenant: str, room_id: str, archive: Archive) -> dict[str, int]:
+    async def erased(self, *, room_id: str, archive: Archive) -> dict[str, int]:
         span = {"first": archive.first_arrival, "last": archive.last_arrival}
         at = to_micros(archive.archived_at)
-        rows = await self._sql.fetch(_ERASED, **_room(tenant, room_id), **span, archived_at=at)
+        rows = await self._sql.fetch(_ERASED, **_room(self._tenant, room_id), **span, archived_at=at)
         return {unescape(message_id): arrival for message_id, arrival in rows}
 
-    async def of_messages(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+    async def of_messages(self, *, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         if not message_ids:
             return {}
-        rows = await self._sql.fetch(_OF_MESSAGES, **_room(tenant, room_id), message_ids=names_text(message_ids))
+        rows = await self._sql.fetch(_OF_MESSAGES, **_room(self._tenant, room_id), message_ids=names_text(message_ids))
         return {unescape(message_id): unescape(archive_id) for message_id, archive_id in rows}
 
-    async def holds(self, *, tenant: str, room_id: str, after: int) -> bool:
-        return bool(await self._sql.fetch(_HOLDS, **_room(tenant, room_id), above=after))
+    async def holds(self, *, room_id: str, after: int) -> bool:
+        return bool(await self._sql.fetch(_HOLDS, **_room(self._tenant, room_id), above=after))
 
 
 def _room(tenant: str, room_id: str) -> dict[str, Any]:

@@ -408,9 +408,21 @@ class Locks:
         return locked
 
 
-class Repository:
-    """Statements on the connection of a unit of work, under its locks."""
+def the_tenant(tenant: str | None) -> str:
+    """Return the tenant of a unit of work; raise `RuntimeError` if that is over all tenants."""
+    if tenant is None:
+        raise RuntimeError("This unit of work is over all tenants; open one for a tenant.")
+    return tenant
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
+
+class Repository:
+    """Statements on the connection of a unit of work, under its locks. `tenant`: None is over all tenants."""
+
+    def __init__(self, connection: Connection, locks: Locks, tenant: str | None) -> None:
         self._sql = connection
         self._locks = locks
+        self._of = tenant
+
+    @property
+    def _tenant(self) -> str:
+        return the_tenant(self._of)

@@ -294,22 +294,21 @@ class StoredRows(Repository):
     async def tables(self) -> Mapping[str, Sequence[str]]:
         return {name: [column.name for column in _text_columns(table)] for name, table in _OF_TENANTS.items()}
 
-    async def count_rows(self, *, tenant: str, table: str) -> int:
-        return int((await self._sql.fetch(_count(table), its_tenant=escape(tenant)))[0][0])
+    async def count_rows(self, *, table: str) -> int:
+        return int((await self._sql.fetch(_count(table), its_tenant=escape(self._tenant)))[0][0])
 
-    async def rooms_with(self, *, tenant: str, table: str, columns: Sequence[str], sought: Sought) -> list[int] | None:
+    async def rooms_with(self, *, table: str, columns: Sequence[str], sought: Sought) -> list[int] | None:
         if "room_key" not in _OF_TENANTS[table].c:
             return None
         sizes, patterns = _patterns(sought)
         if _is_all(len(columns), len(columns), sizes):
             return None
         statement = _rooms_with(table, tuple(columns), sizes)
-        return sorted(row[0] for row in await self._sql.fetch(statement, its_tenant=escape(tenant), **patterns))
+        return sorted(row[0] for row in await self._sql.fetch(statement, its_tenant=escape(self._tenant), **patterns))
 
     async def rows(
         self,
         *,
-        tenant: str,
         table: str,
         after: tuple[Any, ...] | None,
         limit: int,
@@ -323,30 +322,24 @@ class StoredRows(Repository):
         statement = _page(
             table, after=after is not None, in_a_room=room_key is not None, columns=tuple(columns), sizes=sizes
         )
-        rows = await self._sql.fetch(statement, its_tenant=escape(tenant), count=limit, **asked, **its_room, **patterns)
+        rows = await self._sql.fetch(
+            statement, its_tenant=escape(self._tenant), count=limit, **asked, **its_room, **patterns
+        )
         keys, shown = len(_keys(_OF_TENANTS[table])), _text_columns(_OF_TENANTS[table])
         return [_to_row(row, keys, shown) for row in rows]
 
-    async def rooms_telling(self, *, tenant: str, user_id: str, sought: Sought) -> list[str]:
+    async def rooms_telling(self, *, user_id: str, sought: Sought) -> list[str]:
         sizes, patterns = _patterns(sought)
-        its = {"its_tenant": escape(tenant)}
+        its = {"its_tenant": escape(self._tenant)}
         found = await self._sql.fetch(_rooms_telling(sizes), **its, its_sender=escape(user_id), **patterns)
         rows = await self._sql.fetch(_ROOM_IDS, **its, room_keys=numbers_text([row[0] for row in found]))
         return sorted(unescape(row[0]) for row in rows)
 
     async def messages_telling(
-        self,
-        *,
-        tenant: str,
-        room_id: str,
-        user_id: str,
-        sought: Sought,
-        linked: Linked | None,
-        after: int,
-        limit: int,
+        self, *, room_id: str, user_id: str, sought: Sought, linked: Linked | None, after: int, limit: int
     ) -> list[int]:
         sizes, patterns = _patterns(sought)
-        here = {"tenant": escape(tenant), "room_id": escape(room_id), "its_sender": escape(user_id)}
+        here = {"tenant": escape(self._tenant), "room_id": escape(room_id), "its_sender": escape(user_id)}
         if linked is not None:
             here |= await asyncio.to_thread(_ids_in, linked)
         statement = _telling(sizes, linked=linked is not None)
@@ -354,10 +347,10 @@ class StoredRows(Repository):
         return [row[0] for row in rows]
 
     async def redact_row(
-        self, *, tenant: str, table: str, key: tuple[Any, ...], columns: Sequence[str], change: Callable[[str], str]
+        self, *, table: str, key: tuple[Any, ...], columns: Sequence[str], change: Callable[[str], str]
     ) -> None:
         self._locks.check_writing()
-        own = {"its_tenant": escape(tenant), **_named(key)}
+        own = {"its_tenant": escape(self._tenant), **_named(key)}
         await self._raise_revision(table, own)
         for row in await self._sql.fetch(_find(table, tuple(columns)), **own):
             stored = dict(zip(columns, row, strict=True))
@@ -367,9 +360,9 @@ class StoredRows(Repository):
                 given = {f"new_{name}": new[name] for name in different}
                 await self._sql.fetch(_set_columns(table, different), **own, **given)
 
-    async def drop_row(self, *, tenant: str, table: str, key: tuple[Any, ...]) -> None:
+    async def drop_row(self, *, table: str, key: tuple[Any, ...]) -> None:
         self._locks.check_writing()
-        own = {"its_tenant": escape(tenant), **_named(key)}
+        own = {"its_tenant": escape(self._tenant), **_named(key)}
         await self._raise_revision(table, own)
         await self._sql.fetch(_drop(table), **own)
 

@@ -98,18 +98,16 @@ _ORPHAN_ROWS = {table.name: Statement(partial(_orphan_rows, table)) for table in
 class MessageAudit(Repository):
     """A part of the port `Maintenance`: reading messages for an integrity check."""
 
-    async def read_messages(
-        self, *, tenant: str, room_id: str, after: int, limit: int
-    ) -> Callable[[], Sequence[ReadMessage]]:
-        here = {"tenant": escape(tenant), "room_id": escape(room_id), "after": after}
+    async def read_messages(self, *, room_id: str, after: int, limit: int) -> Callable[[], Sequence[ReadMessage]]:
+        here = {"tenant": escape(self._tenant), "room_id": escape(room_id), "after": after}
         last = _last(await self._sql.fetch(_SIZES, count=limit, **here), after)
         return partial(_read_all, room_id, await self._sql.fetch(_MESSAGES, last=last, **here), self._sql.dialect)
 
-    async def word_index_mismatch(self, *, tenant: str, room_id: str) -> WordIndexMismatch | None:
+    async def word_index_mismatch(self, *, room_id: str) -> WordIndexMismatch | None:
         """Return the words that differ from the index. Always none on PostgreSQL, which indexes the rows itself."""
         if self._sql.dialect.name != "sqlite":
             return None
-        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
         indexed, places, kept, arrivals = (await self._sql.fetch(_SUMS, **here))[0]
         if (indexed, places) == (kept, arrivals):
             return None
@@ -117,12 +115,12 @@ class MessageAudit(Repository):
         surplus = await self._sql.fetch(_SURPLUS, count=_NAMED, **here)
         return WordIndexMismatch(indexed, kept, tuple(row[0] for row in missing), tuple(row[0] for row in surplus))
 
-    async def orphan_rows(self, *, tenant: str, after: OrphanRow | None, limit: int) -> list[OrphanRow]:
+    async def orphan_rows(self, *, after: OrphanRow | None, limit: int) -> list[OrphanRow]:
         found: list[OrphanRow] = []
         for table, statement in _ORPHAN_ROWS.items():
             if after is None or table >= after.table:
                 place = (after.room_key, after.arrival) if after and table == after.table else (0, 0)
-                its = {"tenant": escape(tenant), "after_room_key": place[0], "after_arrival": place[1]}
+                its = {"tenant": escape(self._tenant), "after_room_key": place[0], "after_arrival": place[1]}
                 rows = await self._sql.fetch(statement, count=limit - len(found), **its)
                 found += [OrphanRow(table, *row) for row in rows]
         return found
@@ -231,39 +229,33 @@ _AHEAD = Statement(_ahead)
 class MemoryAudit(Repository):
     """A part of the port `Maintenance`: reading memories for an integrity check."""
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        super().__init__(connection, locks)
-        self._snapshots = Snapshots(connection, locks)
+    def __init__(self, connection: Connection, locks: Locks, tenant: str | None) -> None:
+        super().__init__(connection, locks, tenant)
+        self._snapshots = Snapshots(connection, locks, tenant)
 
-    async def read_versions(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadVersion]:
-        here = {"tenant": escape(tenant), "scope": escape(scope)}
+    async def read_versions(self, *, scope: str, after: int, limit: int) -> list[ReadVersion]:
+        here = {"tenant": escape(self._tenant), "scope": escape(scope)}
         return [_version(row) for row in await self._sql.fetch(_VERSIONS, after=after, count=limit, **here)]
 
-    async def read_log(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadChange]:
-        here = {"tenant": escape(tenant), "scope": escape(scope)}
+    async def read_log(self, *, scope: str, after: int, limit: int) -> list[ReadChange]:
+        here = {"tenant": escape(self._tenant), "scope": escape(scope)}
         return [_change(scope, row) for row in await self._sql.fetch(_LOG, after=after, count=limit, **here)]
 
-    async def read_snapshots(
-        self, *, tenant: str, scope: str, after: int, until: int, limit: int
-    ) -> list[ReadSnapshot]:
-        return await self._snapshots.between(tenant=tenant, scope=scope, after=after, until=until, limit=limit)
+    async def read_snapshots(self, *, scope: str, after: int, until: int, limit: int) -> list[ReadSnapshot]:
+        return await self._snapshots.between(scope=scope, after=after, until=until, limit=limit)
 
-    async def found_from(
-        self, *, tenant: str, scope: str, room_id: str, message_ids: Sequence[str]
-    ) -> set[tuple[str, int]]:
+    async def found_from(self, *, scope: str, room_id: str, message_ids: Sequence[str]) -> set[tuple[str, int]]:
         rows = await self._sql.fetch(
             _FOUND_FROM,
-            tenant=escape(tenant),
+            tenant=escape(self._tenant),
             scope=escape(scope),
             room_id=escape(room_id),
             message_ids=names_text(message_ids),
         )
         return {(unescape(message_id), number) for message_id, number in rows}
 
-    async def support_rows(
-        self, *, tenant: str, scope: str | None, after: tuple[str, str, int], limit: int
-    ) -> list[ReadSupport]:
-        here: dict[str, Any] = {"tenant": escape(tenant), "count": limit}
+    async def support_rows(self, *, scope: str | None, after: tuple[str, str, int], limit: int) -> list[ReadSupport]:
+        here: dict[str, Any] = {"tenant": escape(self._tenant), "count": limit}
         here |= dict(zip(_CURSOR, (escape(after[0]), escape(after[1]), after[2]), strict=True))
         if scope is None:
             rows = await self._sql.fetch(_SUPPORT_ROWS, **here)
@@ -271,8 +263,8 @@ class MemoryAudit(Repository):
             rows = await self._sql.fetch(_SUPPORT_ROWS_OF_SCOPE, scope=escape(scope), **here)
         return [_supported(row) for row in rows]
 
-    async def marks_ahead(self, *, tenant: str) -> list[MarkAhead]:
-        rows = await self._sql.fetch(_AHEAD, tenant=escape(tenant))
+    async def marks_ahead(self) -> list[MarkAhead]:
+        rows = await self._sql.fetch(_AHEAD, tenant=escape(self._tenant))
         return [MarkAhead(unescape(room_id), unescape(name), arrival, last) for room_id, name, arrival, last in rows]
 
 

@@ -141,33 +141,32 @@ _FALLBACKS_AFTER = Statement(lambda: _fallbacks(_above()))
 class MemoryReading(Repository):
     """A part of the port `Memories`: versions and lineages, for reading."""
 
-    async def by_id(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Memory]:
-        rows = await self._sql.fetch(_BY_ID, tenant=escape(tenant), memory_ids=names_text(memory_ids))
+    async def by_id(self, *, memory_ids: Sequence[str]) -> list[Memory]:
+        rows = await self._sql.fetch(_BY_ID, tenant=escape(self._tenant), memory_ids=names_text(memory_ids))
         return [MEMORY.read(row) for row in rows]
 
-    async def heads(self, *, tenant: str, memory_ids: Sequence[str]) -> dict[str, Memory]:
+    async def heads(self, *, memory_ids: Sequence[str]) -> dict[str, Memory]:
         """Return the current heads. Follows merges one step at a time: a recursive query makes SQLite scan whole tables
         once it has statistics."""
-        rows = await self._sql.fetch(_LINEAGES, tenant=escape(tenant), memory_ids=names_text(memory_ids))
+        rows = await self._sql.fetch(_LINEAGES, tenant=escape(self._tenant), memory_ids=names_text(memory_ids))
         on_the_way = {unescape(asked): unescape(lineage) for asked, lineage in rows}
         found: dict[str, Memory] = {}
         while on_the_way:
-            heads = await self._heads_of(tenant, set(on_the_way.values()))
+            heads = await self._heads_of(set(on_the_way.values()))
             reached = {asked: heads[lineage] for asked, lineage in on_the_way.items() if lineage in heads}
             found |= {asked: head for asked, (head, merged_into) in reached.items() if merged_into is None}
             on_the_way = {asked: into for asked, (_, into) in reached.items() if into is not None}
         return found
 
-    async def _heads_of(self, tenant: str, lineages: Iterable[str]) -> dict[str, tuple[Memory, str | None]]:
+    async def _heads_of(self, lineages: Iterable[str]) -> dict[str, tuple[Memory, str | None]]:
         """Return the head of each lineage, and the lineage that it was merged into."""
-        rows = await self._sql.fetch(_HEADS, tenant=escape(tenant), lineage_ids=names_text(sorted(lineages)))
+        rows = await self._sql.fetch(_HEADS, tenant=escape(self._tenant), lineage_ids=names_text(sorted(lineages)))
         read = [(MEMORY.read(row), unescape_or_none(row[-1])) for row in rows]
         return {head.lineage_id: (head, merged_into) for head, merged_into in read}
 
     async def page(
         self,
         *,
-        tenant: str,
         scopes: Sequence[str],
         kinds: Sequence[MemoryKind],
         status: MemoryStatus | None,
@@ -176,7 +175,7 @@ class MemoryReading(Repository):
         held_at: datetime | None = None,
         ended_by: datetime | None = None,
     ) -> list[Memory]:
-        chosen = _filter(tenant, scopes, kinds, status)
+        chosen = _filter(self._tenant, scopes, kinds, status)
         statement, its = _held((_PAGE, _PAGE_HELD, _PAGE_ENDED), held_at, ended_by)
         rows = await self._sql.fetch(statement, count=limit, start=offset, **chosen, **its)
         return [MEMORY.read(row) for row in rows]
@@ -184,7 +183,6 @@ class MemoryReading(Repository):
     async def count(
         self,
         *,
-        tenant: str,
         scopes: Sequence[str],
         kinds: Sequence[MemoryKind],
         status: MemoryStatus | None,
@@ -192,36 +190,36 @@ class MemoryReading(Repository):
         ended_by: datetime | None = None,
     ) -> int:
         statement, its = _held((_COUNT, _COUNT_HELD, _COUNT_ENDED), held_at, ended_by)
-        rows = await self._sql.fetch(statement, **_filter(tenant, scopes, kinds, status), **its)
+        rows = await self._sql.fetch(statement, **_filter(self._tenant, scopes, kinds, status), **its)
         return int(rows[0][0])
 
-    async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
-        rows = await self._sql.fetch(_LINEAGE, tenant=escape(tenant), lineage_id=escape(lineage_id))
+    async def lineage(self, *, lineage_id: str) -> list[Memory]:
+        rows = await self._sql.fetch(_LINEAGE, tenant=escape(self._tenant), lineage_id=escape(lineage_id))
         return [MEMORY.read(row) for row in rows]
 
-    async def latest_versions(self, *, tenant: str, lineage_ids: Sequence[str]) -> dict[str, int]:
-        rows = await self._sql.fetch(_LATEST, tenant=escape(tenant), lineage_ids=names_text(lineage_ids))
+    async def latest_versions(self, *, lineage_ids: Sequence[str]) -> dict[str, int]:
+        rows = await self._sql.fetch(_LATEST, tenant=escape(self._tenant), lineage_ids=names_text(lineage_ids))
         return {unescape(row[0]): row[1] for row in rows}
 
-    async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+    async def ids_like(self, *, part: str, limit: int) -> list[str]:
         piece = escape(part)
-        rows = await self._sql.fetch(_IDS_LIKE, tenant=escape(tenant), part=piece, size=len(piece), count=limit)
+        rows = await self._sql.fetch(_IDS_LIKE, tenant=escape(self._tenant), part=piece, size=len(piece), count=limit)
         return [unescape(row[0]) for row in rows]
 
-    async def saying(self, *, tenant: str, words: Sequence[str], limit: int) -> list[Memory]:
+    async def saying(self, *, words: Sequence[str], limit: int) -> list[Memory]:
         every = [*words[:_MAX_WORDS], *[""] * _MAX_WORDS][:_MAX_WORDS]
         patterns = {f"word{number}": containing(word) for number, word in enumerate(every)}
-        rows = await self._sql.fetch(_SAYING, tenant=escape(tenant), count=limit, **patterns)
+        rows = await self._sql.fetch(_SAYING, tenant=escape(self._tenant), count=limit, **patterns)
         return [MEMORY.read(row) for row in rows]
 
-    async def citing(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
+    async def citing(self, *, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
         """Return the memories that cite these messages, by id."""
-        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_CITING, message_ids=names_text(message_ids), **here)
         return [MEMORY.read(row) for row in rows]
 
-    async def short_of_room(self, *, tenant: str, scope: str, room_id: str, limit: int) -> list[Memory]:
-        here = {"tenant": escape(tenant), "scope": escape(scope), "room_id": escape(room_id)}
+    async def short_of_room(self, *, scope: str, room_id: str, limit: int) -> list[Memory]:
+        here = {"tenant": escape(self._tenant), "scope": escape(scope), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_SHORT_OF_ROOM, count=limit, **here)
         return [MEMORY.read(row) for row in rows]
 
@@ -290,12 +288,12 @@ _COUNT_ACTIVE = Statement(lambda: select(func.coalesce(func.sum(_s.c.active), 0)
 class NumberedReading(Repository):
     """A part of the port `Memories`: active memories by row number."""
 
-    async def active(self, *, tenant: str, scope: str, limit: int) -> list[NumberedMemory]:
-        rows = await self._sql.fetch(_ACTIVE, tenant=escape(tenant), scope=escape(scope), count=limit)
+    async def active(self, *, scope: str, limit: int) -> list[NumberedMemory]:
+        rows = await self._sql.fetch(_ACTIVE, tenant=escape(self._tenant), scope=escape(scope), count=limit)
         return [_to_numbered(row) for row in rows]
 
-    async def by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[NumberedMemory]:
-        its = {"tenant": escape(tenant), "scope": escape(scope), "numbers": numbers_text(numbers)}
+    async def by_number(self, *, scope: str, numbers: Sequence[int]) -> list[NumberedMemory]:
+        its = {"tenant": escape(self._tenant), "scope": escape(scope), "numbers": numbers_text(numbers)}
         return [_to_numbered(row) for row in await self._sql.fetch(_BY_NUMBER, **its)]
 
     async def active_after(self, *, number: int, limit: int) -> list[NumberedMemory]:
@@ -344,24 +342,26 @@ _PAGE_BEFORE = Statement(lambda: _evolution_page(_e.c.evolution_id < bindparam("
 class EvolutionRecords(Repository):
     """A part of the port `Memories`: records of evolutions and extractions."""
 
-    async def add_evolution(self, *, tenant: str, evolution: Evolution) -> bool:
+    async def add_evolution(self, *, evolution: Evolution) -> bool:
         """Add an evolution. Raises `InvalidInput` if its facts are no JSON."""
         self._locks.check_writing()
-        return bool(await self._sql.fetch(_ADD, tenant=escape(tenant), **EVOLUTION.values(evolution)))
+        return bool(await self._sql.fetch(_ADD, tenant=escape(self._tenant), **EVOLUTION.values(evolution)))
 
-    async def evolutions_by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
-        rows = await self._sql.fetch(_EVOLUTIONS_BY_ID, tenant=escape(tenant), evolution_ids=names_text(evolution_ids))
+    async def evolutions_by_id(self, *, evolution_ids: Sequence[str]) -> list[Evolution]:
+        rows = await self._sql.fetch(
+            _EVOLUTIONS_BY_ID, tenant=escape(self._tenant), evolution_ids=names_text(evolution_ids)
+        )
         return [EVOLUTION.read(row) for row in rows]
 
-    async def evolution_ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+    async def evolution_ids_like(self, *, part: str, limit: int) -> list[str]:
         piece = escape(part)
         rows = await self._sql.fetch(
-            _EVOLUTION_IDS_LIKE, tenant=escape(tenant), part=piece, size=len(piece), count=limit
+            _EVOLUTION_IDS_LIKE, tenant=escape(self._tenant), part=piece, size=len(piece), count=limit
         )
         return [unescape(row[0]) for row in rows]
 
-    async def evolutions(self, *, tenant: str, scope: str, before: str | None, limit: int) -> list[Evolution]:
-        here = {"tenant": escape(tenant), "scope": escape(scope), "count": limit}
+    async def evolutions(self, *, scope: str, before: str | None, limit: int) -> list[Evolution]:
+        here = {"tenant": escape(self._tenant), "scope": escape(scope), "count": limit}
         if before is None:
             rows = await self._sql.fetch(_PAGE_FROM_END, **here)
         else:

@@ -342,39 +342,39 @@ class _Held:
 class MemoryLog(Repository):
     """A part of the port `Memories`: the logs of scopes."""
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        super().__init__(connection, locks)
-        self._due = SqlOutbox(connection, locks, MEMORIES_DUE)
-        self._snapshots = Snapshots(connection, locks)
+    def __init__(self, connection: Connection, locks: Locks, tenant: str | None) -> None:
+        super().__init__(connection, locks, tenant)
+        self._due = SqlOutbox(connection, locks, tenant, MEMORIES_DUE)
+        self._snapshots = Snapshots(connection, locks, tenant)
         self._held: dict[tuple[str, str], _Held] = {}
 
-    async def lock(self, *, tenant: str, scope: str, now: datetime) -> Scope:
+    async def lock(self, *, scope: str, now: datetime) -> Scope:
         self._locks.check_writing()
-        named = {"tenant": escape(tenant), "scope": escape(scope)}
+        named = {"tenant": escape(self._tenant), "scope": escape(scope)}
         rows = await self._sql.fetch(_LOCK, **named)
         if not rows:
             await self._sql.fetch(_MAKE, now=to_micros(now), **named)
             rows = await self._sql.fetch(_LOCK, **named)
-        stored = SCOPE.read(rows[0], tenant)
+        stored = SCOPE.read(rows[0], self._tenant)
         *_, snapshot, keeps_vectors, key = rows[0]
-        self._locks.take_scope(LockedScope(key, tenant, scope, bool(keeps_vectors)))
-        self._held[tenant, scope] = _Held(key, stored, snapshot)
+        self._locks.take_scope(LockedScope(key, self._tenant, scope, bool(keeps_vectors)))
+        self._held[self._tenant, scope] = _Held(key, stored, snapshot)
         return stored
 
-    async def scope(self, *, tenant: str, scope: str) -> Scope | None:
-        rows = await self._sql.fetch(_FIND, tenant=escape(tenant), scope=escape(scope))
-        return SCOPE.read(rows[0], tenant) if rows else None
+    async def scope(self, *, scope: str) -> Scope | None:
+        rows = await self._sql.fetch(_FIND, tenant=escape(self._tenant), scope=escape(scope))
+        return SCOPE.read(rows[0], self._tenant) if rows else None
 
-    async def scopes(self, *, tenant: str, after: str | None, limit: int) -> list[Scope]:
+    async def scopes(self, *, after: str | None, limit: int) -> list[Scope]:
         if after is None:
-            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(tenant), count=limit)
+            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(self._tenant), count=limit)
         else:
-            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(tenant), after=escape(after), count=limit)
-        return [SCOPE.read(row, tenant) for row in rows]
+            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(self._tenant), after=escape(after), count=limit)
+        return [SCOPE.read(row, self._tenant) for row in rows]
 
-    async def apply(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
+    async def apply(self, *, scope: str, changes: Sequence[Change]) -> None:
         """Apply changes. All are computed first, so that an impossible change prevents the others too."""
-        held = self._held.get((tenant, scope))
+        held = self._held.get((self._tenant, scope))
         if held is None:
             raise InvalidInput("Lock the scope in this unit of work before writing to it.")
         if not changes:
@@ -385,56 +385,54 @@ class MemoryLog(Repository):
             plan.add(change)
         await self._write(held, plan, changes)
 
-    async def changes(
-        self, *, tenant: str, scope: str, after: int, limit: int, since: datetime | None = None
-    ) -> list[Change]:
-        named = {"tenant": escape(tenant), "scope": escape(scope), "after": after, "count": limit}
+    async def changes(self, *, scope: str, after: int, limit: int, since: datetime | None = None) -> list[Change]:
+        named = {"tenant": escape(self._tenant), "scope": escape(scope), "after": after, "count": limit}
         if since is None:
             rows = await self._sql.fetch(_CHANGES, **named)
         else:
             rows = await self._sql.fetch(_CHANGES_SINCE, since=to_micros(since), **named)
         return [to_change(scope, row) for row in rows]
 
-    async def touches(self, *, tenant: str, scope: str, after: int, limit: int) -> list[Touch]:
-        named = {"tenant": escape(tenant), "scope": escape(scope), "after": after, "count": limit}
+    async def touches(self, *, scope: str, after: int, limit: int) -> list[Touch]:
+        named = {"tenant": escape(self._tenant), "scope": escape(scope), "after": after, "count": limit}
         return [_to_touch(scope, row) for row in await self._sql.fetch(_TOUCHES, **named)]
 
-    async def snapshot(self, *, tenant: str, scope: str, at: datetime) -> Snapshot | None:
-        read = await self._snapshots.serving(tenant=tenant, scope=scope, at=at)
+    async def snapshot(self, *, scope: str, at: datetime) -> Snapshot | None:
+        read = await self._snapshots.serving(scope=scope, at=at)
         return read.snapshot if read else None
 
-    async def changes_by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[Change]:
-        named = {"tenant": escape(tenant), "scope": escape(scope), "numbers": numbers_text(numbers)}
+    async def changes_by_number(self, *, scope: str, numbers: Sequence[int]) -> list[Change]:
+        named = {"tenant": escape(self._tenant), "scope": escape(scope), "numbers": numbers_text(numbers)}
         return [to_change(scope, row) for row in await self._sql.fetch(_BY_NUMBER, **named)] if numbers else []
 
     async def changes_of_lineages(
-        self, *, tenant: str, scope: str, lineage_ids: Sequence[str], after: int, until: int
+        self, *, scope: str, lineage_ids: Sequence[str], after: int, until: int
     ) -> list[Change]:
         if not lineage_ids:
             return []
-        named = {"tenant": escape(tenant), "scope": escape(scope), "lineage_ids": names_text(lineage_ids)}
+        named = {"tenant": escape(self._tenant), "scope": escape(scope), "lineage_ids": names_text(lineage_ids)}
         rows = await self._sql.fetch(
             _OF_LINEAGES if until - after > _FEW else _OF_LINEAGES_BETWEEN, after=after, until=until, **named
         )
         return [to_change(scope, row) for row in rows]
 
     async def latest_changes(
-        self, *, tenant: str, scope: str, limit: int, before: int | None = None, since: datetime | None = None
+        self, *, scope: str, limit: int, before: int | None = None, since: datetime | None = None
     ) -> list[Change]:
         below = _NO_NUMBER if before is None else before
-        named = {"tenant": escape(tenant), "scope": escape(scope), "before": below, "count": limit}
+        named = {"tenant": escape(self._tenant), "scope": escape(scope), "before": below, "count": limit}
         if since is None:
             rows = await self._sql.fetch(_LATEST, **named)
         else:
             rows = await self._sql.fetch(_LATEST_SINCE, since=to_micros(since), **named)
         return [to_change(scope, row) for row in rows]
 
-    async def changes_of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:
-        rows = await self._sql.fetch(_OF_EVOLUTION, tenant=escape(tenant), evolution_id=escape(evolution_id))
+    async def changes_of_evolution(self, *, evolution_id: str) -> list[Change]:
+        rows = await self._sql.fetch(_OF_EVOLUTION, tenant=escape(self._tenant), evolution_id=escape(evolution_id))
         return [to_change(unescape(row[-1]), row) for row in rows]
 
-    async def changes_of_memories(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Change]:
-        rows = await self._sql.fetch(_OF_MEMORIES, tenant=escape(tenant), memory_ids=names_text(memory_ids))
+    async def changes_of_memories(self, *, memory_ids: Sequence[str]) -> list[Change]:
+        rows = await self._sql.fetch(_OF_MEMORIES, tenant=escape(self._tenant), memory_ids=names_text(memory_ids))
         return [to_change(unescape(row[-1]), row) for row in rows]
 
     async def _touched(self, held: _Held, changes: Sequence[Change]) -> list[VersionRow]:
@@ -460,27 +458,29 @@ class MemoryLog(Repository):
         await self._many(_REWRITE, [_own(row, tenant) | _new(_content(row)) for row in rewritten])
         made = [row for row in rows if row.key is None]
         await self._many(_INSERT, [mine | _identity(row) | _marks(row) | _content(row) for row in made])
-        await self._number(tenant, made)
-        await self._support(tenant, [*rewritten, *made])
+        await self._number(made)
+        await self._support([*rewritten, *made])
         await self._step(held, added=len(changes), more=plan.active)
         await self._keep_snapshots(held.stored)
         numbers = [row.key for row in rows if row.key is not None]
-        await self._due.add(tenant=held.stored.tenant, scope=held.stored.scope, numbers=numbers, only_if_kept=True)
+        await self._due.add(scope=held.stored.scope, numbers=numbers, only_if_kept=True)
 
-    async def _number(self, tenant: str, made: Sequence[VersionRow]) -> None:
+    async def _number(self, made: Sequence[VersionRow]) -> None:
         """Read the keys of new rows."""
         if made:
-            rows = await self._sql.fetch(_KEYS, tenant=tenant, memory_ids=names_text([row.memory_id for row in made]))
+            rows = await self._sql.fetch(
+                _KEYS, tenant=escape(self._tenant), memory_ids=names_text([row.memory_id for row in made])
+            )
             keys = {unescape(memory_id): key for memory_id, key in rows}
             for row in made:
                 row.key = keys[row.memory_id]
 
-    async def _support(self, tenant: str, rows: Sequence[VersionRow]) -> None:
+    async def _support(self, rows: Sequence[VersionRow]) -> None:
         """Update which versions each message supports."""
         new: list[dict[str, Any]] = []
         gone: list[dict[str, Any]] = []
         for row in rows:
-            its = {"tenant": tenant, "memory_key": row.key}
+            its = {"tenant": escape(self._tenant), "memory_key": row.key}
             now = set(row.memory.sources) if row.memory else set()
             new += [its | _place(source) for source in now.difference(row.sources)]
             gone += [its | _place(source) for source in set(row.sources) - now]
@@ -499,17 +499,16 @@ class MemoryLog(Repository):
         held = self._held[of.tenant, of.scope]
         if not _due(held, held.snapshot):
             return
-        here = {"tenant": of.tenant, "scope": of.scope}
-        read = await self._snapshots.last(**here)
+        read = await self._snapshots.last(scope=of.scope)
         if read is not None and read.snapshot is None:
             return
         start = read.snapshot if read else None
         state, last = LogState(start), start.number if start else 0
         until = _due(held, last)
         if until:
-            touches = await self.touches(**here, after=last, limit=until - last)
+            touches = await self.touches(scope=of.scope, after=last, limit=until - last)
             made = list(snapshots(state, touches, last=last, until=until))
-            await self._snapshots.keep(tenant=of.tenant, scope_key=held.key, made=made)
+            await self._snapshots.keep(scope_key=held.key, made=made)
             last = made[-1].number if made else last
         self._held[of.tenant, of.scope] = replace(held, snapshot=last)
 

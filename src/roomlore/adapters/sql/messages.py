@@ -245,21 +245,21 @@ def _to_origin(row: Sequence[Any]) -> Origin:
 
 
 class InRoom(Repository):
-    async def _rows(self, statement: Statement, tenant: str, room_id: str, **params: Any) -> Sequence[Sequence[Any]]:
-        return await self._sql.fetch(statement, tenant=escape(tenant), room_id=escape(room_id), **params)
+    async def _rows(self, statement: Statement, room_id: str, **params: Any) -> Sequence[Sequence[Any]]:
+        return await self._sql.fetch(statement, tenant=escape(self._tenant), room_id=escape(room_id), **params)
 
 
 class MessageReading(InRoom):
     """A part of the port `Messages`: the messages of a room, for reading."""
 
-    async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+    async def fingerprints(self, *, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         if not message_ids:
             return {}
-        rows = await self._rows(_FINGERPRINTS, tenant, room_id, ids=names_text(message_ids))
+        rows = await self._rows(_FINGERPRINTS, room_id, ids=names_text(message_ids))
         return {unescape(message_id): fingerprint for message_id, fingerprint in rows}
 
-    async def met(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> Met | None:
-        rows = await self._rows(_MET, tenant, room_id, ids=names_text(message_ids))
+    async def met(self, *, room_id: str, message_ids: Sequence[str]) -> Met | None:
+        rows = await self._rows(_MET, room_id, ids=names_text(message_ids))
         if not rows:
             return None
         *_, taken, awaited = rows[0]
@@ -268,131 +268,125 @@ class MessageReading(InRoom):
             ROOM.read(rows[0]), {message_id: fingerprint for fingerprint, _, message_id in hashes}, bool(awaited)
         )
 
-    async def origins(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, Origin]:
+    async def origins(self, *, room_id: str, message_ids: Sequence[str]) -> dict[str, Origin]:
         if not message_ids:
             return {}
-        rows = await self._rows(_ORIGINS, tenant, room_id, ids=names_text(message_ids))
+        rows = await self._rows(_ORIGINS, room_id, ids=names_text(message_ids))
         return {unescape(row[0]): _to_origin(row[1:]) for row in rows}
 
-    async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
+    async def by_id(self, *, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:
             return []
-        rows = await self._rows(_BY_ID, tenant, room_id, ids=names_text(message_ids))
+        rows = await self._rows(_BY_ID, room_id, ids=names_text(message_ids))
         return to_entries(room_id, rows)
 
-    async def by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[Entry]:
+    async def by_arrival(self, *, room_id: str, arrivals: Sequence[int]) -> list[Entry]:
         if not arrivals:
             return []
-        rows = await self._rows(_BY_ARRIVAL, tenant, room_id, arrivals=numbers_text(arrivals))
+        rows = await self._rows(_BY_ARRIVAL, room_id, arrivals=numbers_text(arrivals))
         return to_entries(room_id, rows)
 
-    async def messages_by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
+    async def messages_by_arrival(self, *, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
         if not arrivals:
             return []
-        rows = await self._rows(_PLAIN, tenant, room_id, arrivals=numbers_text(arrivals))
+        rows = await self._rows(_PLAIN, room_id, arrivals=numbers_text(arrivals))
         return [MESSAGE.read(row, room_id) for row in sorted(rows, key=itemgetter(ARRIVAL_AT))]
 
-    async def said(self, *, tenant: str, room_id: str) -> dict[int, Window]:
-        rows = await self._rows(_SAID, tenant, room_id)
+    async def said(self, *, room_id: str) -> dict[int, Window]:
+        rows = await self._rows(_SAID, room_id)
         return {row[0]: Window((origin := _to_origin(row[1:])).first, origin.last) for row in rows}
 
     async def tail(
-        self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
+        self, *, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
     ) -> list[Entry]:
         """Return the newest entries. If the times of a room never decrease, the plain tail answers `since` too; only
         otherwise the index of times is used."""
         bounds = {"before": NEWEST_OF_ALL if before is None else before, "count": limit}
-        rows = await self._rows(_TAIL, tenant, room_id, **bounds)
+        rows = await self._rows(_TAIL, room_id, **bounds)
         found = [ENTRY.read(row, room_id) for row in reversed(rows)]
         if since is None or all(entry.message.dated_at >= since for entry in found):
             return found
-        rows = await self._rows(_TAIL_SINCE, tenant, room_id, since=to_micros(since), **bounds)
+        rows = await self._rows(_TAIL_SINCE, room_id, since=to_micros(since), **bounds)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]
 
-    async def recent(self, *, tenant: str, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:
+    async def recent(self, *, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:
         before = NEWEST_OF_ALL if before is None else before
-        rows = await self._rows(_RECENT, tenant, room_id, before=before, count=limit)
+        rows = await self._rows(_RECENT, room_id, before=before, count=limit)
         return [MESSAGE.read(row, room_id) for row in reversed(rows)]
 
     async def recent_with_hashes(
-        self, *, tenant: str, room_id: str, limit: int, before: int | None = None
+        self, *, room_id: str, limit: int, before: int | None = None
     ) -> list[tuple[StoredMessage, str]]:
         before = NEWEST_OF_ALL if before is None else before
-        rows = await self._rows(_RECENT_HASHED, tenant, room_id, before=before, count=limit)
+        rows = await self._rows(_RECENT_HASHED, room_id, before=before, count=limit)
         return [(MESSAGE.read(row, room_id), row[-1]) for row in reversed(rows)]
 
-    async def newest_of(self, *, tenant: str, room_ids: Collection[str], characters: int) -> dict[str, StoredMessage]:
+    async def newest_of(self, *, room_ids: Collection[str], characters: int) -> dict[str, StoredMessage]:
         if not room_ids:
             return {}
-        named = {"tenant": escape(tenant), "room_ids": names_text(sorted(room_ids))}
+        named = {"tenant": escape(self._tenant), "room_ids": names_text(sorted(room_ids))}
         rows = await self._sql.fetch(_NEWEST_OF_ROOMS, size=characters, **named)
         return {(room_id := unescape(row[0])): MESSAGE.read(row[1:], room_id) for row in rows}
 
     async def sent_between(
-        self, *, tenant: str, room_ids: Collection[str], times: Sequence[datetime], most: int
+        self, *, room_ids: Collection[str], times: Sequence[datetime], most: int
     ) -> dict[str, tuple[int, ...]]:
         if not room_ids or len(times) < 2:
             return {}
-        named: dict[str, Any] = {"tenant": escape(tenant), "room_ids": names_text(sorted(room_ids)), "most": most}
+        named: dict[str, Any] = {"tenant": escape(self._tenant), "room_ids": names_text(sorted(room_ids)), "most": most}
         bounds = {f"at{place}": to_micros(at) for place, at in enumerate(times)}
         rows = await self._sql.fetch(_sent_in_rooms(len(times) - 1), **named, **bounds)
         return {unescape(row[0]): tuple(row[1:]) for row in rows}
 
-    async def page(
-        self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
-    ) -> list[StoredMessage]:
-        rows = await self._said(_PAGE, _PAGE_OF, tenant, room_id, sender_id, after=after, count=limit)
+    async def page(self, *, room_id: str, after: int, limit: int, sender_id: str | None = None) -> list[StoredMessage]:
+        rows = await self._said(_PAGE, _PAGE_OF, room_id, sender_id, after=after, count=limit)
         return [MESSAGE.read(row, room_id) for row in rows]
 
     async def page_with_hashes(
-        self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
+        self, *, room_id: str, after: int, limit: int, sender_id: str | None = None
     ) -> list[tuple[StoredMessage, str]]:
-        rows = await self._said(_PAGE_HASHED, _PAGE_OF_HASHED, tenant, room_id, sender_id, after=after, count=limit)
+        rows = await self._said(_PAGE_HASHED, _PAGE_OF_HASHED, room_id, sender_id, after=after, count=limit)
         return [(MESSAGE.read(row, room_id), row[-1]) for row in rows]
 
-    async def count(self, *, tenant: str, room_id: str, after: int, sender_id: str | None = None) -> int:
-        rows = await self._said(_COUNT, _COUNT_OF, tenant, room_id, sender_id, after=after)
+    async def count(self, *, room_id: str, after: int, sender_id: str | None = None) -> int:
+        rows = await self._said(_COUNT, _COUNT_OF, room_id, sender_id, after=after)
         return int(rows[0][0])
 
     async def _said(
-        self, by_anybody: Statement, by_one: Statement, tenant: str, room_id: str, sender_id: str | None, **bounds: int
+        self, by_anybody: Statement, by_one: Statement, room_id: str, sender_id: str | None, **bounds: int
     ) -> Sequence[Sequence[Any]]:
         if sender_id is None:
-            return await self._rows(by_anybody, tenant, room_id, **bounds)
-        return await self._rows(by_one, tenant, room_id, sender_id=escape(sender_id), **bounds)
+            return await self._rows(by_anybody, room_id, **bounds)
+        return await self._rows(by_one, room_id, sender_id=escape(sender_id), **bounds)
 
-    async def first_since(self, *, tenant: str, room_id: str, since: datetime) -> int | None:
-        rows = await self._rows(_FIRST_SINCE, tenant, room_id, since=to_micros(since))
+    async def first_since(self, *, room_id: str, since: datetime) -> int | None:
+        rows = await self._rows(_FIRST_SINCE, room_id, since=to_micros(since))
         first: int | None = rows[0][0]
         return first
 
-    async def replies_of(self, *, tenant: str, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
-        rows = await self._rows(_REPLIES_OF, tenant, room_id, after=after, count=limit, agent=escape(agent_id))
+    async def replies_of(self, *, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
+        rows = await self._rows(_REPLIES_OF, room_id, after=after, count=limit, agent=escape(agent_id))
         return [row[0] for row in rows]
 
-    async def ids_like(self, *, tenant: str, room_id: str, part: str, limit: int) -> list[str]:
+    async def ids_like(self, *, room_id: str, part: str, limit: int) -> list[str]:
         piece = escape(part)
-        rows = await self._rows(_IDS_LIKE, tenant, room_id, part=piece, size=len(piece), count=limit)
+        rows = await self._rows(_IDS_LIKE, room_id, part=piece, size=len(piece), count=limit)
         return [unescape(row[0]) for row in rows]
 
-    async def arrival_of(self, *, tenant: str, room_id: str, message_id: str) -> int | None:
-        rows = await self._rows(_ARRIVAL_OF, tenant, room_id, message_id=escape(message_id))
+    async def arrival_of(self, *, room_id: str, message_id: str) -> int | None:
+        rows = await self._rows(_ARRIVAL_OF, room_id, message_id=escape(message_id))
         return rows[0][0] if rows else None
 
-    async def changed(
-        self, *, tenant: str, room_id: str, revision: int, after: int
-    ) -> tuple[list[StoredMessage], list[int]]:
-        rows = await self._rows(_CHANGED, tenant, room_id, revision=revision, after=after, count=NEWEST_OF_ALL)
+    async def changed(self, *, room_id: str, revision: int, after: int) -> tuple[list[StoredMessage], list[int]]:
+        rows = await self._rows(_CHANGED, room_id, revision=revision, after=after, count=NEWEST_OF_ALL)
         rows = sorted(rows, key=itemgetter(1 + ARRIVAL_AT))
         there = [MESSAGE.read(row[1:], room_id) for row in rows if row[0] is None]
         return there, [row[1 + ARRIVAL_AT] for row in rows if row[0] is not None]
 
-    async def appended(
-        self, *, tenant: str, room_id: str, since: int, through: int, after: int, limit: int
-    ) -> list[Entry] | None:
+    async def appended(self, *, room_id: str, since: int, through: int, after: int, limit: int) -> list[Entry] | None:
         """Return what was appended. A revision in which something else changed is missing from the rows, or is that of
         a row at or before `after`, or of a deleted one."""
-        rows = await self._rows(_APPENDED, tenant, room_id, revision=since, count=limit + 1)
+        rows = await self._rows(_APPENDED, room_id, revision=since, count=limit + 1)
         of_revisions = [row for row in rows if row[0] <= through]
         if len(rows) > limit or {row[0] for row in of_revisions} != set(range(since + 1, through + 1)):
             return None

@@ -150,15 +150,15 @@ MEMORIES_DUE = Waiting(
 class SqlOutbox(Repository):
     """The port `Outbox`."""
 
-    def __init__(self, connection: Connection, locks: Locks, waiting: Waiting) -> None:
-        super().__init__(connection, locks)
+    def __init__(self, connection: Connection, locks: Locks, tenant: str | None, waiting: Waiting) -> None:
+        super().__init__(connection, locks, tenant)
         self._waiting = waiting
 
-    async def add(self, *, tenant: str, scope: str, numbers: Sequence[int], only_if_kept: bool = False) -> None:
+    async def add(self, *, scope: str, numbers: Sequence[int], only_if_kept: bool = False) -> None:
         """Add tasks. Unknown numbers are ignored."""
-        held = self._waiting.held(self._locks, tenant, scope)
+        held = self._waiting.held(self._locks, self._tenant, scope)
         if numbers and (held.keeps_vectors or not only_if_kept):
-            here = {"owner_key": held.key, "tenant": escape(tenant)}
+            here = {"owner_key": held.key, "tenant": escape(self._tenant)}
             await self._sql.fetch(self._waiting.next_version, **here)
             add = self._waiting.add_few if len(numbers) <= FEW_ROWS else self._waiting.add
             await self._sql.fetch(add, numbers=numbers_text(numbers), **here)
@@ -203,8 +203,8 @@ class SqlOutbox(Repository):
     async def waiting(self) -> int:
         return int((await self._sql.fetch(self._waiting.count))[0][0])
 
-    async def held(self, *, tenant: str, scope: str, now: datetime) -> int:
-        asked = {"tenant": escape(tenant), "scope": escape(scope), "now": to_micros(now)}
+    async def held(self, *, scope: str, now: datetime) -> int:
+        asked = {"tenant": escape(self._tenant), "scope": escape(scope), "now": to_micros(now)}
         return int((await self._sql.fetch(self._waiting.claimed, **asked))[0][0])
 
 

@@ -176,31 +176,31 @@ _GO_BY_NAME = [
 class PeopleInRooms(WithWords):
     """A part of the port `Maintenance`: the data of people in rooms."""
 
-    async def rooms_of(self, *, tenant: str, user_id: str) -> list[RoomOfPerson]:
+    async def rooms_of(self, *, user_id: str) -> list[RoomOfPerson]:
         part = f":{escape(user_id)}:"
         asked = {"user_id": escape(user_id), "pattern": f"%{_spelled_out(part)}%"}
-        rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), **asked)
+        rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(self._tenant), **asked)
         return [RoomOfPerson(unescape(row[0]), bool(row[1])) for row in rows if row[2] or part in f":{row[0]}:"]
 
-    async def others_in(self, *, tenant: str, room_id: str, user_id: str) -> bool:
-        asked = {"tenant": escape(tenant), "room_id": escape(room_id), "user_id": escape(user_id)}
+    async def others_in(self, *, room_id: str, user_id: str) -> bool:
+        asked = {"tenant": escape(self._tenant), "room_id": escape(room_id), "user_id": escape(user_id)}
         return bool(await self._sql.fetch(_OTHERS_IN, **asked))
 
-    async def said_by_others(self, *, tenant: str, user_id: str, texts: Sequence[str]) -> set[str]:
+    async def said_by_others(self, *, user_id: str, texts: Sequence[str]) -> set[str]:
         if not texts:
             return set()
-        asked = {"tenant": escape(tenant), "user_id": escape(user_id), "texts": names_text(texts)}
+        asked = {"tenant": escape(self._tenant), "user_id": escape(user_id), "texts": names_text(texts)}
         return {unescape(row[0]) for row in await self._sql.fetch(_SAID_BY_OTHERS, **asked)}
 
-    async def rename_messages(self, *, tenant: str, room_id: str, ids: Mapping[int, str]) -> None:
-        its = _params(self._locks.held(tenant, room_id))
+    async def rename_messages(self, *, room_id: str, ids: Mapping[int, str]) -> None:
+        its = _params(self._locks.held(self._tenant, room_id))
         bind = _RENAME.on(self._sql.dialect).bind
         rows = [bind({**its, "own": arrival, "new_id": escape(name)}) for arrival, name in ids.items()]
         if rows:
             await self._sql.many(_RENAME, rows)
 
-    async def forget_session(self, *, tenant: str, room_id: str, user_id: str, first: int) -> int:
-        its = _params(self._locks.held(tenant, room_id))
+    async def forget_session(self, *, room_id: str, user_id: str, first: int) -> int:
+        its = _params(self._locks.held(self._tenant, room_id))
         taken = len(await self._sql.fetch(_FORGET_SESSION, **its, its_user=escape(user_id)))
         if first:
             taken += len(await self._sql.fetch(_SUMMARIES, **its, first=first))
@@ -208,10 +208,10 @@ class PeopleInRooms(WithWords):
             await self._sql.fetch(_WITHOUT_CHECKPOINT, **its)
         return taken
 
-    async def remove_room(self, *, tenant: str, room_id: str, limit: int) -> int:
+    async def remove_room(self, *, room_id: str, limit: int) -> int:
         """Remove a part of a room. Words are removed from the index before their rows: the index has no text to
         identify them."""
-        room = self._locks.held(tenant, room_id)
+        room = self._locks.held(self._tenant, room_id)
         its = _params(room)
         first = await self._sql.fetch(_FIRST, **its, count=limit)
         if not first:
@@ -224,16 +224,16 @@ class PeopleInRooms(WithWords):
         await self._sql.fetch(_STEP, **its, fewer_messages=sum(messages), fewer_words=sum(words))
         return len(await self._sql.fetch(_FIRST, **its, count=1))
 
-    async def drop_vector_scope(self, *, tenant: str, scope: str) -> None:
+    async def drop_vector_scope(self, *, scope: str) -> None:
         self._locks.check_writing()
-        for (scope_key,) in await self._sql.fetch(_VECTOR_SCOPES, tenant=escape(tenant), scope=escape(scope)):
+        for (scope_key,) in await self._sql.fetch(_VECTOR_SCOPES, tenant=escape(self._tenant), scope=escape(scope)):
             await self._sql.fetch(_VECTORS, scope_key=scope_key)
 
     async def _remove_shell(self, room: LockedRoom) -> None:
         named = {"tenant": escape(room.tenant), "room_id": escape(room.room_id)}
         for statement in _GO_BY_NAME:
             await self._sql.fetch(statement, **named)
-        await self.drop_vector_scope(tenant=room.tenant, scope=room.room_id)
+        await self.drop_vector_scope(scope=room.room_id)
         for statement in _GO_BY_KEY:
             await self._sql.fetch(statement, **_params(room))
 
@@ -332,50 +332,52 @@ _REWRITE_RECORD = Statement(
 class Rewriting(Repository):
     """A part of the port `Maintenance`: rewriting memories in place."""
 
-    async def versions(self, *, tenant: str, after: int, limit: int) -> list[tuple[int, Memory]]:
-        rows = await self._sql.fetch(_VERSIONS, its_tenant=escape(tenant), after=after, count=limit)
+    async def versions(self, *, after: int, limit: int) -> list[tuple[int, Memory]]:
+        rows = await self._sql.fetch(_VERSIONS, its_tenant=escape(self._tenant), after=after, count=limit)
         return [(row[0], MEMORY.read(row[1:])) for row in rows]
 
-    async def rewrite_versions(self, *, tenant: str, scope: str, memories: Sequence[Memory]) -> None:
-        self._locks.held_scope(tenant, scope)
+    async def rewrite_versions(self, *, scope: str, memories: Sequence[Memory]) -> None:
+        self._locks.held_scope(self._tenant, scope)
         asked = names_text([memory.memory_id for memory in memories])
-        rows = await self._sql.fetch(_STORED, **_its(tenant, scope), memory_ids=asked)
+        rows = await self._sql.fetch(_STORED, **_its(self._tenant, scope), memory_ids=asked)
         stored = {unescape(memory_id): (key, read_sources(sources)) for memory_id, key, sources in rows}
         for memory in memories:
             key, sources = stored[memory.memory_id]
-            own = {"its_tenant": escape(tenant), "key": key}
+            own = {"its_tenant": escape(self._tenant), "key": key}
             await self._sql.fetch(_REWRITE, **own, **_new(content_values(memory)))
             for source in set(sources).difference(memory.sources):
                 named = {"its_room": escape(source.room_id), "its_message": escape(source.message_id)}
                 await self._sql.fetch(_NO_SUPPORT, **own, **named)
 
-    async def rewrite_changes(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
-        self._locks.held_scope(tenant, scope)
+    async def rewrite_changes(self, *, scope: str, changes: Sequence[Change]) -> None:
+        self._locks.held_scope(self._tenant, scope)
         for change in changes:
             values = change_values(change)
             new = _new({name: values[name] for name in _ENTRY})
-            await self._sql.fetch(_ENTRIES, **_its(tenant, scope), its_number=change.number, **new)
+            await self._sql.fetch(_ENTRIES, **_its(self._tenant, scope), its_number=change.number, **new)
 
-    async def rename_scope(self, *, tenant: str, scope: str, name: str) -> None:
-        self._locks.held_scope(tenant, scope)
-        await self._sql.fetch(_RENAME_RECORDS, **_its(tenant, scope), new_scope=escape(name))
-        await self._sql.fetch(_RENAME_SCOPE, **_its(tenant, scope), new_scope=escape(name))
+    async def rename_scope(self, *, scope: str, name: str) -> None:
+        self._locks.held_scope(self._tenant, scope)
+        await self._sql.fetch(_RENAME_RECORDS, **_its(self._tenant, scope), new_scope=escape(name))
+        await self._sql.fetch(_RENAME_SCOPE, **_its(self._tenant, scope), new_scope=escape(name))
 
-    async def evolutions(self, *, tenant: str, after: str, limit: int) -> list[Evolution]:
-        rows = await self._sql.fetch(_RECORDS, its_tenant=escape(tenant), after=escape(after), count=limit)
+    async def evolutions(self, *, after: str, limit: int) -> list[Evolution]:
+        rows = await self._sql.fetch(_RECORDS, its_tenant=escape(self._tenant), after=escape(after), count=limit)
         return [EVOLUTION.read(row) for row in rows]
 
-    async def lock_evolutions(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
+    async def lock_evolutions(self, *, evolution_ids: Sequence[str]) -> list[Evolution]:
         self._locks.check_writing()
         asked = names_text(evolution_ids)
-        rows = await self._sql.fetch(_LOCK_RECORDS, its_tenant=escape(tenant), evolution_ids=asked)
+        rows = await self._sql.fetch(_LOCK_RECORDS, its_tenant=escape(self._tenant), evolution_ids=asked)
         return [EVOLUTION.read(row) for row in rows]
 
-    async def rewrite_evolution(self, *, tenant: str, evolution: Evolution) -> None:
+    async def rewrite_evolution(self, *, evolution: Evolution) -> None:
         self._locks.check_writing()
         values = EVOLUTION.values(evolution)
         new = _new({name: values[name] for name in _RECORD})
-        await self._sql.fetch(_REWRITE_RECORD, its_tenant=escape(tenant), its_id=escape(evolution.evolution_id), **new)
+        await self._sql.fetch(
+            _REWRITE_RECORD, its_tenant=escape(self._tenant), its_id=escape(evolution.evolution_id), **new
+        )
 
 
 def _its(tenant: str, scope: str) -> dict[str, str]:

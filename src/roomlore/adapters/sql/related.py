@@ -265,20 +265,19 @@ _THREADS_AFTER = Statement(_threads_after)
 class ThreadReading(InRoom):
     """A part of the port `Messages`: replies, threads and keywords."""
 
-    async def target(self, *, tenant: str, room_id: str, message_id: str | None, window: int) -> Target | None:
+    async def target(self, *, room_id: str, message_id: str | None, window: int) -> Target | None:
         if message_id is None:
-            rows = await self._rows(NEWEST_TARGET, tenant, room_id, window=window)
+            rows = await self._rows(NEWEST_TARGET, room_id, window=window)
         else:
-            rows = await self._rows(TARGET, tenant, room_id, window=window, message_id=escape(message_id))
+            rows = await self._rows(TARGET, room_id, window=window, message_id=escape(message_id))
         return to_target(room_id, rows[0]) if rows else None
 
     async def related(
-        self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int, before: int | None = None
+        self, *, room_id: str, entry: Entry, hops: int, limit: int, before: int | None = None
     ) -> list[Entry]:
         message = entry.message
         rows = await self._rows(
             _RELATED,
-            tenant,
             room_id,
             own=message.arrival,
             own_id=escape(message.id),
@@ -290,71 +289,67 @@ class ThreadReading(InRoom):
         )
         return to_entries(room_id, rows)
 
-    async def of_root(self, *, tenant: str, room_id: str, root_id: str, limit: int, before: int) -> list[int]:
+    async def of_root(self, *, room_id: str, root_id: str, limit: int, before: int) -> list[int]:
         own = {"root": escape(root_id), "before": before, "count": limit}
-        return [arrival for _, arrival in await self._rows(_OF_ROOT, tenant, room_id, **own)]
+        return [arrival for _, arrival in await self._rows(_OF_ROOT, room_id, **own)]
 
-    async def of_topic(
-        self, *, tenant: str, room_id: str, topic_id: str | None, limit: int, before: int
-    ) -> list[Entry]:
+    async def of_topic(self, *, room_id: str, topic_id: str | None, limit: int, before: int) -> list[Entry]:
         own = {"after": before - MOST_BETWEEN - 1} if topic_id is None else {"topic": escape(topic_id)}
         statement = _IN_NO_TOPIC if topic_id is None else _OF_TOPIC
-        rows = await self._rows(statement, tenant, room_id, before=before, count=limit, **own)
+        rows = await self._rows(statement, room_id, before=before, count=limit, **own)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]
 
-    async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
+    async def waiting(self, *, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:
             return []
-        rows = await self._rows(_WAITING, tenant, room_id, ids=names_text(message_ids))
+        rows = await self._rows(_WAITING, room_id, ids=names_text(message_ids))
         return to_entries(room_id, rows)
 
-    async def threads(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
-        groups = await self._rows(_GROUPED, tenant, room_id, after=after, count=limit)
+    async def threads(self, *, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
+        groups = await self._rows(_GROUPED, room_id, after=after, count=limit)
         if not groups:
             return []
         threads = [group[0] for group in groups]
         senders: dict[int, list[str]] = {thread: [] for thread in threads}
-        for thread, sender in await self._rows(_SENDERS, tenant, room_id, threads=numbers_text(threads)):
+        for thread, sender in await self._rows(_SENDERS, room_id, threads=numbers_text(threads)):
             senders[thread].append(unescape(sender))
-        firsts = await self._rows(
-            _FIRST, tenant, room_id, arrivals=numbers_text(threads + [group[4] for group in groups])
-        )
+        firsts = await self._rows(_FIRST, room_id, arrivals=numbers_text(threads + [group[4] for group in groups]))
         texts = {arrival: (unescape(message_id), unescape(text)) for arrival, message_id, text in firsts}
         there = [group for group in groups if group[0] in texts and group[4] in texts]
         return [(group[0], _to_thread(room_id, group, senders[group[0]], texts)) for group in there]
 
-    async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
-        rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)
+    async def thread_members(self, *, room_id: str, thread: int, limit: int) -> list[Entry]:
+        rows = await self._rows(_MEMBERS, room_id, thread=thread, count=limit)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]
 
-    async def answered_through(self, *, tenant: str, room_id: str, arrival: int) -> list[int]:
-        return [row[0] for row in await self._rows(_ANSWERED_THROUGH, tenant, room_id, own=arrival)]
+    async def answered_through(self, *, room_id: str, arrival: int) -> list[int]:
+        return [row[0] for row in await self._rows(_ANSWERED_THROUGH, room_id, own=arrival)]
 
-    async def threads_after(self, *, tenant: str, room_id: str, after: int, limit: int) -> Threads:
-        (row,) = await self._rows(_THREADS_AFTER, tenant, room_id, after=after, count=limit)
+    async def threads_after(self, *, room_id: str, after: int, limit: int) -> Threads:
+        (row,) = await self._rows(_THREADS_AFTER, room_id, after=after, count=limit)
         return Threads(*(np.fromstring(numbers or "", np.int64, sep=",") for numbers in row))
 
-    async def platform_replies(self, *, tenant: str, room_id: str) -> list[int]:
-        return [row[0] for row in await self._rows(_PLATFORM_REPLIES, tenant, room_id)]
+    async def platform_replies(self, *, room_id: str) -> list[int]:
+        return [row[0] for row in await self._rows(_PLATFORM_REPLIES, room_id)]
 
-    async def members_of(self, *, tenant: str, room_id: str, threads: Sequence[int], each: int) -> list[Entry]:
+    async def members_of(self, *, room_id: str, threads: Sequence[int], each: int) -> list[Entry]:
         if not threads:
             return []
-        rows = await self._rows(_MEMBERS_OF, tenant, room_id, threads=numbers_text(threads), each=each)
+        rows = await self._rows(_MEMBERS_OF, room_id, threads=numbers_text(threads), each=each)
         return to_entries(room_id, rows)
 
     async def exchanges(
-        self, *, tenant: str, room_id: str, arrivals: Sequence[int], least: float, limit: int
+        self, *, room_id: str, arrivals: Sequence[int], least: float, limit: int
     ) -> dict[int, Exchange]:
         if not arrivals:
             return {}
-        rows = await self._rows(_EXCHANGED, tenant, room_id, arrivals=numbers_text(arrivals), least=least, count=limit)
+        rows = await self._rows(_EXCHANGED, room_id, arrivals=numbers_text(arrivals), least=least, count=limit)
         return {asked: _to_exchange(room_id, list(its)) for asked, its in groupby(rows, key=itemgetter(0))}
 
-    async def keyword_counts(self, *, tenant: str, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
+    async def keyword_counts(self, *, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
         if not keywords:
             return {}
-        rows = await self._rows(_COUNTS, tenant, room_id, keywords=names_text(keywords))
+        rows = await self._rows(_COUNTS, room_id, keywords=names_text(keywords))
         return {unescape(keyword): count for keyword, count in rows}
 
 

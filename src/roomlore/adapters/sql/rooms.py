@@ -280,81 +280,77 @@ _MAKE = Statement(
 class SqlRooms(Repository):
     """The port `Rooms`."""
 
-    async def find(self, *, tenant: str, room_id: str) -> Room | None:
-        rows = await self._sql.fetch(_FIND, tenant=escape(tenant), room_id=escape(room_id))
+    async def find(self, *, room_id: str) -> Room | None:
+        rows = await self._sql.fetch(_FIND, tenant=escape(self._tenant), room_id=escape(room_id))
         return ROOM.read(rows[0]) if rows else None
 
-    async def page(self, *, tenant: str, after: str | None, limit: int) -> list[Room]:
+    async def page(self, *, after: str | None, limit: int) -> list[Room]:
         if after is None:
-            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(tenant), count=limit)
+            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(self._tenant), count=limit)
         else:
-            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(tenant), after=escape(after), count=limit)
+            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(self._tenant), after=escape(after), count=limit)
         return [ROOM.read(row) for row in rows]
 
-    async def lock(self, *, tenant: str, room_id: str, now: datetime) -> Room:
-        while (room := await self.lock_known(tenant=tenant, room_id=room_id)) is None:
-            await self._sql.fetch(_MAKE, now=to_micros(now), tenant=escape(tenant), room_id=escape(room_id))
+    async def lock(self, *, room_id: str, now: datetime) -> Room:
+        while (room := await self.lock_known(room_id=room_id)) is None:
+            await self._sql.fetch(_MAKE, now=to_micros(now), tenant=escape(self._tenant), room_id=escape(room_id))
         return room
 
-    async def lock_known(self, *, tenant: str, room_id: str) -> Room | None:
+    async def lock_known(self, *, room_id: str) -> Room | None:
         self._locks.check_writing()
-        rows = await self._sql.fetch(_LOCK, tenant=escape(tenant), room_id=escape(room_id))
+        rows = await self._sql.fetch(_LOCK, tenant=escape(self._tenant), room_id=escape(room_id))
         if not rows:
             return None
-        self._locks.take(LockedRoom(rows[0][0], tenant, room_id, bool(rows[0][1])))
+        self._locks.take(LockedRoom(rows[0][0], self._tenant, room_id, bool(rows[0][1])))
         return ROOM.read(rows[0][2:])
 
-    async def configure(self, *, tenant: str, room_id: str, settings: Mapping[str, Any]) -> Room:
+    async def configure(self, *, room_id: str, settings: Mapping[str, Any]) -> Room:
         self._locks.check_writing()
         rows = await self._sql.fetch(
-            _CONFIGURE, tenant=escape(tenant), room_id=escape(room_id), new_settings=_settings_text(settings)
+            _CONFIGURE, tenant=escape(self._tenant), room_id=escape(room_id), new_settings=_settings_text(settings)
         )
         if not rows:
             raise NotFound(f"There is no room {room_id!r}.")
         return ROOM.read(rows[0])
 
-    async def participants(self, *, tenant: str, room_id: str) -> dict[str, str]:
-        rows = await self._sql.fetch(_PEOPLE, tenant=escape(tenant), room_id=escape(room_id))
+    async def participants(self, *, room_id: str) -> dict[str, str]:
+        rows = await self._sql.fetch(_PEOPLE, tenant=escape(self._tenant), room_id=escape(room_id))
         return {unescape(sender): unescape(name) for sender, name in rows}
 
-    async def names_of(
-        self, *, tenant: str, room_ids: Collection[str], sender_ids: Collection[str]
-    ) -> dict[str, dict[str, str]]:
+    async def names_of(self, *, room_ids: Collection[str], sender_ids: Collection[str]) -> dict[str, dict[str, str]]:
         if not (room_ids and sender_ids):
             return {}
         named = {"room_ids": names_text(sorted(room_ids)), "senders": names_text(sorted(sender_ids))}
         found: dict[str, dict[str, str]] = {}
-        for room_id, sender, name in await self._sql.fetch(_NAMES_OF, tenant=escape(tenant), **named):
+        for room_id, sender, name in await self._sql.fetch(_NAMES_OF, tenant=escape(self._tenant), **named):
             found.setdefault(unescape(room_id), {})[unescape(sender)] = unescape(name)
         return found
 
-    async def participants_before(self, *, tenant: str, room_id: str, arrival: int) -> dict[str, str]:
-        rows = await self._sql.fetch(_PEOPLE_BEFORE, tenant=escape(tenant), room_id=escape(room_id), before=arrival)
+    async def participants_before(self, *, room_id: str, arrival: int) -> dict[str, str]:
+        rows = await self._sql.fetch(
+            _PEOPLE_BEFORE, tenant=escape(self._tenant), room_id=escape(room_id), before=arrival
+        )
         return {unescape(sender): unescape(name) for sender, name in rows}
 
-    async def last_spoken(self, *, tenant: str, room_id: str, sender_id: str) -> int:
-        named = {"tenant": escape(tenant), "room_id": escape(room_id), "sender_id": escape(sender_id)}
+    async def last_spoken(self, *, room_id: str, sender_id: str) -> int:
+        named = {"tenant": escape(self._tenant), "room_id": escape(room_id), "sender_id": escape(sender_id)}
         rows = await self._sql.fetch(_LAST_SPOKEN, **named)
         return int(rows[0][0]) if rows else 0
 
-    async def set_kind(
-        self, *, tenant: str, room_id: str, kind: RoomKind | None, past: Sequence[PastKind] = ()
-    ) -> Room:
-        held = self._locks.held(tenant, room_id)
+    async def set_kind(self, *, room_id: str, kind: RoomKind | None, past: Sequence[PastKind] = ()) -> Room:
+        held = self._locks.held(self._tenant, room_id)
         named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
         told = {"new_kind": kind.value if kind else "", "past": past_kinds_text(past)}
         return ROOM.read((await self._sql.fetch(_SET_KIND, **told, **named))[0])
 
-    async def rename(self, *, tenant: str, room_id: str, name: str) -> Room:
-        held = self._locks.held(tenant, room_id)
+    async def rename(self, *, room_id: str, name: str) -> Room:
+        held = self._locks.held(self._tenant, room_id)
         named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
         return ROOM.read((await self._sql.fetch(_RENAME, new_name=escape(name), **named))[0])
 
-    async def set_members(
-        self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool
-    ) -> None:
-        held = self._locks.held(tenant, room_id)
-        named = {"tenant": escape(tenant), "room_id": escape(room_id)}
+    async def set_members(self, *, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool) -> None:
+        held = self._locks.held(self._tenant, room_id)
+        named = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
         await self._sql.fetch(_TELL_MEMBERS, all_told=complete, **named)
         await self._sql.fetch(_DROP_MEMBERS, **named)
         rows = [
@@ -366,37 +362,37 @@ class SqlRooms(Repository):
             await self._sql.many(_ADD_MEMBERS, rows)
 
     async def people(
-        self, *, tenant: str, room_ids: Collection[str], persons: Collection[str] | None = None
+        self, *, room_ids: Collection[str], persons: Collection[str] | None = None
     ) -> dict[str, RoomPeople]:
         if not room_ids:
             return {}
-        where: dict[str, Any] = {"tenant": escape(tenant), "room_ids": names_text(sorted(room_ids))}
+        where: dict[str, Any] = {"tenant": escape(self._tenant), "room_ids": names_text(sorted(room_ids))}
         if persons is None:
             return _with_people(await self._sql.fetch(_PEOPLE_OF, **where))
         return _with_people(await self._sql.fetch(_PEOPLE_AMONG, persons=names_text(sorted(persons)), **where))
 
-    async def stamps(self, *, tenant: str, room_ids: Collection[str]) -> dict[str, RoomStamp]:
-        rows = await self._sql.fetch(_STAMPS, tenant=escape(tenant), room_ids=names_text(sorted(room_ids)))
+    async def stamps(self, *, room_ids: Collection[str]) -> dict[str, RoomStamp]:
+        rows = await self._sql.fetch(_STAMPS, tenant=escape(self._tenant), room_ids=names_text(sorted(room_ids)))
         return {unescape(name): (created_at, revision) for name, created_at, revision in rows}
 
-    async def used_last(self, *, tenant: str, limit: int, public: bool = False, offset: int = 0) -> list[Room]:
+    async def used_last(self, *, limit: int, public: bool = False, offset: int = 0) -> list[Room]:
         chosen = _PUBLIC if public else _USED_LAST
-        rows = await self._sql.fetch(chosen, tenant=escape(tenant), count=limit, start=offset)
+        rows = await self._sql.fetch(chosen, tenant=escape(self._tenant), count=limit, start=offset)
         return [ROOM.read(row) for row in rows]
 
-    async def partly_public(self, *, tenant: str) -> list[Room]:
-        return [ROOM.read(row) for row in await self._sql.fetch(_PARTLY_PUBLIC, tenant=escape(tenant))]
+    async def partly_public(self) -> list[Room]:
+        return [ROOM.read(row) for row in await self._sql.fetch(_PARTLY_PUBLIC, tenant=escape(self._tenant))]
 
-    async def named_like(self, *, tenant: str, part: str, limit: int, whole: bool = False) -> list[Room]:
+    async def named_like(self, *, part: str, limit: int, whole: bool = False) -> list[Room]:
         pattern = literal(part) if whole else containing(part)
-        rows = await self._sql.fetch(_NAMED_LIKE, tenant=escape(tenant), pattern=pattern, count=limit, start=0)
+        rows = await self._sql.fetch(_NAMED_LIKE, tenant=escape(self._tenant), pattern=pattern, count=limit, start=0)
         return [ROOM.read(row) for row in rows]
 
     async def speakers(
-        self, *, tenant: str, part: str, room_ids: Collection[str] | None, limit: int, offset: int = 0
+        self, *, part: str, room_ids: Collection[str] | None, limit: int, offset: int = 0
     ) -> list[Speaker]:
         found, counted = _speaker_statements(named=bool(part), in_rooms=room_ids is not None)
-        asked: dict[str, Any] = {"tenant": escape(tenant)}
+        asked: dict[str, Any] = {"tenant": escape(self._tenant)}
         if part:
             asked["pattern"] = containing(part)
         if room_ids is not None:
@@ -418,8 +414,8 @@ class SqlRooms(Repository):
         by_id = {one.sender_id: one for one in made}
         return [by_id[sender] for sender in shown if sender in by_id]
 
-    async def voices(self, *, tenant: str, sender_id: str) -> list[Voice]:
-        rows = await self._sql.fetch(_VOICES, tenant=escape(tenant), sender_id=escape(sender_id))
+    async def voices(self, *, sender_id: str) -> list[Voice]:
+        rows = await self._sql.fetch(_VOICES, tenant=escape(self._tenant), sender_id=escape(sender_id))
         return [
             Voice(
                 room_id=unescape(room_id),
@@ -431,12 +427,12 @@ class SqlRooms(Repository):
             for room_id, name, messages, arrival, spoke in rows
         ]
 
-    async def of_person(self, *, tenant: str, person_id: str) -> list[Room]:
-        rows = await self._sql.fetch(_OF_PERSON, tenant=escape(tenant), person_id=escape(person_id))
+    async def of_person(self, *, person_id: str) -> list[Room]:
+        rows = await self._sql.fetch(_OF_PERSON, tenant=escape(self._tenant), person_id=escape(person_id))
         return [ROOM.read(row) for row in rows]
 
-    async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
-        rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), sender_id=escape(sender_id))
+    async def of_sender(self, *, sender_id: str) -> list[str]:
+        rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(self._tenant), sender_id=escape(sender_id))
         return [unescape(room_id) for (room_id,) in rows]
 
 
@@ -520,19 +516,19 @@ _FORGET = Statement(lambda: delete(_p).where(_own).returning(_p.c.source))
 class ImportPositions(Repository):
     """A part of the port `Progress`: positions of imports."""
 
-    async def import_position(self, *, tenant: str, source: str) -> str | None:
-        rows = await self._sql.fetch(_FIND_POSITION, tenant=escape(tenant), source=escape(source))
+    async def import_position(self, *, source: str) -> str | None:
+        rows = await self._sql.fetch(_FIND_POSITION, tenant=escape(self._tenant), source=escape(source))
         return unescape(rows[0][0]) if rows else None
 
-    async def save_import_position(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
+    async def save_import_position(self, *, source: str, position: str, now: datetime) -> None:
         self._locks.check_writing()
         await self._sql.fetch(
-            _SAVE, tenant=escape(tenant), source=escape(source), position=escape(position), now=to_micros(now)
+            _SAVE, tenant=escape(self._tenant), source=escape(source), position=escape(position), now=to_micros(now)
         )
 
-    async def forget_import_position(self, *, tenant: str, source: str) -> None:
+    async def forget_import_position(self, *, source: str) -> None:
         self._locks.check_writing()
-        await self._sql.fetch(_FORGET, tenant=escape(tenant), source=escape(source))
+        await self._sql.fetch(_FORGET, tenant=escape(self._tenant), source=escape(source))
 
 
 _k, _s = schema.api_keys, schema.signing_keys
@@ -570,19 +566,19 @@ class SqlKeys(Repository):
         rows = await self._sql.fetch(_MATCH, hash=escape(secret_hash))
         return KEY.read(rows[0]) if rows else None
 
-    async def page(self, *, tenant: str | None) -> list[ApiKey]:
-        if tenant is None:
+    async def page(self) -> list[ApiKey]:
+        if self._of is None:
             rows = await self._sql.fetch(_ALL)
         else:
-            rows = await self._sql.fetch(_TENANT, tenant=escape(tenant))
+            rows = await self._sql.fetch(_TENANT, tenant=escape(self._tenant))
         return [KEY.read(row) for row in rows]
 
-    async def revoke(self, *, tenant: str | None, key_id: str, now: datetime) -> bool:
+    async def revoke(self, *, key_id: str, now: datetime) -> bool:
         self._locks.check_writing()
         params: dict[str, Any] = {"own_id": escape(key_id), "now": to_micros(now)}
-        if tenant is None:
+        if self._of is None:
             return bool(await self._sql.fetch(_REVOKE_ANY, **params))
-        return bool(await self._sql.fetch(_REVOKE, tenant=escape(tenant), **params))
+        return bool(await self._sql.fetch(_REVOKE, tenant=escape(self._tenant), **params))
 
     async def any(self) -> bool:
         return bool(await self._sql.fetch(_FIRST))

@@ -108,16 +108,16 @@ _SCHEDULE = Statement(_schedule)
 class SqlSessions(Repository):
     """The port `Sessions`."""
 
-    async def find(self, *, tenant: str, conversation_id: str) -> Session | None:
-        rows = await self._sql.fetch(_FIND, tenant=escape(tenant), room_id=escape(conversation_id))
-        return to_session(tenant, rows[0]) if rows else None
+    async def find(self, *, conversation_id: str) -> Session | None:
+        rows = await self._sql.fetch(_FIND, tenant=escape(self._tenant), room_id=escape(conversation_id))
+        return to_session(self._tenant, rows[0]) if rows else None
 
-    async def page(self, *, tenant: str, after: str | None, limit: int) -> list[Session]:
+    async def page(self, *, after: str | None, limit: int) -> list[Session]:
         if after is None:
-            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(tenant), count=limit)
+            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(self._tenant), count=limit)
         else:
-            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(tenant), after=escape(after), count=limit)
-        return [to_session(tenant, row) for row in rows]
+            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(self._tenant), after=escape(after), count=limit)
+        return [to_session(self._tenant, row) for row in rows]
 
     async def save(self, *, session: Session) -> None:
         """Save a session. Raises `Conflict` if its version does not follow the stored one, or is not 1 if none is
@@ -135,19 +135,19 @@ class SqlSessions(Repository):
                 "stored: read the session again."
             )
 
-    async def mark(self, *, tenant: str, checkpoint: Checkpoint) -> None:
+    async def mark(self, *, checkpoint: Checkpoint) -> None:
         """Add a checkpoint. Raises `Conflict` also if its id exists in the conversation."""
-        room = self._locks.held(tenant, checkpoint.conversation_id)
+        room = self._locks.held(self._tenant, checkpoint.conversation_id)
         if not await self._sql.fetch(_MARK, **_params(room), **checkpoint_values(checkpoint)):
             raise Conflict(
                 f"Conversation {checkpoint.conversation_id!r} has a checkpoint {checkpoint.number}, or one with the "
                 f"id {checkpoint.checkpoint_id!r}: read the session again."
             )
 
-    async def history(self, *, tenant: str, conversation_id: str, before: int | None, limit: int) -> list[Checkpoint]:
+    async def history(self, *, conversation_id: str, before: int | None, limit: int) -> list[Checkpoint]:
         rows = await self._sql.fetch(
             _HISTORY,
-            tenant=escape(tenant),
+            tenant=escape(self._tenant),
             room_id=escape(conversation_id),
             before=_NEWEST_OF_ALL if before is None else before,
             count=limit,
@@ -165,11 +165,11 @@ class SqlSessions(Repository):
         taken = [(unescape(row[1]), unescape(row[2]), _to_due(row[3:])) for row in rows]
         return sorted(taken, key=lambda one: one[2].at)
 
-    async def schedule(self, *, tenant: str, conversation_id: str, due: Due | None, was: datetime | None) -> bool:
+    async def schedule(self, *, conversation_id: str, due: Due | None, was: datetime | None) -> bool:
         self._locks.check_writing()
         rows = await self._sql.fetch(
             _SCHEDULE,
-            tenant=escape(tenant),
+            tenant=escape(self._tenant),
             room_id=escape(conversation_id),
             was=to_micros_or_none(was),
             new_due_at=to_micros(due.at) if due else None,

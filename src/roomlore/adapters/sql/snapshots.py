@@ -54,39 +54,39 @@ _KEEP = Statement(
 class Snapshots(Repository):
     """The stored snapshots of scopes."""
 
-    async def last(self, *, tenant: str, scope: str) -> ReadSnapshot | None:
-        rows = await self._sql.fetch(_LAST, tenant=escape(tenant), scope=escape(scope))
-        return await self._read(tenant, scope, rows[0]) if rows else None
+    async def last(self, *, scope: str) -> ReadSnapshot | None:
+        rows = await self._sql.fetch(_LAST, tenant=escape(self._tenant), scope=escape(scope))
+        return await self._read(scope, rows[0]) if rows else None
 
-    async def serving(self, *, tenant: str, scope: str, at: datetime) -> ReadSnapshot | None:
+    async def serving(self, *, scope: str, at: datetime) -> ReadSnapshot | None:
         """Return the last one that serves this moment."""
-        rows = await self._sql.fetch(_SERVING, tenant=escape(tenant), scope=escape(scope), moment=to_micros(at))
-        return await self._read(tenant, scope, rows[0]) if rows else None
+        rows = await self._sql.fetch(_SERVING, tenant=escape(self._tenant), scope=escape(scope), moment=to_micros(at))
+        return await self._read(scope, rows[0]) if rows else None
 
-    async def between(self, *, tenant: str, scope: str, after: int, until: int, limit: int) -> list[ReadSnapshot]:
-        here = {"tenant": escape(tenant), "scope": escape(scope)}
+    async def between(self, *, scope: str, after: int, until: int, limit: int) -> list[ReadSnapshot]:
+        here = {"tenant": escape(self._tenant), "scope": escape(scope)}
         rows = await self._sql.fetch(_BETWEEN, after=after, until=until, count=limit, **here)
-        return [await self._read(tenant, scope, row) for row in rows]
+        return [await self._read(scope, row) for row in rows]
 
-    async def keep(self, *, tenant: str, scope_key: int, made: Iterable[Snapshot]) -> None:
+    async def keep(self, *, scope_key: int, made: Iterable[Snapshot]) -> None:
         """Store snapshots of a locked scope."""
         for one in made:
             await self._sql.fetch(
                 _KEEP,
                 scope_key=scope_key,
-                tenant=escape(tenant),
+                tenant=escape(self._tenant),
                 number=one.number,
                 at=to_micros(one.at),
                 reached_from=to_micros(one.reached_from),
                 in_force=numbers_text(sorted(one.in_force.values())),
             )
 
-    async def _read(self, tenant: str, scope: str, row: Row) -> ReadSnapshot:
+    async def _read(self, scope: str, row: Row) -> ReadSnapshot:
         number, at, reached_from, told = row
         try:
             numbers = read_numbers(told)
             found = await self._sql.fetch(
-                _NAMES, tenant=escape(tenant), scope=escape(scope), numbers=numbers_text(numbers)
+                _NAMES, tenant=escape(self._tenant), scope=escape(scope), numbers=numbers_text(numbers)
             )
             in_force = {unescape(memory_id): its for memory_id, its in found}
             if len(in_force) != len(numbers):

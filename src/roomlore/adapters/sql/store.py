@@ -14,7 +14,7 @@ from sqlalchemy import URL, StaticPool, create_engine
 
 from roomlore.adapters.sql.archives import SqlArchives
 from roomlore.adapters.sql.connections import Connections, PostgresSource
-from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Locks, shielded, translated
+from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Locks, shielded, the_tenant, translated
 from roomlore.adapters.sql.every_row import StoredRows
 from roomlore.adapters.sql.group_commit import SAVEPOINT, UNDO, GroupCommit
 from roomlore.adapters.sql.integrity import MemoryAudit, MessageAudit
@@ -55,11 +55,11 @@ class SqlProgress(IndexStates, DueRooms, Leases, Watermarks, ImportPositions):
 
     @cached_property
     def outbox(self) -> SqlOutbox:
-        return SqlOutbox(self._sql, self._locks, MESSAGES_DUE)
+        return SqlOutbox(self._sql, self._locks, self._of, MESSAGES_DUE)
 
     @cached_property
     def memory_outbox(self) -> SqlOutbox:
-        return SqlOutbox(self._sql, self._locks, MEMORIES_DUE)
+        return SqlOutbox(self._sql, self._locks, self._of, MEMORIES_DUE)
 
 
 class SqlMaintenance(PeopleInRooms, Rewriting, StoredRows, MessageAudit, MemoryAudit):
@@ -69,57 +69,65 @@ class SqlMaintenance(PeopleInRooms, Rewriting, StoredRows, MessageAudit, MemoryA
 class SqlUnitOfWork:
     """The port `UnitOfWork`. `connection`: for other data of this package in the database."""
 
-    def __init__(self, connection: Connection, *, writing: bool) -> None:
+    def __init__(self, connection: Connection, locks: Locks, tenant: str | None) -> None:
         self.connection = connection
-        self._locks = Locks(writing=writing)
+        self._locks = locks
+        self._of = tenant
+
+    @property
+    def tenant(self) -> str:
+        return the_tenant(self._of)
+
+    def of(self, tenant: str) -> "SqlUnitOfWork":
+        return SqlUnitOfWork(self.connection, self._locks, tenant)
 
     @cached_property
     def rooms(self) -> SqlRooms:
-        return SqlRooms(self.connection, self._locks)
+        return SqlRooms(self.connection, self._locks, self._of)
 
     @cached_property
     def messages(self) -> SqlMessages:
-        return SqlMessages(self.connection, self._locks)
+        return SqlMessages(self.connection, self._locks, self._of)
 
     @cached_property
     def corrections(self) -> SqlCorrections:
-        return SqlCorrections(self.connection, self._locks)
+        return SqlCorrections(self.connection, self._locks, self._of)
 
     @cached_property
     def titles(self) -> SqlTitles:
-        return SqlTitles(self.connection, self._locks)
+        return SqlTitles(self.connection, self._locks, self._of)
 
     @cached_property
     def sessions(self) -> SqlSessions:
-        return SqlSessions(self.connection, self._locks)
+        return SqlSessions(self.connection, self._locks, self._of)
 
     @cached_property
     def memories(self) -> SqlMemories:
-        return SqlMemories(self.connection, self._locks)
+        return SqlMemories(self.connection, self._locks, self._of)
 
     @cached_property
     def progress(self) -> SqlProgress:
-        return SqlProgress(self.connection, self._locks)
+        return SqlProgress(self.connection, self._locks, self._of)
 
     @cached_property
     def usage(self) -> SqlUsage:
-        return SqlUsage(self.connection, self._locks)
+        return SqlUsage(self.connection, self._locks, self._of)
 
     @cached_property
     def keys(self) -> SqlKeys:
-        return SqlKeys(self.connection, self._locks)
+        return SqlKeys(self.connection, self._locks, self._of)
 
     @cached_property
     def archives(self) -> SqlArchives:
-        return SqlArchives(self.connection, self._locks)
+        return SqlArchives(self.connection, self._locks, self._of)
 
     @cached_property
     def tenants(self) -> SqlTenants:
-        return SqlTenants(self.connection, self._locks)
+        return SqlTenants(self.connection, self._locks, self._of)
 
     @cached_property
     def maintenance(self) -> SqlMaintenance:
-        return SqlMaintenance(self.connection, self._locks)
+        return SqlMaintenance(self.connection, self._locks, self._of)
 
 
 _READERS = 4
@@ -161,20 +169,20 @@ class SqlStorage:
         self._group = None if readers is writers or gate else GroupCommit(self._transaction)
         self._closed = False
 
-    def reading(self) -> "_Reading":
+    def reading(self, tenant: str | None = None) -> "_Reading":
         """Yield a unit of work for reading."""
-        return _Reading(self._readers, self._check_open)
+        return _Reading(self._readers, self._check_open, tenant)
 
     @asynccontextmanager
-    async def writing(self, *, brief: bool = False) -> AsyncIterator[SqlUnitOfWork]:
+    async def writing(self, tenant: str | None = None, *, brief: bool = False) -> AsyncIterator[SqlUnitOfWork]:
         """Yield a unit of work for writing, in one transaction; a brief one may share it."""
         self._check_open()
         if brief and self._group is not None:
             async with self._group.unit() as connection:
-                yield SqlUnitOfWork(connection, writing=True)
+                yield SqlUnitOfWork(connection, Locks(writing=True), tenant)
             return
         async with self._transaction() as connection:
-            yield SqlUnitOfWork(connection, writing=True)
+            yield SqlUnitOfWork(connection, Locks(writing=True), tenant)
             await connection.run("COMMIT")
 
     @asynccontextmanager
@@ -230,16 +238,17 @@ class SqlStorage:
 class _Reading:
     """A unit of work for reading."""
 
-    __slots__ = ("_check_open", "_held", "_readers")
+    __slots__ = ("_check_open", "_held", "_readers", "_tenant")
 
-    def __init__(self, readers: Connections[Any], check_open: Callable[[], None]) -> None:
+    def __init__(self, readers: Connections[Any], check_open: Callable[[], None], tenant: str | None) -> None:
         self._readers = readers
         self._check_open = check_open
+        self._tenant = tenant
 
     async def __aenter__(self) -> SqlUnitOfWork:
         self._check_open()
         self._held = await self._readers.take()
-        return SqlUnitOfWork(self._held.connection, writing=False)
+        return SqlUnitOfWork(self._held.connection, Locks(writing=False), self._tenant)
 
     async def __aexit__(self, *_: object) -> None:
         await self._readers.give_back(self._held)

@@ -68,33 +68,33 @@ class SqlTenants(Repository):
     async def limits(self) -> dict[str, Mapping[str, int | None]]:
         return {unescape(tenant): json.loads(unescape(text)) for tenant, text in await self._sql.fetch(_LIMITS)}
 
-    async def limits_to_change(self, *, tenant: str, now: datetime) -> Mapping[str, int | None]:
+    async def limits_to_change(self, *, now: datetime) -> Mapping[str, int | None]:
         self._locks.check_writing()
         none = escape(mapping_text({}))
-        rows = await self._sql.fetch(_LOCK, tenant=escape(tenant), limits=none, changed_at=to_micros(now))
+        rows = await self._sql.fetch(_LOCK, tenant=escape(self._tenant), limits=none, changed_at=to_micros(now))
         limits: dict[str, int | None] = json.loads(unescape(rows[0][0]))
         return limits
 
-    async def set_limits(self, *, tenant: str, limits: Mapping[str, int | None], now: datetime) -> None:
+    async def set_limits(self, *, limits: Mapping[str, int | None], now: datetime) -> None:
         self._locks.check_writing()
         if limits:
             text = escape(mapping_text(limits))
-            await self._sql.fetch(_SET, tenant=escape(tenant), limits=text, changed_at=to_micros(now))
+            await self._sql.fetch(_SET, tenant=escape(self._tenant), limits=text, changed_at=to_micros(now))
         else:
-            await self._sql.fetch(_UNSET, tenant=escape(tenant))
+            await self._sql.fetch(_UNSET, tenant=escape(self._tenant))
 
-    async def count(self, *, tenant: str, name: str, period: datetime, amount: int) -> int:
+    async def count(self, *, name: str, period: datetime, amount: int) -> int:
         self._locks.check_writing()
-        named = {"tenant": escape(tenant), "name": escape(name), "period": to_micros(period)}
+        named = {"tenant": escape(self._tenant), "name": escape(name), "period": to_micros(period)}
         rows = await self._sql.fetch(_COUNT, **named, amount=amount)
         return int(rows[0][0])
 
-    async def counted(self, *, tenant: str) -> dict[str, tuple[datetime, int]]:
-        rows = await self._sql.fetch(_COUNTED, tenant=escape(tenant))
+    async def counted(self) -> dict[str, tuple[datetime, int]]:
+        rows = await self._sql.fetch(_COUNTED, tenant=escape(self._tenant))
         return {unescape(name): (from_micros(period), amount) for name, period, amount in rows}
 
-    async def messages_kept(self, *, tenant: str) -> int:
-        return int((await self._sql.fetch(_KEPT, tenant=escape(tenant)))[0][0])
+    async def messages_kept(self) -> int:
+        return int((await self._sql.fetch(_KEPT, tenant=escape(self._tenant)))[0][0])
 
     async def all(self) -> list[str]:
         found = {unescape(row[0]) for row in await self._sql.fetch(_OF_KEYS)}

@@ -88,15 +88,15 @@ _DROP_STALE_TITLES = Statement(
 class SqlTitles(Repository):
     """The port `ThreadTitles`."""
 
-    async def find(self, *, tenant: str, room_id: str, threads: Sequence[int]) -> dict[int, str]:
+    async def find(self, *, room_id: str, threads: Sequence[int]) -> dict[int, str]:
         if not threads:
             return {}
-        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_FIND_TITLES, threads=numbers_text(threads), **here)
         return {thread: unescape(title) for thread, title in rows}
 
-    async def grown(self, *, tenant: str, room_id: str, after: int, through: int) -> list[GrownThread]:
-        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+    async def grown(self, *, room_id: str, after: int, through: int) -> list[GrownThread]:
+        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_GROWN_THREADS, after=after, through=through, **here)
         return [GrownThread(*row) for row in rows]
 
@@ -104,10 +104,8 @@ class SqlTitles(Repository):
         rows = await self._sql.fetch(_ROOMS_WITH_STALE_TITLES, count=limit)
         return [(unescape(tenant), unescape(room_id)) for tenant, room_id in rows]
 
-    async def put(
-        self, *, tenant: str, room_id: str, titles: Mapping[int, tuple[str, int]], made_by: str, now: datetime
-    ) -> None:
-        room = self._locks.held(tenant, room_id)
+    async def put(self, *, room_id: str, titles: Mapping[int, tuple[str, int]], made_by: str, now: datetime) -> None:
+        room = self._locks.held(self._tenant, room_id)
         own = (escape(room.tenant),)
         rows = [
             (room.key, thread, *own, escape(title), messages, escape(made_by) if title else "", to_micros(now))
@@ -116,9 +114,9 @@ class SqlTitles(Repository):
         if rows:
             await self._sql.many(_PUT_TITLES, rows)
 
-    async def drop_stale(self, *, tenant: str, room_id: str, threads: Sequence[int]) -> None:
+    async def drop_stale(self, *, room_id: str, threads: Sequence[int]) -> None:
         if threads:
-            room = self._locks.held(tenant, room_id)
+            room = self._locks.held(self._tenant, room_id)
             await self._sql.fetch(_DROP_STALE_TITLES, threads=numbers_text(threads), **_room_params(room))
 
     async def spoil(self, room: LockedRoom, threads: Iterable[int]) -> None:
@@ -200,17 +198,9 @@ class SqlCorrections(Repository):
     """The port `Corrections`."""
 
     async def add(
-        self,
-        *,
-        tenant: str,
-        room_id: str,
-        arrival: int,
-        kind: CorrectionKind,
-        standing: Standing | None,
-        by: str,
-        at: datetime,
+        self, *, room_id: str, arrival: int, kind: CorrectionKind, standing: Standing | None, by: str, at: datetime
     ) -> int:
-        room = self._locks.held(tenant, room_id)
+        room = self._locks.held(self._tenant, room_id)
         its = _room_params(room)
         number = int((await self._sql.fetch(_NEXT_CORRECTION_NUMBER, **its))[0][0])
         await self._sql.fetch(_END_CORRECTION, own=arrival, **its)
@@ -219,7 +209,7 @@ class SqlCorrections(Repository):
             room.key,
             arrival,
             number,
-            escape(tenant),
+            escape(self._tenant),
             kind.value,
             said.answers,
             standing is not None,
@@ -231,37 +221,40 @@ class SqlCorrections(Repository):
         await self._sql.many(_ADD_CORRECTION, [row])
         return number
 
-    async def standing(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> dict[int, Standing]:
+    async def standing(self, *, room_id: str, arrivals: Sequence[int]) -> dict[int, Standing]:
         if not arrivals:
             return {}
         rows = await self._sql.fetch(
-            _STANDING_OF_CORRECTIONS, tenant=escape(tenant), room_id=escape(room_id), arrivals=numbers_text(arrivals)
+            _STANDING_OF_CORRECTIONS,
+            tenant=escape(self._tenant),
+            room_id=escape(room_id),
+            arrivals=numbers_text(arrivals),
         )
         return {arrival: Standing(answers, model, _read_errors(errors)) for arrival, answers, model, errors in rows}
 
     async def hear(
-        self, *, tenant: str, room_id: str, model: str, errors: Mapping[int, Sequence[int]], arrivals: Sequence[int]
+        self, *, room_id: str, model: str, errors: Mapping[int, Sequence[int]], arrivals: Sequence[int]
     ) -> None:
-        its = _room_params(self._locks.held(tenant, room_id))
+        its = _room_params(self._locks.held(self._tenant, room_id))
         for arrival in arrivals:
             added = _errors_text(errors.get(arrival, ()))
             await self._sql.fetch(
                 _HEAR_CORRECTION, own=arrival, new_model=model if added else "", new_errors=added, **its
             )
 
-    async def page(self, *, tenant: str, room_id: str, before: int | None, limit: int) -> list[Correction]:
+    async def page(self, *, room_id: str, before: int | None, limit: int) -> list[Correction]:
         rows = await self._sql.fetch(
             _PAGE_OF_CORRECTIONS,
-            tenant=escape(tenant),
+            tenant=escape(self._tenant),
             room_id=escape(room_id),
             before=_ABOVE_ALL_NUMBERS if before is None else before,
             count=limit,
         )
         return [_to_correction(row) for row in rows]
 
-    async def in_force(self, *, tenant: str, after: tuple[str, int], limit: int) -> list[Correction]:
+    async def in_force(self, *, after: tuple[str, int], limit: int) -> list[Correction]:
         rows = await self._sql.fetch(
-            _CORRECTIONS_IN_FORCE, tenant=escape(tenant), after_room=escape(after[0]), after=after[1], count=limit
+            _CORRECTIONS_IN_FORCE, tenant=escape(self._tenant), after_room=escape(after[0]), after=after[1], count=limit
         )
         return [_to_correction(row) for row in rows]
 

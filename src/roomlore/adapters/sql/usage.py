@@ -109,34 +109,36 @@ _EXPIRE = Statement(
 class SqlUsage(Repository):
     """The port `Usage`."""
 
-    async def record(self, *, tenant: str, records: Sequence[ContextUsageRecord]) -> None:
+    async def record(self, *, records: Sequence[ContextUsageRecord]) -> None:
         self._locks.check_writing()
         if records:
-            await self._sql.many(_RECORD, [_row(record, escape(tenant), record.mean_score) for record in records])
+            await self._sql.many(_RECORD, [_row(record, escape(self._tenant), record.mean_score) for record in records])
 
-    async def find(self, *, tenant: str, context_id: str) -> ContextUsageRecord | None:
-        rows = await self._sql.fetch(_FIND, tenant=escape(tenant), own_id=escape(context_id))
+    async def find(self, *, context_id: str) -> ContextUsageRecord | None:
+        rows = await self._sql.fetch(_FIND, tenant=escape(self._tenant), own_id=escape(context_id))
         return USAGE.read(rows[0]) if rows else None
 
-    async def respond(self, *, tenant: str, context_id: str, llm_response: str) -> bool:
+    async def respond(self, *, context_id: str, llm_response: str) -> bool:
         self._locks.check_writing()
         rows = await self._sql.fetch(
-            _RESPOND, tenant=escape(tenant), own_id=escape(context_id), answer=escape(llm_response)
+            _RESPOND, tenant=escape(self._tenant), own_id=escape(context_id), answer=escape(llm_response)
         )
         return bool(rows)
 
-    async def judge(self, *, tenant: str, context_id: str, feedback: str | None, score: float | None) -> bool:
+    async def judge(self, *, context_id: str, feedback: str | None, score: float | None) -> bool:
         """Store feedback. None keeps a value."""
         self._locks.check_writing()
         rows = await self._sql.fetch(
-            _JUDGE, tenant=escape(tenant), own_id=escape(context_id), feedback=escape_or_none(feedback), score=score
+            _JUDGE,
+            tenant=escape(self._tenant),
+            own_id=escape(context_id),
+            feedback=escape_or_none(feedback),
+            score=score,
         )
         return bool(rows)
 
-    async def page(
-        self, *, tenant: str, selection: UsageSelection, after: str | None, limit: int
-    ) -> list[ContextUsageRecord]:
-        params = {"tenant": escape(tenant), "after": escape(after or ""), "count": limit}
+    async def page(self, *, selection: UsageSelection, after: str | None, limit: int) -> list[ContextUsageRecord]:
+        params = {"tenant": escape(self._tenant), "after": escape(after or ""), "count": limit}
         params["since"] = _EARLIEST if selection.since is None else to_micros(selection.since)
         if selection.room_id is not None:
             params["room_id"] = escape(selection.room_id)
@@ -145,8 +147,8 @@ class SqlUsage(Repository):
         statement = _page(of_room="room_id" in params, of_arm="arm" in params, judged=selection.judged)
         return [USAGE.read(row) for row in await self._sql.fetch(statement, **params)]
 
-    async def sums(self, *, tenant: str, since: datetime) -> list[ArmSums]:
-        rows = await self._sql.fetch(_SUMS, tenant=escape(tenant), since=to_micros(since))
+    async def sums(self, *, since: datetime) -> list[ArmSums]:
+        rows = await self._sql.fetch(_SUMS, tenant=escape(self._tenant), since=to_micros(since))
         found = [_arm_sums(row) for row in rows]
         return sorted(found, key=lambda sums: (sums.arm is not None, sums.arm or ""))
 
@@ -156,9 +158,9 @@ class SqlUsage(Repository):
             found.append(unescape(rows[0][0]))
         return found
 
-    async def expire(self, *, tenant: str, before: datetime, limit: int) -> int:
+    async def expire(self, *, before: datetime, limit: int) -> int:
         self._locks.check_writing()
-        own = escape(tenant)
+        own = escape(self._tenant)
         rows = await self._sql.fetch(_EXPIRE, own_tenant=own, tenant=own, before=to_micros(before), count=limit)
         return len(rows)
 

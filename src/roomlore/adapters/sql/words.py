@@ -181,8 +181,8 @@ class WordIndex:
 class WithWords(Repository):
     """A repository that keeps the word index in step with the messages."""
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        super().__init__(connection, locks)
+    def __init__(self, connection: Connection, locks: Locks, tenant: str | None) -> None:
+        super().__init__(connection, locks, tenant)
         self._index = WordIndex(connection)
 
 
@@ -285,11 +285,11 @@ _FACTS_SINCE = Statement(lambda: _facts(since=True))
 class WordReading(WithWords):
     """A part of the port `Messages`: the words of a room."""
 
-    async def look_up(self, *, tenant: str, room_id: str, words: Sequence[str]) -> Postings | None:
+    async def look_up(self, *, room_id: str, words: Sequence[str]) -> Postings | None:
         fts5 = self._sql.dialect.name == "sqlite"
         rows = await self._sql.fetch(
             _IN_FTS5 if fts5 else _IN_TSVECTORS,
-            tenant=escape(tenant),
+            tenant=escape(self._tenant),
             room_id=escape(room_id),
             words=names_text([spell(word) for word in words]),
         )
@@ -309,8 +309,8 @@ class WordReading(WithWords):
             lengths=numbers & MAX_LENGTH,
         )
 
-    async def facts(self, *, tenant: str, room_id: str, since: int) -> FactRows:
-        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+    async def facts(self, *, room_id: str, since: int) -> FactRows:
+        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
         if since > 0:
             rows = await self._sql.fetch(_FACTS_SINCE, since=since, **here)
         else:
@@ -319,10 +319,10 @@ class WordReading(WithWords):
             return _to_facts(rows[0], with_deleted=since > 0)
         return await asyncio.to_thread(_to_facts, rows[0], with_deleted=since > 0)
 
-    async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
+    async def reword(self, *, room_id: str, messages: Sequence[StoredMessage]) -> None:
         """Index the words of messages again. Increments the room's revision. Deleted messages are ignored."""
-        room = self._locks.held(tenant, room_id)
-        here = {"room_key": room.key, "tenant": escape(tenant)}
+        room = self._locks.held(self._tenant, room_id)
+        here = {"room_key": room.key, "tenant": escape(self._tenant)}
         named = numbers_text([message.arrival for message in messages])
         lengths = {row[0]: row[1] for row in await self._sql.fetch(_LENGTHS, arrivals=named, **here)}
         there = [message for message in messages if message.arrival in lengths]

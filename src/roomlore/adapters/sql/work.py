@@ -60,9 +60,9 @@ _ANY = Statement(lambda: select(_d.c.room_id).where(_d.c.work == bindparam("its_
 class DueRooms(Repository):
     """A part of the port `Progress`: rooms with pending work."""
 
-    async def note_room(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
+    async def note_room(self, *, room_id: str, work: str, now: datetime) -> None:
         self._locks.check_writing()
-        named = {"its_work": escape(work), "tenant": escape(tenant), "room_id": escape(room_id)}
+        named = {"its_work": escape(work), "tenant": escape(self._tenant), "room_id": escape(room_id)}
         await self._sql.fetch(_NOTE, now=to_micros(now), **named)
 
     async def claim_rooms(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
@@ -74,13 +74,13 @@ class DueRooms(Repository):
             for at, tenant, room_id, noted in sorted(rows, key=tuple)
         ]
 
-    async def noted(self, *, tenant: str, work: str, room_id: str | None = None) -> list[DueRoom]:
-        asked = {"its_work": escape(work), "its_tenant": escape(tenant)}
+    async def noted(self, *, work: str, room_id: str | None = None) -> list[DueRoom]:
+        asked = {"its_work": escape(work), "its_tenant": escape(self._tenant)}
         if room_id is None:
             rows = await self._sql.fetch(_NOTED, **asked)
         else:
             rows = await self._sql.fetch(_NOTED_ONE, **asked, its_room=escape(room_id))
-        return [DueRoom(tenant, unescape(row[0]), row[1], from_micros(row[2])) for row in rows]
+        return [DueRoom(self._tenant, unescape(row[0]), row[1], from_micros(row[2])) for row in rows]
 
     async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
         self._locks.check_writing()
@@ -124,14 +124,14 @@ _FREE_LEASE = Statement(
 class Leases(Repository):
     """A part of the port `Progress`: leases."""
 
-    async def take_lease(self, *, tenant: str, name: str, holder: str, now: datetime, until: datetime) -> bool:
+    async def take_lease(self, *, name: str, holder: str, now: datetime, until: datetime) -> bool:
         self._locks.check_writing()
         times = {"now": to_micros(now), "until": to_micros(until)}
-        return bool(await self._sql.fetch(_TAKE, **_held_by(tenant, name, holder), **times))
+        return bool(await self._sql.fetch(_TAKE, **_held_by(self._tenant, name, holder), **times))
 
-    async def free_lease(self, *, tenant: str, name: str, holder: str) -> None:
+    async def free_lease(self, *, name: str, holder: str) -> None:
         self._locks.check_writing()
-        await self._sql.fetch(_FREE_LEASE, **_held_by(tenant, name, holder))
+        await self._sql.fetch(_FREE_LEASE, **_held_by(self._tenant, name, holder))
 
 
 def _held_by(tenant: str, name: str, holder: str) -> dict[str, str]:
@@ -179,19 +179,19 @@ _BEHIND = Statement(_behind)
 class Watermarks(Repository):
     """A part of the port `Progress`: watermarks."""
 
-    async def marks(self, *, tenant: str, room_id: str, names: Sequence[str]) -> dict[str, int]:
-        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+    async def marks(self, *, room_id: str, names: Sequence[str]) -> dict[str, int]:
+        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_FIND, names=names_text(names), **here)
         return {unescape(name): arrival for name, arrival in rows}
 
-    async def marks_of_room(self, *, tenant: str, room_id: str, prefix: str) -> dict[str, int]:
-        rows = await self._sql.fetch(_OF_ROOM, tenant=escape(tenant), room_id=escape(room_id))
+    async def marks_of_room(self, *, room_id: str, prefix: str) -> dict[str, int]:
+        rows = await self._sql.fetch(_OF_ROOM, tenant=escape(self._tenant), room_id=escape(room_id))
         marks = {unescape(name): arrival for name, arrival in rows}
         return {name: arrival for name, arrival in marks.items() if name.startswith(prefix)}
 
-    async def move_mark(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
+    async def move_mark(self, *, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
         self._locks.check_writing()
-        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
         at = to_micros(now)
         if was == 0:
             rows = await self._sql.fetch(_BEGIN, name=escape(name), arrival=arrival, updated_at=at, **here)

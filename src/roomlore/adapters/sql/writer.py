@@ -239,12 +239,10 @@ _EMPTY_FEATURES = Statement(
 class MessageWriting(WithWords):
     """A part of the port `Messages`: changing messages in a locked room."""
 
-    async def append(
-        self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
-    ) -> Room:
+    async def append(self, *, room_id: str, entries: Sequence[Entry], linked: Linked | None = None) -> Room:
         """Append entries. Raises `Conflict` if an id exists or the arrivals do not continue the room's; nothing is
         stored then."""
-        room = self._locks.held(tenant, room_id)
+        room = self._locks.held(self._tenant, room_id)
         _check_arrivals(entries)
         if not entries:
             return await self._step(room, None, linked=linked)
@@ -264,8 +262,8 @@ class MessageWriting(WithWords):
             await self._index.add(room, spelled, revision=stored.revision)
         return stored
 
-    async def replace(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
-        room = self._locks.held(tenant, room_id)
+    async def replace(self, *, room_id: str, entries: Sequence[Entry]) -> Room:
+        room = self._locks.held(self._tenant, room_id)
         entries = sorted(entries, key=lambda entry: entry.message.arrival)
         old = {row[0]: row for row in await self._stored(room, [entry.message.arrival for entry in entries])}
         _check_there(entries, old)
@@ -296,9 +294,9 @@ class MessageWriting(WithWords):
         await self._index.touch(room, moved, revision=stored.revision)
         return stored
 
-    async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
+    async def erase(self, *, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
         """Erase messages. Unknown and already erased arrivals are ignored."""
-        room = self._locks.held(tenant, room_id)
+        room = self._locks.held(self._tenant, room_id)
         rows = await self._stored(room, arrivals) if arrivals else []
         if not rows:
             return await self._step(room, None)
@@ -317,8 +315,8 @@ class MessageWriting(WithWords):
         await self._index.clear(room, gone, revision=stored.revision)
         return stored
 
-    async def restore(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
-        room = self._locks.held(tenant, room_id)
+    async def restore(self, *, room_id: str, entries: Sequence[Entry]) -> Room:
+        room = self._locks.held(self._tenant, room_id)
         if not entries:
             return await self._step(room, None)
         entries = sorted(entries, key=lambda entry: entry.message.arrival)
@@ -334,16 +332,10 @@ class MessageWriting(WithWords):
         return stored
 
     async def relink(
-        self,
-        *,
-        tenant: str,
-        room_id: str,
-        links: Mapping[int, Link],
-        linked: Linked | None = None,
-        most: int | None = None,
+        self, *, room_id: str, links: Mapping[int, Link], linked: Linked | None = None, most: int | None = None
     ) -> Relinked:
         """Replace links. Raises `NotFound` if a visible message is missing."""
-        room = self._locks.held(tenant, room_id)
+        room = self._locks.held(self._tenant, room_id)
         old = {row[0]: row[4] for row in await self._stored(room, list(links))}
         if missing := sorted(links.keys() - old.keys()):
             raise NotFound(f"There is no message at arrival {missing[0]} to link.")
@@ -358,9 +350,9 @@ class MessageWriting(WithWords):
         await self._index.touch(room, sorted(changed), revision=stored.revision)
         return Relinked(stored, len(changed), left=most is not None and len(moved) >= most)
 
-    async def follow(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> int:
+    async def follow(self, *, room_id: str, arrivals: Sequence[int]) -> int:
         """Move messages to the thread of what each answers."""
-        room = self._locks.held(tenant, room_id)
+        room = self._locks.held(self._tenant, room_id)
         rows = await self._sql.fetch(_ABOVE, arrivals=numbers_text(arrivals), **_params(room))
         known = {row[0]: row for row in rows}
         moved: dict[int, int] = {}
@@ -378,10 +370,8 @@ class MessageWriting(WithWords):
             await self._index.touch(room, sorted(moved), revision=stored.revision)
         return len(moved)
 
-    async def analyse_anew(
-        self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
-    ) -> Room:
-        room = self._locks.held(tenant, room_id)
+    async def analyse_anew(self, *, room_id: str, entries: Sequence[Entry], linked: Linked | None = None) -> Room:
+        room = self._locks.held(self._tenant, room_id)
         arrivals = [entry.message.arrival for entry in entries]
         old = {row[0]: row for row in await self._stored(room, arrivals)} if entries else {}
         _check_there(entries, old)
@@ -440,7 +430,7 @@ class MessageWriting(WithWords):
 
     async def _spoil_titles(self, room: LockedRoom, threads: Collection[int]) -> None:
         """Have the titles of these threads made again: a message that they rest on was changed, or moved."""
-        await SqlTitles(self._sql, self._locks).spoil(room, threads)
+        await SqlTitles(self._sql, self._locks, self._of).spoil(room, threads)
 
     async def _count_words(self, room: LockedRoom, change: Mapping[str, int]) -> None:
         key, tenant = _at(room)

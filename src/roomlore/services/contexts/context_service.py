@@ -244,38 +244,36 @@ class ContextService:
         """
         request = self._request(room_id, message_id, max_context_messages=max_messages, max_context_tokens=max_tokens)
         await self._check_shown(room_id, viewer)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             target = await self._target_of(work, request)
         options = request.options(target.room, self._options)
         shown = replace(options, strategy="threaded", enable_intelligent_memory=True, fallback_on_error=False)
         recalled = await self._recall.of(target, needs(target, shown), shown)
-        async with self._storage.reading() as work:
-            explainer = Explainer(tenant=self._tenant, work=work, past=recalled.past)
+        async with self._storage.reading(self._tenant) as work:
+            explainer = Explainer(work=work, past=recalled.past)
             return await explain(explainer, target, options, self._size, self._strategies)
 
     async def usage(self, context_id: str, *, viewer: str | None = None) -> ContextUsageRecord:
         """Return the usage record of a context. Raise `NotFound` if there is none, or if the viewer ('room:team' or
         'user:anna') may not see its room."""
         await self._recorder.settle()
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             return await self._shown(work, context_id, viewer)
 
     async def _shown(self, work: UnitOfWork, context_id: str, viewer: str | None) -> ContextUsageRecord:
-        record = await work.usage.find(tenant=self._tenant, context_id=context_id)
+        record = await work.usage.find(context_id=context_id)
         now = self._clock.now()
-        if record is None or not await sees_all_of(
-            work, tenant=self._tenant, viewer=viewer, room_id=record.room_id, now=now
-        ):
+        if record is None or not await sees_all_of(work, viewer=viewer, room_id=record.room_id, now=now):
             raise NotFound(_unknown(context_id))
         return record
 
     async def respond(self, context_id: str, text: str, *, viewer: str | None = None) -> None:
         """Record what the model answered with this context. `viewer`, `NotFound`: as for `usage`."""
         await self._recorder.settle()
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             if viewer is not None:
                 await self._shown(work, context_id, viewer)
-            if not await work.usage.respond(tenant=self._tenant, context_id=context_id, llm_response=text):
+            if not await work.usage.respond(context_id=context_id, llm_response=text):
                 raise NotFound(_unknown(context_id))
 
     async def feedback(
@@ -287,10 +285,10 @@ class ContextService:
         if score is not None and (not isinstance(score, int | float) or not 0 <= score <= 1):
             raise InvalidInput(f"A feedback score lies in [0, 1]; {score!r} does not.")
         await self._recorder.settle()
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             if viewer is not None:
                 await self._shown(work, context_id, viewer)
-            if not await work.usage.judge(tenant=self._tenant, context_id=context_id, feedback=text, score=score):
+            if not await work.usage.judge(context_id=context_id, feedback=text, score=score):
                 raise NotFound(_unknown(context_id))
         if score is not None:
             self._telemetry.observe("roomlore_feedback_score", score)
@@ -299,14 +297,14 @@ class ContextService:
         await check_shown(self._storage, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now())
 
     async def _draft(self, request: _Request) -> _Draft:
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             target = await self._target_of(work, request)
             options = request.options(target.room, self._options)
             needed = needs(target, options)
             if not needed:
                 return _drafted(request, target, options, await self._choose(work, NOTHING_FAR, target, options))
         recalled = await self._recall.of(target, needed, options)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             chosen = await self._choose(work, recalled.past, target, options)
         return _drafted(request, target, options, chosen, recalled.problem)
 
@@ -316,7 +314,7 @@ class ContextService:
         return await choose(self._gatherer(work, past), target, options, self._size, self._strategies)
 
     def _gatherer(self, work: UnitOfWork, past: Past = NOTHING_FAR) -> Gatherer:
-        return Gatherer(tenant=self._tenant, work=work, past=past, in_memory=self._in_memory)
+        return Gatherer(work=work, past=past, in_memory=self._in_memory)
 
     def _request(self, room_id: str, message_id: str | None, **arguments: Any) -> _Request:
         """Return the request of a call with these arguments, None for those that are left out."""
@@ -332,14 +330,14 @@ class ContextService:
 
     async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
         return await work.messages.target(
-            tenant=self._tenant, room_id=room_id, message_id=message_id, window=self._options.max_context_messages
+            room_id=room_id, message_id=message_id, window=self._options.max_context_messages
         )
 
     async def _missing(self, work: UnitOfWork, room_id: str, message_id: str | None) -> NotFound:
         """Return the error: there is no such room, or not such a message in it."""
-        if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+        if await work.rooms.find(room_id=room_id) is None:
             return unknown_room(room_id)
-        found = message_id and await gone(work, tenant=self._tenant, room_id=room_id, message_id=message_id)
+        found = message_id and await gone(work, room_id=room_id, message_id=message_id)
         return found or NotFound(_no_message(room_id, message_id))
 
     async def _fall_back(self, request: _Request, error: Exception) -> _Draft | None:
@@ -349,7 +347,7 @@ class ContextService:
         place = {"room_id": request.room_id, "message_id": request.message_id}
         draft = _Draft(None, "none", arm=request.arm_name, degraded=f"empty ({why})")
         try:
-            async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading() as work:
+            async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading(self._tenant) as work:
                 target = await self._target(work, request.room_id, request.message_id)
                 if target is not None:
                     with suppress(Conflict):  # the error may be that they do not fit

@@ -69,15 +69,12 @@ class Choice(NamedTuple):
 
 
 class Gatherer:
-    """Read candidates for one tenant through one unit of work; the pure functions of `core` choose among them.
+    """Read candidates through one unit of work; the pure functions of `core` choose among them.
 
     `past`: older messages that `threaded` may show. `in_memory`: entries that need not be read.
     """
 
-    def __init__(
-        self, *, tenant: str, work: UnitOfWork, past: Past = NOTHING_FAR, in_memory: InMemory = nothing_in_memory
-    ) -> None:
-        self._tenant = tenant
+    def __init__(self, *, work: UnitOfWork, past: Past = NOTHING_FAR, in_memory: InMemory = nothing_in_memory) -> None:
         self._work = work
         self._past = past
         self._in_memory = in_memory
@@ -89,16 +86,13 @@ class Gatherer:
     async def recent(self, target: Target, limit: int) -> list[Candidate]:
         """Return the last `limit` messages."""
         message = target.entry.message
-        before = await self._work.messages.recent(
-            tenant=self._tenant, room_id=message.room_id, limit=limit, before=message.arrival
-        )
+        before = await self._work.messages.recent(room_id=message.room_id, limit=limit, before=message.arrival)
         return choose_recent(before, limit, before=message)
 
     async def weighted_view(self, target: Target, options: ContextOptions) -> tuple[list[Entry], RoomView]:
         """Return the candidate pool of `weighted`, and what is known of the room to score it with."""
         message = target.entry.message
         near = await self._work.messages.tail(
-            tenant=self._tenant,
             room_id=message.room_id,
             limit=options.candidate_limit,
             before=message.arrival,
@@ -107,7 +101,6 @@ class Gatherer:
         if has_topics((message, *(entry.message for entry in near))):
             near = await self._of_topic(message, options.candidate_limit)
         chain = await self._work.messages.related(
-            tenant=self._tenant,
             room_id=message.room_id,
             entry=target.entry,
             hops=MAX_HOPS,
@@ -117,9 +110,7 @@ class Gatherer:
         link = target.entry.link
         if link.kind is LinkKind.CORRECTED and link.parent is not None:
             chain = await self._work.messages.by_arrival(
-                tenant=self._tenant,
-                room_id=message.room_id,
-                arrivals=sorted({link.parent, *(entry.message.arrival for entry in chain)}),
+                room_id=message.room_id, arrivals=sorted({link.parent, *(entry.message.arrival for entry in chain)})
             )
         pool = weighted_pool(target.entry, near, chain, options)
         return pool, await self.view(target, pool)
@@ -183,11 +174,7 @@ class Gatherer:
     async def _platform_thread(self, message: StoredMessage, root_id: str, limit: int) -> list[int]:
         """Return the arrivals of the root and of the newest messages of a platform thread, these newest first."""
         found = await self._work.messages.of_root(
-            tenant=self._tenant,
-            room_id=message.room_id,
-            root_id=root_id,
-            limit=limit,
-            before=message.arrival,
+            room_id=message.room_id, root_id=root_id, limit=limit, before=message.arrival
         )
         return [arrival for arrival in found if arrival < message.arrival]
 
@@ -197,20 +184,14 @@ class Gatherer:
         message, most = target.entry.message, least + _NOTICES
         known = [one.message for one in self._in_memory(target.room) if one.message.arrival < message.arrival]
         if len(known) < most:
-            known = await self._work.messages.recent(
-                tenant=self._tenant, room_id=target.room.room_id, limit=most, before=message.arrival
-            )
+            known = await self._work.messages.recent(room_id=target.room.room_id, limit=most, before=message.arrival)
         if not has_topics((message, *known)):
             return known
         return topic_last(message, known, [one.message for one in await self._of_topic(message, most)])
 
     async def _of_topic(self, message: StoredMessage, limit: int) -> list[Entry]:
         return await self._work.messages.of_topic(
-            tenant=self._tenant,
-            room_id=message.room_id,
-            topic_id=message.topic_id,
-            limit=limit,
-            before=message.arrival,
+            room_id=message.room_id, topic_id=message.topic_id, limit=limit, before=message.arrival
         )
 
     async def _entries(self, room: Room, arrivals: Collection[int]) -> list[Entry]:
@@ -222,7 +203,7 @@ class Gatherer:
         if len(known) == len(arrivals):
             return known
         missing = sorted(set(arrivals).difference(entry.message.arrival for entry in known))
-        read = await self._work.messages.by_arrival(tenant=self._tenant, room_id=room.room_id, arrivals=missing)
+        read = await self._work.messages.by_arrival(room_id=room.room_id, arrivals=missing)
         return sorted([*known, *read], key=lambda entry: entry.message.arrival)
 
     async def view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
@@ -230,9 +211,7 @@ class Gatherer:
         mine = frozenset(target.entry.features.keywords)
         sharing = [entry for entry in pool if not mine.isdisjoint(entry.features.keywords)]
         wanted = mine.union(*(entry.features.keywords for entry in sharing)) if sharing else ()
-        counts = await self._work.messages.keyword_counts(
-            tenant=self._tenant, room_id=target.room.room_id, keywords=list(wanted)
-        )
+        counts = await self._work.messages.keyword_counts(room_id=target.room.room_id, keywords=list(wanted))
         return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)
 
 
@@ -252,13 +231,12 @@ def _scorer(weights: Weights, half_life_minutes: float) -> RelevanceScorer:
 
 
 class Explainer:
-    """Weigh candidates for one tenant through one unit of work."""
+    """Weigh candidates through one unit of work."""
 
-    def __init__(self, *, tenant: str, work: UnitOfWork, past: Past = NOTHING_FAR) -> None:
-        self._tenant = tenant
+    def __init__(self, *, work: UnitOfWork, past: Past = NOTHING_FAR) -> None:
         self._work = work
         self._past = past
-        self.gatherer = Gatherer(tenant=tenant, work=work, past=past)
+        self.gatherer = Gatherer(work=work, past=past)
 
     async def weighted(self, target: Target, options: ContextOptions) -> list[Weighed]:
         """Weigh the candidate pool by the sum of the signals."""
@@ -280,9 +258,7 @@ class Explainer:
         likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MAX_THREAD_CANDIDATES]
         window = [one.message.arrival for one in await self.gatherer.recent(target, most)]
         entries = await self._work.messages.by_arrival(
-            tenant=self._tenant,
-            room_id=target.entry.message.room_id,
-            arrivals=sorted({*chosen, *likeliest, *window}),
+            room_id=target.entry.message.room_id, arrivals=sorted({*chosen, *likeliest, *window})
         )
         view = await self.gatherer.view(target, entries)
         weigher = scorer(options)

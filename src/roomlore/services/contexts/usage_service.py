@@ -89,9 +89,10 @@ class UsageRecorder:
         for note in notes:
             by_tenant.setdefault(note.tenant, []).append(note.record)
         try:
-            async with self._storage.writing() as work:
+            async with self._storage.writing() as every:
                 for tenant, records in by_tenant.items():
-                    await work.usage.record(tenant=tenant, records=await _of_messages(work, tenant, records))
+                    work = every.of(tenant)
+                    await work.usage.record(records=await _of_messages(work, records))
         except Exception as error:  # noqa: BLE001 - a worker loop: whatever is wrong with one batch, the next is tried
             self._telemetry.unforeseen(error, attributes={"job": "usage records"})
             self._lose(len(notes), describe(error))
@@ -101,9 +102,7 @@ class UsageRecorder:
         log.warning("usage records lost", extra={"records": records, "why": why})
 
 
-async def _of_messages(
-    work: UnitOfWork, tenant: str, records: Sequence[ContextUsageRecord]
-) -> list[ContextUsageRecord]:
+async def _of_messages(work: UnitOfWork, records: Sequence[ContextUsageRecord]) -> list[ContextUsageRecord]:
     """Return the records whose message is still there: its sender may have been forgotten since."""
     by_room: dict[str, list[str]] = {}
     for record in records:
@@ -111,9 +110,7 @@ async def _of_messages(
     there = {
         (room_id, message_id)
         for room_id, ids in by_room.items()
-        for message_id, stamp in (
-            await work.messages.fingerprints(tenant=tenant, room_id=room_id, message_ids=ids)
-        ).items()
+        for message_id, stamp in (await work.messages.fingerprints(room_id=room_id, message_ids=ids)).items()
         if stamp
     }
     return [record for record in records if (record.room_id, record.trigger_message_id) in there]
@@ -167,8 +164,8 @@ class UsageService:
         await self._recorder.settle()
         until = self._clock.now()
         since = until - _span(days)
-        async with self._storage.reading() as work:
-            sums = await work.usage.sums(tenant=self._tenant, since=since)
+        async with self._storage.reading(self._tenant) as work:
+            sums = await work.usage.sums(since=since)
         return UsageReport(since=since, until=until, arms=tuple(map(arm_report, sums)))
 
     def _selection(self, room_id: str | None, arm: str | None, *, judged: bool, days: float | None) -> UsageSelection:
@@ -176,13 +173,13 @@ class UsageService:
         return UsageSelection(room_id=room_id, arm=arm, judged=judged, since=since)
 
     async def _page(self, selection: UsageSelection, after: str | None, limit: int) -> list[ContextUsageRecord]:
-        async with self._storage.reading() as work:
-            return await work.usage.page(tenant=self._tenant, selection=selection, after=after, limit=limit)
+        async with self._storage.reading(self._tenant) as work:
+            return await work.usage.page(selection=selection, after=after, limit=limit)
 
     async def _training_row(self, record: ContextUsageRecord) -> dict[str, Any] | None:
         ids = [record.trigger_message_id, *record.context_message_ids]
-        async with self._storage.reading() as work:
-            entries = await work.messages.by_id(tenant=self._tenant, room_id=record.room_id, message_ids=ids)
+        async with self._storage.reading(self._tenant) as work:
+            entries = await work.messages.by_id(room_id=record.room_id, message_ids=ids)
         return training_row(record, entries)
 
 
@@ -207,8 +204,8 @@ class UsageExpiry:
         for tenant in tenants:
             gone = _EXPIRED_AT_ONCE
             while gone == _EXPIRED_AT_ONCE:
-                async with self._storage.writing() as work:
-                    gone = await work.usage.expire(tenant=tenant, before=before, limit=_EXPIRED_AT_ONCE)
+                async with self._storage.writing(tenant) as work:
+                    gone = await work.usage.expire(before=before, limit=_EXPIRED_AT_ONCE)
 
 
 _JUDGED = UsageSelection(judged=True)
@@ -265,7 +262,7 @@ class TuningService:
             if rooms is not None and room_id not in rooms:
                 continue
             for message_id in labels.targets:
-                async with self._storage.reading() as work:
+                async with self._storage.reading(self._tenant) as work:
                     example = await self._labelled(work, room_id, message_id, labels)
                 if example is not None:
                     yield room_id, example
@@ -274,7 +271,7 @@ class TuningService:
         target = await self._target(work, room_id, message_id)
         if target is None:
             return None
-        pool, view = await Gatherer(tenant=self._tenant, work=work).weighted_view(target, self._options)
+        pool, view = await Gatherer(work=work).weighted_view(target, self._options)
         wanted = labels.wanted(target.entry, pool)
         if wanted is None:
             return None
@@ -289,8 +286,8 @@ class TuningService:
     async def _from_feedback(self, rooms: Sequence[str] | None) -> AsyncIterator[tuple[str, Example]]:
         after: str | None = None
         while True:
-            async with self._storage.reading() as work:
-                page = await work.usage.page(tenant=self._tenant, selection=_JUDGED, after=after, limit=_PAGE)
+            async with self._storage.reading(self._tenant) as work:
+                page = await work.usage.page(selection=_JUDGED, after=after, limit=_PAGE)
                 for record in page:
                     if rooms is not None and record.room_id not in rooms:
                         continue
@@ -305,8 +302,8 @@ class TuningService:
     async def _from_corrections(self, rooms: Sequence[str] | None) -> AsyncIterator[tuple[str, Example]]:
         after = ("", 0)
         while True:
-            async with self._storage.reading() as work:
-                page = await work.corrections.in_force(tenant=self._tenant, after=after, limit=_PAGE)
+            async with self._storage.reading(self._tenant) as work:
+                page = await work.corrections.in_force(after=after, limit=_PAGE)
                 for one in page:
                     wanted = rooms is None or one.room_id in rooms
                     target = await self._target(work, one.room_id, one.message_id) if wanted else None
@@ -321,7 +318,7 @@ class TuningService:
         being told."""
         link = target.entry.link
         unaware = replace(target, entry=replace(target.entry, link=replace(link, kind=LinkKind.GUESS)))
-        pool, view = await Gatherer(tenant=self._tenant, work=work).weighted_view(unaware, self._options)
+        pool, view = await Gatherer(work=work).weighted_view(unaware, self._options)
         rule, shares = scorer(self._options), link.thread_candidates.by_arrival()
         arrivals = [entry.message.arrival for entry in pool]
         return Example(
@@ -331,19 +328,19 @@ class TuningService:
         )
 
     async def _judged(self, work: UnitOfWork, target: Target, shown: set[str], success: float) -> Example:
-        pool, view = await Gatherer(tenant=self._tenant, work=work).weighted_view(target, self._options)
+        pool, view = await Gatherer(work=work).weighted_view(target, self._options)
         rule = scorer(self._options)
         return from_feedback([rule.signals(view, entry) for entry in pool if entry.message.id in shown], success)
 
     async def _target(self, work: UnitOfWork, room_id: str, message_id: str) -> Target | None:
-        return await work.messages.target(tenant=self._tenant, room_id=room_id, message_id=message_id, window=0)
+        return await work.messages.target(room_id=room_id, message_id=message_id, window=0)
 
     async def _apply(self, report: TuningReport, rooms: Sequence[str]) -> None:
         weights = {f"{signal}_weight": round(weight, 4) for signal, weight in asdict(report.weights).items()}
         changes = {**weights, "relevance_threshold": report.threshold}
         for room_id in rooms:
-            async with self._storage.writing() as work:
-                room = await work.rooms.lock_known(tenant=self._tenant, room_id=room_id)
+            async with self._storage.writing(self._tenant) as work:
+                room = await work.rooms.lock_known(room_id=room_id)
                 if room is None:
                     continue
-                await work.rooms.configure(tenant=self._tenant, room_id=room_id, settings={**room.settings, **changes})
+                await work.rooms.configure(room_id=room_id, settings={**room.settings, **changes})

@@ -37,11 +37,11 @@ def check_reader(user_id: object) -> str:
     return user_id
 
 
-async def reader_named(work: UnitOfWork, *, tenant: str, room_id: str, given: str) -> str:
+async def reader_named(work: UnitOfWork, *, room_id: str, given: str) -> str:
     """Return the sender id of a person of the room, told by id, or by a name that one person has. Raise `NotFound`
     if nobody, `InvalidInput` if several people are meant."""
-    spoke = await work.rooms.participants(tenant=tenant, room_id=room_id)
-    if given in spoke or await _only_reads(work, tenant, room_id, given):
+    spoke = await work.rooms.participants(room_id=room_id)
+    if given in spoke or await _only_reads(work, room_id, given):
         return given
     wanted = fold(given.removeprefix("@"))
     meant = [person for person, name in spoke.items() if wanted in (fold(person), fold(name))]
@@ -58,12 +58,12 @@ async def reader_named(work: UnitOfWork, *, tenant: str, room_id: str, given: st
     )
 
 
-async def _only_reads(work: UnitOfWork, tenant: str, room_id: str, person: str) -> bool:
+async def _only_reads(work: UnitOfWork, room_id: str, person: str) -> bool:
     """Return True if this is the id of a member, or of somebody who marked messages of the room as read."""
-    known = await work.rooms.people(tenant=tenant, room_ids=[room_id], persons=[person])
+    known = await work.rooms.people(room_ids=[room_id], persons=[person])
     if room_id in known and person in known[room_id].people:
         return True
-    return bool(await work.progress.marks(tenant=tenant, room_id=room_id, names=[_mark(person)]))
+    return bool(await work.progress.marks(room_id=room_id, names=[_mark(person)]))
 
 
 def _few(ids: list[str], names: Mapping[str, str]) -> str:
@@ -73,11 +73,11 @@ def _few(ids: list[str], names: Mapping[str, str]) -> str:
     return f"{named} and {len(ids) - _NAMED} more" if len(ids) > _NAMED else named or "nobody"
 
 
-async def read_up_to(work: UnitOfWork, *, tenant: str, room_id: str, user_id: str) -> int:
+async def read_up_to(work: UnitOfWork, *, room_id: str, user_id: str) -> int:
     """Return the arrival of the last message that a person wrote or marked as read, 0 if there is none."""
     name = _mark(user_id)
-    marked = await work.progress.marks(tenant=tenant, room_id=room_id, names=[name])
-    spoken = await work.rooms.last_spoken(tenant=tenant, room_id=room_id, sender_id=user_id)
+    marked = await work.progress.marks(room_id=room_id, names=[name])
+    spoken = await work.rooms.last_spoken(room_id=room_id, sender_id=user_id)
     return max(marked.get(name, 0), spoken)
 
 
@@ -94,24 +94,24 @@ class ReadingMarks:
         read up to. A mark never moves back."""
         name, tenant = _mark(check_reader(user_id)), self._tenant
         for _ in range(_TRIES):
-            async with self._storage.writing() as work:
+            async with self._storage.writing(tenant) as work:
                 arrival = await self._arrival(work, room_id, message_id)
-                was = (await work.progress.marks(tenant=tenant, room_id=room_id, names=[name])).get(name, 0)
+                was = (await work.progress.marks(room_id=room_id, names=[name])).get(name, 0)
                 if arrival <= was:
                     return was
                 if await work.progress.move_mark(
-                    tenant=tenant, room_id=room_id, name=name, arrival=arrival, was=was, now=self._clock.now()
+                    room_id=room_id, name=name, arrival=arrival, was=was, now=self._clock.now()
                 ):
                     return arrival
         raise Conflict(f"The reading mark of {user_id!r} is being moved by other calls; try again.")
 
     async def _arrival(self, work: UnitOfWork, room_id: str, message_id: str | None) -> int:
-        room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+        room = await work.rooms.find(room_id=room_id)
         if room is None:
             raise unknown_room(room_id)
         if message_id is None:
             return room.next_arrival - 1
-        found = await work.messages.arrival_of(tenant=self._tenant, room_id=room_id, message_id=message_id)
+        found = await work.messages.arrival_of(room_id=room_id, message_id=message_id)
         if found is None:
             raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
         return found
@@ -180,10 +180,8 @@ class DigestService:
         begin = _checked(since)
         reader = None if for_user is None else check_reader(for_user)
         whom = _whom(viewer, reader)
-        async with self._storage.reading() as work:
-            room, windows = await room_shown(
-                work, tenant=self._tenant, viewer=whom, room_id=room_id, now=self._clock.now()
-            )
+        async with self._storage.reading(self._tenant) as work:
+            room, windows = await room_shown(work, viewer=whom, room_id=room_id, now=self._clock.now())
             if through is not None:
                 room = replace(room, next_arrival=min(room.next_arrival, through + 1))
             reader = await self._meant(work, room_id, reader, whom, windows)
@@ -221,23 +219,22 @@ class DigestService:
 
     async def _own(self, work: UnitOfWork, room_id: str, reader: str | None) -> list[str]:
         """Return what the reader wrote last, which tells their language."""
-        here = {"tenant": self._tenant, "room_id": room_id}
-        last = 0 if reader is None else await work.rooms.last_spoken(**here, sender_id=reader)
+        last = 0 if reader is None else await work.rooms.last_spoken(room_id=room_id, sender_id=reader)
         if not last:
             return []
         after = max(0, last - _TEXTS_READ)
-        found = await work.messages.page(**here, after=after, limit=_TEXTS_READ, sender_id=reader)
+        found = await work.messages.page(room_id=room_id, after=after, limit=_TEXTS_READ, sender_id=reader)
         return [message.text for message in found]
 
     async def _mentioned(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> Mapping[str, str]:
         """Return the names of the people whom these messages mention by their ids."""
         ids = {one for entry in entries for one in ids_named(spoken_text(entry.message), entry.message.mentions)}
-        return (await work.rooms.names_of(tenant=self._tenant, room_ids=[room_id], sender_ids=ids)).get(room_id, {})
+        return (await work.rooms.names_of(room_ids=[room_id], sender_ids=ids)).get(room_id, {})
 
     async def _titles(self, room: Room, draft: Draft) -> Mapping[int, str]:
         """Return the titles of the threads that it shows as a whole. A viewer who may not see all of a room gets
         those made of what they see."""
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             made = await headings_of(work, room, draft.threads)
         return {thread: heading.title for thread, heading in made.items()}
 
@@ -247,7 +244,7 @@ class DigestService:
         """Return the id of the reader. Who else is in a room is told to those alone who may see all of it."""
         if reader is None or windows != ALWAYS or viewer == Viewer("user", reader):
             return reader
-        return await reader_named(work, tenant=self._tenant, room_id=room_id, given=reader)
+        return await reader_named(work, room_id=room_id, given=reader)
 
     async def _answered(
         self,
@@ -262,7 +259,7 @@ class DigestService:
         targets = {one.message.reply_to for one in entries if one.message.reply_to} - here
         if reader is None or not targets:
             return frozenset()
-        known = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=sorted(targets))
+        known = await work.messages.origins(room_id=room_id, message_ids=sorted(targets))
         return frozenset(
             name for name, was in known.items() if was.sender_id == reader and covers(windows, was.first, was.last)
         )
@@ -273,20 +270,19 @@ class DigestService:
         """Return the messages of the digest. It depends on nothing that the viewer may not see."""
         after, begin = 0, since
         if since is None and reader is not None:
-            after = await read_up_to(work, tenant=self._tenant, room_id=room.room_id, user_id=reader)
+            after = await read_up_to(work, room_id=room.room_id, user_id=reader)
         elif since is None and (last := await self._last(work, room, windows)) is not None:
             begin = last - _DEFAULT_SPAN
         if begin is not None:
-            first = await work.messages.first_since(tenant=self._tenant, room_id=room.room_id, since=begin)
+            first = await work.messages.first_since(room_id=room.room_id, since=begin)
             after = room.next_arrival - 1 if first is None else first - 1
         entries = await self._read(work, room, after, begin, windows)
         if windows != ALWAYS:
             return _Span(0, len(entries), entries)
         known = 0
         if len(entries) >= MAX_READ:
-            here = {"tenant": self._tenant, "room_id": room.room_id}
-            later = await work.messages.count(**here, after=room.next_arrival - 1)
-            known = await work.messages.count(**here, after=after) - later
+            later = await work.messages.count(room_id=room.room_id, after=room.next_arrival - 1)
+            known = await work.messages.count(room_id=room.room_id, after=after) - later
         return _Span(after, max(known, len(entries)), entries)
 
     async def _since_seen(self, work: UnitOfWork, room: Room, reader: str, windows: Sequence[Window]) -> _Span:
@@ -327,7 +323,7 @@ class DigestService:
         before = room.next_arrival
         while before > after + 1:
             count = min(_AT_ONCE, before - after - 1)
-            part = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=count, before=before)
+            part = await work.messages.tail(room_id=room.room_id, limit=count, before=before)
             if above := [one for one in part if one.message.arrival > after]:
                 yield above
             if len(part) < count or len(above) < len(part):

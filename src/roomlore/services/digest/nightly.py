@@ -76,8 +76,8 @@ class NightlyDigests:
     async def _is_wanted(self, room: RoomBehind) -> bool:
         if self._options.rooms:
             return bool(self._options.rooms & {room.room_id, EVERY_ROOM})
-        async with self._storage.reading() as work:
-            found = await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
+        async with self._storage.reading(room.tenant) as work:
+            found = await work.rooms.find(room_id=room.room_id)
         return found is not None and found.kind is RoomKind.PUBLIC
 
     async def _enqueue(self, room: RoomBehind, tick: int) -> str:
@@ -113,12 +113,11 @@ class NightlyDigests:
 
     async def _made(self, tenant: str, room_id: str, tick: int) -> Json:
         """Return the body to send, empty if nothing was said, and the last message that it covers."""
-        here = {"tenant": tenant, "room_id": room_id}
         at = datetime.fromtimestamp(tick, UTC)
-        async with self._storage.reading() as work:
-            room = await work.rooms.find(**here)
-            mark = (await work.progress.marks(**here, names=[DIGEST])).get(DIGEST, 0)
-            new = await work.messages.page(**here, after=mark, limit=1)
+        async with self._storage.reading(tenant) as work:
+            room = await work.rooms.find(room_id=room_id)
+            mark = (await work.progress.marks(room_id=room_id, names=[DIGEST])).get(DIGEST, 0)
+            new = await work.messages.page(room_id=room_id, after=mark, limit=1)
         if room is None or not new:
             return {"body": {}, "last": mark, "messages": 0}
         since = max(new[0].at, at - _LONGEST) if mark else at - _FIRST
@@ -132,11 +131,12 @@ class NightlyDigests:
         return {"body": _body(tenant, at, made) if made.entries else {}, "last": last, "messages": made.messages}
 
     async def _read_up_to(self, tenant: str, room_id: str, arrival: int) -> None:
-        here = {"tenant": tenant, "room_id": room_id}
-        async with self._storage.writing() as work:
-            was = (await work.progress.marks(**here, names=[DIGEST])).get(DIGEST, 0)
+        async with self._storage.writing(tenant) as work:
+            was = (await work.progress.marks(room_id=room_id, names=[DIGEST])).get(DIGEST, 0)
             if arrival > was:
-                await work.progress.move_mark(**here, name=DIGEST, arrival=arrival, was=was, now=self._clock.now())
+                await work.progress.move_mark(
+                    room_id=room_id, name=DIGEST, arrival=arrival, was=was, now=self._clock.now()
+                )
 
 
 def _body(tenant: str, at: datetime, made: Digest) -> Json:

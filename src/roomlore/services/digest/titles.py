@@ -111,8 +111,8 @@ class ThreadTitler:
         return enqueued
 
     async def _is_ripe(self, tenant: str, room_id: str, mark: int) -> bool:
-        async with self._storage.reading() as work:
-            room = await work.rooms.find(tenant=tenant, room_id=room_id)
+        async with self._storage.reading(tenant) as work:
+            room = await work.rooms.find(room_id=room_id)
         if room is None or room.last_sent_at is None:
             return False
         return room.next_arrival - 1 - mark >= _MANY or self._clock.now() - room.last_sent_at >= _QUIET
@@ -120,8 +120,8 @@ class ThreadTitler:
     async def _enqueue(self, tenant: str, room_id: str) -> str:
         """Enqueue the work under an id of the watermark and the hour: once, and again later if it came to nothing.
         Return its id, '' if it was enqueued before."""
-        async with self._storage.reading() as work:
-            mark = (await work.progress.marks(tenant=tenant, room_id=room_id, names=[TITLES])).get(TITLES, 0)
+        async with self._storage.reading(tenant) as work:
+            mark = (await work.progress.marks(room_id=room_id, names=[TITLES])).get(TITLES, 0)
         own = hashlib.sha256(room_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         hour = int(self._clock.now().timestamp()) // _TRY_AGAIN_SECONDS
         work_id = work_name(tenant, TITLES, f"{mark:011d}-{hour}-{own}")
@@ -137,9 +137,9 @@ class ThreadTitler:
         tenant, room_id = str(arguments["tenant"]), str(arguments["room_id"])
         named, mark, last = 0, -1, 0
         while mark < last:
-            async with self._storage.reading() as work:
-                room = await work.rooms.find(tenant=tenant, room_id=room_id)
-                marks = await work.progress.marks(tenant=tenant, room_id=room_id, names=[TITLES])
+            async with self._storage.reading(tenant) as work:
+                room = await work.rooms.find(room_id=room_id)
+                marks = await work.progress.marks(room_id=room_id, names=[TITLES])
             if room is None:
                 break
             last, mark = room.next_arrival - 1, marks.get(TITLES, 0)
@@ -157,9 +157,9 @@ class ThreadTitler:
 
     async def _name(self, tenant: str, room_id: str, mark: int, through: int) -> Json:
         """Name the threads that grew between two arrivals, and move the watermark; not if no request was answered."""
-        async with self._storage.reading() as work:
-            piece = await self._due(work, tenant, room_id, mark, through)
-            people = await work.rooms.participants(tenant=tenant, room_id=room_id) if piece.talks else {}
+        async with self._storage.reading(tenant) as work:
+            piece = await self._due(work, room_id, mark, through)
+            people = await work.rooms.participants(room_id=room_id) if piece.talks else {}
         windows = await asyncio.to_thread(
             windows_of, piece.talks, room_id=room_id, people=people, zone=self._options.zone, most=None
         )
@@ -173,13 +173,14 @@ class ThreadTitler:
         named = await self._keep(tenant, room_id, piece, answers, unasked, mark, through)
         return {"named": named, "through": through, "failed": ""}
 
-    async def _due(self, work: UnitOfWork, tenant: str, room_id: str, mark: int, through: int) -> _Piece:
-        here = {"tenant": tenant, "room_id": room_id}
-        grown = await work.titles.grown(**here, after=mark, through=through)
+    async def _due(self, work: UnitOfWork, room_id: str, mark: int, through: int) -> _Piece:
+        grown = await work.titles.grown(room_id=room_id, after=mark, through=through)
         threads = [one.thread for one in grown if is_title_due(one.messages, one.titled)]
         named: defaultdict[int, list[Entry]] = defaultdict(list)
         for start in range(0, len(threads), _THREADS):
-            for entry in await work.messages.members_of(**here, threads=threads[start : start + _THREADS], each=NEWEST):
+            for entry in await work.messages.members_of(
+                room_id=room_id, threads=threads[start : start + _THREADS], each=NEWEST
+            ):
                 if is_said(entry):
                     named[entry.link.thread].append(entry)
         since = self._clock.now() - timedelta(days=self._options.days)
@@ -227,30 +228,30 @@ class ThreadTitler:
         """Store the titles of the threads whose messages are as they were shown, and move the watermark. Return how
         many there are. A thread without a usable title is not asked about until it grows; one that is `unasked`, since
         its request failed, is asked about again."""
-        here, now = {"tenant": tenant, "room_id": room_id}, self._clock.now()
+        now = self._clock.now()
         titles = {thread: title for answer in answers for thread, title in answer.titles.items()}
         made_by = next((answer.made_by for answer in answers if answer.made_by), "")
-        async with self._storage.writing() as work:
-            if await work.rooms.lock_known(**here) is None:
+        async with self._storage.writing(tenant) as work:
+            if await work.rooms.lock_known(room_id=room_id) is None:
                 return 0
-            same = await self._unchanged(work, here, piece.talks)
+            same = await self._unchanged(work, room_id, piece.talks)
             await work.titles.put(
-                **here,
+                room_id=room_id,
                 titles={
                     thread: (titles.get(thread, ""), 0 if thread in unasked else piece.sizes[thread]) for thread in same
                 },
                 made_by=made_by,
                 now=now,
             )
-            await work.titles.drop_stale(**here, threads=piece.gone)
+            await work.titles.drop_stale(room_id=room_id, threads=piece.gone)
             if through > mark:
-                await work.progress.move_mark(**here, name=TITLES, arrival=through, was=mark, now=now)
+                await work.progress.move_mark(room_id=room_id, name=TITLES, arrival=through, was=mark, now=now)
         return sum(thread in titles for thread in same)
 
-    async def _unchanged(self, work: UnitOfWork, here: Mapping[str, str], talks: Mapping[int, Talk]) -> list[int]:
+    async def _unchanged(self, work: UnitOfWork, room_id: str, talks: Mapping[int, Talk]) -> list[int]:
         """Return the threads of which each message that was shown still says the same, in the same thread."""
         shown = {entry.message.arrival: entry for talk in talks.values() for entry in talk.entries}
-        now = await work.messages.by_arrival(**here, arrivals=sorted(shown))
+        now = await work.messages.by_arrival(room_id=room_id, arrivals=sorted(shown))
         same = {one.message.arrival for one in now if _told(one) == _told(shown[one.message.arrival])}
         return [thread for thread, talk in talks.items() if all(one.message.arrival in same for one in talk.entries)]
 

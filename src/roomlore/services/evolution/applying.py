@@ -316,10 +316,10 @@ class Applying:
         self, piece: Piece, read: Read, answered: Answered, parsed: _ParsedAnswer, planned: Plan, current: CurrentScope
     ) -> EvolutionResult | None:
         """Write the planned changes. Return None if the scope has changed since the plan was made."""
-        async with self._storage.writing() as work:
+        async with self._storage.writing(piece.tenant) as work:
             now = self._clock.now()
-            scope = await work.memories.lock(tenant=piece.tenant, scope=piece.scope, now=now)
-            known = await find_result(work, tenant=piece.tenant, evolution_id=piece.evolution_id)
+            scope = await work.memories.lock(scope=piece.scope, now=now)
+            known = await find_result(work, evolution_id=piece.evolution_id)
             if known is not None:
                 return known
             await _check(work, piece, read, planned)
@@ -328,8 +328,8 @@ class Applying:
                 return None
             await _move(work, piece, read, now)
             kept = record(piece, read, answered, planned, failed=parsed.failed, now=now)
-            await work.memories.add_evolution(tenant=piece.tenant, evolution=kept)
-            await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=planned.changes)
+            await work.memories.add_evolution(evolution=kept)
+            await work.memories.apply(scope=piece.scope, changes=planned.changes)
         return result_of(kept, planned.changes)
 
 
@@ -337,12 +337,12 @@ def _origins(room_id: str, messages: Iterable[StoredMessage]) -> dict[Source, Or
     return {Source(room_id, message.id): message.origin for message in messages}
 
 
-async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> EvolutionResult | None:
+async def find_result(work: UnitOfWork, *, evolution_id: str) -> EvolutionResult | None:
     """Return the result of an evolution, None if it is not recorded."""
-    found = await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=[evolution_id])
+    found = await work.memories.evolutions_by_id(evolution_ids=[evolution_id])
     if not found or found[0].kind != "evolution":
         return None
-    return result_of(found[0], await work.memories.changes_of_evolution(tenant=tenant, evolution_id=evolution_id))
+    return result_of(found[0], await work.memories.changes_of_evolution(evolution_id=evolution_id))
 
 
 async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> None:
@@ -352,7 +352,7 @@ async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> N
     same too: text that was redacted meanwhile must not survive in what the answer says of another memory.
     """
     offered = {memory.memory_id: memory for memory in read.offered.values()}
-    found = await work.memories.by_id(tenant=piece.tenant, memory_ids=list(offered))
+    found = await work.memories.by_id(memory_ids=list(offered))
     now = {memory.memory_id: memory for memory in found}
     touched = any(now.get(memory.memory_id) != memory for memory in planned.based_on)
     said = {name: memory.statement for name, memory in now.items()}
@@ -368,7 +368,7 @@ async def _check_messages(work: UnitOfWork, piece: Piece, read: Read, fingerprin
 
 async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime) -> None:
     """Move the watermark past what was read, whatever the model made of it: no message is paid for twice."""
-    its: dict[str, Any] = {"tenant": piece.tenant, "name": piece.watermark, "now": now}
+    its: dict[str, Any] = {"name": piece.watermark, "now": now}
     if not piece.is_group:
         await work.progress.move_mark(**its, room_id=NO_ROOM, arrival=int(read.since.timestamp()), was=0)
     if not await work.progress.move_mark(**its, room_id=read.room_id, arrival=read.last, was=read.was):

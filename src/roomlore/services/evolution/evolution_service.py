@@ -67,9 +67,8 @@ class EvolutionLeases:
 
     async def _take(self, piece: Piece) -> bool:
         now = self._clock.now()
-        async with self._storage.writing() as work:
+        async with self._storage.writing(piece.tenant) as work:
             return await work.progress.take_lease(
-                tenant=piece.tenant,
                 name=_name(piece),
                 holder=piece.evolution_id,
                 now=now,
@@ -78,8 +77,8 @@ class EvolutionLeases:
 
     async def _free(self, piece: Piece) -> None:
         try:
-            async with self._storage.writing() as work:
-                await work.progress.free_lease(tenant=piece.tenant, name=_name(piece), holder=piece.evolution_id)
+            async with self._storage.writing(piece.tenant) as work:
+                await work.progress.free_lease(name=_name(piece), holder=piece.evolution_id)
         except StorageUnavailable as error:
             log.warning("the lease of an evolution runs out by itself", extra={"why": describe(error)})
 
@@ -132,8 +131,8 @@ class EvolutionService:
 
     async def result(self, *, tenant: str, evolution_id: str) -> EvolutionResult:
         """Return the result. Raise `NotFound` if none was recorded."""
-        async with self._storage.reading() as work:
-            found = await find_result(work, tenant=tenant, evolution_id=evolution_id)
+        async with self._storage.reading(tenant) as work:
+            found = await find_result(work, evolution_id=evolution_id)
         if found is None:
             raise NotFound(f"There is no evolution {evolution_id!r:.80}: it is not done, or had nothing to read.")
         return found
@@ -186,8 +185,8 @@ class EvolutionService:
 
     async def _done(self, piece: Piece) -> EvolutionResult | None:
         """Return the result that was written before a kill, or None."""
-        async with self._storage.reading() as work:
-            return await find_result(work, tenant=piece.tenant, evolution_id=piece.evolution_id)
+        async with self._storage.reading(piece.tenant) as work:
+            return await find_result(work, evolution_id=piece.evolution_id)
 
     async def _attempt(self, piece: Piece, steps: Steps) -> EvolutionResult:
         attempt = 1
@@ -320,9 +319,9 @@ class Schedule:
 
     async def _is_one_person(self, room: RoomBehind) -> bool:
         """Return True for a room of one person and agents: it has no group whose memory could evolve."""
-        async with self._storage.reading() as work:
-            found = await work.rooms.people(tenant=room.tenant, room_ids=[room.room_id])
-            spoke = await work.rooms.participants(tenant=room.tenant, room_id=room.room_id)
+        async with self._storage.reading(room.tenant) as work:
+            found = await work.rooms.people(room_ids=[room.room_id])
+            spoke = await work.rooms.participants(room_id=room.room_id)
         people = found.get(room.room_id)
         if people is None or len(people.people) > 1:
             return False
@@ -346,25 +345,29 @@ class Schedule:
     async def _unread(self, room: RoomBehind) -> Collection[str]:
         """Return the people with messages of the last days in the room that were not read for their facts. If there
         are none, the room is done up to here."""
-        here = {"tenant": room.tenant, "room_id": room.room_id}
-        async with self._storage.reading() as work:
-            first = await work.messages.first_since(**here, since=self._clock.now() - timedelta(days=_FIRST_DAYS))
+        async with self._storage.reading(room.tenant) as work:
+            first = await work.messages.first_since(
+                room_id=room.room_id, since=self._clock.now() - timedelta(days=_FIRST_DAYS)
+            )
             if first is None:
                 return ()
             last, end = await _last_said(work, room, after=max(room.mark, first - 1))
-            marks = await work.progress.marks(**here, names=[facts_mark(person) for person in last])
+            marks = await work.progress.marks(room_id=room.room_id, names=[facts_mark(person) for person in last])
         unread = [person for person, arrival in last.items() if marks.get(facts_mark(person), 0) < arrival]
         if not unread and end > room.mark:
-            async with self._storage.writing() as work:
-                await work.progress.move_mark(**here, name=PEOPLE, arrival=end, was=room.mark, now=self._clock.now())
+            async with self._storage.writing(room.tenant) as work:
+                await work.progress.move_mark(
+                    room_id=room.room_id, name=PEOPLE, arrival=end, was=room.mark, now=self._clock.now()
+                )
         return unread
 
     async def _has_enough_messages(self, room: RoomBehind) -> bool:
         """Return True if a room that never evolved has enough recent messages: older ones are history."""
-        here = {"tenant": room.tenant, "room_id": room.room_id}
-        async with self._storage.reading() as work:
-            first = await work.messages.first_since(**here, since=self._clock.now() - timedelta(days=_FIRST_DAYS))
-            return first is not None and await work.messages.count(**here, after=first - 1) >= self._least
+        async with self._storage.reading(room.tenant) as work:
+            first = await work.messages.first_since(
+                room_id=room.room_id, since=self._clock.now() - timedelta(days=_FIRST_DAYS)
+            )
+            return first is not None and await work.messages.count(room_id=room.room_id, after=first - 1) >= self._least
 
     async def _enqueue_group(self, room: RoomBehind, tick: int) -> str:
         return await self._enqueue(room.tenant, f"group:{room.room_id}", tick, goes_on=max(self._least, 1))
@@ -395,7 +398,7 @@ def _piece(tenant: str, scope: str, tick: int, *, goes_on: int) -> Piece:
 async def _last_said(work: UnitOfWork, room: RoomBehind, *, after: int) -> tuple[dict[str, int], int]:
     """Return the arrival of each person's last message with words after this one, and of the last message of all."""
     last: dict[str, int] = {}
-    while page := await work.messages.page(tenant=room.tenant, room_id=room.room_id, after=after, limit=_MESSAGES):
+    while page := await work.messages.page(room_id=room.room_id, after=after, limit=_MESSAGES):
         last |= {one.sender_id: one.arrival for one in page if one.role is Role.USER and own_words(one)}
         after = page[-1].arrival
     return last, after

@@ -71,7 +71,7 @@ class Reading:
         `span`: read no more than that, and offer the same memories if all of them are still active.
         """
         while True:
-            async with self._storage.reading() as work:
+            async with self._storage.reading(piece.tenant) as work:
                 since = await self._since(work, piece)
                 position = await self._position(work, piece, since)
                 page = await self._page(work, piece, position, span) if position else None
@@ -87,9 +87,9 @@ class Reading:
         their own."""
         if piece.user_id is not None:
             return _NOTHING_NEW
-        async with self._storage.reading() as work:
-            room = await work.rooms.find(tenant=piece.tenant, room_id=piece.room_id)
-            marks = await work.progress.marks(tenant=piece.tenant, room_id=piece.room_id, names=[piece.watermark])
+        async with self._storage.reading(piece.tenant) as work:
+            room = await work.rooms.find(room_id=piece.room_id)
+            marks = await work.progress.marks(room_id=piece.room_id, names=[piece.watermark])
         if room is None:
             return f"There is no room {piece.room_id!r:.80} yet; a room appears with its first message."
         if not marks and room.messages:
@@ -100,11 +100,11 @@ class Reading:
     async def current(self, piece: Piece, read: Read) -> CurrentScope:
         """Return the current state of the scope. Its number is read first: a later change is noticed when the plan is
         applied."""
-        async with self._storage.reading() as work:
-            scope = await work.memories.scope(tenant=piece.tenant, scope=piece.scope)
+        async with self._storage.reading(piece.tenant) as work:
+            scope = await work.memories.scope(scope=piece.scope)
             active, _ = await self._active(work, piece, read.room_id)
             lineages = list({memory.lineage_id for memory in read.offered.values()})
-            latest = await work.memories.latest_versions(tenant=piece.tenant, lineage_ids=lineages)
+            latest = await work.memories.latest_versions(lineage_ids=lineages)
         offered = {memory.memory_id for memory in read.offered.values()}
         return CurrentScope(
             state=ScopeState(
@@ -117,16 +117,10 @@ class Reading:
 
     async def before(self, piece: Piece, read: Read, *, limit: int) -> EarlierMessages:
         """Return at most `limit` messages, and as many deleted statements."""
-        async with self._storage.reading() as work:
-            found = await work.messages.recent_with_hashes(
-                tenant=piece.tenant, room_id=read.room_id, limit=limit, before=read.first
-            )
+        async with self._storage.reading(piece.tenant) as work:
+            found = await work.messages.recent_with_hashes(room_id=read.room_id, limit=limit, before=read.first)
             gone = await work.memories.page(
-                tenant=piece.tenant,
-                scopes=[piece.scope],
-                kinds=[piece.kind],
-                status=MemoryStatus.DEPRECATED,
-                limit=_ALL,
+                scopes=[piece.scope], kinds=[piece.kind], status=MemoryStatus.DEPRECATED, limit=_ALL
             )
             view = await self._view(work, piece, read.room_id, gone)
         deleted = [memory.statement for memory in gone if may_see(memory, view)]
@@ -139,8 +133,8 @@ class Reading:
             for memory in read.offered.values()
         }
         wanted = list({message_id for found in latest.values() for message_id in found})
-        async with self._storage.reading() as work:
-            entries = await work.messages.by_id(tenant=piece.tenant, room_id=read.room_id, message_ids=wanted)
+        async with self._storage.reading(piece.tenant) as work:
+            entries = await work.messages.by_id(room_id=read.room_id, message_ids=wanted)
         said = {entry.message.id: utterance_of(entry.message, read.people) for entry in entries}
         return {memory_id: [said[one] for one in found if one in said] for memory_id, found in latest.items()}
 
@@ -150,7 +144,7 @@ class Reading:
         since = self._clock.now() - timedelta(days=piece.days)
         if piece.user_id is None:
             return since
-        marks = await work.progress.marks(tenant=piece.tenant, room_id=NO_ROOM, names=[piece.watermark])
+        marks = await work.progress.marks(room_id=NO_ROOM, names=[piece.watermark])
         return min([since, *(datetime.fromtimestamp(begun, UTC) for begun in marks.values())])
 
     async def _position(self, work: UnitOfWork, piece: Piece, since: datetime) -> _Position | None:
@@ -158,7 +152,7 @@ class Reading:
         if piece.user_id is None:
             return await _position_in(work, piece, piece.room_id, since)
         waiting: list[tuple[datetime, str, _Position]] = []
-        for room_id in await work.rooms.of_sender(tenant=piece.tenant, sender_id=piece.user_id):
+        for room_id in await work.rooms.of_sender(sender_id=piece.user_id):
             position = await _position_in(work, piece, room_id, since)
             first = await _first(work, piece, position) if position else []
             if position and first:
@@ -166,17 +160,20 @@ class Reading:
         return min(waiting, key=lambda one: one[:2])[2] if waiting else None
 
     async def _page(self, work: UnitOfWork, piece: Piece, position: _Position, span: Span | None) -> _Page:
-        here = {"tenant": piece.tenant, "room_id": position.room_id}
         found = await work.messages.page_with_hashes(
-            **here, after=position.after, limit=self._most_messages, sender_id=piece.user_id
+            room_id=position.room_id, after=position.after, limit=self._most_messages, sender_id=piece.user_id
         )
         if span is not None and span.room_id == position.room_id:
             found = [(message, known) for message, known in found if message.arrival <= span.last]
-        return _Page(_messages(found), _fingerprints(found), await work.rooms.participants(**here) if found else {})
+        return _Page(
+            _messages(found),
+            _fingerprints(found),
+            await work.rooms.participants(room_id=position.room_id) if found else {},
+        )
 
     async def _shown(self, work: UnitOfWork, piece: Piece, room_id: str, page: _Page) -> ShownMessages:
         replied = [message.reply_to for message in page.messages if message.reply_to]
-        found = await work.messages.by_id(tenant=piece.tenant, room_id=room_id, message_ids=replied)
+        found = await work.messages.by_id(room_id=room_id, message_ids=replied)
         quoted = {entry.message.id: entry.message for entry in found}
         return show_messages(page.messages, room_id=room_id, quoted=quoted, people=page.people, zone=self._zone)
 
@@ -193,9 +190,7 @@ class Reading:
         messages = page.messages
         active, replaced = await self._active(work, piece, position.room_id)
         memories = _same(active, span) or chosen(active, shown.text, most=self._most_memories)
-        rooms = await work.rooms.people(
-            tenant=piece.tenant, room_ids=[position.room_id, *(rooms_named(memories) - {position.room_id})]
-        )
+        rooms = await work.rooms.people(room_ids=[position.room_id, *(rooms_named(memories) - {position.room_id})])
         offered = handles_of(memories, shown=[shown.text, *(memory.statement for memory in memories)])
         last, now = messages[-1].arrival, self._clock.now()
         return Read(
@@ -224,45 +219,33 @@ class Reading:
         """Return the active memories that hold and that the room may know, and the ids of those that are left out since
         another one replaces them there. An evolution of a room is shown, and counts, only what the room may know."""
         active = await work.memories.page(
-            tenant=piece.tenant,
-            scopes=[piece.scope],
-            kinds=[piece.kind],
-            status=MemoryStatus.ACTIVE,
-            limit=_ALL,
-            held_at=self._clock.now(),
+            scopes=[piece.scope], kinds=[piece.kind], status=MemoryStatus.ACTIVE, limit=_ALL, held_at=self._clock.now()
         )
         return shown(active, await self._view(work, piece, room_id, active))
 
     async def _view(self, work: UnitOfWork, piece: Piece, room_id: str, memories: Sequence[Memory]) -> View:
-        return await view_for(
-            work, tenant=piece.tenant, viewer=Viewer("room", room_id), memories=memories, now=self._clock.now()
-        )
+        return await view_for(work, viewer=Viewer("room", room_id), memories=memories, now=self._clock.now())
 
     async def _remaining(self, work: UnitOfWork, piece: Piece, room_id: str, last: int, since: datetime) -> int:
         """Count the remaining messages, of a person in the other rooms too."""
         left = await _count(work, piece, room_id, last)
         if piece.user_id is None:
             return left
-        for other in await work.rooms.of_sender(tenant=piece.tenant, sender_id=piece.user_id):
+        for other in await work.rooms.of_sender(sender_id=piece.user_id):
             position = await _position_in(work, piece, other, since) if other != room_id else None
             left += await _count(work, piece, other, position.after) if position else 0
         return left
 
     async def _skip(self, piece: Piece, position: _Position, last: int) -> None:
-        async with self._storage.writing() as work:
+        async with self._storage.writing(piece.tenant) as work:
             await work.progress.move_mark(
-                tenant=piece.tenant,
-                room_id=position.room_id,
-                name=piece.watermark,
-                arrival=last,
-                was=position.was,
-                now=self._clock.now(),
+                room_id=position.room_id, name=piece.watermark, arrival=last, was=position.was, now=self._clock.now()
             )
 
 
 async def fingerprints_of(work: UnitOfWork, piece: Piece, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
     """Return the hashes that tell if messages were edited or deleted since."""
-    return await work.messages.fingerprints(tenant=piece.tenant, room_id=room_id, message_ids=message_ids)
+    return await work.messages.fingerprints(room_id=room_id, message_ids=message_ids)
 
 
 def utterance_of(message: StoredMessage, people: Mapping[str, str]) -> Utterance:
@@ -279,18 +262,15 @@ def _fingerprints(found: Sequence[tuple[StoredMessage, str]]) -> dict[str, str]:
 
 
 async def _position_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetime) -> _Position | None:
-    here = {"tenant": piece.tenant, "room_id": room_id}
-    marks = await work.progress.marks(**here, names=[piece.watermark])
+    marks = await work.progress.marks(room_id=room_id, names=[piece.watermark])
     if piece.watermark in marks:
         return _Position(room_id, marks[piece.watermark], marks[piece.watermark])
-    first = await work.messages.first_since(**here, since=since)
+    first = await work.messages.first_since(room_id=room_id, since=since)
     return None if first is None else _Position(room_id, 0, first - 1)
 
 
 async def _first(work: UnitOfWork, piece: Piece, position: _Position) -> list[StoredMessage]:
-    return await work.messages.page(
-        tenant=piece.tenant, room_id=position.room_id, after=position.after, limit=1, sender_id=piece.user_id
-    )
+    return await work.messages.page(room_id=position.room_id, after=position.after, limit=1, sender_id=piece.user_id)
 
 
 async def _silent(
@@ -310,15 +290,15 @@ async def _silent(
     old = [memory.memory_id for memory in memories if newest and is_silent_in(memory, room_id, newest)]
     if newest is None or not old:
         return frozenset()
-    made = last_evolutions(await work.memories.changes_of_memories(tenant=piece.tenant, memory_ids=old))
-    records = await work.memories.evolutions_by_id(tenant=piece.tenant, evolution_ids=sorted(set(made.values())))
-    recent = await work.messages.first_since(tenant=piece.tenant, room_id=room_id, since=newest - SILENCE)
+    made = last_evolutions(await work.memories.changes_of_memories(memory_ids=old))
+    records = await work.memories.evolutions_by_id(evolution_ids=sorted(set(made.values())))
+    recent = await work.messages.first_since(room_id=room_id, since=newest - SILENCE)
     before = {one.evolution_id for one in records if one.room_id == room_id and one.last_arrival < (recent or 0)}
     return frozenset(memory_id for memory_id in old if made.get(memory_id) in before)
 
 
 async def _count(work: UnitOfWork, piece: Piece, room_id: str, after: int) -> int:
-    return await work.messages.count(tenant=piece.tenant, room_id=room_id, after=after, sender_id=piece.user_id)
+    return await work.messages.count(room_id=room_id, after=after, sender_id=piece.user_id)
 
 
 def _same(active: Sequence[Memory], span: Span | None) -> list[Memory]:

@@ -62,31 +62,32 @@ class RepliesDue:
         self._clock = clock
         self._jobs = jobs
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
+    async def note(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> bool:
         """Note the room, in the transaction that writes the entries, if there is a reply among them."""
         first: dict[str, int] = {}
         for entry in entries:
             if is_reply(entry.message):
                 first.setdefault(entry.message.sender_id, entry.message.arrival)
         if first:
-            await self._begin(work, tenant, room_id, first)
-            await work.progress.note_room(tenant=tenant, room_id=room_id, work=EXTRACTION, now=self._clock.now())
+            await self._begin(work, room_id, first)
+            await work.progress.note_room(room_id=room_id, work=EXTRACTION, now=self._clock.now())
         return bool(first)
 
     def announce(self) -> None:
         """Request the work once the transaction is committed."""
         self._jobs.ask(EXTRACTION)
 
-    async def _begin(self, work: UnitOfWork, tenant: str, room_id: str, first: dict[str, int]) -> None:
+    async def _begin(self, work: UnitOfWork, room_id: str, first: dict[str, int]) -> None:
         """Begin the counts that are not there. They are looked up each time: another process may have removed the
         room."""
-        named = {"tenant": tenant, "room_id": room_id}
         names = {agent: watermark(agent) for agent in first}
-        marks = await work.progress.marks(**named, names=[*names.values(), IMPORTED])
+        marks = await work.progress.marks(room_id=room_id, names=[*names.values(), IMPORTED])
         for agent, arrival in first.items():
             if names[agent] not in marks:
                 start = first_mark(arrival, marks.get(IMPORTED, 0))
-                await work.progress.move_mark(**named, name=names[agent], arrival=start, was=0, now=self._clock.now())
+                await work.progress.move_mark(
+                    room_id=room_id, name=names[agent], arrival=start, was=0, now=self._clock.now()
+                )
 
 
 class RepliesImported:
@@ -96,27 +97,25 @@ class RepliesImported:
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
+    async def note(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> bool:
         replies = [entry.message for entry in entries if is_reply(entry.message)]
         ends = {watermark(message.sender_id): message.arrival for message in replies}
         if entries:
-            await self._move_imported(work, tenant, room_id, entries[-1].message.arrival)
+            await self._move_imported(work, room_id, entries[-1].message.arrival)
         while ends:
-            ends = await self._move(work, tenant, room_id, ends)
+            ends = await self._move(work, room_id, ends)
         return False
 
-    async def _move_imported(self, work: UnitOfWork, tenant: str, room_id: str, end: int) -> None:
-        named = {"tenant": tenant, "room_id": room_id}
-        was = (await work.progress.marks(**named, names=[IMPORTED])).get(IMPORTED, 0)
-        await work.progress.move_mark(**named, name=IMPORTED, arrival=end, was=was, now=self._clock.now())
+    async def _move_imported(self, work: UnitOfWork, room_id: str, end: int) -> None:
+        was = (await work.progress.marks(room_id=room_id, names=[IMPORTED])).get(IMPORTED, 0)
+        await work.progress.move_mark(room_id=room_id, name=IMPORTED, arrival=end, was=was, now=self._clock.now())
 
-    async def _move(self, work: UnitOfWork, tenant: str, room_id: str, ends: dict[str, int]) -> dict[str, int]:
+    async def _move(self, work: UnitOfWork, room_id: str, ends: dict[str, int]) -> dict[str, int]:
         """Move the existing watermarks; return those that a memory moved meanwhile, which locks no room."""
-        named = {"tenant": tenant, "room_id": room_id}
         left: dict[str, int] = {}
-        for name, was in (await work.progress.marks(**named, names=list(ends))).items():
+        for name, was in (await work.progress.marks(room_id=room_id, names=list(ends))).items():
             if not await work.progress.move_mark(
-                **named, name=name, arrival=ends[name], was=was, now=self._clock.now()
+                room_id=room_id, name=name, arrival=ends[name], was=was, now=self._clock.now()
             ):
                 left[name] = ends[name]
         return left
@@ -241,15 +240,12 @@ _SEEN_BEFORE = 20
 """Messages before the first new one that show to whom the new ones speak."""
 
 
-async def conversation_of(
-    work: UnitOfWork, *, tenant: str, room_id: str, messages: Sequence[StoredMessage], zone: tzinfo
-) -> str:
+async def conversation_of(work: UnitOfWork, *, room_id: str, messages: Sequence[StoredMessage], zone: tzinfo) -> str:
     """Return messages of one room in order as text with their times in the zone, with the messages they reply to and
     the names of people looked up."""
-    here = {"tenant": tenant, "room_id": room_id}
     replied = [message.reply_to for message in messages if message.reply_to]
-    answered = await work.messages.by_id(**here, message_ids=replied)
-    people = await work.rooms.participants(**here)
+    answered = await work.messages.by_id(room_id=room_id, message_ids=replied)
+    people = await work.rooms.participants(room_id=room_id)
     quoted = {entry.message.id: entry.message for entry in answered}
     return as_conversation(messages, quoted=quoted, people=people, zone=zone)
 
@@ -290,10 +286,6 @@ class _Piece:
     @property
     def scope(self) -> str:
         return f"agent:{self.agent_id}"
-
-    @property
-    def where(self) -> dict[str, str]:
-        return {"tenant": self.tenant, "room_id": self.room_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,10 +429,8 @@ class ExtractionService:
 
     async def _fold_due(self, piece: _Piece) -> Fold:
         """Return which of the agent's memories of the room make place for another one."""
-        async with self._storage.reading() as work:
-            found = await work.memories.short_of_room(
-                tenant=piece.tenant, scope=piece.scope, room_id=piece.room_id, limit=2 * MAX_SHORT
-            )
+        async with self._storage.reading(piece.tenant) as work:
+            found = await work.memories.short_of_room(scope=piece.scope, room_id=piece.room_id, limit=2 * MAX_SHORT)
         here = [memory for memory in found if all(source.room_id == piece.room_id for source in memory.sources)]
         return fold_due(here, new_id=piece.id)
 
@@ -503,12 +493,13 @@ class ExtractionService:
     async def _due(self, tenant: str, room_id: str) -> list[_Piece]:
         """Return the next piece of each agent in the room. The one after it is found once it is done."""
         pieces: list[_Piece] = []
-        named = {"tenant": tenant, "room_id": room_id}
-        async with self._storage.reading() as work:
-            marks = await work.progress.marks_of_room(**named, prefix=watermark(""))
+        async with self._storage.reading(tenant) as work:
+            marks = await work.progress.marks_of_room(room_id=room_id, prefix=watermark(""))
             for name, after in marks.items():
                 agent = name.removeprefix(watermark(""))
-                replies = await work.messages.replies_of(**named, agent_id=agent, after=after, limit=self._every)
+                replies = await work.messages.replies_of(
+                    room_id=room_id, agent_id=agent, after=after, limit=self._every
+                )
                 last = extraction_end(replies, self._every)
                 if last is not None:
                     piece = _Piece(tenant, room_id, agent, after, min(last, after + MAX_ARRIVALS))
@@ -519,14 +510,14 @@ class ExtractionService:
 
     async def _is_next(self, piece: _Piece) -> bool:
         name = watermark(piece.agent_id)
-        async with self._storage.reading() as work:
-            return (await work.progress.marks(**piece.where, names=[name])).get(name, 0) == piece.after
+        async with self._storage.reading(piece.tenant) as work:
+            return (await work.progress.marks(room_id=piece.room_id, names=[name])).get(name, 0) == piece.after
 
     async def _read(self, piece: _Piece) -> tuple[_Window, str]:
         """Return what is read, none of which was extracted before, and the conversation as text for the model."""
-        async with self._storage.reading() as work:
+        async with self._storage.reading(piece.tenant) as work:
             window = await _window(work, piece)
-            return window, await conversation_of(work, **piece.where, messages=window.messages, zone=self._zone)
+            return window, await conversation_of(work, room_id=piece.room_id, messages=window.messages, zone=self._zone)
 
     async def _keep(
         self, piece: _Piece, answer: _Answer, window: _Window, fold: Fold, merged: Extracted, *, last: bool
@@ -535,24 +526,24 @@ class ExtractionService:
         moved. Without the words of messages that changed since they were read: return None, or keep no memory of them
         if this was the last try."""
         now, name = self._clock.now(), watermark(piece.agent_id)
-        async with self._storage.writing() as work:
-            await work.rooms.lock_known(**piece.where)
-            messages = await work.messages.messages_by_arrival(**piece.where, arrivals=sorted(answer.read))
+        async with self._storage.writing(piece.tenant) as work:
+            await work.rooms.lock_known(room_id=piece.room_id)
+            messages = await work.messages.messages_by_arrival(room_id=piece.room_id, arrivals=sorted(answer.read))
             if answer.extracted.statement and answer.digest and digest_of(messages) != answer.digest:
                 if not last:
                     return None
                 answer = answer.without_words()
             if not await work.progress.move_mark(
-                **piece.where, name=name, arrival=piece.last, was=piece.after, now=now
+                room_id=piece.room_id, name=name, arrival=piece.last, was=piece.after, now=now
             ):
                 return "overtaken"
             record = self._record(piece, answer, window)
-            await work.memories.add_evolution(tenant=piece.tenant, evolution=record)
+            await work.memories.add_evolution(evolution=record)
             if answer.extracted.statement:
-                scope = await work.memories.lock(tenant=piece.tenant, scope=piece.scope, now=now)
+                scope = await work.memories.lock(scope=piece.scope, now=now)
                 await self._remember(work, piece, scope, answer, messages)
                 await self._fold(work, piece, scope, fold, merged)
-            await work.progress.note_room(**piece.where, work=EXTRACTION, now=now)
+            await work.progress.note_room(room_id=piece.room_id, work=EXTRACTION, now=now)
         extracted = answer.extracted
         result: _Kept = "nothing" if not extracted.statement else "fallback" if extracted.is_fallback else "kept"
         self._telemetry.count("roomlore_extractions_total", labels={"result": result})
@@ -560,11 +551,11 @@ class ExtractionService:
 
     async def _fold(self, work: UnitOfWork, piece: _Piece, scope: Scope, fold: Fold, merged: Extracted) -> None:
         """Merge and retire, unless one of the memories changed meanwhile: then the next extraction does it."""
-        there = await work.memories.by_id(tenant=piece.tenant, memory_ids=sorted(fold.memory_ids))
+        there = await work.memories.by_id(memory_ids=sorted(fold.memory_ids))
         active = {memory.memory_id for memory in there if memory.status is MemoryStatus.ACTIVE}
         if not active or active != fold.memory_ids:
             return
-        latest = await work.memories.latest_versions(tenant=piece.tenant, lineage_ids=[fold.lineage_id])
+        latest = await work.memories.latest_versions(lineage_ids=[fold.lineage_id])
         changes = fold_changes(
             fold,
             merged.statement,
@@ -573,8 +564,8 @@ class ExtractionService:
             made_by=merged.made_by,
             now=self._clock.now(),
         )
-        await work.memories.add_evolution(tenant=piece.tenant, evolution=self._fold_record(piece, fold, merged))
-        await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=changes)
+        await work.memories.add_evolution(evolution=self._fold_record(piece, fold, merged))
+        await work.memories.apply(scope=piece.scope, changes=changes)
 
     async def _remember(
         self, work: UnitOfWork, piece: _Piece, scope: Scope, answer: _Answer, messages: Sequence[StoredMessage]
@@ -610,7 +601,7 @@ class ExtractionService:
             actor=extracted.made_by,
             at=now,
         )
-        await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=[change])
+        await work.memories.apply(scope=piece.scope, changes=[change])
 
     def _record(self, piece: _Piece, answer: _Answer, window: _Window) -> Evolution:
         now, read, extracted = self._clock.now(), answer.read, answer.extracted
@@ -661,9 +652,9 @@ async def _window(work: UnitOfWork, piece: _Piece) -> _Window:
     passed over so far."""
     passed = await _passed(work, piece)
     arrivals = {*range(max(piece.after - _SEEN_BEFORE, 0) + 1, piece.last + 1), *passed}
-    entries = await work.messages.by_arrival(**piece.where, arrivals=sorted(arrivals))
+    entries = await work.messages.by_arrival(room_id=piece.room_id, arrivals=sorted(arrivals))
     parents = {entry.link.parent for entry in entries if entry.link.parent} - arrivals
-    before = await work.messages.by_arrival(**piece.where, arrivals=sorted(parents))
+    before = await work.messages.by_arrival(room_id=piece.room_id, arrivals=sorted(parents))
     alone = await _is_alone(work, piece, entries)
     chosen = conversations_of(piece.agent_id, [*before, *entries], alone=alone)
     new = {entry.message.arrival for entry in entries if entry.message.arrival > piece.after and speaks(entry)}
@@ -675,13 +666,13 @@ async def _window(work: UnitOfWork, piece: _Piece) -> _Window:
 async def _passed(work: UnitOfWork, piece: _Piece) -> Sequence[int]:
     """Return the arrivals that the extraction before this one passed over."""
     before = extraction_id(piece.tenant, piece.agent_id, piece.room_id, piece.after)
-    records = await work.memories.evolutions_by_id(tenant=piece.tenant, evolution_ids=[before])
+    records = await work.memories.evolutions_by_id(evolution_ids=[before])
     return [int(arrival) for record in records for arrival in record.facts.get("passed", ())]
 
 
 async def _is_alone(work: UnitOfWork, piece: _Piece, entries: Sequence[Entry]) -> bool:
     """Return True if the room has one person and no other agent."""
     agents = {entry.message.sender_id for entry in entries if is_reply(entry.message)}
-    people = await work.rooms.people(tenant=piece.tenant, room_ids=[piece.room_id])
+    people = await work.rooms.people(room_ids=[piece.room_id])
     known = people[piece.room_id].people if piece.room_id in people else ()
     return agents <= {piece.agent_id} and len(known) <= 1

@@ -163,13 +163,14 @@ class FallbackRetries:
         self._after = _place(piece)
 
     async def _read(self, piece: _Piece) -> _Read | None:
-        async with self._storage.reading() as work:
+        async with self._storage.reading(piece.tenant) as work:
             memory = await _flagged(work, piece)
             if memory is None:
                 return None
-            here = {"tenant": piece.tenant, "room_id": piece.room_id}
             messages = await _messages(work, piece, memory)
-            return _Read(memory, messages, await conversation_of(work, **here, messages=messages, zone=self._zone))
+            return _Read(
+                memory, messages, await conversation_of(work, room_id=piece.room_id, messages=messages, zone=self._zone)
+            )
 
     async def _summary(self, conversation: str, tenant: str) -> Json:
         """Return a model's summary, or why its answer is unusable: it is not asked again at once."""
@@ -190,20 +191,20 @@ class FallbackRetries:
         meanwhile. Return the outcome."""
         extracted = Extracted.from_json(summary["extracted"]) if "extracted" in summary else None
         record = self._record(piece, read, extracted, error=str(summary.get("error", "")))
-        async with self._storage.writing() as work:
+        async with self._storage.writing(piece.tenant) as work:
             now, scope_name = self._clock.now(), read.memory.scope
-            await work.rooms.lock_known(tenant=piece.tenant, room_id=piece.room_id)
-            scope = await work.memories.lock(tenant=piece.tenant, scope=scope_name, now=now)
+            await work.rooms.lock_known(room_id=piece.room_id)
+            scope = await work.memories.lock(scope=scope_name, now=now)
             if await _flagged(work, piece) != read.memory:
                 return "left"
             if digest_of(await _messages(work, piece, read.memory)) != summary.get("digest", digest_of(read.messages)):
                 return "left"
-            if not await work.memories.add_evolution(tenant=piece.tenant, evolution=record):
+            if not await work.memories.add_evolution(evolution=record):
                 return "left"
             if record.error:
                 return "unusable"
             change = self._change(piece, read, extracted, number=scope.changes + 1)
-            await work.memories.apply(tenant=piece.tenant, scope=scope_name, changes=[change])
+            await work.memories.apply(scope=scope_name, changes=[change])
         return "made" if record.status == "applied" else "nothing" if extracted else "sourceless"
 
     def _change(self, piece: _Piece, read: _Read, extracted: Extracted | None, *, number: int) -> Change:
@@ -269,7 +270,7 @@ class FallbackRetries:
 
 async def _flagged(work: UnitOfWork, piece: _Piece) -> Memory | None:
     """Return the memory, if it still waits for a model."""
-    found = await work.memories.by_id(tenant=piece.tenant, memory_ids=[piece.memory_id])
+    found = await work.memories.by_id(memory_ids=[piece.memory_id])
     memory = found[0] if found else None
     return memory if memory and memory.fallback and memory.status is MemoryStatus.ACTIVE else None
 
@@ -277,7 +278,7 @@ async def _flagged(work: UnitOfWork, piece: _Piece) -> Memory | None:
 async def _messages(work: UnitOfWork, piece: _Piece, memory: Memory) -> list[StoredMessage]:
     """Return what is left of the messages that the memory rests on, in their order."""
     ids = [source.message_id for source in memory.sources if source.room_id == piece.room_id]
-    found = await work.messages.by_id(tenant=piece.tenant, room_id=piece.room_id, message_ids=ids)
+    found = await work.messages.by_id(room_id=piece.room_id, message_ids=ids)
     return sorted((entry.message for entry in found), key=lambda message: message.arrival)
 
 
@@ -285,7 +286,7 @@ async def _tried(work: UnitOfWork, pieces: Sequence[_Piece]) -> set[tuple[str, s
     tried: set[tuple[str, str]] = set()
     for tenant in dict.fromkeys(piece.tenant for piece in pieces):
         ids = [piece.id for piece in pieces if piece.tenant == tenant]
-        found = await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=ids)
+        found = await work.of(tenant).memories.evolutions_by_id(evolution_ids=ids)
         tried |= {(tenant, evolution.evolution_id) for evolution in found}
     return tried
 

@@ -342,12 +342,12 @@ class ImportService:
         export, tally = reading.export, reading.tally
         for room_id in tally.rooms:
             await self._learn(room_id, tally)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             for room_id in tally.rooms:
-                room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+                room = await work.rooms.find(room_id=room_id)
                 tally.titles[room_id] = room.title if room is not None else room_id
-        async with self._storage.writing() as work:
-            await work.progress.forget_import_position(tenant=self._tenant, source=export.fingerprint)
+        async with self._storage.writing(self._tenant) as work:
+            await work.progress.forget_import_position(source=export.fingerprint)
         reports.append(
             tally.report(
                 reading.name,
@@ -361,8 +361,8 @@ class ImportService:
         )
 
     async def _resume(self, export: Export, tally: Tally) -> bool:
-        async with self._storage.reading() as work:
-            saved = await work.progress.import_position(tenant=self._tenant, source=export.fingerprint)
+        async with self._storage.reading(self._tenant) as work:
+            saved = await work.progress.import_position(source=export.fingerprint)
         if saved is None:
             return False
         position = json.loads(saved)
@@ -388,9 +388,9 @@ class ImportService:
         before."""
         edited = {item.message.room_id for item in batch if isinstance(item, Parsed) and item.edited_at is not None}
         if new := edited - reading.there.keys():
-            async with self._storage.reading() as work:
+            async with self._storage.reading(self._tenant) as work:
                 for room_id in new:
-                    room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+                    room = await work.rooms.find(room_id=room_id)
                     reading.there[room_id] = room is not None and room.created_at < reading.started
         return any(reading.there[room_id] for room_id in edited)
 
@@ -402,9 +402,9 @@ class ImportService:
                 asked.setdefault(item.message.room_id, []).append(item.message.id)
         taken = set[tuple[str, str]]()
         if asked:
-            async with self._storage.reading() as work:
+            async with self._storage.reading(self._tenant) as work:
                 for room_id, ids in asked.items():
-                    found = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
+                    found = await work.messages.fingerprints(room_id=room_id, message_ids=ids)
                     taken.update((room_id, message_id) for message_id in found)
         return taken
 
@@ -434,10 +434,8 @@ class ImportService:
     async def _take_gone(self, room_id: str, messages: Sequence[Message], result: IntakeResult, tally: Tally) -> None:
         """Count the messages that were deleted or archived here. One that the export calls recalled is deleted from its
         archive, too."""
-        async with self._storage.reading() as work:
-            archived = set(
-                await work.archives.of_messages(tenant=self._tenant, room_id=room_id, message_ids=result.gone)
-            )
+        async with self._storage.reading(self._tenant) as work:
+            archived = set(await work.archives.of_messages(room_id=room_id, message_ids=result.gone))
         for message in messages:
             if message.id in archived and _is_recalled(message):
                 await self._messages.delete(room_id, message.id)
@@ -451,8 +449,8 @@ class ImportService:
         """Compare messages with the stored ones that have their ids and other contents. What was edited since is
         changed, what was recalled is deleted; what was redacted here stays so."""
         asked = set(result.conflicts)
-        async with self._storage.reading() as work:
-            found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=sorted(asked))
+        async with self._storage.reading(self._tenant) as work:
+            found = await work.messages.by_id(room_id=room_id, message_ids=sorted(asked))
         stored: dict[str, StoredMessage | None] = {entry.message.id: entry.message for entry in found}
         counted = {one.id: content_hash(one) for one in stored.values() if one is not None}
         just_added = set(result.added)
@@ -538,29 +536,29 @@ class ImportService:
     async def _learn(self, room_id: str, tally: Tally) -> None:
         """Store what the export told of a room: its kind, who came and went, and all members unless the room has newer
         messages than the export."""
-        told, named = tally.rooms[room_id], {"tenant": self._tenant, "room_id": room_id}
-        async with self._storage.writing() as work:
-            room = await work.rooms.lock_known(**named)
+        told = tally.rooms[room_id]
+        async with self._storage.writing(self._tenant) as work:
+            room = await work.rooms.lock_known(room_id=room_id)
             if room is None:
                 return
             now = self._clock.now()
-            before = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
+            before = (await work.rooms.people(room_ids=[room_id]))[room_id]
             old = before.complete and (told.newest is None or told.newest < (room.last_sent_at or told.newest))
             facts = replace(told.facts, members=None) if old else told.facts
             kind = kind_learned(room.kind, facts.kind)
             if kind != room.kind:
                 since = BEGINNING if room.kind else None
                 past = kinds_before(room.kind, room.past_kinds, kind, since, now)
-                await work.rooms.set_kind(**named, kind=kind, past=past)
+                await work.rooms.set_kind(room_id=room_id, kind=kind, past=past)
             if facts.name and not room.name:
-                await work.rooms.rename(**named, name=" ".join(facts.name.split())[:MAX_ROOM_NAME])
+                await work.rooms.rename(room_id=room_id, name=" ".join(facts.name.split())[:MAX_ROOM_NAME])
             known = {person: presence.stays for person, presence in before.people.items()}
-            names = await work.rooms.participants(**named) if told.moves else {}
+            names = await work.rooms.participants(room_id=room_id) if told.moves else {}
             moves = [one for move, at in told.moves for one in moves_by_id(move, at, names)]
             stays, complete = stays_learned(known, facts, moves, now), before.complete or facts.members is not None
             if complete != before.complete or stays != {person: its for person, its in known.items() if its}:
-                await work.rooms.set_members(**named, stays=stays, complete=complete)
-            tally.found[room_id] = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
+                await work.rooms.set_members(room_id=room_id, stays=stays, complete=complete)
+            tally.found[room_id] = (await work.rooms.people(room_ids=[room_id]))[room_id]
 
     def _timed(self, batch: Sequence[Item], reading: _Reading) -> tuple[list[Item], list[Message]]:
         """Return the batch and the messages to store, with estimates for the times that are missing or cannot be
@@ -590,12 +588,9 @@ class ImportService:
         return carried(item)
 
     async def _save(self, export: Export, position: Position) -> None:
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             await work.progress.save_import_position(
-                tenant=self._tenant,
-                source=export.fingerprint,
-                position=json.dumps(position),
-                now=self._clock.now(),
+                source=export.fingerprint, position=json.dumps(position), now=self._clock.now()
             )
 
 

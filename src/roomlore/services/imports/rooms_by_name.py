@@ -124,7 +124,7 @@ class RoomsByName:
     async def _chats(self, exports: Sequence[NamedChats]) -> list[list[_Chat]]:
         """Return the chats of each export."""
         names = dict.fromkeys(name for export in exports for name in export.rooms)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             stored = {name: await self._stored(work, name) for name in names}
         return [
             [
@@ -139,9 +139,9 @@ class RoomsByName:
         that ends in a number, such as 'Family (1)', may be that of a file which was downloaded twice."""
         name = re.sub(r" \(\d+\)$", "", name)
         called = re.compile(rf"({re.escape(name)}(?: \(.+\))?)(?:{_TALK})?", re.S)
-        found = [name] if await work.rooms.find(tenant=self._tenant, room_id=name) else []
+        found = [name] if await work.rooms.find(room_id=name) else []
         for part in (f"{name} (", f"{name}-"):
-            like = await work.rooms.named_like(tenant=self._tenant, part=part, limit=_MOST_ROOMS)
+            like = await work.rooms.named_like(part=part, limit=_MOST_ROOMS)
             found += [held[1] for room in like if (held := called.fullmatch(room.room_id))]
         return list(dict.fromkeys(found))
 
@@ -166,26 +166,26 @@ class RoomsByName:
         for item in batch:
             if isinstance(item, Parsed):
                 said.setdefault(item.message.room_id, []).append(item.message)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             for one in compared:
                 for room_id, messages in said.items():
                     if room_id == one.room_id or (room_id not in names and _is_of(room_id, one.room_id)):
                         ids = [message.id for message in messages]
-                        stored = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=ids)
+                        stored = await work.messages.origins(room_id=room_id, message_ids=ids)
                         for message in messages:
                             one.take(message, stored.get(message.id))
 
     async def _likenesses(self, chat: _Chat) -> dict[str, Likeness]:
         """Return how alike the chat and each stored room of its name are, without rooms that no message of it is in."""
         found: dict[str, Likeness] = {}
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             for one in chat.stored:
-                rooms = [await work.rooms.find(tenant=self._tenant, room_id=room_id) for room_id in one.rooms]
+                rooms = [await work.rooms.find(room_id=room_id) for room_id in one.rooms]
                 held = {room.room_id: room.messages for room in rooms if room is not None}
                 if held:
                     spoke = set[str]()
                     for room_id in held:
-                        spoke |= (await work.rooms.participants(tenant=self._tenant, room_id=room_id)).keys() - _NOBODY
+                        spoke |= (await work.rooms.participants(room_id=room_id)).keys() - _NOBODY
                     found[one.room_id] = Likeness(
                         read=one.read,
                         shared=one.shared,
@@ -201,7 +201,7 @@ class RoomsByName:
         if compared.first is None or compared.last is None or held.keys() != {compared.room_id}:
             return sum(held.values())
         times = (compared.first, compared.last + _TICK)
-        counts = await work.messages.sent_between(tenant=self._tenant, room_ids=held, times=times, most=compared.read)
+        counts = await work.messages.sent_between(room_ids=held, times=times, most=compared.read)
         return sum(map(sum, counts.values()))
 
 

@@ -43,7 +43,7 @@ class Page:
 async def page_after(work: UnitOfWork, cursor: Cursor, *, limit: int) -> Page:
     """Return the next messages; a page without messages moves on to the next room."""
     tenant, room_id, arrival = cursor
-    messages = await work.messages.page(tenant=tenant, room_id=room_id, after=arrival, limit=limit) if tenant else []
+    messages = await work.of(tenant).messages.page(room_id=room_id, after=arrival, limit=limit) if tenant else []
     if messages:
         return Page(tenant, room_id, tuple(messages), (tenant, room_id, messages[-1].arrival))
     rooms = await work.progress.rooms_after(tenant=tenant, room_id=room_id, limit=1)
@@ -97,10 +97,10 @@ class Indexed(Protocol):
     async def count(self, work: UnitOfWork) -> int:
         """Return about how many items a walk visits."""
 
-    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> bool:
+    async def lock(self, work: UnitOfWork, scope: str, now: datetime) -> bool:
         """Lock the room or scope and return True; return False if it does not exist, so that none is made."""
 
-    async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
+    async def passages(self, work: UnitOfWork, scope: str, numbers: Sequence[int]) -> list[Passage]:
         """Return the texts of these numbers; deleted ones are left out."""
 
 
@@ -123,11 +123,11 @@ class IndexedMessages:
     async def count(self, work: UnitOfWork) -> int:
         return await messages_in_all(work)
 
-    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> bool:
-        return await work.rooms.lock_known(tenant=tenant, room_id=scope) is not None
+    async def lock(self, work: UnitOfWork, scope: str, now: datetime) -> bool:
+        return await work.rooms.lock_known(room_id=scope) is not None
 
-    async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
-        found = await work.messages.messages_by_arrival(tenant=tenant, room_id=scope, arrivals=numbers)
+    async def passages(self, work: UnitOfWork, scope: str, numbers: Sequence[int]) -> list[Passage]:
+        found = await work.messages.messages_by_arrival(room_id=scope, arrivals=numbers)
         return [Passage(message.arrival, passage(message), _of_message(message)) for message in found]
 
 
@@ -152,14 +152,14 @@ class IndexedMemories:
     async def count(self, work: UnitOfWork) -> int:
         return await work.memories.count_active()
 
-    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> bool:
-        there = await work.memories.scope(tenant=tenant, scope=scope) is not None
+    async def lock(self, work: UnitOfWork, scope: str, now: datetime) -> bool:
+        there = await work.memories.scope(scope=scope) is not None
         if there:
-            await work.memories.lock(tenant=tenant, scope=scope, now=now)
+            await work.memories.lock(scope=scope, now=now)
         return there
 
-    async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
-        found = await work.memories.by_number(tenant=tenant, scope=scope, numbers=numbers)
+    async def passages(self, work: UnitOfWork, scope: str, numbers: Sequence[int]) -> list[Passage]:
+        found = await work.memories.by_number(scope=scope, numbers=numbers)
         return [Passage(one.number, one.memory.statement.strip(), _of_memory(one)) for one in found]
 
 

@@ -44,12 +44,11 @@ class WordIndexing:
             return -1
         async with self._storage.reading() as work:
             page = await page_after(work, state.cursor, limit=_PAGE)
-        async with self._storage.writing() as work:
-            here = {"tenant": page.tenant, "room_id": page.room_id}
-            if page.messages and await work.rooms.lock_known(**here) is not None:
+        async with self._storage.writing(page.tenant) as work:
+            if page.messages and await work.rooms.lock_known(room_id=page.room_id) is not None:
                 arrivals = [message.arrival for message in page.messages]
-                fresh = await work.messages.messages_by_arrival(**here, arrivals=arrivals)
-                await work.messages.reword(**here, messages=fresh)
+                fresh = await work.messages.messages_by_arrival(room_id=page.room_id, arrivals=arrivals)
+                await work.messages.reword(room_id=page.room_id, messages=fresh)
             moved = replace(state, cursor=page.cursor, updated_at=self._clock.now())
             await work.progress.save_index_state(state=moved, expected=state.generation)
         return len(page.messages)
@@ -137,7 +136,7 @@ class LinkIndexing:
             await self._leave(walked.room)
 
     async def _leave(self, room: Room) -> None:
-        async with self._storage.writing() as work:
+        async with self._storage.writing(room.tenant) as work:
             await self._free(work, room)
 
     async def _in_force(self) -> bool:
@@ -170,7 +169,7 @@ class LinkIndexing:
         async with self._storage.reading() as work:
             rooms = await work.progress.rooms_to_link(model=self._version, limit=_OFFERED)
         for room in rooms:
-            async with self._storage.writing() as work:
+            async with self._storage.writing(room.tenant) as work:
                 if await self._hold(work, room):
                     return _Walked(room)
         return None
@@ -178,11 +177,11 @@ class LinkIndexing:
     async def _hold(self, work: UnitOfWork, room: Room) -> bool:
         now = self._clock.now()
         return await work.progress.take_lease(
-            tenant=room.tenant, name=_lease_of(room), holder=self._holder, now=now, until=now + self._lease
+            name=_lease_of(room), holder=self._holder, now=now, until=now + self._lease
         )
 
     async def _free(self, work: UnitOfWork, room: Room) -> None:
-        await work.progress.free_lease(tenant=room.tenant, name=_lease_of(room), holder=self._holder)
+        await work.progress.free_lease(name=_lease_of(room), holder=self._holder)
 
     async def _piece(self, walked: _Walked) -> int:
         for _ in range(_TRIES):
@@ -193,14 +192,14 @@ class LinkIndexing:
         return await self._try_locked(walked)
 
     async def _try(self, walked: _Walked) -> int:
-        async with self._storage.reading() as work:
+        async with self._storage.reading(walked.room.tenant) as work:
             piece = await self._read(work, walked)
         if piece is None:
             await self._leave(walked.room)
             return 0
         await asyncio.to_thread(_link, piece)
-        async with self._storage.writing() as work:
-            locked = await work.rooms.lock_known(**_named(walked.room))
+        async with self._storage.writing(walked.room.tenant) as work:
+            locked = await work.rooms.lock_known(room_id=walked.room.room_id)
             if locked is None or not _Walked(piece.room).stands_at(locked):
                 raise _RoomMovedError
             left = await self._write(work, piece)
@@ -209,8 +208,8 @@ class LinkIndexing:
 
     async def _try_locked(self, walked: _Walked) -> int:
         """Link while holding the room's lock: the last resort in a room that is written to all the time."""
-        async with self._storage.writing() as work:
-            known = await work.rooms.lock_known(**_named(walked.room))
+        async with self._storage.writing(walked.room.tenant) as work:
+            known = await work.rooms.lock_known(room_id=walked.room.room_id)
             piece = None if known is None else await self._read(work, walked)
             if piece is None:
                 await self._free(work, walked.room)
@@ -222,21 +221,21 @@ class LinkIndexing:
 
     async def _read(self, work: UnitOfWork, walked: _Walked) -> _Piece | None:
         """Return the next piece, None if the room is gone or has the links of this model."""
-        here = _named(walked.room)
-        room = await work.rooms.find(**here)
+        room_id = walked.room.room_id
+        room = await work.rooms.find(room_id=room_id)
         if room is None or room.linked.whole(self._version, newest=room.next_arrival - 1):
             return None
         linked = room.linked.begun(self._version)
         state = walked.state
         if state is None or not walked.stands_at(room):
             state = await self._state(work, room, linked)
-        messages = await work.messages.page(**here, after=linked.walked, limit=_PIECE)
+        messages = await work.messages.page(room_id=room_id, after=linked.walked, limit=_PIECE)
         wanted = state.answered_elsewhere(messages)
-        targets = await work.messages.by_id(**here, message_ids=wanted)
-        waiting = await work.messages.waiting(**here, message_ids=[said.id for said in messages])
-        corrected = await work.corrections.standing(**here, arrivals=[said.arrival for said in messages])
+        targets = await work.messages.by_id(room_id=room_id, message_ids=wanted)
+        waiting = await work.messages.waiting(room_id=room_id, message_ids=[said.id for said in messages])
+        corrected = await work.corrections.standing(room_id=room_id, arrivals=[said.arrival for said in messages])
         answered = [one.answers for one in corrected.values() if one.answers is not None]
-        targets += await work.messages.by_arrival(**here, arrivals=answered)
+        targets += await work.messages.by_arrival(room_id=room_id, arrivals=answered)
         arrivals = state.begin(
             _earlier(targets, linked.walked),
             _earlier(waiting, linked.walked),
@@ -246,32 +245,30 @@ class LinkIndexing:
 
     async def _state(self, work: UnitOfWork, room: Room, linked: Linked) -> RoomState:
         """Return the room's state as it was when the walk's position was its end."""
-        here, after = _named(room), linked.walked + 1
+        after = linked.walked + 1
         return RoomState(
             model=self._model,
             room=room,
-            participants=await work.rooms.participants_before(**here, arrival=after),
-            entries=await work.messages.tail(tenant=room.tenant, room_id=room.room_id, before=after, limit=WINDOW),
+            participants=await work.rooms.participants_before(room_id=room.room_id, arrival=after),
+            entries=await work.messages.tail(room_id=room.room_id, before=after, limit=WINDOW),
             calibration=linked.calibration,
         )
 
     async def _write(self, work: UnitOfWork, piece: _Piece) -> _Walked | None:
         """Return the room after this piece; None if that was the last."""
-        here = _named(piece.room)
+        room_id = piece.room.room_id
         last = piece.messages[-1].arrival if piece.messages else piece.linked.walked
         linked = piece.linked.moved(last, piece.state.calibration)
         over = len(piece.messages) < _PIECE
         room = await work.messages.analyse_anew(
-            **here, entries=piece.arrivals.entries, linked=linked.done() if over else linked
+            room_id=room_id, entries=piece.arrivals.entries, linked=linked.done() if over else linked
         )
         if piece.arrivals.relinked:
-            relinked = await work.messages.relink(
-                tenant=room.tenant, room_id=room.room_id, links=piece.arrivals.relinked
-            )
+            relinked = await work.messages.relink(room_id=room.room_id, links=piece.arrivals.relinked)
             room = relinked.room
         if piece.corrected:
             await work.corrections.hear(
-                **here, model=self._version, errors=piece.arrivals.heard, arrivals=piece.corrected
+                room_id=room_id, model=self._version, errors=piece.arrivals.heard, arrivals=piece.corrected
             )
         if over:
             await self._free(work, room)
@@ -288,10 +285,6 @@ def _link(piece: _Piece) -> None:
 def _earlier(entries: Iterable[Entry], arrival: int) -> list[Entry]:
     """Return the entries that existed when the message at `arrival` was the newest one."""
     return [entry for entry in entries if entry.message.arrival <= arrival]
-
-
-def _named(room: Room) -> dict[str, str]:
-    return {"tenant": room.tenant, "room_id": room.room_id}
 
 
 def _lease_of(room: Room) -> str:

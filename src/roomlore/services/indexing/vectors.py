@@ -170,8 +170,9 @@ class VectorIndexing:
 
     async def _add(self, work: UnitOfWork, group: _Group, numbers: Sequence[int]) -> None:
         tenant, scope = group
-        if await self.indexed.lock(work, tenant, scope, self._clock.now()):
-            await self.indexed.outbox(work).add(tenant=tenant, scope=scope, numbers=numbers)
+        own = work.of(tenant)
+        if await self.indexed.lock(own, scope, self._clock.now()):
+            await self.indexed.outbox(own).add(scope=scope, numbers=numbers)
 
     async def _claim(self) -> list[IndexTask]:
         async with self._storage.writing() as work:
@@ -238,7 +239,8 @@ class VectorIndexing:
     async def _read(self, tasks: Sequence[IndexTask]) -> dict[_Group, list[Passage]]:
         async with self._storage.reading() as work:
             return {
-                group: await self.indexed.passages(work, *group, numbers) for group, numbers in _by_group(tasks).items()
+                (tenant, scope): await self.indexed.passages(work.of(tenant), scope, numbers)
+                for (tenant, scope), numbers in _by_group(tasks).items()
             }
 
 

@@ -31,40 +31,38 @@ _ROOMS_AT_ONCE = 200
 _ALL = 2**31 - 1
 
 
-async def scopes_of(work: UnitOfWork, *, tenant: str, viewer: Viewer) -> list[str]:
+async def scopes_of(work: UnitOfWork, *, viewer: Viewer) -> list[str]:
     """Return whom a viewer is shown memories about: a room its own and those of everybody who is or was there, a person
     their own."""
     if viewer.kind == "user":
         return [f"user:{viewer.id}"]
-    found = await work.rooms.people(tenant=tenant, room_ids=[viewer.id])
+    found = await work.rooms.people(room_ids=[viewer.id])
     people = found[viewer.id].people if viewer.id in found else {}
-    senders = await work.rooms.participants(tenant=tenant, room_id=viewer.id)
+    senders = await work.rooms.participants(room_id=viewer.id)
     agents = [f"agent:{sender}" for sender in sorted(senders.keys() - people.keys())]
     return [f"group:{viewer.id}", *(f"user:{person}" for person in sorted(people)), *agents]
 
 
-async def visible_to(
-    work: UnitOfWork, *, tenant: str, viewer: Viewer, scopes: list[str], now: datetime
-) -> list[Visibility]:
+async def visible_to(work: UnitOfWork, *, viewer: Viewer, scopes: list[str], now: datetime) -> list[Visibility]:
     """Return every memory of these scopes that is in force with the reasons why the viewer is shown it or not."""
     kinds = list(MemoryKind)
-    found = await work.memories.page(tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=_ALL)
-    view = await view_for(work, tenant=tenant, viewer=viewer, memories=found, now=now)
-    named = await work.rooms.people(tenant=tenant, room_ids=rooms_named(found), persons=[])
+    found = await work.memories.page(scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=_ALL)
+    view = await view_for(work, viewer=viewer, memories=found, now=now)
+    named = await work.rooms.people(room_ids=rooms_named(found), persons=[])
     public = {room_id: public_windows(room) for room_id, room in named.items()}
     return [one for one in visibilities(found, viewer, view, public) if one.memory.holds(now)]
 
 
-async def seen_in(work: UnitOfWork, *, tenant: str, memory: Memory, now: datetime) -> SeenIn:
+async def seen_in(work: UnitOfWork, *, memory: Memory, now: datetime) -> SeenIn:
     """Return in which rooms a memory may be shown now. All rooms of the tenant are read, some at a time."""
-    sources = await work.rooms.people(tenant=tenant, room_ids=rooms_named([memory]))
+    sources = await work.rooms.people(room_ids=rooms_named([memory]))
     if is_for_all(memory, {room_id: public_windows(room) for room_id, room in sources.items()}):
         return SeenIn(True)
     rooms: list[str] = []
     hidden, after = 0, None
-    while page := await work.rooms.page(tenant=tenant, after=after, limit=_ROOMS_AT_ONCE):
+    while page := await work.rooms.page(after=after, limit=_ROOMS_AT_ONCE):
         after = page[-1].room_id
-        people = await work.rooms.people(tenant=tenant, room_ids=[room.room_id for room in page])
+        people = await work.rooms.people(room_ids=[room.room_id for room in page])
         for room_id, own in people.items():
             viewer = Viewer("room", room_id)
             audience = people_of(viewer, own, now)
@@ -99,9 +97,8 @@ class Past:
             raise InvalidInput(f"The end, {ends.isoformat()}, is before the start, {begins.isoformat()}; swap them.")
         before, after = await self._walk(scope, begins), await self._walk(scope, ends)
         was, now = await self._chosen(scope, before), await self._chosen(scope, after)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             changes = await work.memories.changes_of_lineages(
-                tenant=self._tenant,
                 scope=scope,
                 lineage_ids=[old.lineage_id for old, _ in log.revised(was, now)],
                 after=before.number,
@@ -112,13 +109,13 @@ class Past:
     async def blame(self, memory_id: str) -> Blame:
         """Return what made a memory: every version that its current version goes back to, the newest first. Raise
         `NotFound`."""
-        async with self._storage.reading() as work:
-            heads = await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id])
+        async with self._storage.reading(self._tenant) as work:
+            heads = await work.memories.heads(memory_ids=[memory_id])
             if memory_id not in heads:
                 raise NotFound(f"There is no memory {memory_id!r:.80}.")
             head = heads[memory_id]
             versions = await self._origins(work, head)
-            logged = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=list(versions))
+            logged = await work.memories.changes_of_memories(memory_ids=list(versions))
             made_by = await self._evolutions(work, versions.values())
             messages = await self._messages(work, versions.values())
             gone = {source for one in versions.values() for source in one.sources}.difference(messages)
@@ -131,11 +128,11 @@ class Past:
     async def _walk(self, scope: str, at: datetime) -> Walk:
         """Walk from the last snapshot that serves this moment. The changes are read without their contents, which are
         the larger part of the work."""
-        async with self._storage.reading() as work:
-            walk = Walk(at, start=await work.memories.snapshot(tenant=self._tenant, scope=scope, at=at))
+        async with self._storage.reading(self._tenant) as work:
+            walk = Walk(at, start=await work.memories.snapshot(scope=scope, at=at))
         while not walk.done:
-            async with self._storage.reading() as work:
-                page = await work.memories.touches(tenant=self._tenant, scope=scope, after=walk.read, limit=_TOUCHES)
+            async with self._storage.reading(self._tenant) as work:
+                page = await work.memories.touches(scope=scope, after=walk.read, limit=_TOUCHES)
             walk.take(page)
             if len(page) < _TOUCHES:
                 break
@@ -143,8 +140,8 @@ class Past:
 
     async def _chosen(self, scope: str, walk: Walk) -> list[Memory]:
         numbers = sorted(walk.in_force.values())
-        async with self._storage.reading() as work:
-            changes = await work.memories.changes_by_number(tenant=self._tenant, scope=scope, numbers=numbers)
+        async with self._storage.reading(self._tenant) as work:
+            changes = await work.memories.changes_by_number(scope=scope, numbers=numbers)
         return [memory for memory in walk.chosen(changes) if memory.holds(walk.at)]
 
     async def _origins(self, work: UnitOfWork, head: Memory) -> dict[str, Memory]:
@@ -153,16 +150,16 @@ class Past:
         lineages = {head.lineage_id}
         while lineages:
             for lineage_id in sorted(lineages):
-                found = await work.memories.lineage(tenant=self._tenant, lineage_id=lineage_id)
+                found = await work.memories.lineage(lineage_id=lineage_id)
                 known |= {memory.memory_id: memory for memory in found}
             reached, missing = log.origins(head.memory_id, known)
-            others = await work.memories.by_id(tenant=self._tenant, memory_ids=sorted(missing))
+            others = await work.memories.by_id(memory_ids=sorted(missing))
             lineages = {memory.lineage_id for memory in others}
         return reached
 
     async def _evolutions(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[str, Evolution]:
         names = sorted({memory.evolution_id for memory in versions if memory.evolution_id is not None})
-        found = await work.memories.evolutions_by_id(tenant=self._tenant, evolution_ids=names)
+        found = await work.memories.evolutions_by_id(evolution_ids=names)
         return {one.evolution_id: one for one in found}
 
     async def _messages(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[Source, StoredMessage]:
@@ -171,7 +168,7 @@ class Past:
             by_room.setdefault(source.room_id, set()).add(source.message_id)
         found: dict[Source, StoredMessage] = {}
         for room_id, ids in sorted(by_room.items()):
-            entries = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=sorted(ids))
+            entries = await work.messages.by_id(room_id=room_id, message_ids=sorted(ids))
             found |= {Source(room_id, entry.message.id): entry.message for entry in entries}
         return found
 
@@ -182,7 +179,7 @@ class Past:
             by_room.setdefault(source.room_id, set()).add(source.message_id)
         found: dict[Source, str] = {}
         for room_id, ids in sorted(by_room.items()):
-            held = await work.archives.of_messages(tenant=self._tenant, room_id=room_id, message_ids=sorted(ids))
+            held = await work.archives.of_messages(room_id=room_id, message_ids=sorted(ids))
             found |= {Source(room_id, message_id): archive_id for message_id, archive_id in held.items()}
         return found
 

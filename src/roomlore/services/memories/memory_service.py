@@ -55,7 +55,7 @@ _STATUSES: dict[str, MemoryStatus | None] = {
 }
 
 
-async def the_only(work: UnitOfWork, *, tenant: str, part: str, what: Named) -> str:
+async def the_only(work: UnitOfWork, *, part: str, what: Named) -> str:
     """Return the id that is `part`, or the only one that begins or ends with it; `part` needs four characters.
 
     Raise `NotFound`, and `InvalidInput` if there are several.
@@ -64,9 +64,9 @@ async def the_only(work: UnitOfWork, *, tenant: str, part: str, what: Named) -> 
         raise InvalidInput(f"what is {what!r:.60}; it is one of {', '.join(get_args(Named))}.")
     if not isinstance(part, str) or not part:
         raise InvalidInput(f"The id is {part!r:.60}; give the id of a {what}, or its beginning or end.")
-    if await _is_there(work, tenant, part, what):
+    if await _is_there(work, part, what):
         return part
-    found = await _like(work, tenant, part, what) if len(part) >= _SHORTEST else []
+    found = await _like(work, part, what) if len(part) >= _SHORTEST else []
     if not found:
         raise NotFound(f"There is no {what} {part!r:.80}.")
     if len(found) > 1:
@@ -74,15 +74,15 @@ async def the_only(work: UnitOfWork, *, tenant: str, part: str, what: Named) -> 
     return found[0]
 
 
-async def _is_there(work: UnitOfWork, tenant: str, known: str, what: Named) -> bool:
+async def _is_there(work: UnitOfWork, known: str, what: Named) -> bool:
     if what == "memory":
-        return bool(await work.memories.by_id(tenant=tenant, memory_ids=[known]))
-    return bool(await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=[known]))
+        return bool(await work.memories.by_id(memory_ids=[known]))
+    return bool(await work.memories.evolutions_by_id(evolution_ids=[known]))
 
 
-async def _like(work: UnitOfWork, tenant: str, part: str, what: Named) -> list[str]:
+async def _like(work: UnitOfWork, part: str, what: Named) -> list[str]:
     like = work.memories.ids_like if what == "memory" else work.memories.evolution_ids_like
-    return await like(tenant=tenant, part=part, limit=MOST_LISTED + 1)
+    return await like(part=part, limit=MOST_LISTED + 1)
 
 
 class Evolver(Protocol):
@@ -270,8 +270,8 @@ class MemoryService:
         memory: a hidden one gives way to another that says the same, which would tell what it said."""
         if version.lineage_id == head.lineage_id:
             return True
-        async with self._storage.reading() as work:
-            every = await work.memories.lineage(tenant=self._tenant, lineage_id=version.lineage_id)
+        async with self._storage.reading(self._tenant) as work:
+            every = await work.memories.lineage(lineage_id=version.lineage_id)
         return len(await self._visible(every, viewer)) == len(every)
 
     async def check_shown(self, memory_id: str, viewer: str | None) -> None:
@@ -288,9 +288,9 @@ class MemoryService:
             return
         await self.check_shown(memory_id, viewer)
         head = await self._writer.head(memory_id)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             whom, now = check_viewer(viewer), self._clock.now()
-            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=[head], now=now)
+            view = await view_for(work, viewer=whom, memories=[head], now=now)
         if not is_heard(head, view):
             raise Forbidden(f"The memory {memory_id!r:.80} was only shared with {viewer:.80}, who may not change it.")
         await self.check_cited([one for one in citing if one not in head.sources], viewer)
@@ -301,8 +301,8 @@ class MemoryService:
         if viewer is None:
             return list(memories)
         whom, now = check_viewer(viewer), self._clock.now()
-        async with self._storage.reading() as work:
-            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=now)
+        async with self._storage.reading(self._tenant) as work:
+            view = await view_for(work, viewer=whom, memories=memories, now=now)
         return [told(memory, view) for memory in memories]
 
     async def check_cited(self, sources: Sequence[Source], viewer: str | None) -> None:
@@ -322,9 +322,9 @@ class MemoryService:
             return list(memories)
         await self.check_cited([one for new in memories for one in new.sources], viewer)
         ids = [new.memory_id for new in memories if new.memory_id is not None]
-        async with self._storage.reading() as work:
-            found = {one.memory_id: one for one in await work.memories.by_id(tenant=self._tenant, memory_ids=ids)}
-            heads = await work.memories.heads(tenant=self._tenant, memory_ids=list(found))
+        async with self._storage.reading(self._tenant) as work:
+            found = {one.memory_id: one for one in await work.memories.by_id(memory_ids=ids)}
+            heads = await work.memories.heads(memory_ids=list(found))
         seen = {one.memory_id for one in await self._visible([*found.values(), *heads.values()], viewer)}
         for name in found:
             known = name in seen and heads[name].memory_id in seen
@@ -347,12 +347,9 @@ class MemoryService:
         """Return the total number of memories that `page` lists."""
         if viewer is not None:
             return len(await self._listed(scope, kinds, status, viewer))
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             return await work.memories.count(
-                tenant=self._tenant,
-                scopes=[check_scope(scope)],
-                kinds=check_kinds(kinds),
-                **_standing(status, self._clock.now()),
+                scopes=[check_scope(scope)], kinds=check_kinds(kinds), **_standing(status, self._clock.now())
             )
 
     async def page(
@@ -375,9 +372,8 @@ class MemoryService:
         check_page(limit=limit, after=offset)
         if viewer is not None:
             return (await self._listed(scope, kinds, status, viewer))[offset : offset + limit]
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             return await work.memories.page(
-                tenant=self._tenant,
                 scopes=[check_scope(scope)],
                 kinds=check_kinds(kinds),
                 **_standing(status, self._clock.now()),
@@ -389,9 +385,8 @@ class MemoryService:
         """Return the memories of `page` that the viewer may see. All are read, as limits count what is seen, and what
         has ended replaces what others are still shown."""
         now = self._clock.now()
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             every = await work.memories.page(
-                tenant=self._tenant,
                 scopes=[check_scope(scope)],
                 kinds=check_kinds(kinds),
                 status=_standing(status, now)["status"],
@@ -404,8 +399,8 @@ class MemoryService:
 
     async def _visible(self, memories: Sequence[Memory], viewer: str) -> list[Memory]:
         whom, now = check_viewer(viewer), self._clock.now()
-        async with self._storage.reading() as work:
-            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=now)
+        async with self._storage.reading(self._tenant) as work:
+            view = await view_for(work, viewer=whom, memories=memories, now=now)
             seen = {one.memory_id: one for one in memories if may_see(one, view)}
             others = {
                 name
@@ -416,8 +411,8 @@ class MemoryService:
             }
             ids = set(seen)
             if others:
-                before = await work.memories.by_id(tenant=self._tenant, memory_ids=sorted(others))
-                limits = await view_for(work, tenant=self._tenant, viewer=whom, memories=before, now=now)
+                before = await work.memories.by_id(memory_ids=sorted(others))
+                limits = await view_for(work, viewer=whom, memories=before, now=now)
                 ids |= {one.memory_id for one in before if may_see(one, limits)}
         return [told(memory, view, ids) for memory in seen.values()]
 
@@ -429,23 +424,21 @@ class MemoryService:
         those of the person. It names what is withheld, so it is for administrators. Raise `InvalidInput`.
         """
         whom = check_viewer(viewer)
-        async with self._storage.reading() as work:
-            scopes = (
-                [check_scope(scope)] if scope is not None else await scopes_of(work, tenant=self._tenant, viewer=whom)
-            )
-            return await visible_to(work, tenant=self._tenant, viewer=whom, scopes=scopes, now=self._clock.now())
+        async with self._storage.reading(self._tenant) as work:
+            scopes = [check_scope(scope)] if scope is not None else await scopes_of(work, viewer=whom)
+            return await visible_to(work, viewer=whom, scopes=scopes, now=self._clock.now())
 
     async def seen_in(self, memory_id: str) -> SeenIn:
         """Return in which rooms this version of a memory may be shown now. It is for administrators. Raise
         `NotFound`."""
         memory = await self.get(memory_id)
-        async with self._storage.reading() as work:
-            return await seen_in(work, tenant=self._tenant, memory=memory, now=self._clock.now())
+        async with self._storage.reading(self._tenant) as work:
+            return await seen_in(work, memory=memory, now=self._clock.now())
 
     async def get(self, memory_id: str, *, viewer: str | None = None) -> Memory:
         """Return the version with this id. Raise `NotFound` if there is none, or none that the viewer may see."""
-        async with self._storage.reading() as work:
-            found = await work.memories.by_id(tenant=self._tenant, memory_ids=[memory_id])
+        async with self._storage.reading(self._tenant) as work:
+            found = await work.memories.by_id(memory_ids=[memory_id])
         if viewer is not None:
             found = await self._visible(found, viewer)
         if not found:
@@ -457,8 +450,8 @@ class MemoryService:
 
         Raise `NotFound` if there is none, `InvalidInput` if several match.
         """
-        async with self._storage.reading() as work:
-            return await the_only(work, tenant=self._tenant, part=part, what=what)
+        async with self._storage.reading(self._tenant) as work:
+            return await the_only(work, part=part, what=what)
 
     async def history(self, memory_id: str, *, viewer: str | None = None) -> list[Memory]:
         """Return every version of the memory that this id is a version of, the first one first; for a viewer those that
@@ -470,8 +463,8 @@ class MemoryService:
         if viewer is not None:
             await self.get(memory_id, viewer=viewer)
         known = await self.get(memory_id)
-        async with self._storage.reading() as work:
-            every = await work.memories.lineage(tenant=self._tenant, lineage_id=known.lineage_id)
+        async with self._storage.reading(self._tenant) as work:
+            every = await work.memories.lineage(lineage_id=known.lineage_id)
         return every if viewer is None else await self._visible(every, viewer)
 
     async def changes(
@@ -480,9 +473,9 @@ class MemoryService:
         """Return the log of a scope in the order of the changes: entries with a number above `after`, made at `since`
         or later."""
         check_page(limit=limit, after=after)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             return await work.memories.changes(
-                tenant=self._tenant, scope=check_scope(scope), after=after, limit=limit, since=check_moment(since)
+                scope=check_scope(scope), after=after, limit=limit, since=check_moment(since)
             )
 
     async def latest_changes(
@@ -491,9 +484,9 @@ class MemoryService:
         """Return the log of a scope, the newest entry first: entries with a number below `before`, by default all, made
         at `since` or later."""
         check_page(limit=limit, after=before or 0)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             return await work.memories.latest_changes(
-                tenant=self._tenant, scope=check_scope(scope), limit=limit, before=before, since=check_moment(since)
+                scope=check_scope(scope), limit=limit, before=before, since=check_moment(since)
             )
 
     async def as_of(self, scope: str, at: datetime) -> list[Memory]:
@@ -612,8 +605,8 @@ class MemoryService:
 
     async def evolution(self, evolution_id: str) -> Evolution:
         """Return the record of an evolution: the messages it read, the model and its answer. Raise `NotFound`."""
-        async with self._storage.reading() as work:
-            found = await work.memories.evolutions_by_id(tenant=self._tenant, evolution_ids=[evolution_id])
+        async with self._storage.reading(self._tenant) as work:
+            found = await work.memories.evolutions_by_id(evolution_ids=[evolution_id])
         if not found:
             raise NotFound(f"There is no record {evolution_id!r:.80} of what made memories.")
         return found[0]
@@ -621,10 +614,8 @@ class MemoryService:
     async def evolutions(self, scope: str, *, before: str | None = None, limit: int = 20) -> list[Evolution]:
         """Return the records of evolutions of a scope, the newest first; `before`: an id to continue from."""
         check_page(limit=limit, after=0)
-        async with self._storage.reading() as work:
-            return await work.memories.evolutions(
-                tenant=self._tenant, scope=check_scope(scope), before=before, limit=limit
-            )
+        async with self._storage.reading(self._tenant) as work:
+            return await work.memories.evolutions(scope=check_scope(scope), before=before, limit=limit)
 
 
 def _standing(status: Status, now: datetime) -> dict[str, Any]:

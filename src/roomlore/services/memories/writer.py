@@ -64,8 +64,8 @@ class InForceCache:
 
     async def read(self, *, tenant: str, scope: str, kind: MemoryKind) -> InForce:
         """Return a copy, for the caller to change."""
-        async with self._storage.reading() as work:
-            stored = await work.memories.scope(tenant=tenant, scope=scope)
+        async with self._storage.reading(tenant) as work:
+            stored = await work.memories.scope(scope=scope)
             if stored is None:
                 return InForce(kind)
             name = (tenant, scope, kind, stored.created_at)
@@ -79,9 +79,7 @@ class InForceCache:
     async def _load(self, work: UnitOfWork, stored: Scope, kind: MemoryKind) -> InForce:
         """Load the scope. Changes that come in meanwhile are applied again although they are included, which does no
         harm."""
-        memories = await work.memories.page(
-            tenant=stored.tenant, scopes=[stored.scope], kinds=[kind], status=MemoryStatus.ACTIVE, limit=_ALL
-        )
+        memories = await work.memories.page(scopes=[stored.scope], kinds=[kind], status=MemoryStatus.ACTIVE, limit=_ALL)
         return InForce(kind, stored.changes, memories, created_at=stored.created_at)
 
     def _keep(self, name: _Name, found: InForce) -> None:
@@ -100,9 +98,7 @@ async def catch_up(work: UnitOfWork, in_force: InForce, stored: Scope) -> None:
         raise Conflict(f"The memories of {stored.scope!r:.80} were forgotten meanwhile; try again.")
     missed = stored.changes - in_force.number
     if missed > 0:
-        in_force.follow(
-            await work.memories.changes(tenant=stored.tenant, scope=stored.scope, after=in_force.number, limit=missed)
-        )
+        in_force.follow(await work.memories.changes(scope=stored.scope, after=in_force.number, limit=missed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +147,9 @@ class MemoryWriter:
         async def once() -> list[Remembered]:
             before = {scope: await self._read(scope, _kinds_of(new)) for scope, new in batch.by_scope.items()}
             if dry_run:
-                async with self._storage.reading() as work:
+                async with self._storage.reading(self._tenant) as work:
                     return await self._decide(work, batch, before, refresh=refresh, dry_run=True)
-            async with self._storage.writing() as work:
+            async with self._storage.writing(self._tenant) as work:
                 done = await self._decide(work, batch, before, refresh=refresh, dry_run=False)
                 _check(done, on_conflict)
                 return done
@@ -172,10 +168,10 @@ class MemoryWriter:
 
     async def check_cited(self, sources: Sequence[Source], viewer: Viewer) -> None:
         """Raise `InvalidInput` for messages that the viewer may not see, as for those that are not there."""
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             said = await self._origins(work, sources)
             rooms = {one.room_id for one in said}
-            view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=rooms, now=self._clock.now())
+            view = await view_for(work, viewer=viewer, rooms=rooms, now=self._clock.now())
         seen = {one for one, was in said.items() if covers(view.windows.get(one.room_id, NEVER), was.first, was.last)}
         refuse_unknown(sources, seen)
 
@@ -208,7 +204,7 @@ class MemoryWriter:
             done |= {place: additions.add(memory) for place, memory in memories}
             refuse_unknown((one for change in additions.changes for one in change.memory.sources), said)
             if not dry_run:
-                await work.memories.apply(tenant=self._tenant, scope=scope, changes=additions.changes)
+                await work.memories.apply(scope=scope, changes=additions.changes)
         return [done[place] for place in range(batch.size)]
 
     async def _known_to(
@@ -222,9 +218,7 @@ class MemoryWriter:
                 elsewhere += same
                 rooms |= {one.room_id for one in new.evidence} if same else set()
         views = {
-            room_id: await view_for(
-                work, tenant=self._tenant, viewer=Viewer("room", room_id), memories=elsewhere, now=now
-            )
+            room_id: await view_for(work, viewer=Viewer("room", room_id), memories=elsewhere, now=now)
             for room_id in sorted(rooms)
         }
 
@@ -249,7 +243,7 @@ class MemoryWriter:
         return {kind: await self._cache.read(tenant=self._tenant, scope=scope, kind=kind) for kind in kinds}
 
     async def _lock(self, work: UnitOfWork, scope: str, before: Mapping[MemoryKind, InForce], now: datetime) -> Scope:
-        stored = await work.memories.lock(tenant=self._tenant, scope=scope, now=now)
+        stored = await work.memories.lock(scope=scope, now=now)
         for in_force in before.values():
             await catch_up(work, in_force, stored)
         return stored
@@ -260,7 +254,7 @@ class MemoryWriter:
         head = await self.head(memory_id)
         before = await self._read(head.scope, [head.kind]) if edit.statement is not None else {}
         now = self._clock.now()
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             scope = await self._lock(work, head.scope, before, now)
             lineage = await self._with_newest(work, (await self._lineages(work, [memory_id]))[memory_id])
             head = _in_force(lineage, expected)
@@ -275,7 +269,7 @@ class MemoryWriter:
                 change = versions.beside(
                     head, wanted, memory_id=self._ids.new(), number=scope.changes + 1, reason=reason, now=now
                 )
-                await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
+                await work.memories.apply(scope=head.scope, changes=[change])
                 return change.memory
             change = versions.update(
                 head,
@@ -286,7 +280,7 @@ class MemoryWriter:
                 reason=reason,
                 now=now,
             )
-            await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
+            await work.memories.apply(scope=head.scope, changes=[change])
             return change.memory
 
     async def _is_for_the_same(self, work: UnitOfWork, head: Memory, wanted: Memory) -> bool:
@@ -295,7 +289,7 @@ class MemoryWriter:
         if not new:
             return True
         names = {one.room_id for one in (*head.evidence, *new)}
-        people = await work.rooms.people(tenant=self._tenant, room_ids=names)
+        people = await work.rooms.people(room_ids=names)
         return all(may_replace(head, one, people[one.room_id], people) for one in new)
 
     async def _origins(self, work: UnitOfWork, sources: Iterable[Source]) -> dict[Source, Origin]:
@@ -305,38 +299,38 @@ class MemoryWriter:
         for one in dict.fromkeys(sources):
             by_room[one.room_id].append(one.message_id)
         for room_id, ids in by_room.items():
-            known = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=ids)
+            known = await work.messages.origins(room_id=room_id, message_ids=ids)
             found |= {Source(room_id, message_id): was for message_id, was in known.items()}
         return found
 
     async def _delete(self, memory_id: str, expected: str | None, reason: str) -> Memory:
         now, scope_name = self._clock.now(), (await self.head(memory_id)).scope
-        async with self._storage.writing() as work:
-            scope = await work.memories.lock(tenant=self._tenant, scope=scope_name, now=now)
-            head = (await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id]))[memory_id]
+        async with self._storage.writing(self._tenant) as work:
+            scope = await work.memories.lock(scope=scope_name, now=now)
+            head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             versions.expect(head, expected)
             if head.status is not MemoryStatus.ACTIVE:
                 return head
             change = versions.deletion(head, number=scope.changes + 1, reason=reason, now=now)
-            await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
+            await work.memories.apply(scope=head.scope, changes=[change])
             return change.memory
 
     async def head(self, memory_id: str) -> Memory:
         """Return the active version, or the last one. Raise `NotFound`."""
-        async with self._storage.reading() as work:
-            found = await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id])
+        async with self._storage.reading(self._tenant) as work:
+            found = await work.memories.heads(memory_ids=[memory_id])
         if memory_id not in found:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
         return found[memory_id]
 
     async def _lineages(self, work: UnitOfWork, memory_ids: Sequence[str]) -> dict[str, Lineage]:
-        named = {one.memory_id: one for one in await work.memories.by_id(tenant=self._tenant, memory_ids=memory_ids)}
-        heads = await work.memories.heads(tenant=self._tenant, memory_ids=list(named))
+        named = {one.memory_id: one for one in await work.memories.by_id(memory_ids=memory_ids)}
+        heads = await work.memories.heads(memory_ids=list(named))
         return {memory_id: Lineage(named[memory_id], head, head.version) for memory_id, head in heads.items()}
 
     async def _with_newest(self, work: UnitOfWork, lineage: Lineage) -> Lineage:
         """Add the newest version: an earlier one may have been restored and be the head."""
-        versions = await work.memories.lineage(tenant=self._tenant, lineage_id=lineage.head.lineage_id)
+        versions = await work.memories.lineage(lineage_id=lineage.head.lineage_id)
         return replace(lineage, newest=max(memory.version for memory in versions))
 
 
@@ -398,9 +392,9 @@ class Reviser:
         Raise `Conflict` if something else changed the same memories since, or says the same; `NotFound`.
         """
         why = check_reason(reason)
-        async with self._storage.reading() as work:
-            own = await work.memories.changes_of_evolution(tenant=self._tenant, evolution_id=evolution_id)
-            known = own or await work.memories.evolutions_by_id(tenant=self._tenant, evolution_ids=[evolution_id])
+        async with self._storage.reading(self._tenant) as work:
+            own = await work.memories.changes_of_evolution(evolution_id=evolution_id)
+            known = own or await work.memories.evolutions_by_id(evolution_ids=[evolution_id])
         if not known:
             raise NotFound(f"There is no evolution {evolution_id!r:.80}.")
         return await retried(lambda: self._revert(own, why)) if own else []
@@ -429,9 +423,9 @@ class Reviser:
         scope, now = (await self._version(memory_id)).scope, self._clock.now()
         if by is not None and scope != f"user:{by}":
             raise Forbidden("Only the person that a memory is about, or an administrator, may share it.")
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             number = await self._lock(work, scope, {}, now)
-            head = (await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id]))[memory_id]
+            head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             if head.status is not MemoryStatus.ACTIVE:
                 raise Conflict(f"Memory {head.memory_id!r:.80} was deleted; restore it first.")
             others = tuple(one for one in head.shared_with if one != target)
@@ -447,42 +441,42 @@ class Reviser:
                 reason=reason,
                 at=now,
             )
-            await work.memories.apply(tenant=self._tenant, scope=scope, changes=[change])
+            await work.memories.apply(scope=scope, changes=[change])
             return shared
 
     async def _revert(self, own: Sequence[Change], reason: str) -> list[Change]:
         scope = own[0].scope
         before, now = await self._read(scope, (change.memory.kind for change in own)), self._clock.now()
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             number = await self._lock(work, scope, before, now)
-            logged = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=touched(own))
+            logged = await work.memories.changes_of_memories(memory_ids=touched(own))
             versions = await self._with_heads(work, touched(own))
             made = reverted(own, logged=logged, versions=versions, number=number, reason=reason, now=now)
             _check_all_unique(made, before)
-            await work.memories.apply(tenant=self._tenant, scope=scope, changes=made)
+            await work.memories.apply(scope=scope, changes=made)
             return made
 
     async def _restore(self, memory_id: str, reason: str) -> Memory:
         asked = await self._version(memory_id)
         before, now = await self._read(asked.scope, [asked.kind]), self._clock.now()
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             number = await self._lock(work, asked.scope, before, now)
             versions = await self._with_heads(work, [memory_id])
             head = next((one for one in versions if one.status is MemoryStatus.ACTIVE), None)
             wanted = next(one for one in versions if one.memory_id == memory_id)
             if wanted == head:
                 return wanted
-            logged = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=[memory_id])
+            logged = await work.memories.changes_of_memories(memory_ids=[memory_id])
             change = _restoration(_in_force_again(wanted, logged, now), head, number=number + 1, reason=reason, now=now)
             _check_all_unique([change], before)
-            await work.memories.apply(tenant=self._tenant, scope=asked.scope, changes=[change])
+            await work.memories.apply(scope=asked.scope, changes=[change])
             return change.memory
 
     async def _strengthen(self, memory_id: str, value: float, reason: str) -> Memory:
         scope, now = (await self._version(memory_id)).scope, self._clock.now()
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             number = await self._lock(work, scope, {}, now)
-            head = (await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id]))[memory_id]
+            head = (await work.memories.heads(memory_ids=[memory_id]))[memory_id]
             if head.status is not MemoryStatus.ACTIVE:
                 raise Conflict(f"Memory {head.memory_id!r:.80} was deleted; restore it first.")
             strong = replace(head, strength=value, supported_at=now)
@@ -495,12 +489,12 @@ class Reviser:
                 reason=reason,
                 at=now,
             )
-            await work.memories.apply(tenant=self._tenant, scope=scope, changes=[change])
+            await work.memories.apply(scope=scope, changes=[change])
             return strong
 
     async def _version(self, memory_id: str) -> Memory:
-        async with self._storage.reading() as work:
-            found = await work.memories.by_id(tenant=self._tenant, memory_ids=[memory_id])
+        async with self._storage.reading(self._tenant) as work:
+            found = await work.memories.by_id(memory_ids=[memory_id])
         if not found:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
         return found[0]
@@ -508,9 +502,9 @@ class Reviser:
     async def _with_heads(self, work: UnitOfWork, memory_ids: Sequence[str]) -> list[Memory]:
         """Return these versions and the heads of their lineages, if those were not merged into others: they include the
         active version of each lineage, however many versions it has."""
-        found = await work.memories.by_id(tenant=self._tenant, memory_ids=memory_ids)
+        found = await work.memories.by_id(memory_ids=memory_ids)
         lineages = {memory.lineage_id for memory in found}
-        heads = await work.memories.heads(tenant=self._tenant, memory_ids=memory_ids)
+        heads = await work.memories.heads(memory_ids=memory_ids)
         own = [head for head in heads.values() if head.lineage_id in lineages]
         return list({memory.memory_id: memory for memory in (*found, *own)}.values())
 
@@ -521,7 +515,7 @@ class Reviser:
 
     async def _lock(self, work: UnitOfWork, scope: str, before: Kinds, now: datetime) -> int:
         """Lock the scope and return the number of its last change."""
-        stored = await work.memories.lock(tenant=self._tenant, scope=scope, now=now)
+        stored = await work.memories.lock(scope=scope, now=now)
         for in_force in before.values():
             await catch_up(work, in_force, stored)
         return stored.changes

@@ -52,8 +52,8 @@ class AllDue:
     def __init__(self, *parts: DueWork) -> None:
         self._parts = parts
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
-        return any([await part.note(work, tenant, room_id, entries) for part in self._parts])
+    async def note(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> bool:
+        return any([await part.note(work, room_id, entries) for part in self._parts])
 
     def announce(self) -> None:
         for part in self._parts:
@@ -68,10 +68,10 @@ class VectorsDue:
         self._embedding = embedding
         self._jobs = jobs
 
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> bool:
+    async def note(self, work: UnitOfWork, room_id: str, entries: Sequence[Entry]) -> bool:
         """Put these messages of a locked room into the outbox, in the transaction that changes them."""
         arrivals = [entry.message.arrival for entry in entries]
-        await work.progress.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
+        await work.progress.outbox.add(scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
         return self._embedding
 
     def announce(self) -> None:
@@ -274,16 +274,16 @@ class Ingest:
         written = _Written()
         if any(plan.entries for plan in plans):
             brief = along is None and sum(len(plan.entries) for plan in plans) <= _BRIEF
-            async with self._storage.writing(brief=brief) as work:
+            async with self._storage.writing(self._tenant, brief=brief) as work:
                 written = await self._write(work, plans, along, limits)
         return self._done(plans, states, written)
 
     async def _try_locked(self, batches: Batches, *, strict: bool, along: Along | None, limits: Quotas) -> list[Plan]:
         """Plan while holding the rooms' locks, so that no plan is in vain if other processes write to the rooms."""
         states = self._rooms.hold()
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             for room_id in sorted(batches):
-                await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+                await work.rooms.lock(room_id=room_id, now=self._clock.now())
             plans = await self._all_planned(work, batches, states, strict=strict)
             written = await self._write(work, plans, along, limits)
         return self._done(plans, states, written)
@@ -297,7 +297,7 @@ class Ingest:
         rooms = iter(batches.items())
         conflicts: list[str] = []
         while few := list(islice(rooms, _ROOMS_AT_ONCE)):
-            async with nullcontext(work) if work is not None else self._storage.reading() as reading:
+            async with nullcontext(work) if work is not None else self._storage.reading(self._tenant) as reading:
                 started = [await self._start(reading, room_id, batch) for room_id, batch in few]
             conflicts += [message_id for one in started for message_id in one.intake.conflicts]
             if not (strict and conflicts):
@@ -312,7 +312,7 @@ class Ingest:
 
     async def _start(self, work: UnitOfWork, room_id: str, batch: Sequence[Message]) -> _Started:
         ids = [message.id for message in batch]
-        met = await work.messages.met(tenant=self._tenant, room_id=room_id, message_ids=ids)
+        met = await work.messages.met(room_id=room_id, message_ids=ids)
         if met is None:
             room = Room(tenant=self._tenant, room_id=room_id, created_at=self._clock.now())
             state = RoomState(model=self._model, room=room, participants={}, entries=())
@@ -322,9 +322,9 @@ class Ingest:
         state = await self._current(work, room)
         intake = await in_thread_if_large(weight(batch), lambda: sort_out(batch, met.fingerprints))
         wanted = state.answered_elsewhere(intake.fresh)
-        targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
+        targets = await work.messages.by_id(room_id=room_id, message_ids=wanted)
         fresh = [message.id for message in intake.fresh] if met.awaited else []
-        found = await work.messages.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
+        found = await work.messages.waiting(room_id=room_id, message_ids=fresh)
         waiting = [entry for entry in found if room.linked.adopts(entry.message.arrival)]
         return _Started(room, state, intake, state.begin(targets, waiting))
 
@@ -345,7 +345,6 @@ class Ingest:
         if not 0 < room.revision - state.revision <= _FOLLOWED:
             return False
         entries = await work.messages.appended(
-            tenant=self._tenant,
             room_id=room.room_id,
             since=state.revision,
             through=room.revision,
@@ -364,10 +363,8 @@ class Ingest:
 
     async def _read(self, work: UnitOfWork, room: Room) -> RoomState:
         """Read the state at the room's revision. What others have added since is left out."""
-        names = await work.rooms.participants(tenant=self._tenant, room_id=room.room_id)
-        entries = await work.messages.tail(
-            tenant=self._tenant, room_id=room.room_id, before=room.next_arrival, limit=WINDOW
-        )
+        names = await work.rooms.participants(room_id=room.room_id)
+        entries = await work.messages.tail(room_id=room.room_id, before=room.next_arrival, limit=WINDOW)
         return await in_thread_if_large(
             _ENTRY * len(entries) + len(names),
             lambda: RoomState(
@@ -398,23 +395,21 @@ class Ingest:
             if not plan.entries:
                 continue
             room_id = plan.room.room_id
-            locked = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+            locked = await work.rooms.lock(room_id=room_id, now=self._clock.now())
             made_again = plan.room.revision > 0 and locked.created_at != plan.room.created_at
             if made_again or locked.revision != plan.room.revision:
                 self._rooms.share(plan.room)
                 raise _RoomMovedError
             linked = locked.linked.grown(self._version, newest=locked.next_arrival - 1, calibration=plan.calibration)
-            stored = await work.messages.append(
-                tenant=self._tenant, room_id=room_id, entries=plan.entries, linked=linked
-            )
-            written.due |= await self._due.note(work, self._tenant, room_id, plan.entries)
+            stored = await work.messages.append(room_id=room_id, entries=plan.entries, linked=linked)
+            written.due |= await self._due.note(work, room_id, plan.entries)
             if plan.relinked:
-                relinked = await work.messages.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)
+                relinked = await work.messages.relink(room_id=room_id, links=plan.relinked)
                 stored = relinked.room
             written.rooms[room_id] = stored
         if written.rooms:
             added = sum(len(plan.entries) for plan in plans)
-            await self._quotas.count_messages(work, self._tenant, limits, added=added, refuses=self._refuses)
+            await self._quotas.count_messages(work, limits, added=added, refuses=self._refuses)
         if written.rooms and along is not None:
             await along(work)
         return written

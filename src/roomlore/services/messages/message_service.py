@@ -103,11 +103,9 @@ class MessageService:
         does not fail."""
         found = dict(report.new_rooms)
         try:
-            async with self._storage.reading() as work:
+            async with self._storage.reading(self._tenant) as work:
                 for room_id in islice(report.new_rooms, _LOOKED_UP):
-                    like = await work.rooms.named_like(
-                        tenant=self._tenant, part=room_id, limit=MOST_LISTED + 1, whole=True
-                    )
+                    like = await work.rooms.named_like(part=room_id, limit=MOST_LISTED + 1, whole=True)
                     found[room_id] = tuple(one.room_id for one in like if one.room_id != room_id)[:MOST_LISTED]
         except StorageUnavailable:
             return report
@@ -125,12 +123,12 @@ class MessageService:
         A platform reply names the sender of the message it answers, if that is stored. For a viewer who may see only a
         part of the room, features and link follow from that part alone, and `arrival` is the place in it.
         """
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             part = await self._part(work, room_id, viewer)
             if part is None:
                 entry = await self._entry(work, room_id, message_id)
                 return with_answered(entry, await self._answered(work, entry.message))
-            found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
+            found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
             arrival = found[0].message.arrival if found else 0
             arrivals = part.facts.arrivals[part.facts.arrivals <= arrival][-WINDOW:].tolist()
             if not found or arrivals[-1:] != [arrival]:
@@ -144,7 +142,7 @@ class MessageService:
 
     async def _answered(self, work: UnitOfWork, message: StoredMessage) -> Sequence[Entry]:
         wanted = [message.reply_to] if message.reply_to else []
-        return await work.messages.by_id(tenant=self._tenant, room_id=message.room_id, message_ids=wanted)
+        return await work.messages.by_id(room_id=message.room_id, message_ids=wanted)
 
     async def named(self, room_id: str, part: str) -> str:
         """Return the id of the message of the room that is `part`, or the only one that begins or ends with it.
@@ -153,14 +151,14 @@ class MessageService:
         """
         if not isinstance(part, str) or not part:
             raise InvalidInput(f"The id is {part!r:.60}; give the id of a message, or its beginning or end.")
-        async with self._storage.reading() as work:
-            if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+        async with self._storage.reading(self._tenant) as work:
+            if await work.rooms.find(room_id=room_id) is None:
                 raise unknown_room(room_id)
-            if await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[part]):
+            if await work.messages.by_id(room_id=room_id, message_ids=[part]):
                 return part
-            if await work.messages.arrival_of(tenant=self._tenant, room_id=room_id, message_id=part) is not None:
+            if await work.messages.arrival_of(room_id=room_id, message_id=part) is not None:
                 raise await self._missing_in_whole(work, room_id, part)
-            found = await work.messages.ids_like(tenant=self._tenant, room_id=room_id, part=part, limit=MOST_LISTED + 1)
+            found = await work.messages.ids_like(room_id=room_id, part=part, limit=MOST_LISTED + 1)
             if not found:
                 raise await self._missing_in_whole(work, room_id, part)
         if len(found) > 1:
@@ -176,12 +174,12 @@ class MessageService:
         place in that part. Raise `NotFound` for an unknown room, and one of which the viewer may see nothing.
         """
         check_page(limit=limit, after=after)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             if (part := await self._part(work, room_id, viewer)) is not None:
                 arrivals = part.facts.arrivals[after : after + limit].tolist()
                 return list((await self._search_rooms.told(work, part, arrivals)).values())
             await self._require_room(work, room_id)
-            return await work.messages.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
+            return await work.messages.page(room_id=room_id, after=after, limit=limit)
 
     async def search(
         self,
@@ -223,9 +221,9 @@ class MessageService:
     async def _search_for(
         self, viewer: Viewer, room_id: str | None, query: str, asked: Mapping[str, Any]
     ) -> SearchAnswer:
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             part = None if room_id is None else await self._part(work, room_id, str(viewer))
-            unknown = await unknown_viewer(work, tenant=self._tenant, viewer=viewer, now=self._clock.now())
+            unknown = await unknown_viewer(work, viewer=viewer, now=self._clock.now())
         if room_id is None or part is not None:
             answer = await self._search_rooms.search(viewer, query, room_id=room_id, **asked)
         else:
@@ -271,7 +269,7 @@ class MessageService:
         at = self._clock.now() if edited_at is None else parse_time(edited_at)
         if at is None:
             raise InvalidInput(f"edited_at is {edited_at!r:.60}; it must be a datetime within the years 1 to 9999.")
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             await self._lock(work, room_id)
             entry = await self._entry(work, room_id, message_id)
             if edited_at is not None and entry.message.edited_at is not None and entry.message.edited_at > at:
@@ -284,11 +282,11 @@ class MessageService:
                 edited_at=at,
             )
             check([message], self._limits)
-            people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
+            people = await work.rooms.participants(room_id=room_id)
             read = partial(self._read_anew, entry, message, people)
             changed = await in_thread_if_large(weight([message]) + len(people), read)
-            await work.messages.replace(tenant=self._tenant, room_id=room_id, entries=[changed])
-            await self._due.note(work, self._tenant, room_id, [changed])
+            await work.messages.replace(room_id=room_id, entries=[changed])
+            await self._due.note(work, room_id, [changed])
         self._due.announce()
         return changed.message
 
@@ -311,17 +309,14 @@ class MessageService:
         return await self._archives.bring_back_messages(tenant=self._tenant, room_id=room_id, message_ids=message_ids)
 
     async def _delete(self, room_id: str, ids: Sequence[str]) -> set[str]:
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             await self._lock(work, room_id)
-            found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=ids)
+            found = await work.messages.by_id(room_id=room_id, message_ids=ids)
             if found:
                 await work.messages.erase(
-                    tenant=self._tenant,
-                    room_id=room_id,
-                    arrivals=[entry.message.arrival for entry in found],
-                    now=self._clock.now(),
+                    room_id=room_id, arrivals=[entry.message.arrival for entry in found], now=self._clock.now()
                 )
-                await self._due.note(work, self._tenant, room_id, found)
+                await self._due.note(work, room_id, found)
         self._due.announce()
         return {entry.message.id for entry in found}
 
@@ -341,8 +336,8 @@ class MessageService:
     async def _all_rooms(self) -> AsyncIterator[str]:
         after: str | None = None
         while True:
-            async with self._storage.reading() as work:
-                page = await work.rooms.page(tenant=self._tenant, after=after, limit=_PAGE)
+            async with self._storage.reading(self._tenant) as work:
+                page = await work.rooms.page(after=after, limit=_PAGE)
             for room in page:
                 yield room.room_id
             if len(page) < _PAGE:
@@ -354,26 +349,26 @@ class MessageService:
         if viewer is None:
             return None
         whom, now = check_viewer(viewer), self._clock.now()
-        room, windows = await room_shown(work, tenant=self._tenant, viewer=whom, room_id=room_id, now=now)
+        room, windows = await room_shown(work, viewer=whom, room_id=room_id, now=now)
         return None if is_whole(windows) else await self._search_rooms.part(work, room, windows)
 
     async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
-        found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
+        found = await work.messages.by_id(room_id=room_id, message_ids=[message_id])
         if not found:
             raise await self._missing_in_whole(work, room_id, message_id)
         return found[0]
 
     async def _missing_in_whole(self, work: UnitOfWork, room_id: str, message_id: str) -> NotFound:
         """Return the error about a message that is not here, for a caller who may see the whole room."""
-        found = await gone(work, tenant=self._tenant, room_id=room_id, message_id=message_id)
+        found = await gone(work, room_id=room_id, message_id=message_id)
         return found or _unknown_message(room_id, message_id)
 
     async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
-        if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+        if await work.rooms.find(room_id=room_id) is None:
             raise unknown_room(room_id)
 
     async def _lock(self, work: UnitOfWork, room_id: str) -> None:
-        if await work.rooms.lock_known(tenant=self._tenant, room_id=room_id) is None:
+        if await work.rooms.lock_known(room_id=room_id) is None:
             raise unknown_room(room_id)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, tzinfo
 from sys import getsizeof
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class FactsCache:
         if known is not None and known.revision >= room.revision:
             return known
         since = 0 if known is None else known.revision
-        rows = await work.messages.facts(tenant=room.tenant, room_id=room.room_id, since=since)
+        rows = await work.messages.facts(room_id=room.room_id, since=since)
         facts = renewed(known, rows, revision=room.revision) if known else facts_of(rows, revision=room.revision)
         self._keep(room, facts)
         return facts
@@ -255,16 +255,16 @@ class MessageSearch(Searching):
         facts = self._facts.known(self._tenant, room_id)
         if facts is not None:
             return facts
-        async with self._storage.reading() as work:
-            room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+        async with self._storage.reading(self._tenant) as work:
+            room = await work.rooms.find(room_id=room_id)
             if room is None:
                 raise unknown_room(room_id)
             return await self._facts.of(work, room)
 
     async def _by_words(self, room_id: str, query: SearchQuery, facts: RoomFacts) -> tuple[Postings, RoomFacts]:
         """Return the postings of the query's words, and facts that are no older."""
-        async with self._storage.reading() as work:
-            postings = await work.messages.look_up(tenant=self._tenant, room_id=room_id, words=query.terms)
+        async with self._storage.reading(self._tenant) as work:
+            postings = await work.messages.look_up(room_id=room_id, words=query.terms)
             if postings is None:
                 raise unknown_room(room_id)
             if facts.revision < postings.room.revision:
@@ -286,8 +286,8 @@ class MessageSearch(Searching):
         self, room_id: str, ranked: Sequence[Ranked], around: Mapping[int, Sequence[int]]
     ) -> dict[int, StoredMessage]:
         arrivals = list({one.arrival for one in ranked}.union(*around.values()))
-        async with self._storage.reading() as work:
-            found = await work.messages.messages_by_arrival(tenant=self._tenant, room_id=room_id, arrivals=arrivals)
+        async with self._storage.reading(self._tenant) as work:
+            found = await work.messages.messages_by_arrival(room_id=room_id, arrivals=arrivals)
         return {message.arrival: message for message in found}
 
 
@@ -391,8 +391,8 @@ class RoomsSearch(Searching):
 
     async def _parts(self, viewer: Viewer | None) -> tuple[list[Part], str | None]:
         """Return what may be shown of each room, the room used last first, and what is said of those left out."""
-        async with self._storage.reading() as work:
-            shown = await rooms_shown(work, tenant=self._tenant, viewer=viewer, now=self._clock.now(), most=MAX_ROOMS)
+        async with self._storage.reading(self._tenant) as work:
+            shown = await rooms_shown(work, viewer=viewer, now=self._clock.now(), most=MAX_ROOMS)
             found = [await self.part(work, room, windows) for room, windows in shown.rooms]
         parts = sorted((part for part in found if part.facts.arrivals.size), key=_newest_first)
         kept, size = list[Part](), 0
@@ -405,10 +405,8 @@ class RoomsSearch(Searching):
         return kept, f"Only the {len(kept)} rooms used last were searched; name a room." if few else None
 
     async def _part_of(self, viewer: Viewer | None, room_id: str) -> tuple[list[Part], None]:
-        async with self._storage.reading() as work:
-            room, windows = await room_shown(
-                work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now()
-            )
+        async with self._storage.reading(self._tenant) as work:
+            room, windows = await room_shown(work, viewer=viewer, room_id=room_id, now=self._clock.now())
             return [await self.part(work, room, windows)], None
 
     async def part(self, work: UnitOfWork, room: Room, windows: Sequence[Window]) -> Part:
@@ -416,17 +414,13 @@ class RoomsSearch(Searching):
         facts = await self._facts.of(work, room)
         if is_whole(windows):
             return Part(room.room_id, facts)
-        here = {"tenant": self._tenant, "room_id": room.room_id}
-        arrivals = allowed(facts, windows, await work.messages.said(**here))
-        last = await work.messages.messages_by_arrival(**here, arrivals=last_of_senders(facts, arrivals))
+        arrivals = allowed(facts, windows, await work.messages.said(room_id=room.room_id))
+        last = await work.messages.messages_by_arrival(room_id=room.room_id, arrivals=last_of_senders(facts, arrivals))
         return part_of(room.room_id, facts, arrivals, {one.sender_id: one.sender_name for one in last})
 
     async def _postings(self, rooms: MultiRoom, query: SearchQuery) -> Postings:
-        async with self._storage.reading() as work:
-            found = [
-                await work.messages.look_up(tenant=self._tenant, room_id=part.room_id, words=query.terms)
-                for part in rooms.parts
-            ]
+        async with self._storage.reading(self._tenant) as work:
+            found = [await work.messages.look_up(room_id=part.room_id, words=query.terms) for part in rooms.parts]
         return rooms.postings(query.terms, found)
 
     async def _near(self, rooms: MultiRoom, query: SearchQuery, only: Ints, mode: SearchMode) -> list[Dense]:
@@ -445,7 +439,7 @@ class RoomsSearch(Searching):
             at, arrival = rooms.place(number)
             wanted.setdefault(at, {})[arrival] = number
         found: dict[int, StoredMessage] = {}
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             for at, numbers in wanted.items():
                 its = await self.told(work, rooms.parts[at], sorted(numbers))
                 found |= {numbers[arrival]: message for arrival, message in its.items()}
@@ -453,11 +447,12 @@ class RoomsSearch(Searching):
 
     async def told(self, work: UnitOfWork, part: Part, arrivals: Sequence[int]) -> dict[int, StoredMessage]:
         """Return these messages of a part by arrival, as a viewer is told them who sees no other part of the room."""
-        here: Any = {"tenant": self._tenant, "room_id": part.room_id}
-        found = {one.arrival: one for one in await work.messages.messages_by_arrival(**here, arrivals=arrivals)}
+        found = {
+            one.arrival: one for one in await work.messages.messages_by_arrival(room_id=part.room_id, arrivals=arrivals)
+        }
         if part.whole:
             return found
-        named = await work.messages.by_id(**here, message_ids=sorted(pointers(list(found.values()))))
+        named = await work.messages.by_id(room_id=part.room_id, message_ids=sorted(pointers(list(found.values()))))
         shown = set(part.facts.arrivals.tolist())
         seen = {entry.message.id for entry in named if entry.message.arrival in shown}
         places = {arrival: place for place, arrival in enumerate(part.facts.arrivals.tolist(), start=1)}

@@ -94,10 +94,8 @@ class MemoryEraser:
 
     async def _scopes(self, tenant: str) -> list[Scope]:
         scopes: list[Scope] = []
-        async with self._storage.reading() as work:
-            while page := await work.memories.scopes(
-                tenant=tenant, after=scopes[-1].scope if scopes else None, limit=_PAGE
-            ):
+        async with self._storage.reading(tenant) as work:
+            while page := await work.memories.scopes(after=scopes[-1].scope if scopes else None, limit=_PAGE):
                 scopes += page
         return scopes
 
@@ -115,8 +113,8 @@ class MemoryEraser:
         if not found:
             return
         for start in range((scope.changes - 1) // _PAGE * _PAGE, -1, -_PAGE):
-            async with self._storage.reading() as work:
-                page = await work.memories.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
+            async with self._storage.reading(person.tenant) as work:
+                page = await work.memories.changes(scope=scope.scope, after=start, limit=_PAGE)
                 redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
             changed = (await asyncio.to_thread(_changed, redaction, page, statements))[::-1]
             for first in range(0, len(changed), _AT_ONCE):
@@ -130,8 +128,8 @@ class MemoryEraser:
         statements: dict[str, str] = {}
         found = False
         for start in range(0, scope.changes, _PAGE):
-            async with self._storage.reading() as work:
-                page = await work.memories.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
+            async with self._storage.reading(person.tenant) as work:
+                page = await work.memories.changes(scope=scope.scope, after=start, limit=_PAGE)
                 redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
             statements |= await asyncio.to_thread(redaction.statements, [change.memory for change in page])
             found = found or bool(await asyncio.to_thread(_changed, redaction, page, statements))
@@ -141,19 +139,19 @@ class MemoryEraser:
         """Write new entries in the place of old ones, given with the last one first. Raise `_OvertakenError` if an old
         one is no longer there, also where the scope has another name by now."""
         first, last = changed[-1][0].number, changed[0][0].number
-        async with self._storage.writing() as work:
-            await work.memories.lock(tenant=tenant, scope=scope, now=self._clock.now())
-            page = await work.memories.changes(tenant=tenant, scope=scope, after=first - 1, limit=last - first + 1)
+        async with self._storage.writing(tenant) as work:
+            await work.memories.lock(scope=scope, now=self._clock.now())
+            page = await work.memories.changes(scope=scope, after=first - 1, limit=last - first + 1)
             stored = {change.number: change for change in page}
             if any(stored.get(old.number) != old for old, _ in changed):
                 raise _OvertakenError
-            await work.maintenance.rewrite_changes(tenant=tenant, scope=scope, changes=[new for _, new in changed])
+            await work.maintenance.rewrite_changes(scope=scope, changes=[new for _, new in changed])
 
     async def _rewrite_versions(self, person: Person, tally: Tally) -> None:
         after, alike = 0, 0
         while True:
-            async with self._storage.reading() as work:
-                page = await work.maintenance.versions(tenant=person.tenant, after=after, limit=_PAGE)
+            async with self._storage.reading(person.tenant) as work:
+                page = await work.maintenance.versions(after=after, limit=_PAGE)
                 told, same = await self._telling(work, person, page)
             alike += same
             for scope, versions in told.items():
@@ -186,22 +184,22 @@ class MemoryEraser:
         self, person: Person, scope: str, versions: Sequence[tuple[str, int]], tally: Tally
     ) -> None:
         ids = [memory_id for memory_id, _ in versions]
-        async with self._storage.reading() as work:
-            before = await work.memories.by_id(tenant=person.tenant, memory_ids=ids)
+        async with self._storage.reading(person.tenant) as work:
+            before = await work.memories.by_id(memory_ids=ids)
             redaction = await self._redaction(work, person, scope, before)
         self._note(redaction, before, tally)
         if tally.dry:
             return
-        async with self._storage.writing() as work:
-            stored = await work.memories.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
-            before = await work.memories.by_id(tenant=person.tenant, memory_ids=ids)
+        async with self._storage.writing(person.tenant) as work:
+            stored = await work.memories.lock(scope=scope, now=self._clock.now())
+            before = await work.memories.by_id(memory_ids=ids)
             if any(memory.scope != scope for memory in before):
                 raise _OvertakenError
             after = await asyncio.to_thread(lambda: list(map(redaction.version, before)))
-            await work.maintenance.rewrite_versions(tenant=person.tenant, scope=scope, memories=after)
+            await work.maintenance.rewrite_versions(scope=scope, memories=after)
             active = [one for one in before if one.status is MemoryStatus.ACTIVE]
             changes = await asyncio.to_thread(self._changes, stored, redaction, active)
-            await work.memories.apply(tenant=person.tenant, scope=scope, changes=changes)
+            await work.memories.apply(scope=scope, changes=changes)
         numbers = [number for _, number in versions]
         if not await self._vectors.remove(collection=MEMORIES, tenant=person.tenant, scope=scope, numbers=numbers):
             tally.leave("vectors of memories", len(numbers), MEMORY_VECTORS_LEFT)
@@ -241,8 +239,8 @@ class MemoryEraser:
     async def _rewrite_records(self, person: Person, tally: Tally) -> None:
         after = ""
         while True:
-            async with self._storage.reading() as work:
-                page = await work.maintenance.evolutions(tenant=person.tenant, after=after, limit=_PAGE)
+            async with self._storage.reading(person.tenant) as work:
+                page = await work.maintenance.evolutions(after=after, limit=_PAGE)
                 affected = [record.evolution_id for record in page if await _has_read(work, person, record)]
                 for room_id in {record.room_id for record in page} & person.removed:
                     await is_removed_room(work, person, room_id)
@@ -262,11 +260,11 @@ class MemoryEraser:
 
     async def _write_records(self, person: Person, evolution_ids: Sequence[str], touched: Mapping[str, bool]) -> None:
         """Redact the records as they are now: another process may have redacted them after they were read."""
-        async with self._storage.writing() as work:
-            stored = await work.maintenance.lock_evolutions(tenant=person.tenant, evolution_ids=evolution_ids)
+        async with self._storage.writing(person.tenant) as work:
+            stored = await work.maintenance.lock_evolutions(evolution_ids=evolution_ids)
             records = await asyncio.to_thread(lambda: [_record(person, record, touched) for record in stored])
             for record in records:
-                await work.maintenance.rewrite_evolution(tenant=person.tenant, evolution=record)
+                await work.maintenance.rewrite_evolution(evolution=record)
 
     async def _rename(self, person: Person, scope: str, tally: Tally) -> None:
         """Rename the scope: last, and only if no vector is left under the old name, and the room is still to be
@@ -281,23 +279,23 @@ class MemoryEraser:
         if not await self._vectors.remove_for_good(**its, numbers=numbers):
             tally.leave("memory_scopes", 1, SCOPE_LEFT)
             return
-        async with self._storage.writing() as work:
-            stored = await work.memories.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
+        async with self._storage.writing(person.tenant) as work:
+            stored = await work.memories.lock(scope=scope, now=self._clock.now())
             room_id = _room_of(scope)
             if room_id is not None and not await is_removed_room(work, person, room_id):
                 return
             if stored.active:
                 tally.leave("memory_scopes", 1, "Something was remembered there meanwhile; roomlore tries again.")
                 return
-            await work.maintenance.drop_vector_scope(tenant=person.tenant, scope=scope)
+            await work.maintenance.drop_vector_scope(scope=scope)
             name = f"{scope.partition(':')[0]}:forgotten-{self._ids.new()}"
-            await work.maintenance.rename_scope(tenant=person.tenant, scope=scope, name=name)
+            await work.maintenance.rename_scope(scope=scope, name=name)
         tally.places["memory_scopes"] += 1
 
     async def _stays(self, person: Person, scope: str) -> bool:
-        async with self._storage.reading() as work:
+        async with self._storage.reading(person.tenant) as work:
             active = await work.memories.page(
-                tenant=person.tenant, scopes=[scope], kinds=list(MemoryKind), status=MemoryStatus.ACTIVE, limit=_ALL
+                scopes=[scope], kinds=list(MemoryKind), status=MemoryStatus.ACTIVE, limit=_ALL
             )
             redaction = await self._redaction(work, person, scope, active)
         return any(not redaction.rests_on_them_alone(memory) for memory in active)
@@ -306,8 +304,8 @@ class MemoryEraser:
         numbers: list[int] = []
         after = 0
         while True:
-            async with self._storage.reading() as work:
-                page = await work.maintenance.versions(tenant=tenant, after=after, limit=_PAGE)
+            async with self._storage.reading(tenant) as work:
+                page = await work.maintenance.versions(after=after, limit=_PAGE)
             numbers += [number for number, memory in page if memory.scope == scope]
             if len(page) < _PAGE:
                 return numbers
@@ -370,10 +368,12 @@ def _change(redaction: Redaction, memory: Memory, *, scope: str, number: int, no
 
 async def _has_read(work: UnitOfWork, person: Person, record: Evolution) -> bool:
     """Return True if it read what the person said, or something that was deleted since and may have been theirs."""
-    here, first, last = {"tenant": person.tenant, "room_id": record.room_id}, record.first_arrival, record.last_arrival
+    first, last = record.first_arrival, record.last_arrival
     if record.room_id not in person.said or person.in_room(record.room_id).within(first, last):
         return record.room_id in person.said
-    there = await work.messages.count(**here, after=first - 1) - await work.messages.count(**here, after=last)
+    there = await work.messages.count(room_id=record.room_id, after=first - 1) - await work.messages.count(
+        room_id=record.room_id, after=last
+    )
     return there < last - first + 1
 
 
@@ -389,7 +389,7 @@ async def _deleted(work: UnitOfWork, person: Person, scope: str, memories: Itera
             asked.setdefault(source.room_id, set()).add(source.message_id)
     found: set[Source] = set()
     for room_id, ids in asked.items():
-        prints = await work.messages.fingerprints(tenant=person.tenant, room_id=room_id, message_ids=sorted(ids))
+        prints = await work.messages.fingerprints(room_id=room_id, message_ids=sorted(ids))
         found |= {Source(room_id, message_id) for message_id, one in prints.items() if not one}
     return frozenset(found)
 
@@ -401,7 +401,7 @@ async def _of_others(work: UnitOfWork, person: Person, sources: Iterable[Source]
         by_room.setdefault(source.room_id, []).append(source.message_id)
     found: set[Source] = set()
     for room_id, ids in by_room.items():
-        entries = await work.messages.by_id(tenant=person.tenant, room_id=room_id, message_ids=ids)
+        entries = await work.messages.by_id(room_id=room_id, message_ids=ids)
         said = (entry.message for entry in entries)
         found |= {Source(room_id, one.id) for one in said if one.role is Role.USER and one.sender_id != person.user_id}
     return frozenset(found)
@@ -424,8 +424,8 @@ class RowEraser:
             async for row, _ in self._rows(person, table, goes):
                 tally.places[table] += 1
                 if not tally.dry:
-                    async with self._storage.writing() as work:
-                        await work.maintenance.drop_row(tenant=person.tenant, table=table, key=row.key)
+                    async with self._storage.writing(person.tenant) as work:
+                        await work.maintenance.drop_row(table=table, key=row.key)
         await self._leave_rooms(person, tally)
         for table, columns in _REDACTED.items():
 
@@ -446,9 +446,8 @@ class RowEraser:
             tally.places["room_members"] += 1
             if not tally.dry:
                 name = f"forgotten-{self._ids.new()}"
-                async with self._storage.writing() as work:
+                async with self._storage.writing(person.tenant) as work:
                     await work.maintenance.redact_row(
-                        tenant=person.tenant,
                         table="room_members",
                         key=row.key,
                         columns=["person_id"],
@@ -460,11 +459,10 @@ class RowEraser:
         names = [column for column in told if column in _NAMES or column in _LABELS]
         called = [column for column in told if column in _ROOM_NAMES]
         texts = [column for column in told if column not in (*names, *called)]
-        async with self._storage.writing() as work:
+        async with self._storage.writing(person.tenant) as work:
             for columns, redact in ((names, traces.redact_name), (texts, traces.redact), (called, lambda _: "")):
                 if columns:
                     await work.maintenance.redact_row(
-                        tenant=person.tenant,
                         table=table,
                         key=row.key,
                         columns=columns,
@@ -479,9 +477,8 @@ class RowEraser:
 
         async for row, _ in self._rows(person, "messages", is_theirs):
             tally.places["messages"] += 1
-            async with self._storage.writing() as work:
+            async with self._storage.writing(person.tenant) as work:
                 await work.maintenance.redact_row(
-                    tenant=person.tenant,
                     table="messages",
                     key=row.key,
                     columns=["message_id"],
@@ -494,8 +491,8 @@ class RowEraser:
         seen: dict[str, int] = {}
         telling: dict[str, int] = {}
         for table in await self._tables():
-            async with self._storage.reading() as work:
-                seen[table] = await work.maintenance.count_rows(tenant=person.tenant, table=table)
+            async with self._storage.reading(person.tenant) as work:
+                seen[table] = await work.maintenance.count_rows(table=table)
 
             def tells(row: StoredRow, table: str = table) -> bool:
                 return _tells(table, row, person, shared)
@@ -527,20 +524,14 @@ class RowEraser:
         columns = (await self._tables())[table]
         if not columns:
             return
-        async with self._storage.reading() as work:
-            room_keys = await work.maintenance.rooms_with(tenant=tenant, table=table, columns=columns, sought=sought)
+        async with self._storage.reading(tenant) as work:
+            room_keys = await work.maintenance.rooms_with(table=table, columns=columns, sought=sought)
         for room_key in [None] if room_keys is None else room_keys:
             after = None
             while True:
-                async with self._storage.reading() as work:
+                async with self._storage.reading(tenant) as work:
                     page = await work.maintenance.rows(
-                        tenant=tenant,
-                        table=table,
-                        after=after,
-                        limit=_PAGE,
-                        columns=columns,
-                        sought=sought,
-                        room_key=room_key,
+                        table=table, after=after, limit=_PAGE, columns=columns, sought=sought, room_key=room_key
                     )
                 for found in await asyncio.to_thread(_looked_at, page, look):
                     yield found

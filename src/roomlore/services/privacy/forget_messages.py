@@ -74,9 +74,9 @@ class VectorEraser:
         """Remove the vectors of texts that nobody can read any more, after waiting for workers that read them before.
         Return False if some may be left: a worker has not ended, or the store is down."""
         for _ in range(_LOOKS):
-            async with self._storage.reading() as work:
+            async with self._storage.reading(tenant) as work:
                 due = work.progress.outbox if collection == MESSAGES else work.progress.memory_outbox
-                held = await due.held(tenant=tenant, scope=scope, now=self._clock.now())
+                held = await due.held(scope=scope, now=self._clock.now())
             if not held:
                 return await self.remove(collection=collection, tenant=tenant, scope=scope, numbers=numbers)
             await asyncio.sleep(_LOOK_SECONDS)
@@ -225,7 +225,7 @@ class Person:
 async def is_removed_room(work: UnitOfWork, person: Person, room_id: str) -> bool:
     """Return True if the room is removed as a whole. Once another person has spoken there it stays; call this after
     reading what may be the person's, or under the room's lock."""
-    asked = {"tenant": person.tenant, "room_id": room_id, "user_id": person.user_id}
+    asked = {"room_id": room_id, "user_id": person.user_id}
     if room_id in person.removed and await work.maintenance.others_in(**asked):
         person.removed.discard(room_id)
     return room_id in person.removed
@@ -233,14 +233,14 @@ async def is_removed_room(work: UnitOfWork, person: Person, room_id: str) -> boo
 
 async def gather(storage: Storage, *, tenant: str, user_id: str, same_words: bool = False) -> Person:
     """Read what the person said, and find out which parts others say too."""
-    async with storage.reading() as work:
-        rooms = await work.maintenance.rooms_of(tenant=tenant, user_id=user_id)
-        said, names = await _all_said(work, tenant, user_id, rooms)
+    async with storage.reading(tenant) as work:
+        rooms = await work.maintenance.rooms_of(user_id=user_id)
+        said, names = await _all_said(work, user_id, rooms)
         known, doubtful = await asyncio.to_thread(_known, said.values())
         common: set[str] = set()
         for start in range(0, len(doubtful), _ASKED_AT_ONCE):
             asked = doubtful[start : start + _ASKED_AT_ONCE]
-            common |= await work.maintenance.said_by_others(tenant=tenant, user_id=user_id, texts=asked)
+            common |= await work.maintenance.said_by_others(user_id=user_id, texts=asked)
     traces, words = await asyncio.to_thread(_traces, user_id, known, common, names)
     return Person(
         tenant=tenant,
@@ -254,13 +254,13 @@ async def gather(storage: Storage, *, tenant: str, user_id: str, same_words: boo
 
 
 async def _all_said(
-    work: UnitOfWork, tenant: str, user_id: str, rooms: Sequence[RoomOfPerson]
+    work: UnitOfWork, user_id: str, rooms: Sequence[RoomOfPerson]
 ) -> tuple[dict[str, PersonTexts], set[str]]:
     said: dict[str, PersonTexts] = {}
     names: set[str] = set()
     for room in rooms:
         here = said[room.room_id] = PersonTexts()
-        its, after = {"tenant": tenant, "room_id": room.room_id, "sender_id": user_id}, 0
+        its, after = {"room_id": room.room_id, "sender_id": user_id}, 0
         while page := await work.messages.page(**its, after=after, limit=_PAGE):
             await asyncio.to_thread(here.add_all, page)
             names |= {message.sender_name for message in page}
@@ -294,11 +294,11 @@ class MessageEraser:
 
     async def rewrite_others(self, person: Person, tally: Tally) -> None:
         """Redact what others said, in every room that stays."""
-        its, alike = {"tenant": person.tenant, "user_id": person.user_id}, 0
-        async with self._storage.reading() as work:
-            telling = await work.maintenance.rooms_telling(**its, sought=person.sought)
+        alike = 0
+        async with self._storage.reading(person.tenant) as work:
+            telling = await work.maintenance.rooms_telling(user_id=person.user_id, sought=person.sought)
         for room_id in sorted({*telling, *person.said}):
-            async with self._storage.reading() as work:
+            async with self._storage.reading(person.tenant) as work:
                 removed = await is_removed_room(work, person, room_id)
             if not removed:
                 alike += await self._rewrite_room(person, room_id, tally)
@@ -322,8 +322,8 @@ class MessageEraser:
         person is no longer found in them. The request that left them stays until they are gone."""
         tally.left.pop("rooms", None)
         vacant = await self.vacant_rooms(person.tenant)
-        async with self._storage.reading() as work:
-            emptied = await work.progress.noted(tenant=person.tenant, work=EMPTIED)
+        async with self._storage.reading(person.tenant) as work:
+            emptied = await work.progress.noted(work=EMPTIED)
         for room in emptied:
             person.removed.add(room.room_id)
             await self._remove_room(person, room.room_id, tally)
@@ -332,14 +332,14 @@ class MessageEraser:
 
     async def vacant_rooms(self, tenant: str) -> list[str]:
         """Return the vacant rooms. One in which somebody has written since stays, and is no longer noted."""
-        async with self._storage.reading() as work:
-            noted = await work.progress.noted(tenant=tenant, work=VACANT)
+        async with self._storage.reading(tenant) as work:
+            noted = await work.progress.noted(work=VACANT)
         return [room.room_id for room in noted if await self._is_vacant(tenant, room.room_id)]
 
     async def remove_vacant(self, person: Person, room_ids: Iterable[str], tally: Tally) -> None:
         for room_id in room_ids:
-            async with self._storage.writing() as work:
-                room = await work.rooms.lock_known(tenant=person.tenant, room_id=room_id)
+            async with self._storage.writing(person.tenant) as work:
+                room = await work.rooms.lock_known(room_id=room_id)
             its = {"collection": MESSAGES, "tenant": person.tenant, "scope": room_id}
             if room and not await self._vectors.remove_for_good(**its, numbers=range(1, room.next_arrival)):
                 tally.leave("rooms", 1, EMPTIED_LEFT)
@@ -348,22 +348,21 @@ class MessageEraser:
 
     async def _is_vacant(self, tenant: str, room_id: str) -> bool:
         """Note whether the room, of which all messages were erased, is vacant."""
-        here = {"tenant": tenant, "room_id": room_id}
-        async with self._storage.writing() as work:
-            there = await work.rooms.lock_known(**here) is not None
-            vacant = there and not await work.messages.page(**here, after=0, limit=1)
+        async with self._storage.writing(tenant) as work:
+            there = await work.rooms.lock_known(room_id=room_id) is not None
+            vacant = there and not await work.messages.page(room_id=room_id, after=0, limit=1)
             for kind in OF_EMPTIED if vacant else (VACANT,):
-                for room in await work.progress.noted(**here, work=kind):
+                for room in await work.progress.noted(room_id=room_id, work=kind):
                     await work.progress.done(room=room, work=kind)
             if vacant:
-                await work.progress.note_room(**here, work=VACANT, now=self._clock.now())
+                await work.progress.note_room(room_id=room_id, work=VACANT, now=self._clock.now())
         return vacant
 
     async def rooms(self, tenant: str) -> list[str]:
         """Return the ids of all rooms."""
         rooms: list[str] = []
-        async with self._storage.reading() as work:
-            while page := await work.rooms.page(tenant=tenant, after=rooms[-1] if rooms else None, limit=_PAGE):
+        async with self._storage.reading(tenant) as work:
+            while page := await work.rooms.page(after=rooms[-1] if rooms else None, limit=_PAGE):
                 rooms += [room.room_id for room in page]
         return rooms
 
@@ -382,11 +381,10 @@ class MessageEraser:
         own: dict[str, set[str]] = {}
         alike, after = 0, 0
         linked = await asyncio.to_thread(person.said[room_id].linkable) if room_id in person.said else None
-        its = {"tenant": person.tenant, "room_id": room_id}
         while True:
-            async with self._storage.reading() as work:
+            async with self._storage.reading(person.tenant) as work:
                 found = await work.maintenance.messages_telling(
-                    **its,
+                    room_id=room_id,
                     user_id=person.user_id,
                     sought=person.sought,
                     linked=linked,
@@ -394,8 +392,8 @@ class MessageEraser:
                     limit=_FOUND_AT_ONCE,
                 )
             for start in range(0, len(found), _PAGE):
-                async with self._storage.reading() as work:
-                    entries = await work.messages.by_arrival(**its, arrivals=found[start : start + _PAGE])
+                async with self._storage.reading(person.tenant) as work:
+                    entries = await work.messages.by_arrival(room_id=room_id, arrivals=found[start : start + _PAGE])
                 some, same = await asyncio.to_thread(_told_in, entries, person, own, linked=linked is not None)
                 told += some
                 alike += same
@@ -405,16 +403,16 @@ class MessageEraser:
 
     async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally, own: _Own) -> None:
         tenant = person.tenant
-        async with self._storage.writing() as work:
-            if await work.rooms.lock_known(tenant=tenant, room_id=room_id) is None:
+        async with self._storage.writing(tenant) as work:
+            if await work.rooms.lock_known(room_id=room_id) is None:
                 return
-            people = await work.rooms.participants(tenant=tenant, room_id=room_id)
+            people = await work.rooms.participants(room_id=room_id)
             people.pop(person.user_id, None)
             known = Participants.of(people)
-            found = await work.messages.by_arrival(tenant=tenant, room_id=room_id, arrivals=arrivals)
+            found = await work.messages.by_arrival(room_id=room_id, arrivals=arrivals)
             entries = await asyncio.to_thread(lambda: [self._entry(entry, person, known, own) for entry in found])
-            await work.messages.replace(tenant=tenant, room_id=room_id, entries=entries)
-            await self._owe_vectors(work, tenant, room_id, arrivals)
+            await work.messages.replace(room_id=room_id, entries=entries)
+            await self._owe_vectors(work, room_id, arrivals)
         await self._remove_vectors(person, room_id, arrivals, tally)
 
     def _entry(self, entry: Entry, person: Person, people: Participants, own: _Own) -> Entry:
@@ -432,27 +430,25 @@ class MessageEraser:
         await self._forget_session(person, room_id, first=arrivals[0] if arrivals else 0, tally=tally)
         for start in range(0, len(arrivals), _ERASED_AT_ONCE):
             some = arrivals[start : start + _ERASED_AT_ONCE]
-            here = {"tenant": person.tenant, "room_id": room_id}
-            async with self._storage.writing() as work:
-                if await work.rooms.lock_known(**here) is None:
+            async with self._storage.writing(person.tenant) as work:
+                if await work.rooms.lock_known(room_id=room_id) is None:
                     return
-                await work.messages.erase(**here, arrivals=some, now=self._clock.now())
+                await work.messages.erase(room_id=room_id, arrivals=some, now=self._clock.now())
                 names = {arrival: f"forgotten-{self._ids.new()}" for arrival in some}
-                await work.maintenance.rename_messages(**here, ids=names)
-                await self._owe_vectors(work, person.tenant, room_id, some)
+                await work.maintenance.rename_messages(room_id=room_id, ids=names)
+                await self._owe_vectors(work, room_id, some)
             await self._remove_vectors(person, room_id, some, tally)
 
     async def _forget_session(self, person: Person, room_id: str, *, first: int, tally: Tally) -> None:
         """Forget the session. The empty erasure raises the room's revision, so that no cached state counts as
         current."""
-        here = {"tenant": person.tenant, "room_id": room_id}
-        async with self._storage.writing() as work:
-            if await work.rooms.lock_known(**here) is None:
+        async with self._storage.writing(person.tenant) as work:
+            if await work.rooms.lock_known(room_id=room_id) is None:
                 return
             tally.places["sessions"] += await work.maintenance.forget_session(
-                **here, user_id=person.user_id, first=first
+                room_id=room_id, user_id=person.user_id, first=first
             )
-            await work.messages.erase(**here, arrivals=[], now=self._clock.now())
+            await work.messages.erase(room_id=room_id, arrivals=[], now=self._clock.now())
 
     async def _remove_room(self, person: Person, room_id: str, tally: Tally) -> None:
         """Remove the room, in three steps: its messages are erased, their vectors are removed, their rows are deleted.
@@ -480,43 +476,43 @@ class MessageEraser:
         """Erase every message and add its arrival to `erased`. Return the last arrival, those of messages deleted long
         ago included; None, at whatever point, if another person has spoken meanwhile, and the room stays, or if the
         room is no longer there."""
-        here = {"tenant": person.tenant, "room_id": room_id}
         while True:
-            async with self._storage.writing() as work:
-                room = await work.rooms.lock_known(**here)
+            async with self._storage.writing(person.tenant) as work:
+                room = await work.rooms.lock_known(room_id=room_id)
                 if room is None or not await is_removed_room(work, person, room_id):
                     return None
-                page = [one.arrival for one in await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)]
+                page = [
+                    one.arrival for one in await work.messages.page(room_id=room_id, after=0, limit=_ERASED_AT_ONCE)
+                ]
                 if not page:
                     return room.next_arrival - 1
                 if not erased:
-                    await work.progress.note_room(**here, work=EMPTIED, now=self._clock.now())
-                await work.messages.erase(**here, arrivals=page, now=self._clock.now())
-                await self._owe_vectors(work, person.tenant, room_id, page)
+                    await work.progress.note_room(room_id=room_id, work=EMPTIED, now=self._clock.now())
+                await work.messages.erase(room_id=room_id, arrivals=page, now=self._clock.now())
+                await self._owe_vectors(work, room_id, page)
             erased += page
 
     async def _keep_room(self, person: Person, room_id: str) -> None:
-        async with self._storage.writing() as work:
+        async with self._storage.writing(person.tenant) as work:
             for kind in OF_EMPTIED:
-                for room in await work.progress.noted(tenant=person.tenant, work=kind, room_id=room_id):
+                for room in await work.progress.noted(work=kind, room_id=room_id):
                     await work.progress.done(room=room, work=kind)
 
     async def _delete_rows(self, tenant: str, room_id: str) -> bool:
         """Delete the room with everything stored under its id. Return False, at whatever point, if something was said
         meanwhile."""
-        here = {"tenant": tenant, "room_id": room_id}
         left = 0
         while left >= 0:
-            async with self._storage.writing() as work:
-                if await work.rooms.lock_known(**here) is None:
+            async with self._storage.writing(tenant) as work:
+                if await work.rooms.lock_known(room_id=room_id) is None:
                     return True
-                if await work.messages.page(**here, after=0, limit=1):
+                if await work.messages.page(room_id=room_id, after=0, limit=1):
                     return False
-                left = await work.maintenance.remove_room(**here, limit=_ERASED_AT_ONCE)
+                left = await work.maintenance.remove_room(room_id=room_id, limit=_ERASED_AT_ONCE)
         return True
 
-    async def _owe_vectors(self, work: UnitOfWork, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
-        await work.progress.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
+    async def _owe_vectors(self, work: UnitOfWork, room_id: str, arrivals: Sequence[int]) -> None:
+        await work.progress.outbox.add(scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
 
     async def _remove_vectors(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
         if not await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=arrivals):

@@ -137,14 +137,14 @@ class Forgettings:
                 self._reports.pop(work_id, None)
 
     async def _is_recorded(self, tenant: str, user_id: str) -> bool:
-        async with self._storage.reading() as work:
-            return await self.work_of(work, tenant, user_id) is not None
+        async with self._storage.reading(tenant) as work:
+            return await self.work_of(work, user_id) is not None
 
-    async def work_of(self, work: UnitOfWork, tenant: str, user_id: str) -> str | None:
+    async def work_of(self, work: UnitOfWork, user_id: str) -> str | None:
         """Return the id of the work of a request that is recorded for the person, submitted or not; None if none is."""
         for kind in OF_PEOPLE:
-            for room in await work.progress.noted(tenant=tenant, work=kind, room_id=user_id):
-                return work_name(tenant, FORGETTING, _Request(kind, room).own)
+            for room in await work.progress.noted(work=kind, room_id=user_id):
+                return work_name(work.tenant, FORGETTING, _Request(kind, room).own)
         return None
 
     async def sweep(self) -> list[str]:
@@ -176,8 +176,8 @@ class Forgettings:
             await self._compacted(tenant)
             await steps.report(_COMPACTED)
             return None
-        async with self._storage.reading() as work:
-            erased = bool(await work.progress.noted(tenant=tenant, work=ERASED, room_id=own))
+        async with self._storage.reading(tenant) as work:
+            erased = bool(await work.progress.noted(work=ERASED, room_id=own))
         await steps.report(_GOES)
         report = await self._forgetter.forget(
             tenant=tenant,
@@ -203,23 +203,19 @@ class Forgettings:
     async def _recorded(self, tenant: str, user_id: str, same_words: bool) -> _Request:
         """Return the request, recorded. One that is asked for again erases what was written since, too."""
         kind = FORGETTING_SAME_WORDS if same_words else FORGETTING
-        its = {"tenant": tenant, "room_id": user_id, "work": kind}
-        async with self._storage.writing() as work:
+        its = {"room_id": user_id, "work": kind}
+        async with self._storage.writing(tenant) as work:
             found = await work.progress.noted(**its)
             if not found:
                 await work.progress.note_room(**its, now=self._clock.now())
                 found = await work.progress.noted(**its)
             request = _Request(kind, found[0])
-            await self._remove(work, tenant, request.own, ERASED)
+            await self._remove(work, request.own, ERASED)
         return request
 
     async def _request(self, tenant: str, own: str) -> _Request | None:
-        async with self._storage.reading() as work:
-            found = [
-                _Request(kind, room)
-                for kind in OF_PEOPLE
-                for room in await work.progress.noted(tenant=tenant, work=kind)
-            ]
+        async with self._storage.reading(tenant) as work:
+            found = [_Request(kind, room) for kind in OF_PEOPLE for room in await work.progress.noted(work=kind)]
         return next((one for one in found if one.own == own), None)
 
     async def _submitted(self, request: _Request, *, patiently: bool) -> str:
@@ -243,23 +239,23 @@ class Forgettings:
         """Put a record of nobody in the place of the request if it is finished. If not, note that its messages are
         erased."""
         now, tenant = self._clock.now(), request.room.tenant
-        async with self._storage.writing() as work:
+        async with self._storage.writing(tenant) as work:
             if not finished:
-                await work.progress.note_room(tenant=tenant, room_id=request.own, work=ERASED, now=now)
+                await work.progress.note_room(room_id=request.own, work=ERASED, now=now)
                 return
-            await self._remove(work, tenant, request.own, ERASED)
-            await work.progress.note_room(tenant=tenant, room_id=_NOBODY, work=FORGETTING, now=now)
-            await self._remove(work, tenant, request.room.room_id, request.kind)
+            await self._remove(work, request.own, ERASED)
+            await work.progress.note_room(room_id=_NOBODY, work=FORGETTING, now=now)
+            await self._remove(work, request.room.room_id, request.kind)
 
     async def _compacted(self, tenant: str, report: ForgetReport | None = None) -> None:
         """Remove the record of nobody. It stays if the report says that the databases could not be compacted."""
         if report and any(one.place == FREE_PAGES for one in report.left):
             return
-        async with self._storage.writing() as work:
-            await self._remove(work, tenant, _NOBODY, FORGETTING)
+        async with self._storage.writing(tenant) as work:
+            await self._remove(work, _NOBODY, FORGETTING)
 
-    async def _remove(self, work: UnitOfWork, tenant: str, room_id: str, kind: str) -> None:
-        for room in await work.progress.noted(tenant=tenant, work=kind, room_id=room_id):
+    async def _remove(self, work: UnitOfWork, room_id: str, kind: str) -> None:
+        for room in await work.progress.noted(work=kind, room_id=room_id):
             await work.progress.done(room=room, work=kind)
 
     @asynccontextmanager

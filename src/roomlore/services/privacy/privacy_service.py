@@ -42,7 +42,7 @@ class PrivacyService:
         others. An id of which nothing is known is no error.
         """
         given = _checked(user_id)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             if await self._is_known(work, given):
                 return
             person = owner_of(given)
@@ -57,7 +57,7 @@ class PrivacyService:
         taken for a name, and what is nobody's name stays as it is. Raise `NameNotId` that names their ids if several
         have it."""
         given = _checked(name)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             known = [] if await self._is_known(work, given) else await self._called(work, given)
         if len(known) > 1:
             raise _name_not_id(given, known)
@@ -65,18 +65,18 @@ class PrivacyService:
 
     async def _is_known(self, work: UnitOfWork, user_id: str) -> bool:
         return bool(
-            await work.rooms.of_person(tenant=self._tenant, person_id=user_id)
-            or await work.memories.scope(tenant=self._tenant, scope=f"user:{user_id}")
-            or await self._forgettings.work_of(work, self._tenant, user_id)
+            await work.rooms.of_person(person_id=user_id)
+            or await work.memories.scope(scope=f"user:{user_id}")
+            or await self._forgettings.work_of(work, user_id)
         )
 
     async def _called(self, work: UnitOfWork, name: str) -> list[str]:
         """Return the ids of those whose name it is in a room, those who spoke last first."""
         part = name.removeprefix("@")
-        like = await work.rooms.speakers(tenant=self._tenant, part=part, room_ids=None, limit=_LIKE) if part else []
+        like = await work.rooms.speakers(part=part, room_ids=None, limit=_LIKE) if part else []
         called = []
         for one in like:
-            voices = await work.rooms.voices(tenant=self._tenant, sender_id=one.sender_id)
+            voices = await work.rooms.voices(sender_id=one.sender_id)
             if any(fold(voice.name) == fold(part) for voice in voices):
                 called.append(one.sender_id)
         return called
@@ -116,8 +116,8 @@ class PrivacyService:
     async def forgetting_job(self, user_id: str) -> str | None:
         """Return the id of the job of a request to forget the person that is not done, None if there is none. A request
         that was stored a moment ago may not have its job yet."""
-        async with self._storage.reading() as work:
-            work_id = await self._forgettings.work_of(work, self._tenant, _checked(user_id))
+        async with self._storage.reading(self._tenant) as work:
+            work_id = await self._forgettings.work_of(work, _checked(user_id))
         return None if work_id is None else self._job_id(work_id)
 
     def _job_id(self, work_id: str) -> str:
@@ -159,8 +159,8 @@ class PrivacyService:
 
     async def _check_there(self, scope: str) -> None:
         """Raise `NotFound` if neither a room nor a person has the id of a scope in which nothing is remembered."""
-        async with self._storage.reading() as work:
-            there = await has_id(work, tenant=self._tenant, scope=scope)
+        async with self._storage.reading(self._tenant) as work:
+            there = await has_id(work, scope=scope)
         if not there:
             raise NotFound(
                 f"There is nothing to check in {scope!r:.80}: nothing is remembered, and nobody has this id."

@@ -61,11 +61,9 @@ class SupportChecks:
         names = {stored.number: stored.memory.memory_id for stored in page}
         for room_id, pairs in told.items():
             message_ids = sorted({message_id for message_id, _ in pairs})
-            async with self._storage.reading() as work:
-                prints = await work.messages.fingerprints(tenant=scope.tenant, room_id=room_id, message_ids=message_ids)
-                found = await work.maintenance.found_from(
-                    tenant=scope.tenant, scope=scope.scope, room_id=room_id, message_ids=message_ids
-                )
+            async with self._storage.reading(scope.tenant) as work:
+                prints = await work.messages.fingerprints(room_id=room_id, message_ids=message_ids)
+                found = await work.maintenance.found_from(scope=scope.scope, room_id=room_id, message_ids=message_ids)
             missing["deleted"] += sum(prints.get(one) == "" for one in message_ids)
             missing["unknown"] += sum(one not in prints for one in message_ids)
             findings.saw("sources", len(pairs))
@@ -77,8 +75,8 @@ class SupportChecks:
         memory of the same moment, so that nothing must be read again after a concurrent write."""
         after = ("", "", 0)
         while True:
-            async with self._storage.reading() as work:
-                page = await work.maintenance.support_rows(tenant=tenant, scope=scope, after=after, limit=_PAGE)
+            async with self._storage.reading(tenant) as work:
+                page = await work.maintenance.support_rows(scope=scope, after=after, limit=_PAGE)
             findings.add(fault for row in page if (fault := _surplus(row)) is not None)
             if len(page) < _PAGE:
                 return
@@ -135,8 +133,8 @@ class IndexChecks:
     async def check_memories(self, scope: Scope, holds: Holds, findings: Findings) -> None:
         """Check that there is one vector for each active memory."""
         kept = await self._count(MEMORIES, scope.tenant, scope.scope, holds, findings)
-        async with self._storage.reading() as work:
-            now = await work.memories.scope(tenant=scope.tenant, scope=scope.scope)
+        async with self._storage.reading(scope.tenant) as work:
+            now = await work.memories.scope(scope=scope.scope)
             waiting = await work.progress.memory_outbox.waiting()
         if kept is None or now is None or waiting or now.changes != scope.changes:
             return
@@ -148,8 +146,8 @@ class IndexChecks:
         kept = await self._count(MESSAGES, room.tenant, room.room_id, holds, findings)
         if kept is None or kept == speaking:
             return
-        async with self._storage.reading() as work:
-            now = await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
+        async with self._storage.reading(room.tenant) as work:
+            now = await work.rooms.find(room_id=room.room_id)
             waiting = await work.progress.outbox.waiting()
         if now is not None and now.revision == room.revision and not waiting:
             findings.add(_vector_faults("message vectors", f"room {room.room_id}", kept, speaking))
@@ -220,8 +218,8 @@ class MessageChecks:
         await self._check_orphan_rows(tenant, findings)
         after: str | None = None
         while True:
-            async with self._storage.reading() as work:
-                rooms = await work.rooms.page(tenant=tenant, after=after, limit=_PAGE)
+            async with self._storage.reading(tenant) as work:
+                rooms = await work.rooms.page(after=after, limit=_PAGE)
             for room in rooms:
                 await self._check_room(room, holds, findings, progress)
             if len(rooms) < _PAGE:
@@ -232,16 +230,16 @@ class MessageChecks:
         self, tenant: str, room_id: str, holds: Holds, findings: Findings, progress: Callable[[], None]
     ) -> None:
         """Check the messages of one room, if it is there."""
-        async with self._storage.reading() as work:
-            room = await work.rooms.find(tenant=tenant, room_id=room_id)
+        async with self._storage.reading(tenant) as work:
+            room = await work.rooms.find(room_id=room_id)
         if room is not None:
             await self._check_room(room, holds, findings, progress)
 
     async def _check_orphan_rows(self, tenant: str, findings: Findings) -> None:
         page: Sequence[OrphanRow] = ()
         while True:
-            async with self._storage.reading() as work:
-                page = await work.maintenance.orphan_rows(tenant=tenant, after=page[-1] if page else None, limit=_PAGE)
+            async with self._storage.reading(tenant) as work:
+                page = await work.maintenance.orphan_rows(after=page[-1] if page else None, limit=_PAGE)
             findings.add(
                 Fault(
                     "orphan rows", f"table {one.table}", f"Room {one.room_key} has no message at arrival {one.arrival}."
@@ -267,8 +265,8 @@ class MessageChecks:
             await self._indexes.check_room(room, counted.speaking, holds, findings)
 
     async def _room(self, room: Room) -> Room | None:
-        async with self._storage.reading() as work:
-            return await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
+        async with self._storage.reading(room.tenant) as work:
+            return await work.rooms.find(room_id=room.room_id)
 
     async def _walk(self, room: Room, holds: Holds, findings: Findings, progress: Callable[[], None]) -> _Counted:
         """Walk to the first page that is not full and has the last message that the room had at the start: a room that
@@ -287,15 +285,13 @@ class MessageChecks:
 
     async def _page(self, room: Room, after: int) -> Sequence[ReadMessage]:
         """Read a page. No unit of work is held while messages are checked."""
-        async with self._storage.reading() as work:
-            read = await work.maintenance.read_messages(
-                tenant=room.tenant, room_id=room.room_id, after=after, limit=_PAGE
-            )
+        async with self._storage.reading(room.tenant) as work:
+            read = await work.maintenance.read_messages(room_id=room.room_id, after=after, limit=_PAGE)
         return await asyncio.to_thread(read)
 
     async def _check_index(self, room: Room, findings: Findings) -> None:
-        async with self._storage.reading() as work:
-            mismatch = await work.maintenance.word_index_mismatch(tenant=room.tenant, room_id=room.room_id)
+        async with self._storage.reading(room.tenant) as work:
+            mismatch = await work.maintenance.word_index_mismatch(room_id=room.room_id)
         if mismatch is not None:
             findings.add([Fault("word index", f"room {room.room_id}", _told(mismatch))])
 
@@ -383,12 +379,12 @@ class Verifier:
             after = page[-1].scope
 
     async def _page_of_scopes(self, tenant: str, after: str | None) -> list[Scope]:
-        async with self._storage.reading() as work:
-            return await work.memories.scopes(tenant=tenant, after=after, limit=_SCOPES)
+        async with self._storage.reading(tenant) as work:
+            return await work.memories.scopes(after=after, limit=_SCOPES)
 
     async def _scope(self, tenant: str, scope: str) -> Scope | None:
-        async with self._storage.reading() as work:
-            return await work.memories.scope(tenant=tenant, scope=scope)
+        async with self._storage.reading(tenant) as work:
+            return await work.memories.scope(scope=scope)
 
     async def _check(self, scope: Scope, findings: Findings) -> None:
         """Check a scope; one with faults once more, and what is found twice counts. A forgetting rewrites the log and
@@ -444,15 +440,13 @@ class Verifier:
             read = last
 
     async def _snapshots(self, scope: Scope, after: int, until: int) -> dict[int, ReadSnapshot]:
-        async with self._storage.reading() as work:
-            found = await work.maintenance.read_snapshots(
-                tenant=scope.tenant, scope=scope.scope, after=after, until=until, limit=_PAGE
-            )
+        async with self._storage.reading(scope.tenant) as work:
+            found = await work.maintenance.read_snapshots(scope=scope.scope, after=after, until=until, limit=_PAGE)
         return {one.number: one for one in found}
 
     async def _page_of_log(self, scope: Scope, after: int) -> list[ReadChange]:
-        async with self._storage.reading() as work:
-            return await work.maintenance.read_log(tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE)
+        async with self._storage.reading(scope.tenant) as work:
+            return await work.maintenance.read_log(scope=scope.scope, after=after, limit=_PAGE)
 
     async def _read_versions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
         missing = Counter[str]()
@@ -468,25 +462,23 @@ class Verifier:
             findings.note(f"scope {scope.scope}", f"{count} of the messages that its memories rest on are {what}.")
 
     async def _page_of_versions(self, scope: Scope, after: int) -> list[ReadVersion]:
-        async with self._storage.reading() as work:
-            return await work.maintenance.read_versions(
-                tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE
-            )
+        async with self._storage.reading(scope.tenant) as work:
+            return await work.maintenance.read_versions(scope=scope.scope, after=after, limit=_PAGE)
 
     async def _elsewhere(self, scope: Scope, memory_ids: Sequence[str]) -> frozenset[str]:
         """Return the ids that another scope has."""
         if not memory_ids:
             return frozenset()
-        async with self._storage.reading() as work:
-            found = await work.memories.by_id(tenant=scope.tenant, memory_ids=memory_ids)
+        async with self._storage.reading(scope.tenant) as work:
+            found = await work.memories.by_id(memory_ids=memory_ids)
         return frozenset(memory.memory_id for memory in found)
 
     async def _check_evolutions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
         asked = sorted(check.evolutions)
         for start in range(0, len(asked), _PAGE):
             ids = asked[start : start + _PAGE]
-            async with self._storage.reading() as work:
-                found = await work.memories.evolutions_by_id(tenant=scope.tenant, evolution_ids=ids)
+            async with self._storage.reading(scope.tenant) as work:
+                found = await work.memories.evolutions_by_id(evolution_ids=ids)
             there = {one.evolution_id for one in found}
             findings.saw("evolutions", len(ids))
             findings.add(
@@ -507,8 +499,8 @@ class Verifier:
             before = page[-1].evolution_id
 
     async def _page_of_evolutions(self, scope: Scope, before: str | None) -> list[Evolution]:
-        async with self._storage.reading() as work:
-            return await work.memories.evolutions(tenant=scope.tenant, scope=scope.scope, before=before, limit=_SCOPES)
+        async with self._storage.reading(scope.tenant) as work:
+            return await work.memories.evolutions(scope=scope.scope, before=before, limit=_SCOPES)
 
     async def _check_archives(self, tenant: str, findings: Findings) -> None:
         """Check that the file of each archive is there and as it was written."""
@@ -521,8 +513,8 @@ class Verifier:
             findings.saw("archives", 1)
 
     async def _check_marks(self, tenant: str, findings: Findings) -> None:
-        async with self._storage.reading() as work:
-            ahead = await work.maintenance.marks_ahead(tenant=tenant)
+        async with self._storage.reading(tenant) as work:
+            ahead = await work.maintenance.marks_ahead()
         findings.add(
             Fault(
                 "watermarks",

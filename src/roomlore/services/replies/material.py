@@ -171,9 +171,9 @@ class ReplyStore:
         with other content; then nothing is written. What each agent waited for is written in a transaction of its own.
         """
         room_id, ids = waited[0].asked.room_id, list({one.asked.id for one in waited})
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             found = await self._found(work, room_id, ids)
-            taken = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
+            taken = await work.messages.fingerprints(room_id=room_id, message_ids=ids)
             session = await self._own_session(work, room_id)
         _check_questions(waited, found, gone=taken.keys() - found.keys())
         missing = [one for one in waited if not (one.is_question and one.asked.id in found)]
@@ -184,7 +184,7 @@ class ReplyStore:
 
     async def find(self, room_id: str, message_id: str, agent_id: str) -> StoredMessage | None:
         """Return the agent's reply to the message, None if there is none."""
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             found = await self._found(work, room_id, reply_ids(message_id, agent_id))
         return next((reply for reply in found.values() if is_own(reply, agent_id)), None)
 
@@ -259,7 +259,7 @@ class ReplyStore:
     async def _keep_now(self, place: Place, messages: Sequence[Message]) -> None:
         for wait in (*_WAITS_SECONDS, None):
             try:
-                async with self._storage.reading() as work:
+                async with self._storage.reading(self._tenant) as work:
                     if not await self._found(work, place.message.room_id, [place.message.id]):
                         raise NotFound("The message was deleted meanwhile.")
                 await self._write(place.session, messages, place.message.sender_id, place.agent_id)
@@ -282,18 +282,18 @@ class ReplyStore:
             await self._sessions.add_messages(session.conversation_id, messages, user_id=user_id, agent_code=agent_id)
 
     async def _session(self, room_id: str) -> Session | None:
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             return await self._own_session(work, room_id)
 
     async def _own_session(self, work: UnitOfWork, room_id: str) -> Session | None:
-        found = await work.sessions.find(tenant=self._tenant, conversation_id=room_id)
+        found = await work.sessions.find(conversation_id=room_id)
         return found if found and found.version else None
 
     async def _place(self, message: Message, agent_id: str, agent_name: str) -> Place | None:
         """Return the progress of the reply, None if the message is not stored."""
         room_id = message.room_id
         ids = reply_ids(message.id, agent_id)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             found = await self._found(work, room_id, [message.id, ids[0]])
             if message.id not in found:
                 return None
@@ -301,7 +301,7 @@ class ReplyStore:
             if reply is None:
                 reply_id, reply = await self._after_deleted(work, room_id, ids)
             rounds = () if reply else await self._rounds(work, room_id, reply_id, agent_id)
-            people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
+            people = await work.rooms.participants(room_id=room_id)
             return Place(
                 message=found[message.id],
                 agent_id=agent_id,
@@ -317,16 +317,16 @@ class ReplyStore:
     async def _is_one_to_one(self, work: UnitOfWork, room_id: str, spoke: Mapping[str, str], agent_id: str) -> bool:
         """Return if a room is one-to-one. Of a large one, whose people are many, only the kind is read."""
         if len(spoke) > _FEW:
-            room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+            room = await work.rooms.find(room_id=room_id)
             return room is not None and room.kind is RoomKind.DIRECT
-        found = await work.rooms.people(tenant=self._tenant, room_ids=[room_id])
+        found = await work.rooms.people(room_ids=[room_id])
         return room_id in found and is_one_to_one(found[room_id], spoke, agent_id)
 
     async def _after_deleted(
         self, work: UnitOfWork, room_id: str, ids: Sequence[str]
     ) -> tuple[str, StoredMessage | None]:
         """Return the first id that no deleted reply holds: a deleted reply may be requested again."""
-        taken = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=list(ids))
+        taken = await work.messages.fingerprints(room_id=room_id, message_ids=list(ids))
         for reply_id in ids:
             if reply_id not in taken:
                 return reply_id, None
@@ -353,7 +353,7 @@ class ReplyStore:
         return tuple(rounds)
 
     async def _found(self, work: UnitOfWork, room_id: str, ids: list[str]) -> dict[str, StoredMessage]:
-        entries = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=ids)
+        entries = await work.messages.by_id(room_id=room_id, message_ids=ids)
         return {entry.message.id: entry.message for entry in entries}
 
 
@@ -490,11 +490,9 @@ class Gatherer:
         except BudgetTooSmall:
             known = None if _tells_of_later(place.session, place) else place.session
             return _Window(summary=known.summary if known else "", truncated=True)
-        async with self._parts.storage.reading() as work:
-            entries = await work.messages.by_id(
-                tenant=self._tenant, room_id=room_id, message_ids=list(shown.message_ids)
-            )
-            session = await work.sessions.find(tenant=self._tenant, conversation_id=room_id) or place.session
+        async with self._parts.storage.reading(self._tenant) as work:
+            entries = await work.messages.by_id(room_id=room_id, message_ids=list(shown.message_ids))
+            session = await work.sessions.find(conversation_id=room_id) or place.session
         messages = [entry.message for entry in entries]
         if _tells_of_later(session, place):
             return _Window(messages, truncated=True)
@@ -506,10 +504,8 @@ class Gatherer:
         if not wanted:
             return []
         known = {message.id for message in window}
-        async with self._parts.storage.reading() as work:
-            entries = await work.messages.by_id(
-                tenant=self._tenant, room_id=asked.request.message.room_id, message_ids=wanted
-            )
+        async with self._parts.storage.reading(self._tenant) as work:
+            entries = await work.messages.by_id(room_id=asked.request.message.room_id, message_ids=wanted)
         return [entry.message for entry in entries if entry.message.id not in known]
 
     async def _system(self, asked: Asked, spoken: Language) -> str:

@@ -172,16 +172,17 @@ class AutoCheckpoints:
         return shown.lost or segment.session.checkpoint is None or enough
 
     async def _schedule(self, session: Session, window: int) -> None:
-        named = {"tenant": session.tenant, "conversation_id": session.conversation_id}
         now = self._clock.now()
-        async with self._storage.writing() as work:
+        async with self._storage.writing(session.tenant) as work:
             if session.version == 0:
-                if await work.rooms.lock_known(tenant=session.tenant, room_id=session.conversation_id) is None:
+                if await work.rooms.lock_known(room_id=session.conversation_id) is None:
                     return
-                stored = await work.sessions.find(**named)
+                stored = await work.sessions.find(conversation_id=session.conversation_id)
                 if stored and stored.version == 0:
                     await work.sessions.save(session=replace(stored, version=1, updated_at=now))
-            await work.sessions.schedule(**named, due=Due(at=now, window=window), was=None)
+            await work.sessions.schedule(
+                conversation_id=session.conversation_id, due=Due(at=now, window=window), was=None
+            )
 
     async def run(self) -> None:
         """Run `catch_up` as a background job."""
@@ -226,8 +227,8 @@ class AutoCheckpoints:
             after = self._postponed(due)
             log.warning("a checkpoint could not be made", extra={"why": describe(error), "tries": due.tries + 1})
             self._telemetry.count("roomlore_checkpoints_total", labels={"made_by": "auto", "result": "failed"})
-        async with self._storage.writing() as work:
-            await work.sessions.schedule(tenant=tenant, conversation_id=conversation_id, due=after, was=due.at)
+        async with self._storage.writing(tenant) as work:
+            await work.sessions.schedule(conversation_id=conversation_id, due=after, was=due.at)
         return made
 
     def _postponed(self, due: Due) -> Due | None:

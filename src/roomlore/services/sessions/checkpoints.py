@@ -95,7 +95,7 @@ class Checkpointer:
                 "The checkpoint in force covers more than this summary; read the context and summarise anew."
             )
         checkpoint = replace(self._checkpoint(segment, wanted, summary, covers), coverage_assumed=assumed)
-        async with self._storage.writing() as work:
+        async with self._storage.writing(segment.session.tenant) as work:
             await self._swap(work, segment, checkpoint, through=max(covers, wanted.mark.covers if wanted.mark else 0))
         return checkpoint
 
@@ -147,12 +147,11 @@ class Checkpointer:
         session, now = segment.session, self._clock.now()
         if (asked := session.asked) and (now - asked.at < timedelta(seconds=_STALE_SECONDS) or _holds(asked, segment)):
             return
-        named = {"tenant": session.tenant, "conversation_id": session.conversation_id}
         try:
-            async with self._storage.writing() as work:
-                if await work.rooms.lock_known(tenant=session.tenant, room_id=session.conversation_id) is None:
+            async with self._storage.writing(session.tenant) as work:
+                if await work.rooms.lock_known(room_id=session.conversation_id) is None:
                     return
-                stored = await work.sessions.find(**named)
+                stored = await work.sessions.find(conversation_id=session.conversation_id)
                 if stored and stored.asked == asked and _basis(stored) == _basis(session):
                     noted = replace(stored, asked=Asked(token, now), version=stored.version + 1)
                     await work.sessions.save(session=noted)
@@ -164,10 +163,8 @@ class Checkpointer:
             if message.id == message_id:
                 return message.arrival
         session = segment.session
-        async with self._storage.reading() as work:
-            found = await work.messages.arrival_of(
-                tenant=session.tenant, room_id=session.conversation_id, message_id=message_id
-            )
+        async with self._storage.reading(session.tenant) as work:
+            found = await work.messages.arrival_of(room_id=session.conversation_id, message_id=message_id)
         if found is None:
             raise NotFound(
                 f"Conversation {session.conversation_id!r} has no message {message_id!r}; covers_through is the id of "
@@ -201,9 +198,8 @@ class Checkpointer:
     async def _swap(self, work: UnitOfWork, segment: Segment, checkpoint: Checkpoint, *, through: int) -> None:
         """Put the checkpoint in force if what it rests on, up to the arrival `through`, is as the segment shows it."""
         seen = segment.session
-        named = {"tenant": seen.tenant, "conversation_id": seen.conversation_id}
-        room = await work.rooms.lock_known(tenant=seen.tenant, room_id=seen.conversation_id)
-        stored = await work.sessions.find(**named)
+        room = await work.rooms.lock_known(room_id=seen.conversation_id)
+        stored = await work.sessions.find(conversation_id=seen.conversation_id)
         if room is None or stored is None:
             raise NotFound(f"There is no conversation {seen.conversation_id!r}.")
         if _basis(stored) != _basis(seen):
@@ -212,10 +208,10 @@ class Checkpointer:
         if stored.revision != seen.revision and any(at in covered for at in await changed_since(work, segment)):
             raise _moved_on(_CHANGED)
         checkpoint = replace(checkpoint, number=stored.marks + 1)
-        await work.sessions.mark(tenant=seen.tenant, checkpoint=checkpoint)
+        await work.sessions.mark(checkpoint=checkpoint)
         await work.sessions.save(session=_with(stored, checkpoint))
         if stored.due:
-            await work.sessions.schedule(**named, due=None, was=stored.due.at)
+            await work.sessions.schedule(conversation_id=seen.conversation_id, due=None, was=stored.due.at)
 
     def _count(self, wanted: Wanted, result: str) -> None:
         maker = wanted.made_by if wanted.made_by in (CALLER, EXTRACT) else "model"

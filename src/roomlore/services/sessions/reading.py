@@ -216,8 +216,8 @@ class SessionReader:
 
         Raise `NotFound`, `StorageUnavailable`.
         """
-        async with self._storage.reading() as work:
-            (session, took), lookup = await self._found(work, tenant, conversation_id)
+        async with self._storage.reading(tenant) as work:
+            (session, took), lookup = await self._found(work, conversation_id)
             begun = self._clock.monotonic()
             needed = _Needed(recent_turns, LONG_TOKEN * kept if session.coverage_assumed else 0)
             end = await self._end(work, session, lookup, characters) if characters else None
@@ -237,7 +237,7 @@ class SessionReader:
         forgotten meanwhile, and whose sessions were dropped before it was written."""
         named = {"tenant": segment.session.tenant, "conversation_id": segment.session.conversation_id}
         try:
-            async with self._storage.reading() as work:
+            async with self._storage.reading(segment.session.tenant) as work:
                 changed = await _is_changed(work, segment)
             if changed:
                 await self._cache.drop(**named)
@@ -253,20 +253,20 @@ class SessionReader:
         except RoomloreError as error:
             log.warning("the session cache was not refreshed", extra={"why": describe(error)})
 
-    async def _found(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[tuple[Session, float], Lookup]:
+    async def _found(self, work: UnitOfWork, conversation_id: str) -> tuple[tuple[Session, float], Lookup]:
         """Return the session with the seconds that took, and the cache entry, requested at once."""
         if not self._cache.on:
-            return await self._session(work, tenant, conversation_id), BYPASSED
-        asking = asyncio.ensure_future(self._cache.get(tenant, conversation_id))
+            return await self._session(work, conversation_id), BYPASSED
+        asking = asyncio.ensure_future(self._cache.get(work.tenant, conversation_id))
         try:
-            return await self._session(work, tenant, conversation_id), await asking
+            return await self._session(work, conversation_id), await asking
         except BaseException:
             asking.cancel()
             raise
 
-    async def _session(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[Session, float]:
+    async def _session(self, work: UnitOfWork, conversation_id: str) -> tuple[Session, float]:
         begun = self._clock.monotonic()
-        session = await work.sessions.find(tenant=tenant, conversation_id=conversation_id)
+        session = await work.sessions.find(conversation_id=conversation_id)
         if session is None:
             raise unknown_conversation(conversation_id)
         return session, self._clock.monotonic() - begun
@@ -307,9 +307,7 @@ class SessionReader:
         found: list[SessionMessage] = []
         after = start
         while True:
-            page = await work.messages.page(
-                tenant=session.tenant, room_id=session.conversation_id, after=after, limit=_PAGE
-            )
+            page = await work.messages.page(room_id=session.conversation_id, after=after, limit=_PAGE)
             found += map(shown, page)
             if len(page) < _PAGE:
                 return Segment(session, start, tuple(found))
@@ -322,9 +320,7 @@ class SessionReader:
             missing = max(turns + 1 - len(segment.turns), 1)
             limit = max(_MESSAGES_A_TURN * missing + _KEPT_TURNS, len(segment.messages))
             session = segment.session
-            earlier = await work.messages.recent(
-                tenant=session.tenant, room_id=session.conversation_id, limit=limit, before=segment.start + 1
-            )
+            earlier = await work.messages.recent(room_id=session.conversation_id, limit=limit, before=segment.start + 1)
             segment = _longer(segment, earlier, limit)
         return segment
 
@@ -337,9 +333,7 @@ class SessionReader:
         found: list[SessionMessage] = []
         start, missing = session.next_arrival - 1, characters
         while missing > 0:
-            page = await work.messages.recent(
-                tenant=session.tenant, room_id=session.conversation_id, limit=_END_PAGE, before=start + 1
-            )
+            page = await work.messages.recent(room_id=session.conversation_id, limit=_END_PAGE, before=start + 1)
             if len(page) < _END_PAGE or page[0].arrival <= first + 1:
                 return None
             start = page[0].arrival - 1
@@ -354,7 +348,7 @@ class SessionReader:
         covered = max(session.covered, session.boundary)
         if covered + len(segment.uncovered()) == session.next_arrival - 1:
             return False
-        return await work.archives.holds(tenant=session.tenant, room_id=session.conversation_id, after=covered)
+        return await work.archives.holds(room_id=session.conversation_id, after=covered)
 
     def _count(self, result: str) -> None:
         if self._cache.on:
@@ -398,16 +392,14 @@ async def _changes(
 ) -> tuple[list[SessionMessage], list[int]]:
     """Return the messages with arrival > `after` that were added or changed since the revision, and the arrivals of
     those that were deleted."""
-    changed, gone = await work.messages.changed(
-        tenant=session.tenant, room_id=session.conversation_id, revision=revision, after=after
-    )
+    changed, gone = await work.messages.changed(room_id=session.conversation_id, revision=revision, after=after)
     return [shown(message) for message in changed], gone
 
 
 async def _is_changed(work: UnitOfWork, segment: Segment) -> bool:
     """Return True if something of the segment is no longer as it was read; messages that came since change nothing."""
     seen = segment.session
-    now = await work.sessions.find(tenant=seen.tenant, conversation_id=seen.conversation_id)
+    now = await work.sessions.find(conversation_id=seen.conversation_id)
     if now is None or _own(now) != _own(seen):
         return True
     return now.revision != seen.revision and bool(await changed_since(work, segment))

@@ -82,22 +82,20 @@ class SessionKeeper:
         self._ids = ids
 
     async def find(self, conversation_id: str) -> Session | None:
-        async with self._storage.reading() as work:
-            return await work.sessions.find(tenant=self._tenant, conversation_id=conversation_id)
+        async with self._storage.reading(self._tenant) as work:
+            return await work.sessions.find(conversation_id=conversation_id)
 
     async def require(self, work: UnitOfWork, conversation_id: str) -> Session:
         """Return the session. Raise `NotFound` if there is no such conversation."""
-        found = await work.sessions.find(tenant=self._tenant, conversation_id=conversation_id)
+        found = await work.sessions.find(conversation_id=conversation_id)
         if found is None:
             raise unknown_conversation(conversation_id)
         return found
 
     async def stored(self, conversation_id: str, message_ids: Sequence[str]) -> dict[str, StoredMessage]:
         """Return those of these messages that exist, by id."""
-        async with self._storage.reading() as work:
-            found = await work.messages.by_id(
-                tenant=self._tenant, room_id=conversation_id, message_ids=list(message_ids)
-            )
+        async with self._storage.reading(self._tenant) as work:
+            found = await work.messages.by_id(room_id=conversation_id, message_ids=list(message_ids))
         return {entry.message.id: entry.message for entry in found}
 
     async def change(self, conversation_id: str, change: Change, *, make: bool = False) -> Session:
@@ -106,7 +104,7 @@ class SessionKeeper:
             return await self._change(conversation_id, change, make=make)
 
     async def _change(self, conversation_id: str, change: Change, *, make: bool) -> Session:
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             stored = await self._locked(work, conversation_id, make=make)
             changed = change(stored)
             return stored if changed == stored and stored.version else await self._save(work, changed)
@@ -132,12 +130,12 @@ class SessionKeeper:
             ) from error
         if kept:
             return kept[-1], True
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             return await self.require(work, conversation_id), False
 
     async def reset(self, conversation_id: str) -> None:
         """Put everything said so far behind a boundary, with no checkpoint in force."""
-        async with self._storage.writing() as work:
+        async with self._storage.writing(self._tenant) as work:
             stored = await self._locked(work, conversation_id, make=False)
             mark = Checkpoint(
                 checkpoint_id=self._ids.new(),
@@ -147,13 +145,12 @@ class SessionKeeper:
                 covers_arrival=stored.next_arrival - 1,
                 created_at=self._clock.now(),
             )
-            await work.sessions.mark(tenant=self._tenant, checkpoint=mark)
+            await work.sessions.mark(checkpoint=mark)
             await self._save(
                 work, replace(stored, boundary=mark.covers_arrival, checkpoint=None, asked=None, marks=mark.number)
             )
             if stored.due:
-                named: Mapping[str, str] = {"tenant": self._tenant, "conversation_id": conversation_id}
-                await work.sessions.schedule(**named, due=None, was=stored.due.at)
+                await work.sessions.schedule(conversation_id=conversation_id, due=None, was=stored.due.at)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -162,10 +159,9 @@ class SessionKeeper:
         self._telemetry.observe("roomlore_session_seconds", self._clock.monotonic() - begun, labels={"part": "write"})
 
     async def _locked(self, work: UnitOfWork, conversation_id: str, *, make: bool) -> Session:
-        named = {"tenant": self._tenant, "room_id": conversation_id}
         if make:
-            await work.rooms.lock(**named, now=self._clock.now())
-        elif await work.rooms.lock_known(**named) is None:
+            await work.rooms.lock(room_id=conversation_id, now=self._clock.now())
+        elif await work.rooms.lock_known(room_id=conversation_id) is None:
             raise unknown_conversation(conversation_id)
         return await self.require(work, conversation_id)
 
@@ -248,7 +244,7 @@ class SessionService:
     async def find(self, conversation_id: str, *, viewer: str | None = None) -> Session:
         """Return the session as it is stored. Raise `NotFound` if there is no such conversation."""
         await self._check_shown(conversation_id, viewer)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             return await self._keeper.require(work, conversation_id)
 
     async def page(self, *, after: str | None = None, limit: int = 100, viewer: str | None = None) -> list[Session]:
@@ -257,14 +253,12 @@ class SessionService:
         check_page(limit=limit)
         whom = None if viewer is None else check_viewer(viewer)
         found: list[Session] = []
-        async with self._storage.reading() as work:
-            while len(found) < limit and (
-                page := await work.sessions.page(tenant=self._tenant, after=after, limit=limit)
-            ):
+        async with self._storage.reading(self._tenant) as work:
+            while len(found) < limit and (page := await work.sessions.page(after=after, limit=limit)):
                 if whom is None:
                     return page
                 after, names = page[-1].conversation_id, [one.conversation_id for one in page]
-                view = await view_for(work, tenant=self._tenant, viewer=whom, rooms=names, now=self._parts.clock.now())
+                view = await view_for(work, viewer=whom, rooms=names, now=self._parts.clock.now())
                 found += [one for one in page if view.windows.get(one.conversation_id) == ALWAYS]
         return found[:limit]
 
@@ -495,11 +489,9 @@ class SessionService:
         """Return the conversation's checkpoints and resets, newest first, those with a number below `before`."""
         check_page(limit=limit, after=before or 0)
         await self._check_shown(conversation_id, viewer)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             await self._keeper.require(work, conversation_id)
-            return await work.sessions.history(
-                tenant=self._tenant, conversation_id=conversation_id, before=before, limit=limit
-            )
+            return await work.sessions.history(conversation_id=conversation_id, before=before, limit=limit)
 
     async def messages(
         self, conversation_id: str, *, limit: int | None = None, viewer: str | None = None
@@ -507,10 +499,10 @@ class SessionService:
         """Return every message since the last reset in order of arrival, or the newest `limit` of them."""
         check_page(limit=1 if limit is None else limit)
         await self._check_shown(conversation_id, viewer)
-        async with self._storage.reading() as work:
+        async with self._storage.reading(self._tenant) as work:
             session = await self._keeper.require(work, conversation_id)
             count = session.next_arrival if limit is None else limit
-            found = await work.messages.recent(tenant=self._tenant, room_id=conversation_id, limit=count)
+            found = await work.messages.recent(room_id=conversation_id, limit=count)
         return [message for message in found if message.arrival > session.boundary]
 
     async def catch_up(self) -> int:

@@ -236,9 +236,9 @@ async def scope_meant(lore: Lore, scope: str) -> str:
         except UnknownRoom as error:
             return f"{error} {await lore.rooms.meant(known, viewer=None)}".rstrip()
     if kind == "user":
-        async with lore.storage.reading() as work:
-            if not await work.rooms.of_person(tenant=lore.tenant, person_id=known):
-                speakers = await work.rooms.speakers(tenant=lore.tenant, part="", room_ids=None, limit=_COMPARED)
+        async with lore.storage.reading(lore.tenant) as work:
+            if not await work.rooms.of_person(person_id=known):
+                speakers = await work.rooms.speakers(part="", room_ids=None, limit=_COMPARED)
                 return nobody_has(known, {one.sender_id: one.name for one in speakers})
     return ""
 

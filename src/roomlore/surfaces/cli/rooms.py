@@ -122,8 +122,8 @@ def _list_threads(frame: Frame, room: str, limit: int, *, ids: bool, as_json: bo
         while page := await lore.rooms.threads(here, after=after, limit=_PAGE):
             after, notices = page[-1][0], await _notices(lore, here, page)
             found = [*found, *(pair for pair in page if pair[1].thread_id not in notices)][-limit:]
-        async with lore.storage.reading() as unit:
-            return found, await unit.rooms.participants(tenant=lore.tenant, room_id=here)
+        async with lore.storage.reading(lore.tenant) as unit:
+            return found, await unit.rooms.participants(room_id=here)
 
     found, names = frame.run(work)
     if as_json:
@@ -152,8 +152,8 @@ def _heading(one: Thread, names: Mapping[str, str]) -> str:
 async def _notices(lore: Lore, room: str, page: Sequence[tuple[int, Thread]]) -> set[str]:
     """Return those of the threads that are only a notice of the platform, such as that somebody joined."""
     alone = [one.thread_id for _, one in page if one.messages == 1]
-    async with lore.storage.reading() as unit:
-        entries = await unit.messages.by_id(tenant=lore.tenant, room_id=room, message_ids=alone) if alone else []
+    async with lore.storage.reading(lore.tenant) as unit:
+        entries = await unit.messages.by_id(room_id=room, message_ids=alone) if alone else []
     return {entry.message.id for entry in entries if entry.message.role is Role.SYSTEM}
 
 

@@ -301,9 +301,9 @@ async def _notes(lore: Lore, sources: Iterable[Source]) -> dict[Source, Note]:
     for source in sources:
         by_room.setdefault(source.room_id, []).append(source.message_id)
     found: dict[Source, Note] = {}
-    async with lore.storage.reading() as work:
+    async with lore.storage.reading(lore.tenant) as work:
         for room_id, ids in by_room.items():
-            for entry in await work.messages.by_id(tenant=lore.tenant, room_id=room_id, message_ids=ids):
+            for entry in await work.messages.by_id(room_id=room_id, message_ids=ids):
                 if note := note_of(entry.message):
                     found[Source(room_id, entry.message.id)] = note
     return found

@@ -21,38 +21,36 @@ from roomlore_testkit.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fi
 
 
 async def add(storage: Storage, given: Evolution, *, tenant: str = TENANT) -> bool:
-    async with storage.writing() as work:
-        return await work.memories.add_evolution(tenant=tenant, evolution=given)
+    async with storage.writing(tenant) as work:
+        return await work.memories.add_evolution(evolution=given)
 
 
 async def stored(storage: Storage, *evolution_ids: str, tenant: str = TENANT) -> list[Evolution]:
-    async with storage.reading() as work:
-        found = await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=evolution_ids)
+    async with storage.reading(tenant) as work:
+        found = await work.memories.evolutions_by_id(evolution_ids=evolution_ids)
     return sorted(found, key=lambda one: one.evolution_id)
 
 
 async def ids(
     storage: Storage, *, before: str | None = None, limit: int = 99, tenant: str = TENANT, scope: str = SCOPE
 ) -> list[str]:
-    async with storage.reading() as work:
-        found = await work.memories.evolutions(tenant=tenant, scope=scope, before=before, limit=limit)
+    async with storage.reading(tenant) as work:
+        found = await work.memories.evolutions(scope=scope, before=before, limit=limit)
     return [one.evolution_id for one in found]
 
 
 async def move(
     storage: Storage, arrival: int, was: int, *, name: str = "extraction", tenant: str = TENANT, room_id: str = ROOM
 ) -> bool:
-    async with storage.writing() as work:
-        return await work.progress.move_mark(
-            tenant=tenant, room_id=room_id, name=name, arrival=arrival, was=was, now=START
-        )
+    async with storage.writing(tenant) as work:
+        return await work.progress.move_mark(room_id=room_id, name=name, arrival=arrival, was=was, now=START)
 
 
 async def marks(
     storage: Storage, names: Sequence[str] = ("extraction",), *, tenant: str = TENANT, room_id: str = ROOM
 ) -> dict[str, int]:
-    async with storage.reading() as work:
-        return await work.progress.marks(tenant=tenant, room_id=room_id, names=names)
+    async with storage.reading(tenant) as work:
+        return await work.progress.marks(room_id=room_id, names=names)
 
 
 async def behind(storage: Storage, least: int, *, name: str = "extraction") -> list[tuple[str, int]]:
@@ -121,15 +119,15 @@ class EvolutionsContract:
             "0189": ["0189-茶-a1b2", "0189-茶-c3d4"],
             "茶": [],
         }.items():
-            async with storage.reading() as work:
-                assert await work.memories.evolution_ids_like(tenant=TENANT, part=part, limit=9) == expected
+            async with storage.reading(TENANT) as work:
+                assert await work.memories.evolution_ids_like(part=part, limit=9) == expected
 
     async def test_reading_adds_nothing(self, storage: Storage) -> None:
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             with pytest.raises(InvalidInput):
-                await work.memories.add_evolution(tenant=TENANT, evolution=evolution())
+                await work.memories.add_evolution(evolution=evolution())
             with pytest.raises(InvalidInput):
-                await work.progress.move_mark(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
+                await work.progress.move_mark(room_id=ROOM, name="x", arrival=1, was=0, now=START)
 
 
 class WatermarksContract:
@@ -239,13 +237,13 @@ async def take(
     """Take the lease. `minutes`: the time of taking it, after START. `held`: minutes from then."""
     now = START + timedelta(minutes=minutes)
     until = now + timedelta(minutes=held)
-    async with storage.writing() as work:
-        return await work.progress.take_lease(tenant=tenant, name=name, holder=holder, now=now, until=until)
+    async with storage.writing(tenant) as work:
+        return await work.progress.take_lease(name=name, holder=holder, now=now, until=until)
 
 
 async def free(storage: Storage, holder: str, *, name: str = NAME, tenant: str = TENANT) -> None:
-    async with storage.writing() as work:
-        await work.progress.free_lease(tenant=tenant, name=name, holder=holder)
+    async with storage.writing(tenant) as work:
+        await work.progress.free_lease(name=name, holder=holder)
 
 
 class LeasesContract:
@@ -303,11 +301,11 @@ class LeasesContract:
 
     async def test_they_are_taken_and_freed_only_while_writing(self, storage: Storage) -> None:
         until = START + timedelta(minutes=1)
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             with pytest.raises(InvalidInput):
-                await work.progress.take_lease(tenant=TENANT, name=NAME, holder="a", now=START, until=until)
+                await work.progress.take_lease(name=NAME, holder="a", now=START, until=until)
             with pytest.raises(InvalidInput):
-                await work.progress.free_lease(tenant=TENANT, name=NAME, holder="a")
+                await work.progress.free_lease(name=NAME, holder="a")
 
     async def test_odd_names_are_told_apart(self, storage: Storage) -> None:
         for text in HARD_TEXTS:
@@ -324,8 +322,8 @@ class StopError(Exception):
 
 async def _take_and_stop(storage: Storage) -> None:
     until = START + timedelta(minutes=1)
-    async with storage.writing() as work:
-        assert await work.progress.take_lease(tenant=TENANT, name=NAME, holder="a", now=START, until=until)
+    async with storage.writing(TENANT) as work:
+        assert await work.progress.take_lease(name=NAME, holder="a", now=START, until=until)
         raise StopError
 
 
@@ -334,9 +332,9 @@ WORK = "extraction"
 
 
 async def note(storage: Storage, room_id: str, *, tenant: str = TENANT, work: str = WORK, minutes: int = 0) -> None:
-    async with storage.writing() as uow:
+    async with storage.writing(tenant) as uow:
         now = START + timedelta(minutes=minutes)
-        await uow.progress.note_room(tenant=tenant, room_id=room_id, work=work, now=now)
+        await uow.progress.note_room(room_id=room_id, work=work, now=now)
 
 
 async def claim(storage: Storage, *, minutes: int = 0, limit: int = 10, work: str = WORK) -> list[DueRoom]:
@@ -359,8 +357,8 @@ async def done(storage: Storage, room: DueRoom) -> bool:
 
 async def replies(storage: Storage, *, after: int, limit: int, tenant: str = TENANT) -> list[int]:
     """Return the arrivals of the bot's replies."""
-    async with storage.reading() as uow:
-        return await uow.messages.replies_of(tenant=tenant, room_id=ROOM, agent_id="bot", after=after, limit=limit)
+    async with storage.reading(tenant) as uow:
+        return await uow.messages.replies_of(room_id=ROOM, agent_id="bot", after=after, limit=limit)
 
 
 class RoomsDueContract:
@@ -409,8 +407,8 @@ class RoomsDueContract:
 
     async def test_what_is_noted_of_a_tenant_is_listed_claimed_or_not(self, storage: Storage) -> None:
         async def noted(room_id: str | None = None) -> list[tuple[DueRoom, datetime | None]]:
-            async with storage.reading() as uow:
-                found = await uow.progress.noted(tenant=TENANT, work=WORK, room_id=room_id)
+            async with storage.reading(TENANT) as uow:
+                found = await uow.progress.noted(work=WORK, room_id=room_id)
             return [(room, room.noted_at) for room in found]
 
         assert await noted() == []
@@ -431,9 +429,9 @@ class RoomsDueContract:
     async def test_what_is_noted_for_a_person_stays_when_a_room_of_that_id_is_removed(self, storage: Storage) -> None:
         for work in (WORK, *OF_PEOPLE):
             await note(storage, ROOM, work=work)
-        async with storage.writing() as uow:
-            await uow.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            while await uow.maintenance.remove_room(tenant=TENANT, room_id=ROOM, limit=10) >= 0:
+        async with storage.writing(TENANT) as uow:
+            await uow.rooms.lock(room_id=ROOM, now=START)
+            while await uow.maintenance.remove_room(room_id=ROOM, limit=10) >= 0:
                 pass
         async with storage.reading() as uow:
             assert [await uow.progress.any_noted(work=work) for work in (WORK, *OF_PEOPLE)] == [False, True, True]
@@ -470,12 +468,12 @@ class RoomsDueContract:
         assert await done(storage, room)
 
     async def test_marks_of_a_room_by_their_beginning(self, storage: Storage) -> None:
-        async with storage.writing() as uow:
+        async with storage.writing(OTHER) as uow:
             for name in ("extraction:a", "extraction:茶", "evolution"):
-                await uow.progress.move_mark(tenant=TENANT, room_id="tea", name=name, arrival=4, was=0, now=START)
-            await uow.progress.move_mark(tenant=OTHER, room_id="tea", name="extraction:b", arrival=4, was=0, now=START)
-        async with storage.reading() as uow:
-            marks = await uow.progress.marks_of_room(tenant=TENANT, room_id="tea", prefix="extraction:")
+                await uow.of(TENANT).progress.move_mark(room_id="tea", name=name, arrival=4, was=0, now=START)
+            await uow.progress.move_mark(room_id="tea", name="extraction:b", arrival=4, was=0, now=START)
+        async with storage.reading(TENANT) as uow:
+            marks = await uow.progress.marks_of_room(room_id="tea", prefix="extraction:")
         assert marks == {"extraction:a": 4, "extraction:茶": 4}
 
     async def test_replies_are_what_an_agent_said_without_calling_tools(self, storage: Storage) -> None:

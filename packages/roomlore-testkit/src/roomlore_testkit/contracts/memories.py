@@ -179,8 +179,8 @@ async def page(
     tenant: str = TENANT,
 ) -> list[Memory]:
     """Return the page; if it is whole, check that `count` gives its length."""
-    async with storage.reading() as work:
-        chosen: dict[str, Any] = {"tenant": tenant, "scopes": scopes, "kinds": kinds, "status": status}
+    async with storage.reading(tenant) as work:
+        chosen: dict[str, Any] = {"scopes": scopes, "kinds": kinds, "status": status}
         found = await work.memories.page(limit=limit, offset=offset, **chosen)
         if limit == 9999:
             assert await work.memories.count(**chosen) == len(found) + offset
@@ -188,8 +188,8 @@ async def page(
 
 
 async def citing(storage: Storage, *message_ids: str, room_id: str = "room", tenant: str = TENANT) -> list[str]:
-    async with storage.reading() as work:
-        found = await work.memories.citing(tenant=tenant, room_id=room_id, message_ids=message_ids)
+    async with storage.reading(tenant) as work:
+        found = await work.memories.citing(room_id=room_id, message_ids=message_ids)
     assert all(one.status is ACTIVE for one in found)
     return sorted(one.memory_id for one in found)
 
@@ -212,9 +212,9 @@ class MemoriesContract:
         assert await page(storage, SCOPE) == []
         assert await citing(storage, "m1") == []
         assert await fallbacks(storage) == []
-        async with storage.reading() as work:
-            assert await work.memories.lineage(tenant=TENANT, lineage_id="a") == []
-            assert await work.memories.heads(tenant=TENANT, memory_ids=["a"]) == {}
+        async with storage.reading(TENANT) as work:
+            assert await work.memories.lineage(lineage_id="a") == []
+            assert await work.memories.heads(memory_ids=["a"]) == {}
 
     async def test_empty_lists_find_nothing(self, storage: Storage) -> None:
         await remember(storage, memory("a", sources=(Source("room", "m1"),)))
@@ -222,9 +222,9 @@ class MemoriesContract:
         assert await page(storage, SCOPE, kinds=[]) == []
         assert await page(storage, SCOPE, limit=0) == []
         assert await citing(storage) == []
-        async with storage.reading() as work:
-            assert await work.memories.by_id(tenant=TENANT, memory_ids=[]) == []
-            assert await work.memories.heads(tenant=TENANT, memory_ids=[]) == {}
+        async with storage.reading(TENANT) as work:
+            assert await work.memories.by_id(memory_ids=[]) == []
+            assert await work.memories.heads(memory_ids=[]) == {}
 
     async def test_pages_come_latest_first(self, storage: Storage) -> None:
         times = [3, 1, 3, 2]
@@ -250,8 +250,8 @@ class MemoriesContract:
         await remember(storage, other, scope="agent:b")
 
         async def found(room_id: str = "room", scope: str = SCOPE, limit: int = 9, tenant: str = TENANT) -> list[str]:
-            async with storage.reading() as work:
-                memories = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=limit)
+            async with storage.reading(tenant) as work:
+                memories = await work.memories.short_of_room(scope=scope, room_id=room_id, limit=limit)
             return [one.memory_id for one in memories]
 
         assert await found() == ["new", "old"]
@@ -296,20 +296,20 @@ class MemoriesContract:
         assert await page(storage, SCOPE, limit=20, offset=1500) == latest[1500:1520]
         ids = [one.memory_id for one in made]
         assert len(await versions(storage, ids)) == 2000
-        async with storage.reading() as work:
-            heads = await work.memories.heads(tenant=TENANT, memory_ids=ids)
+        async with storage.reading(TENANT) as work:
+            heads = await work.memories.heads(memory_ids=ids)
         assert heads == {one.memory_id: one for one in made}
 
     async def test_a_lineage_from_its_beginning(self, storage: Storage) -> None:
         a, b = memory("a"), memory("b")
         a2 = after(a, "a2")
         await apply(storage, change(1, a), change(2, b), update(3, a, "a2"), merge(4, "a3", a2, b))
-        async with storage.reading() as work:
-            found = await work.memories.lineage(tenant=TENANT, lineage_id="a")
-            of_a_version = await work.memories.lineage(tenant=TENANT, lineage_id="a2")
-            latest = await work.memories.latest_versions(tenant=TENANT, lineage_ids=["a", "b", "a2", "nobody"])
-            assert await work.memories.latest_versions(tenant="other", lineage_ids=["a"]) == {}
-            assert await work.memories.latest_versions(tenant=TENANT, lineage_ids=[]) == {}
+        async with storage.reading(TENANT) as work:
+            found = await work.memories.lineage(lineage_id="a")
+            of_a_version = await work.memories.lineage(lineage_id="a2")
+            latest = await work.memories.latest_versions(lineage_ids=["a", "b", "a2", "nobody"])
+            assert await work.of("other").memories.latest_versions(lineage_ids=["a"]) == {}
+            assert await work.memories.latest_versions(lineage_ids=[]) == {}
         assert found == [gone(a), gone(a2), after(a2, "a3", parents=("a2", "b"))]
         assert of_a_version == []
         assert latest == {"a": 3, "b": 1}
@@ -320,7 +320,7 @@ class MemoriesContract:
         ):
             one = memory(f"s{number}", scope=scope, statement=statement, updated_at=START + timedelta(days=number))
             await apply(storage, change(1, one), scope=scope)
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             for words, ids in (
                 (["TEA"], ["s3", "s1"]),
                 (["tea", "green"], ["s1"]),
@@ -328,9 +328,9 @@ class MemoriesContract:
                 (["%"], ["s3"]),
                 (["coffee"], []),
             ):
-                saying = await work.memories.saying(tenant=TENANT, words=words, limit=9)
+                saying = await work.memories.saying(words=words, limit=9)
                 assert [one.memory_id for one in saying] == ids
-            assert await work.memories.saying(tenant="other", words=["tea"], limit=9) == []
+            assert await work.of("other").memories.saying(words=["tea"], limit=9) == []
 
     async def test_by_id_looks_in_every_scope(self, storage: Storage) -> None:
         await remember(storage, memory("a"))
@@ -352,10 +352,10 @@ class MemoriesContract:
             "0189-x-ffff1": [],
             "茶": [],
         }.items():
-            async with storage.reading() as work:
-                found = await work.memories.ids_like(tenant=TENANT, part=part, limit=9)
+            async with storage.reading(TENANT) as work:
+                found = await work.memories.ids_like(part=part, limit=9)
                 assert sorted(found) == sorted(expected), part
-                assert await work.memories.ids_like(tenant=TENANT, part=part, limit=1) == found[:1]
+                assert await work.memories.ids_like(part=part, limit=1) == found[:1]
 
     async def test_what_messages_support(self, storage: Storage) -> None:
         one, both, elsewhere = (Source("room", "m1"),), (Source("room", "m1"), Source("room", "m2")), Source("b", "m1")
@@ -435,8 +435,8 @@ async def _holds(storage: Storage, story: Story) -> None:
     scope = await scope_of(storage, scope=story.scope)
     assert scope is not None
     assert (scope.changes, scope.active) == (len(changes), len(active(story.versions)))
-    async with storage.reading() as work:
-        heads = await work.memories.heads(tenant=TENANT, memory_ids=list(story.versions))
+    async with storage.reading(TENANT) as work:
+        heads = await work.memories.heads(memory_ids=list(story.versions))
     assert heads == {memory_id: story.head(memory_id) for memory_id in story.versions}
     assert {one.memory_id for one in heads.values() if one.status is ACTIVE} == {
         one.memory_id for one in active(story.versions)
@@ -481,8 +481,8 @@ class MemoryTextsContract:
                     assert await page(storage, text, tenant=text) == [second]
                     assert await citing(storage, text, room_id=text, tenant=text) == [text + "2"]
                     assert (await fallbacks(storage)).count((text, second)) == 1
-                    async with storage.reading() as work:
-                        assert await work.memories.heads(tenant=text, memory_ids=[text]) == {text: second}
-                        assert await work.memories.lineage(tenant=text, lineage_id=text) == [gone(first), second]
-                        (scope,) = await work.memories.scopes(tenant=text, after=None, limit=9)
+                    async with storage.reading(text) as work:
+                        assert await work.memories.heads(memory_ids=[text]) == {text: second}
+                        assert await work.memories.lineage(lineage_id=text) == [gone(first), second]
+                        (scope,) = await work.memories.scopes(after=None, limit=9)
                     assert scope.scope == text

@@ -23,19 +23,19 @@ GONE = MemoryStatus.DEPRECATED
 
 
 async def apply(storage: Storage, *changes: Change, tenant: str = TENANT, scope: str = SCOPE) -> None:
-    async with storage.writing() as work:
-        await work.memories.lock(tenant=tenant, scope=scope, now=START)
-        await work.memories.apply(tenant=tenant, scope=scope, changes=changes)
+    async with storage.writing(tenant) as work:
+        await work.memories.lock(scope=scope, now=START)
+        await work.memories.apply(scope=scope, changes=changes)
 
 
 async def scope_of(storage: Storage, *, tenant: str = TENANT, scope: str = SCOPE) -> Scope | None:
-    async with storage.reading() as work:
-        return await work.memories.scope(tenant=tenant, scope=scope)
+    async with storage.reading(tenant) as work:
+        return await work.memories.scope(scope=scope)
 
 
 async def scopes(storage: Storage, *, tenant: str = TENANT, after: str | None = None, limit: int = 99) -> list[str]:
-    async with storage.reading() as work:
-        return [one.scope for one in await work.memories.scopes(tenant=tenant, after=after, limit=limit)]
+    async with storage.reading(tenant) as work:
+        return [one.scope for one in await work.memories.scopes(after=after, limit=limit)]
 
 
 async def log(
@@ -47,25 +47,25 @@ async def log(
     limit: int = 9999,
     since: datetime | None = None,
 ) -> list[Change]:
-    async with storage.reading() as work:
-        return await work.memories.changes(tenant=tenant, scope=scope, after=after, limit=limit, since=since)
+    async with storage.reading(tenant) as work:
+        return await work.memories.changes(scope=scope, after=after, limit=limit, since=since)
 
 
 async def of_evolution(storage: Storage, evolution_id: str, *, tenant: str = TENANT) -> list[Change]:
-    async with storage.reading() as work:
-        return await work.memories.changes_of_evolution(tenant=tenant, evolution_id=evolution_id)
+    async with storage.reading(tenant) as work:
+        return await work.memories.changes_of_evolution(evolution_id=evolution_id)
 
 
 async def versions(storage: Storage, memory_ids: Sequence[str], *, tenant: str = TENANT) -> Versions:
     """Return those of these ids that exist."""
-    async with storage.reading() as work:
-        found = await work.memories.by_id(tenant=tenant, memory_ids=memory_ids)
+    async with storage.reading(tenant) as work:
+        found = await work.memories.by_id(memory_ids=memory_ids)
     return {one.memory_id: one for one in found}
 
 
 async def heads(storage: Storage, *memory_ids: str, tenant: str = TENANT) -> dict[str, str]:
-    async with storage.reading() as work:
-        found = await work.memories.heads(tenant=tenant, memory_ids=memory_ids)
+    async with storage.reading(tenant) as work:
+        found = await work.memories.heads(memory_ids=memory_ids)
     return {asked: head.memory_id for asked, head in found.items()}
 
 
@@ -156,10 +156,10 @@ class MemoryLogContract:
 
     async def test_locking_makes_a_scope(self, storage: Storage) -> None:
         bare = Scope(tenant=TENANT, scope=SCOPE, created_at=START)
-        async with storage.writing() as work:
-            assert await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START) == bare
-        async with storage.writing() as work:
-            assert await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START + MINUTE) == bare
+        async with storage.writing(TENANT) as work:
+            assert await work.memories.lock(scope=SCOPE, now=START) == bare
+        async with storage.writing(TENANT) as work:
+            assert await work.memories.lock(scope=SCOPE, now=START + MINUTE) == bare
         assert await scope_of(storage) == bare
 
     async def test_a_change_comes_back_as_it_went_in(self, storage: Storage) -> None:
@@ -193,12 +193,12 @@ class MemoryLogContract:
         assert await scope_of(storage) == Scope(tenant=TENANT, scope=SCOPE, changes=5, active=1, created_at=START)
 
     async def test_several_calls_in_one_unit_of_work(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
+        async with storage.writing(TENANT) as work:
+            await work.memories.lock(scope=SCOPE, now=START)
             for one in MADE:
-                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=[one])
-            await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=[])
-            assert await work.memories.changes(tenant=TENANT, scope=SCOPE, after=0, limit=9) == list(MADE)
+                await work.memories.apply(scope=SCOPE, changes=[one])
+            await work.memories.apply(scope=SCOPE, changes=[])
+            assert await work.memories.changes(scope=SCOPE, after=0, limit=9) == list(MADE)
         assert await log(storage) == list(MADE)
 
     async def test_an_update(self, storage: Storage) -> None:
@@ -303,16 +303,14 @@ class MemoryLogContract:
 
     async def _refused(self, storage: Storage, changes: list[Change], error: type[Exception]) -> None:
         """Check that the changes are refused, even if the caller continues and keeps the rest."""
-        async with storage.writing() as work:
-            await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
+        async with storage.writing(TENANT) as work:
+            await work.memories.lock(scope=SCOPE, now=START)
             with pytest.raises(error):
-                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=changes)
+                await work.memories.apply(scope=SCOPE, changes=changes)
             good = change(5, memory("good"))
             with pytest.raises(error):
                 await work.memories.apply(
-                    tenant=TENANT,
-                    scope=SCOPE,
-                    changes=[good, *(replace(one, number=one.number + 1) for one in changes)],
+                    scope=SCOPE, changes=[good, *(replace(one, number=one.number + 1) for one in changes)]
                 )
         assert await log(storage) == list(MADE)
         named = {one.memory.memory_id for one in changes} | {"a", "b", "c", "good"}
@@ -322,14 +320,14 @@ class MemoryLogContract:
         assert await scope_of(storage) == Scope(tenant=TENANT, scope=SCOPE, changes=4, active=2, created_at=START)
 
     async def test_writing_needs_the_lock(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.memories.lock(tenant=TENANT, scope="user:bo", now=START)
-            await work.memories.lock(tenant="other", scope=SCOPE, now=START)
+        async with storage.writing(TENANT) as work:
+            await work.memories.lock(scope="user:bo", now=START)
+            await work.of("other").memories.lock(scope=SCOPE, now=START)
             with pytest.raises(InvalidInput):
-                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=MADE)
-        async with storage.reading() as work:
+                await work.memories.apply(scope=SCOPE, changes=MADE)
+        async with storage.reading(TENANT) as work:
             with pytest.raises(InvalidInput):
-                await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
+                await work.memories.lock(scope=SCOPE, now=START)
 
     async def test_what_raises_leaves_nothing(self, storage: Storage) -> None:
         with pytest.raises(StopError):
@@ -392,16 +390,16 @@ class StopError(Exception):
 
 
 async def _apply_and_stop(storage: Storage) -> None:
-    async with storage.writing() as work:
-        await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
-        await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=MADE)
-        assert await work.memories.by_id(tenant=TENANT, memory_ids=["a"]) == [A]
+    async with storage.writing(TENANT) as work:
+        await work.memories.lock(scope=SCOPE, now=START)
+        await work.memories.apply(scope=SCOPE, changes=MADE)
+        assert await work.memories.by_id(memory_ids=["a"]) == [A]
         raise StopError
 
 
 async def of_memories(storage: Storage, *memory_ids: str, tenant: str = TENANT) -> list[Change]:
-    async with storage.reading() as work:
-        return await work.memories.changes_of_memories(tenant=tenant, memory_ids=memory_ids)
+    async with storage.reading(tenant) as work:
+        return await work.memories.changes_of_memories(memory_ids=memory_ids)
 
 
 async def latest(
@@ -413,8 +411,8 @@ async def latest(
     before: int | None = None,
     since: datetime | None = None,
 ) -> list[Change]:
-    async with storage.reading() as work:
-        return await work.memories.latest_changes(tenant=tenant, scope=scope, limit=limit, before=before, since=since)
+    async with storage.reading(tenant) as work:
+        return await work.memories.latest_changes(scope=scope, limit=limit, before=before, since=since)
 
 
 def long_log(length: int, *, tenant: str = "") -> list[Change]:
@@ -435,8 +433,8 @@ def long_log(length: int, *, tenant: str = "") -> list[Change]:
 
 
 async def snapshot(storage: Storage, at: datetime, *, tenant: str = TENANT, scope: str = SCOPE) -> Snapshot | None:
-    async with storage.reading() as work:
-        return await work.memories.snapshot(tenant=tenant, scope=scope, at=at)
+    async with storage.reading(tenant) as work:
+        return await work.memories.snapshot(scope=scope, at=at)
 
 
 class MemoryPastContract:
@@ -462,11 +460,10 @@ class MemoryPastContract:
             change(9, memory("c"), action=Action.RESTORE),
         )
         await apply(storage, *made)
-        async with storage.reading() as work:
-            here = {"tenant": TENANT, "scope": SCOPE}
-            told = await work.memories.touches(**here, after=0, limit=99)
-            assert await work.memories.touches(**here, after=4, limit=2) == told[4:6]
-            assert await work.memories.touches(tenant="other", scope=SCOPE, after=0, limit=9) == []
+        async with storage.reading(TENANT) as work:
+            told = await work.memories.touches(scope=SCOPE, after=0, limit=99)
+            assert await work.memories.touches(scope=SCOPE, after=4, limit=2) == told[4:6]
+            assert await work.of("other").memories.touches(scope=SCOPE, after=0, limit=9) == []
         expected = [Touch.of(one) for one in made]
         assert [replace(one, active=None) for one in told] == [replace(one, active=None) for one in expected]
         pairs = [(one.active, other.active) for one, other in zip(told, expected, strict=True)]
@@ -477,11 +474,11 @@ class MemoryPastContract:
         made = [change(number, memory(f"m{number}")) for number in range(1, 8)]
         await apply(storage, *made)
         await apply(storage, change(1, memory("elsewhere", scope="user:bo")), scope="user:bo")
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             read = work.memories.changes_by_number
-            assert await read(tenant=TENANT, scope=SCOPE, numbers=[6, 2, 99]) == [made[1], made[5]]
-            assert await read(tenant=TENANT, scope=SCOPE, numbers=[]) == []
-            assert await read(tenant="other", scope=SCOPE, numbers=[2]) == []
+            assert await read(scope=SCOPE, numbers=[6, 2, 99]) == [made[1], made[5]]
+            assert await read(scope=SCOPE, numbers=[]) == []
+            assert await work.of("other").memories.changes_by_number(scope=SCOPE, numbers=[2]) == []
 
     async def test_changes_of_lineages(self, storage: Storage) -> None:
         made = (
@@ -490,15 +487,16 @@ class MemoryPastContract:
             change(6, replace(A2, strength=0.5), action=Action.STRENGTH),
         )
         await apply(storage, *made)
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             read = partial(work.memories.changes_of_lineages, scope=SCOPE)
             its = [one for one in made if one.memory.lineage_id == "a"]
             assert [one.number for one in its][-2:] == [5, 6]
-            assert await read(tenant=TENANT, lineage_ids=["a", "zz"], after=0, until=9) == its
-            assert await read(tenant=TENANT, lineage_ids=["a", "zz"], after=0, until=99_999) == its
-            assert await read(tenant=TENANT, lineage_ids=["a"], after=its[0].number, until=5) == its[1:-1]
-            assert await read(tenant=TENANT, lineage_ids=[], after=0, until=9) == []
-            assert await read(tenant="other", lineage_ids=["a"], after=0, until=9) == []
+            assert await read(lineage_ids=["a", "zz"], after=0, until=9) == its
+            assert await read(lineage_ids=["a", "zz"], after=0, until=99_999) == its
+            assert await read(lineage_ids=["a"], after=its[0].number, until=5) == its[1:-1]
+            assert await read(lineage_ids=[], after=0, until=9) == []
+            others = work.of("other").memories
+            assert await others.changes_of_lineages(scope=SCOPE, lineage_ids=["a"], after=0, until=9) == []
 
     async def test_snapshots_of_a_long_log(self, storage: Storage) -> None:
         """Made while changes are added, and read for the moments that they serve."""
@@ -523,14 +521,14 @@ class MemoryPastContract:
 
     async def test_two_changes_of_a_unit_of_work_make_a_snapshot_once(self, storage: Storage) -> None:
         entries = long_log(2 * STEP + 5)
-        async with storage.writing() as work:
-            await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
+        async with storage.writing(TENANT) as work:
+            await work.memories.lock(scope=SCOPE, now=START)
             for start, end in ((0, STEP + 1), (STEP + 1, 2 * STEP), (2 * STEP, 2 * STEP + 5)):
-                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=entries[start:end])
-            kept = await work.maintenance.read_snapshots(tenant=TENANT, scope=SCOPE, after=0, until=9999, limit=9)
+                await work.memories.apply(scope=SCOPE, changes=entries[start:end])
+            kept = await work.maintenance.read_snapshots(scope=SCOPE, after=0, until=9999, limit=9)
         assert [one.number for one in kept] == [STEP, 2 * STEP]
-        async with storage.reading() as work:
-            read = partial(work.maintenance.read_snapshots, tenant=TENANT, scope=SCOPE)
+        async with storage.reading(TENANT) as work:
+            read = partial(work.maintenance.read_snapshots, scope=SCOPE)
             assert await read(after=0, until=9999, limit=9) == kept
             assert await read(after=STEP, until=9999, limit=9) == kept[1:]
             assert await read(after=0, until=STEP, limit=9) == kept[:1] == await read(after=0, until=9999, limit=1)

@@ -72,8 +72,8 @@ async def became(
     storage: Storage, revision: int, *, after: int = 0, room_id: str = ROOM
 ) -> tuple[list[StoredMessage], list[int]]:
     """Return the answer of `changed`."""
-    async with storage.reading() as work:
-        return await work.messages.changed(tenant=TENANT, room_id=room_id, revision=revision, after=after)
+    async with storage.reading(TENANT) as work:
+        return await work.messages.changed(room_id=room_id, revision=revision, after=after)
 
 
 _RICH_LATER = changed(_RICH, message=changed(_RICH.message, id="m5", arrival=5), link=link(5, 5, kind=LinkKind.NEW))
@@ -81,10 +81,8 @@ _RICH_LATER = changed(_RICH, message=changed(_RICH.message, id="m5", arrival=5),
 
 async def added(storage: Storage, since: int, through: int, *, after: int = 2, limit: int = 9) -> list[Entry] | None:
     """Return the answer of `appended`."""
-    async with storage.reading() as work:
-        return await work.messages.appended(
-            tenant=TENANT, room_id=ROOM, since=since, through=through, after=after, limit=limit
-        )
+    async with storage.reading(TENANT) as work:
+        return await work.messages.appended(room_id=ROOM, since=since, through=through, after=after, limit=limit)
 
 
 class MessagesContract:
@@ -94,9 +92,9 @@ class MessagesContract:
 
     async def test_by_id_and_by_arrival_in_order_of_arrival(self, storage: Storage) -> None:
         await fill(storage, [entry(n, id=f"m{9 - n}") for n in range(1, 7)])
-        async with storage.reading() as work:
-            named = await work.messages.by_id(tenant=TENANT, room_id=ROOM, message_ids=["m3", "m8", "none", "m5", "m3"])
-            numbered = await work.messages.by_arrival(tenant=TENANT, room_id=ROOM, arrivals=[6, 99, 1, 4, 4, -1])
+        async with storage.reading(TENANT) as work:
+            named = await work.messages.by_id(room_id=ROOM, message_ids=["m3", "m8", "none", "m5", "m3"])
+            numbered = await work.messages.by_arrival(room_id=ROOM, arrivals=[6, 99, 1, 4, 4, -1])
         assert [found.message.arrival for found in named] == [1, 4, 6]
         assert [found.message.arrival for found in numbered] == [1, 4, 6]
 
@@ -106,20 +104,20 @@ class MessagesContract:
         await fill(storage, [], room_id="empty")
         await fill(storage, [entry(1, text="theirs")], room_id="theirs", tenant="other")
         await erase(storage, 3)
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             every = [ROOM, "房间", "empty", "theirs", "unknown"]
-            found = await work.messages.newest_of(tenant=TENANT, room_ids=every, characters=2_000)
+            found = await work.messages.newest_of(room_ids=every, characters=2_000)
             assert {room_id: (one.room_id, one.arrival) for room_id, one in found.items()} == {
                 ROOM: (ROOM, 2),
                 "房间": ("房间", 1),
             }
             assert (found[ROOM].text, found[ROOM].sender_name) == ("茶\x00tea 👋🏽 later", "Bo")
-            begun = (await work.messages.newest_of(tenant=TENANT, room_ids=[ROOM], characters=1))[ROOM]
+            begun = (await work.messages.newest_of(room_ids=[ROOM], characters=1))[ROOM]
             assert begun.text == "茶"
             for size in range(1, 9):
-                cut = (await work.messages.newest_of(tenant=TENANT, room_ids=[ROOM], characters=size))[ROOM]
+                cut = (await work.messages.newest_of(room_ids=[ROOM], characters=size))[ROOM]
                 assert len(cut.text) <= size
-            assert await work.messages.newest_of(tenant=TENANT, room_ids=[], characters=9) == {}
+            assert await work.messages.newest_of(room_ids=[], characters=9) == {}
 
     async def test_how_many_messages_rooms_had_between_times(self, storage: Storage) -> None:
         times = [START + timedelta(days=day) for day in range(4)]
@@ -129,13 +127,13 @@ class MessagesContract:
         await fill(storage, [entry(1, sent_at=times[2])], room_id="茶")
         await fill(storage, [entry(1)], room_id="theirs", tenant="other")
         await erase(storage, 5)
-        async with storage.reading() as work:
-            counted = partial(work.messages.sent_between, tenant=TENANT, times=times)
+        async with storage.reading(TENANT) as work:
+            counted = partial(work.messages.sent_between, times=times)
             every = [ROOM, "茶", "theirs", "unknown"]
             assert await counted(room_ids=every, most=9) == {ROOM: (3, 0, 1), "茶": (0, 0, 1)}
             assert await counted(room_ids=[ROOM], most=2) == {ROOM: (2, 0, 1)}, "no more are read than are asked for"
             assert await counted(room_ids=[], most=9) == {}
-            few = await work.messages.sent_between(tenant=TENANT, room_ids=[ROOM], times=times[:2], most=9)
+            few = await work.messages.sent_between(room_ids=[ROOM], times=times[:2], most=9)
             assert few == {ROOM: (3,)}
 
     async def test_ids_that_begin_or_end_alike_in_order_of_arrival(self, storage: Storage) -> None:
@@ -143,8 +141,8 @@ class MessagesContract:
         await fill(storage, [entry(n, id=name) for n, name in enumerate(names, start=1)])
 
         async def like(part: str, room_id: str = ROOM, limit: int = 9) -> list[str]:
-            async with storage.reading() as work:
-                return await work.messages.ids_like(tenant=TENANT, room_id=room_id, part=part, limit=limit)
+            async with storage.reading(TENANT) as work:
+                return await work.messages.ids_like(room_id=room_id, part=part, limit=limit)
 
         assert await like("qq_") == ["qq_1_a7", "qq_2_b7"]
         assert await like("7") == ["qq_1_a7", "qq_2_b7"]
@@ -156,14 +154,14 @@ class MessagesContract:
     async def test_ten_thousand_ids_at_once(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])
         asked = [f"m{n}" for n in range(2, 10_002)]
-        async with storage.reading() as work:
-            taken = await work.messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=asked)
+        async with storage.reading(TENANT) as work:
+            taken = await work.messages.fingerprints(room_id=ROOM, message_ids=asked)
         assert list(taken) == ["m2"]
 
     async def test_fingerprints_are_the_content_hash(self, storage: Storage) -> None:
         await fill(storage, [_RICH])
-        async with storage.reading() as work:
-            found = await work.messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=["m1", "m2"])
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.fingerprints(room_id=ROOM, message_ids=["m1", "m2"])
         assert found == {"m1": content_hash(changed(_RICH.message, tokens=0, edited_at=None))}
 
     async def test_what_a_batch_meets(self, storage: Storage) -> None:
@@ -171,27 +169,28 @@ class MessagesContract:
             storage, [_RICH, entry(2), entry(3, id="部署 2", reply_to="later"), entry(4, reply_to="gone")]
         )
         await erase(storage, 2, 4)
-        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM}
-        async with storage.reading() as work:
-            met = await work.messages.met(**here, message_ids=["m1", "m2", "部署 2", "new"])
+        async with storage.reading(TENANT) as work:
+            met = await work.messages.met(room_id=ROOM, message_ids=["m1", "m2", "部署 2", "new"])
             assert met is not None
-            assert met.fingerprints == await work.messages.fingerprints(**here, message_ids=["m1", "m2", "部署 2"])
-            assert (met.room, met.awaited) == (await work.rooms.find(**here), False)
+            assert met.fingerprints == await work.messages.fingerprints(
+                room_id=ROOM, message_ids=["m1", "m2", "部署 2"]
+            )
+            assert (met.room, met.awaited) == (await work.rooms.find(room_id=ROOM), False)
             assert met.room.revision > room.revision
-            nothing = await work.messages.met(**here, message_ids=["new", "later"])
+            nothing = await work.messages.met(room_id=ROOM, message_ids=["new", "later"])
             assert nothing is not None
             assert (dict(nothing.fingerprints), nothing.awaited) == ({}, True)
-            erased = await work.messages.met(**here, message_ids=["gone"])
+            erased = await work.messages.met(room_id=ROOM, message_ids=["gone"])
             assert erased is not None
             assert not erased.awaited
-            assert await work.messages.met(tenant=TENANT, room_id="unknown", message_ids=["m1"]) is None
+            assert await work.messages.met(room_id="unknown", message_ids=["m1"]) is None
 
     async def test_the_tail_is_the_newest_before_a_point(self, storage: Storage) -> None:
         await fill(storage, [entry(n) for n in range(1, 11)])
-        async with storage.reading() as work:
-            newest = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=3)
-            earlier = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=3, before=6)
-            none = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=3, before=1)
+        async with storage.reading(TENANT) as work:
+            newest = await work.messages.tail(room_id=ROOM, limit=3)
+            earlier = await work.messages.tail(room_id=ROOM, limit=3, before=6)
+            none = await work.messages.tail(room_id=ROOM, limit=3, before=1)
         assert [found.message.arrival for found in newest] == [8, 9, 10]
         assert [found.message.arrival for found in earlier] == [3, 4, 5]
         assert none == []
@@ -201,10 +200,10 @@ class MessagesContract:
         entries = [entry(n, sent_at=START + timedelta(minutes=minute)) for n, minute in enumerate(minutes, start=1)]
         await fill(storage, entries)
         since = START + timedelta(minutes=50)
-        async with storage.reading() as work:
-            two = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=2, since=since)
-            bounded = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=9, before=6, since=since)
-            all_new = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=9, since=START)
+        async with storage.reading(TENANT) as work:
+            two = await work.messages.tail(room_id=ROOM, limit=2, since=since)
+            bounded = await work.messages.tail(room_id=ROOM, limit=9, before=6, since=since)
+            all_new = await work.messages.tail(room_id=ROOM, limit=9, since=START)
         assert [found.message.arrival for found in two] == [4, 6]
         assert [found.message.arrival for found in bounded] == [2, 4]
         assert len(all_new) == 8
@@ -213,32 +212,31 @@ class MessagesContract:
         entries = [entry(n) for n in range(1, 8)]
         await fill(storage, entries)
         said = [found.message for found in entries]
-        async with storage.reading() as work:
-            assert await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=3) == said[4:]
-            assert await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=3, before=3) == said[:2]
-            assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=0, limit=4) == said[:4]
-            assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=4, limit=4) == said[4:]
+        async with storage.reading(TENANT) as work:
+            assert await work.messages.recent(room_id=ROOM, limit=3) == said[4:]
+            assert await work.messages.recent(room_id=ROOM, limit=3, before=3) == said[:2]
+            assert await work.messages.page(room_id=ROOM, after=0, limit=4) == said[:4]
+            assert await work.messages.page(room_id=ROOM, after=4, limit=4) == said[4:]
 
     async def test_recent_and_page_with_the_hashes_that_fingerprints_tell(self, storage: Storage) -> None:
         texts = ["部署完成", "rolled back", "再试一次", "it works", "好"]
         await fill(storage, [entry(n, text=text, sender_id=f"u{n % 2}") for n, text in enumerate(texts, start=1)])
         await erase(storage, 2)
-        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM}
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             messages = work.messages
             pairs = [
-                await messages.page_with_hashes(**here, after=0, limit=3),
-                await messages.page_with_hashes(**here, after=1, limit=9, sender_id="u1"),
-                await messages.recent_with_hashes(**here, limit=2),
-                await messages.recent_with_hashes(**here, limit=2, before=4),
+                await messages.page_with_hashes(room_id=ROOM, after=0, limit=3),
+                await messages.page_with_hashes(room_id=ROOM, after=1, limit=9, sender_id="u1"),
+                await messages.recent_with_hashes(room_id=ROOM, limit=2),
+                await messages.recent_with_hashes(room_id=ROOM, limit=2, before=4),
             ]
             plain = [
-                await messages.page(**here, after=0, limit=3),
-                await messages.page(**here, after=1, limit=9, sender_id="u1"),
-                await messages.recent(**here, limit=2),
-                await messages.recent(**here, limit=2, before=4),
+                await messages.page(room_id=ROOM, after=0, limit=3),
+                await messages.page(room_id=ROOM, after=1, limit=9, sender_id="u1"),
+                await messages.recent(room_id=ROOM, limit=2),
+                await messages.recent(room_id=ROOM, limit=2, before=4),
             ]
-            prints = await messages.fingerprints(**here, message_ids=["m1", "m3", "m4", "m5"])
+            prints = await messages.fingerprints(room_id=ROOM, message_ids=["m1", "m3", "m4", "m5"])
         assert [[said.arrival for said, _ in found] for found in pairs] == [[1, 3, 4], [3, 5], [4, 5], [1, 3]]
         assert [[said for said, _ in found] for found in pairs] == plain
         assert all(prints[said.id] == known for found in pairs for said, known in found)
@@ -254,17 +252,17 @@ class MessagesContract:
         await fill(storage, [entry(n) for n in range(1, 5)])
         await erase(storage, 2, 4)
         ids = ["m1", "m2", "m3", "m4"]
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             messages = work.messages
             lists = [
-                [found.message for found in await messages.by_id(tenant=TENANT, room_id=ROOM, message_ids=ids)],
-                [found.message for found in await messages.by_arrival(tenant=TENANT, room_id=ROOM, arrivals=range(9))],
-                [found.message for found in await messages.tail(tenant=TENANT, room_id=ROOM, limit=9)],
-                [found.message for found in await messages.tail(tenant=TENANT, room_id=ROOM, limit=2, since=START)],
-                await messages.recent(tenant=TENANT, room_id=ROOM, limit=9),
-                await messages.page(tenant=TENANT, room_id=ROOM, after=0, limit=9),
+                [found.message for found in await messages.by_id(room_id=ROOM, message_ids=ids)],
+                [found.message for found in await messages.by_arrival(room_id=ROOM, arrivals=range(9))],
+                [found.message for found in await messages.tail(room_id=ROOM, limit=9)],
+                [found.message for found in await messages.tail(room_id=ROOM, limit=2, since=START)],
+                await messages.recent(room_id=ROOM, limit=9),
+                await messages.page(room_id=ROOM, after=0, limit=9),
             ]
-            taken = await messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=ids)
+            taken = await messages.fingerprints(room_id=ROOM, message_ids=ids)
         assert [[said.id for said in found] for found in lists] == [["m1", "m3"]] * 6
         assert (taken["m2"], taken["m4"]) == ("", "")
         assert len(taken["m1"]) == len(taken["m3"]) == 64
@@ -338,13 +336,12 @@ class MessagesContract:
         await fill(storage, said)
         await fill(storage, [entry(1, sender_id="小明")], room_id="other")
         await erase(storage, 6)
-        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "sender_id": "小明"}
-        async with storage.reading() as work:
-            found = await work.messages.page(**here, after=0, limit=9)
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.page(room_id=ROOM, sender_id="小明", after=0, limit=9)
             assert found == [said[2].message, said[8].message]
-            assert await work.messages.page(**here, after=0, limit=1) == found[:1]
-            assert await work.messages.page(**here, after=3, limit=9) == found[1:]
-            assert await work.messages.page(**{**here, "sender_id": "nobody"}, after=0, limit=9) == []
+            assert await work.messages.page(room_id=ROOM, sender_id="小明", after=0, limit=1) == found[:1]
+            assert await work.messages.page(room_id=ROOM, sender_id="小明", after=3, limit=9) == found[1:]
+            assert await work.messages.page(room_id=ROOM, sender_id="nobody", after=0, limit=9) == []
 
     async def test_when_messages_were_said_that_were_edited_or_have_no_certain_time(self, storage: Storage) -> None:
         at, late, early = START, START + timedelta(days=1), START - timedelta(days=1)
@@ -363,11 +360,11 @@ class MessagesContract:
         await fill(storage, [entry(1, edited_at=START)], room_id="other")
         await erase(storage, 8)
         times = {2: (at, late), 3: (early, at), 4: (early, late), 6: (at, END), 7: (early, early)}
-        async with storage.reading() as work:
-            found = await work.messages.said(tenant=TENANT, room_id=ROOM)
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.said(room_id=ROOM)
             assert found == {arrival: Window(*its) for arrival, its in times.items()}
-            assert await work.messages.said(tenant=TENANT, room_id="unknown") == {}
-            origins = await work.messages.origins(tenant=TENANT, room_id=ROOM, message_ids=["m1", "m4", "m6"])
+            assert await work.messages.said(room_id="unknown") == {}
+            origins = await work.messages.origins(room_id=ROOM, message_ids=["m1", "m4", "m6"])
         assert {name: (one.first, one.last) for name, one in origins.items()} == {
             "m1": (at, at),
             "m4": (early, late),
@@ -378,17 +375,17 @@ class MessagesContract:
         ahead: dict[str, Any] = {"sent_at": START + timedelta(days=9999), "sent_at_estimated": True}
         said = entry(1, **ahead, heard_from=START, heard_until=START, sender_id="ann")
         await fill(storage, [said, entry(2, sent_at=START)])
-        async with storage.reading() as work:
-            room = await work.rooms.find(tenant=TENANT, room_id=ROOM)
-            since: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "since": START + timedelta(minutes=1)}
+        async with storage.reading(TENANT) as work:
+            room = await work.rooms.find(room_id=ROOM)
+            since: dict[str, Any] = {"room_id": ROOM, "since": START + timedelta(minutes=1)}
             assert room is not None
             assert room.last_sent_at == START
             assert await work.messages.first_since(**since) is None
             assert await work.messages.tail(**since, limit=9) == []
-            people = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM].people
-            target = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m2", window=9)
-            threads = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9)
-            facts = await work.messages.facts(tenant=TENANT, room_id=ROOM, since=0)
+            people = (await work.rooms.people(room_ids=[ROOM]))[ROOM].people
+            target = await work.messages.target(room_id=ROOM, message_id="m2", window=9)
+            threads = await work.messages.threads(room_id=ROOM, after=0, limit=9)
+            facts = await work.messages.facts(room_id=ROOM, since=0)
         assert people["ann"].spoke == Window(START, START)
         assert target is not None
         assert target.previous_at == START
@@ -408,8 +405,8 @@ class MessagesContract:
         }
         said = [entry(1, sent_at=hour(1), sender_id="ann"), entry(2, **unsure, sender_id="ann")]
         await fill(storage, [*said, entry(3, **unsure, sender_id="bo"), entry(4, sent_at=hour(4), sender_id="ann")])
-        async with storage.reading() as work:
-            people = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
+        async with storage.reading(TENANT) as work:
+            people = (await work.rooms.people(room_ids=[ROOM]))[ROOM]
         assert people.people["ann"].spoke == Window(hour(1), hour(4))
         shown = [when for when in range(6) if covers(windows_of(people, ["bo"]), hour(when), hour(when))]
         assert shown == [], "nobody knows when bo was there"
@@ -419,12 +416,12 @@ class MessagesContract:
         await fill(storage, [entry(n, sender_id="bo" if n in (2, 5, 6) else "ann") for n in range(1, 9)])
         await fill(storage, [entry(1)], room_id="other")
         await erase(storage, 5, 8)
-        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "sender_id": sender_id}
-        async with storage.reading() as work:
+        here: dict[str, Any] = {"room_id": ROOM, "sender_id": sender_id}
+        async with storage.reading(TENANT) as work:
             for after in range(10):
                 listed = await work.messages.page(**here, after=after, limit=99)
                 assert await work.messages.count(**here, after=after) == len(listed)
-            assert await work.messages.count(tenant=TENANT, room_id="no such room", after=0, sender_id=sender_id) == 0
+            assert await work.messages.count(room_id="no such room", after=0, sender_id=sender_id) == 0
 
     async def test_the_first_since_a_time_where_the_clock_ran_backwards(self, storage: Storage) -> None:
         minutes = [5, 1, 70, 3, 60, 2]
@@ -432,12 +429,10 @@ class MessagesContract:
         await fill(storage, said)
         await erase(storage, 1)
         expected = {0: 2, 1: 2, 2: 3, 60: 3, 70: 3, 71: None}
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             first = {
-                minute: await work.messages.first_since(
-                    tenant=TENANT, room_id=ROOM, since=START + timedelta(minutes=minute)
-                )
+                minute: await work.messages.first_since(room_id=ROOM, since=START + timedelta(minutes=minute))
                 for minute in expected
             }
-            assert await work.messages.first_since(tenant=TENANT, room_id="no such room", since=START) is None
+            assert await work.messages.first_since(room_id="no such room", since=START) is None
         assert first == expected

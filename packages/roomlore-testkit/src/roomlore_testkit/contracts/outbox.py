@@ -20,15 +20,15 @@ LEASE = timedelta(minutes=5)
 
 
 async def add(storage: Storage, *arrivals: int, tenant: str = TENANT, room_id: str = ROOM) -> None:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=tenant, room_id=room_id, now=START)
-        await work.progress.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals)
+    async with storage.writing(tenant) as work:
+        await work.rooms.lock(room_id=room_id, now=START)
+        await work.progress.outbox.add(scope=room_id, numbers=arrivals)
 
 
 async def _add_if_kept(storage: Storage, arrival: int) -> None:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.progress.outbox.add(tenant=TENANT, scope=ROOM, numbers=[arrival], only_if_kept=True)
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.progress.outbox.add(scope=ROOM, numbers=[arrival], only_if_kept=True)
 
 
 async def claim(storage: Storage, limit: int = 99, now: datetime = START) -> list[IndexTask]:
@@ -52,8 +52,8 @@ async def waiting(storage: Storage) -> int:
 
 
 async def _held(storage: Storage, now: datetime, room_id: str = ROOM) -> int:
-    async with storage.reading() as work:
-        return await work.progress.outbox.held(tenant=TENANT, scope=room_id, now=now)
+    async with storage.reading(TENANT) as work:
+        return await work.progress.outbox.held(scope=room_id, now=now)
 
 
 def arrivals(tasks: Sequence[IndexTask]) -> list[int]:
@@ -65,10 +65,10 @@ class _StopError(Exception):
 
 
 async def _add_and_stop(storage: Storage) -> None:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
-        await work.progress.outbox.add(tenant=TENANT, scope=ROOM, numbers=[1])
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.messages.append(room_id=ROOM, entries=[entry(1)])
+        await work.progress.outbox.add(scope=ROOM, numbers=[1])
         assert await work.progress.outbox.waiting() == 1
         raise _StopError
 
@@ -233,8 +233,8 @@ class OutboxContract:
     async def test_adding_needs_the_lock(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
         with pytest.raises(InvalidInput):
-            async with storage.writing() as work:
-                await work.progress.outbox.add(tenant=TENANT, scope=ROOM, numbers=[1])
+            async with storage.writing(TENANT) as work:
+                await work.progress.outbox.add(scope=ROOM, numbers=[1])
 
     async def test_a_reading_unit_of_work_claims_nothing(self, storage: Storage) -> None:
         async with storage.reading() as work:
@@ -273,13 +273,13 @@ async def create(storage: Storage, *memory_ids: str, scope: str = SCOPE, tenant:
 async def active(
     storage: Storage, scope: str = SCOPE, *, tenant: str = TENANT, limit: int = 99
 ) -> list[NumberedMemory]:
-    async with storage.reading() as work:
-        return await work.memories.active(tenant=tenant, scope=scope, limit=limit)
+    async with storage.reading(tenant) as work:
+        return await work.memories.active(scope=scope, limit=limit)
 
 
 async def by_number(storage: Storage, numbers: Sequence[int], scope: str = SCOPE, tenant: str = TENANT) -> list[str]:
-    async with storage.reading() as work:
-        found = await work.memories.by_number(tenant=tenant, scope=scope, numbers=numbers)
+    async with storage.reading(tenant) as work:
+        found = await work.memories.by_number(scope=scope, numbers=numbers)
     return [one.memory.memory_id for one in found]
 
 
@@ -382,11 +382,11 @@ class MemoryOutboxContract:
         await create(storage, "g1", scope=ODD)
         mine, other = (await numbers(storage))["f1"], (await numbers(storage, ODD))["g1"]
         with pytest.raises(InvalidInput):
-            async with storage.writing() as work:
-                await work.progress.memory_outbox.add(tenant=TENANT, scope=SCOPE, numbers=[mine])
-        async with storage.writing() as work:
-            await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
-            await work.progress.memory_outbox.add(tenant=TENANT, scope=SCOPE, numbers=[mine, other, 77])
+            async with storage.writing(TENANT) as work:
+                await work.progress.memory_outbox.add(scope=SCOPE, numbers=[mine])
+        async with storage.writing(TENANT) as work:
+            await work.memories.lock(scope=SCOPE, now=START)
+            await work.progress.memory_outbox.add(scope=SCOPE, numbers=[mine, other, 77])
         assert [task.number for task in await claim_memories(storage)] == [mine], "only those of the scope"
 
     async def test_what_is_released_can_be_claimed_at_once(self, storage: Storage) -> None:

@@ -19,103 +19,101 @@ from roomlore_testkit.contracts.texts import ROOM, TENANT, digest, erase, fill
 
 class RoomsContract:
     async def test_a_room_has_a_name(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            before = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            room = await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="茶会 \x00 Tea")
+        async with storage.writing(TENANT) as work:
+            before = await work.rooms.lock(room_id=ROOM, now=START)
+            room = await work.rooms.rename(room_id=ROOM, name="茶会 \x00 Tea")
         assert (before.name, room.name, room.revision) == ("", "茶会 \x00 Tea", before.revision + 1)
         assert (before.title, room.title) == (ROOM, "茶会 \x00 Tea")
-        async with storage.reading() as work:
-            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+        async with storage.reading(TENANT) as work:
+            assert await work.rooms.find(room_id=ROOM) == room
             for part in ("茶会", "tea", ROOM):
-                assert await work.rooms.named_like(tenant=TENANT, part=part, limit=5) == [room]
-            assert await work.rooms.named_like(tenant="other", part="tea", limit=5) == []
-        async with storage.writing() as work:
+                assert await work.rooms.named_like(part=part, limit=5) == [room]
+            assert await work.of("other").rooms.named_like(part="tea", limit=5) == []
+        async with storage.writing(TENANT) as work:
             with pytest.raises(InvalidInput, match="Lock the room"):
-                await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="")
+                await work.rooms.rename(room_id=ROOM, name="")
 
     async def test_an_unknown_room_is_none(self, storage: Storage) -> None:
-        async with storage.reading() as work:
-            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) is None
+        async with storage.reading(TENANT) as work:
+            assert await work.rooms.find(room_id=ROOM) is None
 
     async def test_locking_makes_a_room_once(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            made = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        async with storage.writing() as work:
-            again = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START + timedelta(days=1))
+        async with storage.writing(TENANT) as work:
+            made = await work.rooms.lock(room_id=ROOM, now=START)
+        async with storage.writing(TENANT) as work:
+            again = await work.rooms.lock(room_id=ROOM, now=START + timedelta(days=1))
         assert made == again == Room(tenant=TENANT, room_id=ROOM, created_at=START)
 
     async def test_locking_a_known_room_makes_none(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            assert await work.rooms.lock_known(tenant=TENANT, room_id=ROOM) is None
+        async with storage.writing(TENANT) as work:
+            assert await work.rooms.lock_known(room_id=ROOM) is None
             with pytest.raises(InvalidInput, match="Lock the room"):
-                await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="Tea")
-        async with storage.writing() as work:
-            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) is None
-            made = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        async with storage.writing() as work:
-            assert await work.rooms.lock_known(tenant="other", room_id=ROOM) is None
-            assert await work.rooms.lock_known(tenant=TENANT, room_id=ROOM) == made
-            assert (await work.rooms.rename(tenant=TENANT, room_id=ROOM, name="Tea")).name == "Tea"
+                await work.rooms.rename(room_id=ROOM, name="Tea")
+        async with storage.writing(TENANT) as work:
+            assert await work.rooms.find(room_id=ROOM) is None
+            made = await work.rooms.lock(room_id=ROOM, now=START)
+        async with storage.writing(TENANT) as work:
+            assert await work.of("other").rooms.lock_known(room_id=ROOM) is None
+            assert await work.rooms.lock_known(room_id=ROOM) == made
+            assert (await work.rooms.rename(room_id=ROOM, name="Tea")).name == "Tea"
 
     async def test_locking_while_reading_is_refused(self, storage: Storage) -> None:
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             with pytest.raises(InvalidInput):
-                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+                await work.rooms.lock(room_id=ROOM, now=START)
             with pytest.raises(InvalidInput):
-                await work.rooms.lock_known(tenant=TENANT, room_id=ROOM)
+                await work.rooms.lock_known(room_id=ROOM)
 
     async def test_counters_follow_the_messages(self, storage: Storage) -> None:
         late, early = START + timedelta(hours=2), START - timedelta(hours=2)
         room = await fill(storage, [entry(1, sent_at=late), entry(2, sent_at=early)])
         assert (room.next_arrival, room.revision, room.messages) == (3, 1, 2)
         assert room.last_sent_at == early, "the time of the last to arrive, not the latest"
-        async with storage.reading() as work:
-            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+        async with storage.reading(TENANT) as work:
+            assert await work.rooms.find(room_id=ROOM) == room
 
     async def test_rooms_are_paged_by_id(self, storage: Storage) -> None:
         for room_id in ["b", "房间", "a", "Z", "c"]:
             await fill(storage, [], room_id=room_id)
-        async with storage.reading() as work:
-            first = await work.rooms.page(tenant=TENANT, after=None, limit=2)
-            rest = await work.rooms.page(tenant=TENANT, after=first[-1].room_id, limit=10)
+        async with storage.reading(TENANT) as work:
+            first = await work.rooms.page(after=None, limit=2)
+            rest = await work.rooms.page(after=first[-1].room_id, limit=10)
         assert [room.room_id for room in first + rest] == ["Z", "a", "b", "c", "房间"]
 
     async def test_settings_are_replaced_and_raise_the_revision(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
-        async with storage.writing() as work:
-            await work.rooms.configure(tenant=TENANT, room_id=ROOM, settings={"a": 1, "b": [True, None, "词"]})
-            room = await work.rooms.configure(tenant=TENANT, room_id=ROOM, settings={"b": 0.5})
+        async with storage.writing(TENANT) as work:
+            await work.rooms.configure(room_id=ROOM, settings={"a": 1, "b": [True, None, "词"]})
+            room = await work.rooms.configure(room_id=ROOM, settings={"b": 0.5})
         assert (room.settings, room.revision, room.messages) == ({"b": 0.5}, 3, 1)
-        async with storage.reading() as work:
-            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+        async with storage.reading(TENANT) as work:
+            assert await work.rooms.find(room_id=ROOM) == room
 
     async def test_an_unknown_room_cannot_be_configured(self, storage: Storage) -> None:
         with pytest.raises(NotFound):
-            async with storage.writing() as work:
-                await work.rooms.configure(tenant=TENANT, room_id=ROOM, settings={})
+            async with storage.writing(TENANT) as work:
+                await work.rooms.configure(room_id=ROOM, settings={})
 
     async def test_participants_in_order_of_first_speaking(self, storage: Storage) -> None:
         await fill(storage, [entry(1, sender_id="zoe"), entry(2, sender_id="ann", sender_name="Ann")])
         await fill(storage, [entry(3, sender_id="zoe", sender_name="Zoë"), entry(4, sender_id="ann")])
-        async with storage.reading() as work:
-            people = await work.rooms.participants(tenant=TENANT, room_id=ROOM)
+        async with storage.reading(TENANT) as work:
+            people = await work.rooms.participants(room_id=ROOM)
         assert list(people.items()) == [("zoe", "Zoë"), ("ann", "Ann")]
 
     async def test_the_newest_message_that_a_sender_wrote(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2, sender_id="zoe"), entry(3), entry(4, sender_id="zoe")])
         await fill(storage, [entry(1, sender_id="zoe")], room_id="other")
-        async with storage.reading() as work:
-            found = [
-                await work.rooms.last_spoken(tenant=TENANT, room_id=ROOM, sender_id=who) for who in ("ann", "zoe", "x")
-            ]
-            nowhere = await work.rooms.last_spoken(tenant=TENANT, room_id="nowhere", sender_id="ann")
-            elsewhere = await work.rooms.last_spoken(tenant="else", room_id=ROOM, sender_id="ann")
+        async with storage.reading(TENANT) as work:
+            found = [await work.rooms.last_spoken(room_id=ROOM, sender_id=who) for who in ("ann", "zoe", "x")]
+            nowhere = await work.rooms.last_spoken(room_id="nowhere", sender_id="ann")
+            elsewhere = await work.of("else").rooms.last_spoken(room_id=ROOM, sender_id="ann")
         assert (found, nowhere, elsewhere) == ([3, 4, 0], 0, 0)
 
     async def test_the_last_name_given_counts(self, storage: Storage) -> None:
         await fill(storage, [entry(1, sender_name="Old"), entry(2, sender_name="New"), entry(3)])
-        async with storage.reading() as work:
-            assert await work.rooms.participants(tenant=TENANT, room_id=ROOM) == {"ann": "New"}
+        async with storage.reading(TENANT) as work:
+            assert await work.rooms.participants(room_id=ROOM) == {"ann": "New"}
 
     async def test_people_as_they_were_before_a_message(self, storage: Storage) -> None:
         said = [
@@ -130,8 +128,8 @@ class RoomsContract:
         await fill(storage, [entry(1)], tenant="other")
 
         async def before(arrival: int) -> list[tuple[str, str]]:
-            async with storage.reading() as work:
-                people = await work.rooms.participants_before(tenant=TENANT, room_id=ROOM, arrival=arrival)
+            async with storage.reading(TENANT) as work:
+                people = await work.rooms.participants_before(room_id=ROOM, arrival=arrival)
             return list(people.items())
 
         assert await before(1) == []
@@ -145,21 +143,21 @@ class RoomsContract:
             await fill(storage, [entry(1), entry(2, sender_id="bo"), entry(3)], room_id=room_id)
         await fill(storage, [entry(1, sender_id="bo")], room_id="c")
         await fill(storage, [entry(1)], room_id="theirs", tenant="other")
-        async with storage.reading() as work:
-            assert await work.rooms.of_sender(tenant=TENANT, sender_id="ann") == ["a", "b", "房间"]
-            assert await work.rooms.of_sender(tenant=TENANT, sender_id="bo") == ["a", "b", "c", "房间"]
-            assert await work.rooms.of_sender(tenant=TENANT, sender_id="nobody") == []
-            assert await work.rooms.of_sender(tenant="other", sender_id="ann") == ["theirs"]
+        async with storage.reading(TENANT) as work:
+            assert await work.rooms.of_sender(sender_id="ann") == ["a", "b", "房间"]
+            assert await work.rooms.of_sender(sender_id="bo") == ["a", "b", "c", "房间"]
+            assert await work.rooms.of_sender(sender_id="nobody") == []
+            assert await work.of("other").rooms.of_sender(sender_id="ann") == ["theirs"]
 
     async def test_the_kind_of_a_room(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
         for number, kind in enumerate((RoomKind.PUBLIC, None, RoomKind.DIRECT), start=2):
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-                room = await work.rooms.set_kind(tenant=TENANT, room_id=ROOM, kind=kind)
+            async with storage.writing(TENANT) as work:
+                await work.rooms.lock(room_id=ROOM, now=START)
+                room = await work.rooms.set_kind(room_id=ROOM, kind=kind)
             assert (room.kind, room.revision) == (kind, number)
-            async with storage.reading() as work:
-                assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+            async with storage.reading(TENANT) as work:
+                assert await work.rooms.find(room_id=ROOM) == room
 
     async def test_the_kinds_that_a_room_had(self, storage: Storage) -> None:
         past = (PastKind(None, START), PastKind(RoomKind.PUBLIC, START + timedelta(microseconds=1)))
@@ -169,18 +167,18 @@ class RoomsContract:
             ("closed", RoomKind.PRIVATE, past[:1]),
             ("public", RoomKind.PUBLIC, ()),
         ):
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=room_id, now=START)
-                room = await work.rooms.set_kind(tenant=TENANT, room_id=room_id, kind=kind, past=before)
+            async with storage.writing(TENANT) as work:
+                await work.rooms.lock(room_id=room_id, now=START)
+                room = await work.rooms.set_kind(room_id=room_id, kind=kind, past=before)
             assert room.past_kinds == before
-            async with storage.reading() as work:
-                assert await work.rooms.find(tenant=TENANT, room_id=room_id) == room
-                known = await work.rooms.people(tenant=TENANT, room_ids=[room_id])
+            async with storage.reading(TENANT) as work:
+                assert await work.rooms.find(room_id=room_id) == room
+                known = await work.rooms.people(room_ids=[room_id])
             assert known[room_id] == RoomPeople(room_id, kind, past_kinds=before)
-        async with storage.reading() as work:
-            partly = await work.rooms.partly_public(tenant=TENANT)
-            always = await work.rooms.used_last(tenant=TENANT, limit=9, public=True)
-            assert await work.rooms.partly_public(tenant="other") == []
+        async with storage.reading(TENANT) as work:
+            partly = await work.rooms.partly_public()
+            always = await work.rooms.used_last(limit=9, public=True)
+            assert await work.of("other").rooms.partly_public() == []
         assert [room.room_id for room in partly] == ["opened", ROOM]
         assert [room.room_id for room in always] == ["public"]
 
@@ -198,17 +196,17 @@ class RoomsContract:
             "bot": [Stay(START)],
         }
         for complete in (False, True):
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-                await work.rooms.set_members(tenant=TENANT, room_id=ROOM, stays=stays, complete=complete)
+            async with storage.writing(TENANT) as work:
+                await work.rooms.lock(room_id=ROOM, now=START)
+                await work.rooms.set_members(room_id=ROOM, stays=stays, complete=complete)
         people = {
             "lurker": Presence((Stay(START, last),)),
             "ann": Presence((Stay(START),), Window(START, last)),
             "小李": Presence((Stay(START, None, later), Stay(last, last))),
         }
         expected = RoomPeople(ROOM, None, True, people)
-        async with storage.reading() as work:
-            of = partial(work.rooms.people, tenant=TENANT)
+        async with storage.reading(TENANT) as work:
+            of = partial(work.rooms.people)
             assert await of(room_ids=[ROOM, "unknown"]) == {ROOM: expected}
             assert await of(room_ids=[ROOM], persons=["ann", "eve"]) == {
                 ROOM: replace(expected, people={"ann": people["ann"]})
@@ -218,12 +216,12 @@ class RoomsContract:
 
     async def test_members_are_replaced(self, storage: Storage) -> None:
         for names in (["ann", "bo"], ["eve"]):
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            async with storage.writing(TENANT) as work:
+                await work.rooms.lock(room_id=ROOM, now=START)
                 stays = {name: [Stay(START, START)] for name in names}
-                await work.rooms.set_members(tenant=TENANT, room_id=ROOM, stays=stays, complete=False)
-        async with storage.reading() as work:
-            found = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
+                await work.rooms.set_members(room_id=ROOM, stays=stays, complete=False)
+        async with storage.reading(TENANT) as work:
+            found = (await work.rooms.people(room_ids=[ROOM]))[ROOM]
         assert (list(found.people), found.complete) == (["eve"], False)
 
     async def test_rooms_by_use_and_by_person(self, storage: Storage) -> None:
@@ -232,19 +230,19 @@ class RoomsContract:
         await fill(storage, [], room_id="empty")
         await fill(storage, [entry(1)], room_id="theirs", tenant="other")
         for room_id in ("empty", "b"):
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=room_id, now=START)
+            async with storage.writing(TENANT) as work:
+                await work.rooms.lock(room_id=room_id, now=START)
                 stays = {"bo": [Stay(START, None, START)]}
-                await work.rooms.set_members(tenant=TENANT, room_id=room_id, stays=stays, complete=True)
-                await work.rooms.set_kind(tenant=TENANT, room_id=room_id, kind=RoomKind.PUBLIC)
-        async with storage.reading() as work:
-            of = partial(work.rooms.used_last, tenant=TENANT)
+                await work.rooms.set_members(room_id=room_id, stays=stays, complete=True)
+                await work.rooms.set_kind(room_id=room_id, kind=RoomKind.PUBLIC)
+        async with storage.reading(TENANT) as work:
+            of = partial(work.rooms.used_last)
             assert [room.room_id for room in await of(limit=9)] == ["a", "房间", "b", "empty"]
             assert [room.room_id for room in await of(limit=1)] == ["a"]
             assert [room.room_id for room in await of(limit=9, public=True)] == ["b", "empty"]
             assert [room.room_id for room in await of(limit=2, offset=1)] == ["房间", "b"]
             for part, names in (("", ["a", "房间", "b", "empty"]), ("EMP", ["empty"]), ("间", ["房间"]), ("%", [])):
-                assert [one.room_id for one in await work.rooms.named_like(tenant=TENANT, part=part, limit=9)] == names
+                assert [one.room_id for one in await work.rooms.named_like(part=part, limit=9)] == names
             for part, names in (
                 ("EMPTY", ["empty"]),
                 ("empt", []),
@@ -253,11 +251,11 @@ class RoomsContract:
                 ("%", []),
                 ("_", []),
             ):
-                found = await work.rooms.named_like(tenant=TENANT, part=part, limit=9, whole=True)
+                found = await work.rooms.named_like(part=part, limit=9, whole=True)
                 assert [one.room_id for one in found] == names
-            assert await of(limit=1) == [await work.rooms.find(tenant=TENANT, room_id="a")]
+            assert await of(limit=1) == [await work.rooms.find(room_id="a")]
             for person, rooms in (("bo", ["b", "empty"]), ("ann", ["a", "b", "房间"]), ("eve", [])):
-                found = await work.rooms.of_person(tenant=TENANT, person_id=person)
+                found = await work.rooms.of_person(person_id=person)
                 assert [room.room_id for room in found] == rooms
 
     async def test_who_spoke_and_where(self, storage: Storage) -> None:
@@ -267,33 +265,33 @@ class RoomsContract:
         await fill(storage, [entry(1, sender_id="ux1", sent_at=START)], room_id="b")
         await fill(storage, [entry(1, sender_id="bot", role=Role.ASSISTANT)], room_id="c")
         await fill(storage, [entry(1, sender_id="u_1")], room_id="theirs", tenant="other")
-        async with storage.reading() as work:
-            of = partial(work.rooms.speakers, tenant=TENANT, room_ids=None, limit=9)
+        async with storage.reading(TENANT) as work:
+            of = partial(work.rooms.speakers, room_ids=None, limit=9)
             first, *rest = await of(part="")
             assert (first.sender_id, first.rooms, first.messages, first.last_spoke_at) == ("u_1", 2, 3, later)
             assert [(one.sender_id, one.is_agent) for one in rest] == [("ux1", False), ("bot", True)]
             for part, ids in (("U_", ["u_1"]), ("anna", ["u_1"]), ("娜", ["u_1"]), ("bo", ["bot"]), ("nobody", [])):
                 assert [one.sender_id for one in await of(part=part)] == ids
             assert [one.sender_id for one in await of(part="", offset=1)] == ["ux1", "bot"]
-            among = partial(work.rooms.speakers, tenant=TENANT, part="", limit=9)
+            among = partial(work.rooms.speakers, part="", limit=9)
             assert [(one.sender_id, one.messages) for one in await among(room_ids=["a"])] == [("u_1", 1)]
             assert await among(room_ids=[]) == []
             assert await of(part="", offset=3) == []
-            named = partial(work.rooms.names_of, tenant=TENANT)
+            named = partial(work.rooms.names_of)
             assert await named(room_ids=["a", ROOM], sender_ids=["u_1", "bot", "nobody"]) == {
-                one.room_id: {"u_1": one.name} for one in await work.rooms.voices(tenant=TENANT, sender_id="u_1")
+                one.room_id: {"u_1": one.name} for one in await work.rooms.voices(sender_id="u_1")
             }
             assert await named(room_ids=["a"], sender_ids=["bot"]) == {}
             assert await named(room_ids=[], sender_ids=["u_1"]) == await named(room_ids=["a"], sender_ids=[]) == {}
-            found = await work.rooms.voices(tenant=TENANT, sender_id="u_1")
+            found = await work.rooms.voices(sender_id="u_1")
             assert [(one.room_id, one.messages, one.last_arrival) for one in found] == [(ROOM, 2, 2), ("a", 1, 1)]
             assert found[1].name == "Anna"
-            assert await work.rooms.voices(tenant=TENANT, sender_id="nobody") == []
+            assert await work.rooms.voices(sender_id="nobody") == []
 
     async def test_a_stamp_changes_with_the_room_and_its_people(self, storage: Storage) -> None:
         async def stamp() -> object:
-            async with storage.reading() as work:
-                found = await work.rooms.stamps(tenant=TENANT, room_ids=[ROOM, "unknown"])
+            async with storage.reading(TENANT) as work:
+                found = await work.rooms.stamps(room_ids=[ROOM, "unknown"])
             assert found.keys() <= {ROOM}
             return found.get(ROOM)
 
@@ -302,13 +300,13 @@ class RoomsContract:
         await fill(storage, [entry(1)])
         seen.append(await stamp())
         assert await stamp() == seen[-1], "nothing changed"
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.rooms.set_members(tenant=TENANT, room_id=ROOM, stays={"ann": [Stay(START)]}, complete=True)
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            await work.rooms.set_members(room_id=ROOM, stays={"ann": [Stay(START)]}, complete=True)
         seen.append(await stamp())
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.rooms.set_kind(tenant=TENANT, room_id=ROOM, kind=RoomKind.PUBLIC)
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            await work.rooms.set_kind(room_id=ROOM, kind=RoomKind.PUBLIC)
         seen.append(await stamp())
         assert len(set(seen)) == len(seen)
 
@@ -319,38 +317,38 @@ class UsageContract:
         full = usage_record(
             "c2", degraded="slow", arm="b", llm_response="yes", user_feedback="好", success_indicator=0.1 + 0.2
         )
-        async with storage.writing() as work:
-            await work.usage.record(tenant=TENANT, records=[plain, full])
-        async with storage.reading() as work:
-            assert await work.usage.find(tenant=TENANT, context_id="c1") == plain
-            assert await work.usage.find(tenant=TENANT, context_id="c2") == full
-            assert await work.usage.find(tenant=TENANT, context_id="c3") is None
+        async with storage.writing(TENANT) as work:
+            await work.usage.record(records=[plain, full])
+        async with storage.reading(TENANT) as work:
+            assert await work.usage.find(context_id="c1") == plain
+            assert await work.usage.find(context_id="c2") == full
+            assert await work.usage.find(context_id="c3") is None
 
     async def test_a_repeated_record_changes_nothing(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.usage.record(tenant=TENANT, records=[usage_record("c1", tokens=1)])
-            await work.usage.record(tenant=TENANT, records=[usage_record("c1", tokens=2), usage_record("c2")])
-            await work.usage.record(tenant=TENANT, records=[])
-        async with storage.reading() as work:
-            found = await work.usage.page(tenant=TENANT, selection=UsageSelection(), after=None, limit=9)
+        async with storage.writing(TENANT) as work:
+            await work.usage.record(records=[usage_record("c1", tokens=1)])
+            await work.usage.record(records=[usage_record("c1", tokens=2), usage_record("c2")])
+            await work.usage.record(records=[])
+        async with storage.reading(TENANT) as work:
+            found = await work.usage.page(selection=UsageSelection(), after=None, limit=9)
         assert found == [usage_record("c1", tokens=1), usage_record("c2")]
 
     async def test_answers_and_feedback_are_noted(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.usage.record(tenant=TENANT, records=[usage_record("c1")])
-        async with storage.writing() as work:
-            assert await work.usage.respond(tenant=TENANT, context_id="c1", llm_response="an answer")
-            assert await work.usage.judge(tenant=TENANT, context_id="c1", feedback="good", score=None)
-            assert await work.usage.judge(tenant=TENANT, context_id="c1", feedback=None, score=0.0)
-        async with storage.reading() as work:
-            found = await work.usage.find(tenant=TENANT, context_id="c1")
+        async with storage.writing(TENANT) as work:
+            await work.usage.record(records=[usage_record("c1")])
+        async with storage.writing(TENANT) as work:
+            assert await work.usage.respond(context_id="c1", llm_response="an answer")
+            assert await work.usage.judge(context_id="c1", feedback="good", score=None)
+            assert await work.usage.judge(context_id="c1", feedback=None, score=0.0)
+        async with storage.reading(TENANT) as work:
+            found = await work.usage.find(context_id="c1")
         noted = replace(usage_record("c1"), llm_response="an answer", user_feedback="good", success_indicator=0.0)
         assert found == noted
 
     async def test_an_unknown_record_takes_no_notes(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            assert not await work.usage.respond(tenant=TENANT, context_id="c1", llm_response="x")
-            assert not await work.usage.judge(tenant=TENANT, context_id="c1", feedback="x", score=1.0)
+        async with storage.writing(TENANT) as work:
+            assert not await work.usage.respond(context_id="c1", llm_response="x")
+            assert not await work.usage.judge(context_id="c1", feedback="x", score=1.0)
 
     async def test_pages_by_room_judgement_and_place(self, storage: Storage) -> None:
         records = [
@@ -363,14 +361,12 @@ class UsageContract:
             )
             for n in range(6)
         ]
-        async with storage.writing() as work:
-            await work.usage.record(tenant=TENANT, records=list(reversed(records)))
+        async with storage.writing(TENANT) as work:
+            await work.usage.record(records=list(reversed(records)))
 
         async def ids(after: str | None, limit: int, **selected: Any) -> list[str]:
-            async with storage.reading() as work:
-                found = await work.usage.page(
-                    tenant=TENANT, selection=UsageSelection(**selected), after=after, limit=limit
-                )
+            async with storage.reading(TENANT) as work:
+                found = await work.usage.page(selection=UsageSelection(**selected), after=after, limit=limit)
             return [record.context_id for record in found]
 
         assert await ids(None, 4) == ["c0", "c1", "c2", "c3"]
@@ -390,12 +386,12 @@ class UsageContract:
             usage_record("c4"),
             usage_record("c5", arm="b", created_at=START - timedelta(microseconds=1)),
         ]
-        async with storage.writing() as work:
-            await work.usage.record(tenant=TENANT, records=records)
-            await work.usage.record(tenant="other", records=records)
-        async with storage.reading() as work:
-            plain, arm = await work.usage.sums(tenant=TENANT, since=START)
-            assert await work.usage.sums(tenant="nobody", since=START) == []
+        async with storage.writing(TENANT) as work:
+            await work.usage.record(records=records)
+            await work.of("other").usage.record(records=records)
+        async with storage.reading(TENANT) as work:
+            plain, arm = await work.usage.sums(since=START)
+            assert await work.of("nobody").usage.sums(since=START) == []
         assert (plain.arm, plain.contexts, plain.judged, plain.success_squares) == (None, 1, 0, 0.0)
         assert arm == ArmSums(
             arm="b",
@@ -415,16 +411,16 @@ class UsageContract:
 
     async def test_old_records_are_deleted_from_the_oldest_on(self, storage: Storage) -> None:
         records = [usage_record(f"c{n}", created_at=START + timedelta(days=n)) for n in range(6)]
-        async with storage.writing() as work:
-            await work.usage.record(tenant=TENANT, records=records)
-            await work.usage.record(tenant="a茶", records=records[:1])
+        async with storage.writing(TENANT) as work:
+            await work.usage.record(records=records)
+            await work.of("a茶").usage.record(records=records[:1])
         before, limit = START + timedelta(days=3), 2
-        async with storage.writing() as work:
+        async with storage.writing(TENANT) as work:
             assert await work.usage.tenants() == ["acme", "a茶"]
-            gone = [await work.usage.expire(tenant=TENANT, before=before, limit=limit) for _ in range(3)]
-        async with storage.reading() as work:
-            left = await work.usage.page(tenant=TENANT, selection=UsageSelection(), after=None, limit=9)
-            assert await work.usage.find(tenant="a茶", context_id="c0") == records[0]
+            gone = [await work.usage.expire(before=before, limit=limit) for _ in range(3)]
+        async with storage.reading(TENANT) as work:
+            left = await work.usage.page(selection=UsageSelection(), after=None, limit=9)
+            assert await work.of("a茶").usage.find(context_id="c0") == records[0]
         assert (gone, left) == ([2, 1, 0], records[3:])
 
 
@@ -455,27 +451,28 @@ class KeysContract:
 
     async def test_a_revoked_key_matches_nothing_and_stays_listed(self, storage: Storage) -> None:
         await _add(storage, _KEY)
-        async with storage.writing() as work:
+        async with storage.writing(TENANT) as work:
             assert await work.keys.any()
-            assert await work.keys.revoke(tenant=TENANT, key_id="k1", now=START)
-            assert await work.keys.revoke(tenant=None, key_id="k1", now=START + timedelta(days=1))
-            assert not await work.keys.revoke(tenant=TENANT, key_id="k2", now=START)
-        async with storage.reading() as work:
+            assert await work.keys.revoke(key_id="k1", now=START)
+            assert not await work.keys.revoke(key_id="k2", now=START)
+        async with storage.writing() as work:
+            assert await work.keys.revoke(key_id="k1", now=START + timedelta(days=1))
+        async with storage.reading(TENANT) as work:
             assert await work.keys.match(secret_hash=digest("k1")) is None
-            assert await work.keys.page(tenant=TENANT) == [replace(_KEY, revoked_at=START)]
+            assert await work.keys.page() == [replace(_KEY, revoked_at=START)]
             assert await work.keys.any()
 
     async def test_the_operator_sees_all_tenants_oldest_first(self, storage: Storage) -> None:
         older = replace(_KEY, key_id="k0", tenant="other", created_at=START - timedelta(days=1))
         await _add(storage, _KEY, older)
         async with storage.reading() as work:
-            assert await work.keys.page(tenant=None) == [older, _KEY]
-            assert await work.keys.page(tenant="other") == [older]
+            assert await work.keys.page() == [older, _KEY]
+            assert await work.of("other").keys.page() == [older]
 
     async def test_no_key_at_first(self, storage: Storage) -> None:
         async with storage.reading() as work:
             assert not await work.keys.any()
-            assert await work.keys.page(tenant=None) == []
+            assert await work.keys.page() == []
 
     async def test_a_signing_key_is_kept_once(self, storage: Storage) -> None:
         async with storage.reading() as work:
@@ -494,18 +491,18 @@ class KeysContract:
 
 class ImportsContract:
     async def test_the_last_position_saved_counts(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.progress.save_import_position(tenant=TENANT, source="a.jsonl", position="10", now=START)
-            await work.progress.save_import_position(tenant=TENANT, source="a.jsonl", position="20", now=START)
-        async with storage.reading() as work:
-            assert await work.progress.import_position(tenant=TENANT, source="a.jsonl") == "20"
-            assert await work.progress.import_position(tenant=TENANT, source="b.jsonl") is None
+        async with storage.writing(TENANT) as work:
+            await work.progress.save_import_position(source="a.jsonl", position="10", now=START)
+            await work.progress.save_import_position(source="a.jsonl", position="20", now=START)
+        async with storage.reading(TENANT) as work:
+            assert await work.progress.import_position(source="a.jsonl") == "20"
+            assert await work.progress.import_position(source="b.jsonl") is None
 
     async def test_a_position_can_be_forgotten(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.progress.save_import_position(tenant=TENANT, source="a.jsonl", position="10", now=START)
-        async with storage.writing() as work:
-            await work.progress.forget_import_position(tenant=TENANT, source="a.jsonl")
-            await work.progress.forget_import_position(tenant=TENANT, source="never")
-        async with storage.reading() as work:
-            assert await work.progress.import_position(tenant=TENANT, source="a.jsonl") is None
+        async with storage.writing(TENANT) as work:
+            await work.progress.save_import_position(source="a.jsonl", position="10", now=START)
+        async with storage.writing(TENANT) as work:
+            await work.progress.forget_import_position(source="a.jsonl")
+            await work.progress.forget_import_position(source="never")
+        async with storage.reading(TENANT) as work:
+            assert await work.progress.import_position(source="a.jsonl") is None

@@ -23,27 +23,27 @@ MINUTE = timedelta(minutes=1)
 
 async def save(storage: Storage, given: Session, *marks: Checkpoint) -> None:
     """Store these checkpoints and the session, in a unit of work that has locked the room."""
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=given.tenant, room_id=given.conversation_id, now=START)
+    async with storage.writing(given.tenant) as work:
+        await work.rooms.lock(room_id=given.conversation_id, now=START)
         for one in marks:
-            await work.sessions.mark(tenant=given.tenant, checkpoint=one)
+            await work.sessions.mark(checkpoint=one)
         await work.sessions.save(session=given)
 
 
 async def find(storage: Storage, *, tenant: str = TENANT, conversation_id: str = ROOM) -> Session | None:
-    async with storage.reading() as work:
-        return await work.sessions.find(tenant=tenant, conversation_id=conversation_id)
+    async with storage.reading(tenant) as work:
+        return await work.sessions.find(conversation_id=conversation_id)
 
 
 async def page(storage: Storage, *, tenant: str = TENANT, after: str | None = None, limit: int = 99) -> list[Session]:
-    async with storage.reading() as work:
-        return await work.sessions.page(tenant=tenant, after=after, limit=limit)
+    async with storage.reading(tenant) as work:
+        return await work.sessions.page(after=after, limit=limit)
 
 
 async def numbers(storage: Storage, *, before: int | None = None, limit: int = 99) -> list[int]:
     """Return the numbers of the room's checkpoints, in the order of `history`."""
-    async with storage.reading() as work:
-        found = await work.sessions.history(tenant=TENANT, conversation_id=ROOM, before=before, limit=limit)
+    async with storage.reading(TENANT) as work:
+        found = await work.sessions.history(conversation_id=ROOM, before=before, limit=limit)
     return [one.number for one in found]
 
 
@@ -57,8 +57,8 @@ async def take(
 async def schedule(
     storage: Storage, due: Due | None, was: datetime | None, *, tenant: str = TENANT, conversation_id: str = ROOM
 ) -> bool:
-    async with storage.writing() as work:
-        return await work.sessions.schedule(tenant=tenant, conversation_id=conversation_id, due=due, was=was)
+    async with storage.writing(tenant) as work:
+        return await work.sessions.schedule(conversation_id=conversation_id, due=due, was=was)
 
 
 async def make_due(storage: Storage, at: datetime, conversation_id: str = ROOM, *, tenant: str = TENANT) -> None:
@@ -76,11 +76,11 @@ class StopError(Exception):
 
 
 async def _save_and_stop(storage: Storage) -> None:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.sessions.mark(tenant=TENANT, checkpoint=checkpoint(1))
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.sessions.mark(checkpoint=checkpoint(1))
         await work.sessions.save(session=session(1))
-        assert await work.sessions.find(tenant=TENANT, conversation_id=ROOM) == session(1)
+        assert await work.sessions.find(conversation_id=ROOM) == session(1)
         raise StopError
 
 
@@ -125,8 +125,8 @@ class SessionsContract:
         await save(storage, full, summary)
         assert await find(storage) == full
         assert await page(storage) == [full]
-        async with storage.reading() as work:
-            assert await work.sessions.history(tenant=TENANT, conversation_id=ROOM, before=None, limit=9) == [summary]
+        async with storage.reading(TENANT) as work:
+            assert await work.sessions.history(conversation_id=ROOM, before=None, limit=9) == [summary]
 
     async def test_a_later_version_takes_the_place_of_all(self, storage: Storage) -> None:
         await save(storage, session(1, enterprise_id="e", state={"a": 1}, checkpoint=checkpoint(1)), checkpoint(1))
@@ -187,20 +187,20 @@ class SessionsContract:
             async with storage.writing() as work:
                 await work.sessions.save(session=session(1))
         with pytest.raises(InvalidInput):
-            async with storage.writing() as work:
-                await work.sessions.mark(tenant=TENANT, checkpoint=checkpoint(1))
+            async with storage.writing(TENANT) as work:
+                await work.sessions.mark(checkpoint=checkpoint(1))
 
     async def test_a_reading_unit_of_work_changes_nothing(self, storage: Storage) -> None:
         await make_due(storage, START)
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             with pytest.raises(InvalidInput):
                 await work.sessions.save(session=session(2))
             with pytest.raises(InvalidInput):
-                await work.sessions.mark(tenant=TENANT, checkpoint=checkpoint(1))
+                await work.sessions.mark(checkpoint=checkpoint(1))
             with pytest.raises(InvalidInput):
                 await work.sessions.due(now=START, lease_until=START + MINUTE, limit=1)
             with pytest.raises(InvalidInput):
-                await work.sessions.schedule(tenant=TENANT, conversation_id=ROOM, due=None, was=START)
+                await work.sessions.schedule(conversation_id=ROOM, due=None, was=START)
         assert await find(storage) == session(1, due=Due(at=START))
 
     async def test_what_raises_leaves_no_session(self, storage: Storage) -> None:
@@ -248,8 +248,8 @@ class SessionHistoryContract:
             with pytest.raises(Conflict):
                 await save(storage, session(2), taken)
         await save(storage, session(1, conversation_id="b"), checkpoint(1, conversation_id="b"))
-        async with storage.reading() as work:
-            stored = await work.sessions.history(tenant=TENANT, conversation_id=ROOM, before=None, limit=9)
+        async with storage.reading(TENANT) as work:
+            stored = await work.sessions.history(conversation_id=ROOM, before=None, limit=9)
         assert stored == [checkpoint(1)]
 
     async def test_the_one_in_force_is_the_one_the_session_names(self, storage: Storage) -> None:
@@ -297,8 +297,8 @@ class SessionTextsContract:
                     full = replace(full, due=Due(at=START))
                     assert await find(storage, tenant=text, conversation_id=text) == full
                     assert await page(storage, tenant=text) == [full]
-                    async with storage.reading() as work:
-                        history = await work.sessions.history(tenant=text, conversation_id=text, before=None, limit=9)
+                    async with storage.reading(text) as work:
+                        history = await work.sessions.history(conversation_id=text, before=None, limit=9)
                     assert history == [summary]
                     taken = [one for one in await take(storage, START) if one[0] == text]
                     assert taken == [(text, text, Due(at=START))]

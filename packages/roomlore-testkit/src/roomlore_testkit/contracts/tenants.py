@@ -19,23 +19,23 @@ _ODD = "租户 \x00 \ud800"
 
 
 async def _count(storage: Storage, amount: int, *, tenant: str = TENANT, at: datetime = START) -> int:
-    async with storage.writing() as work:
-        return await work.tenants.count(tenant=tenant, name="messages_a_day", period=at, amount=amount)
+    async with storage.writing(tenant) as work:
+        return await work.tenants.count(name="messages_a_day", period=at, amount=amount)
 
 
 class TenantLimitsContract:
     async def test_a_tenant_has_the_limits_that_were_set_last(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.tenants.set_limits(tenant=TENANT, limits={"messages_a_day": 5}, now=START)
-            await work.tenants.set_limits(tenant=TENANT, limits={"messages_kept": None}, now=START)
-            await work.tenants.set_limits(tenant=_ODD, limits={"messages_kept": 7}, now=START)
+        async with storage.writing(TENANT) as work:
+            await work.tenants.set_limits(limits={"messages_a_day": 5}, now=START)
+            await work.tenants.set_limits(limits={"messages_kept": None}, now=START)
+            await work.of(_ODD).tenants.set_limits(limits={"messages_kept": 7}, now=START)
         async with storage.reading() as work:
             assert await work.tenants.limits() == {TENANT: {"messages_kept": None}, _ODD: {"messages_kept": 7}}
 
     async def test_a_tenant_without_limits_of_its_own_is_not_told(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.tenants.set_limits(tenant=TENANT, limits={"messages_a_day": 5}, now=START)
-            await work.tenants.set_limits(tenant=TENANT, limits={}, now=START)
+        async with storage.writing(TENANT) as work:
+            await work.tenants.set_limits(limits={"messages_a_day": 5}, now=START)
+            await work.tenants.set_limits(limits={}, now=START)
         async with storage.reading() as work:
             assert await work.tenants.limits() == {}
 
@@ -43,11 +43,11 @@ class TenantLimitsContract:
         names = [f"limit_{number}" for number in range(8)]
 
         async def change(name: str | None) -> None:
-            async with storage.writing() as work:
-                own = await work.tenants.limits_to_change(tenant=TENANT, now=START)
+            async with storage.writing(TENANT) as work:
+                own = await work.tenants.limits_to_change(now=START)
                 await asyncio.sleep(0.01)
                 changed = {} if name is None else {**own, name: 1}
-                await work.tenants.set_limits(tenant=TENANT, limits=changed, now=START)
+                await work.tenants.set_limits(limits=changed, now=START)
 
         await asyncio.gather(*map(change, names))
         async with storage.reading() as work:
@@ -58,16 +58,16 @@ class TenantLimitsContract:
 
     async def test_what_is_counted_adds_up_within_a_period(self, storage: Storage) -> None:
         assert [await _count(storage, amount) for amount in (3, 4, -2)] == [3, 7, 5]
-        async with storage.reading() as work:
-            assert await work.tenants.counted(tenant=TENANT) == {"messages_a_day": (START, 5)}
-            assert await work.tenants.counted(tenant="other") == {}
+        async with storage.reading(TENANT) as work:
+            assert await work.tenants.counted() == {"messages_a_day": (START, 5)}
+            assert await work.of("other").tenants.counted() == {}
 
     async def test_a_later_period_begins_anew_and_takes_what_comes_late(self, storage: Storage) -> None:
         await _count(storage, 3)
         assert await _count(storage, 4, at=START + _DAY) == 4
         assert await _count(storage, 1, at=START) == 5, "from a process with a slow clock"
-        async with storage.reading() as work:
-            assert await work.tenants.counted(tenant=TENANT) == {"messages_a_day": (START + _DAY, 5)}
+        async with storage.reading(TENANT) as work:
+            assert await work.tenants.counted() == {"messages_a_day": (START + _DAY, 5)}
 
     async def test_nothing_that_is_counted_at_once_is_lost(self, storage: Storage) -> None:
         counted = await asyncio.gather(*(_count(storage, 1) for _ in range(20)))
@@ -75,8 +75,8 @@ class TenantLimitsContract:
 
     async def test_what_is_rolled_back_is_not_counted(self, storage: Storage) -> None:
         async def fail() -> None:
-            async with storage.writing() as work:
-                await work.tenants.count(tenant=TENANT, name="messages_a_day", period=START, amount=3)
+            async with storage.writing(TENANT) as work:
+                await work.tenants.count(name="messages_a_day", period=START, amount=3)
                 raise InvalidInput("no")
 
         with pytest.raises(InvalidInput):
@@ -88,9 +88,9 @@ class TenantLimitsContract:
         await fill(storage, [entry(1)], room_id="another")
         await fill(storage, [entry(1)], tenant="other")
         await erase(storage, 2)
-        async with storage.reading() as work:
-            assert await work.tenants.messages_kept(tenant=TENANT) == 2
-            assert await work.tenants.messages_kept(tenant="nobody") == 0
+        async with storage.reading(TENANT) as work:
+            assert await work.tenants.messages_kept() == 2
+            assert await work.of("nobody").tenants.messages_kept() == 0
 
     async def test_every_tenant_is_told_once(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
@@ -99,18 +99,18 @@ class TenantLimitsContract:
         async with storage.writing() as work:
             await work.keys.add(key=key, secret_hash=digest("k1"))
             for tenant in (TENANT, _ODD):
-                await work.tenants.set_limits(tenant=tenant, limits={"messages_kept": 1}, now=START)
+                await work.of(tenant).tenants.set_limits(limits={"messages_kept": 1}, now=START)
         async with storage.reading() as work:
             assert await work.tenants.all() == sorted([TENANT, "keys", _ODD])
 
     async def test_writing_while_reading_is_refused(self, storage: Storage) -> None:
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             with pytest.raises(InvalidInput):
-                await work.tenants.set_limits(tenant=TENANT, limits={"messages_kept": 1}, now=START)
+                await work.tenants.set_limits(limits={"messages_kept": 1}, now=START)
             with pytest.raises(InvalidInput):
-                await work.tenants.limits_to_change(tenant=TENANT, now=START)
+                await work.tenants.limits_to_change(now=START)
             with pytest.raises(InvalidInput):
-                await work.tenants.count(tenant=TENANT, name="messages_a_day", period=START, amount=1)
+                await work.tenants.count(name="messages_a_day", period=START, amount=1)
 
 
 _ARCHIVE = Archive(
@@ -128,42 +128,42 @@ _ARCHIVE = Archive(
 
 
 async def _add(storage: Storage, *archives: Archive, tenant: str = TENANT) -> None:
-    async with storage.writing() as work:
+    async with storage.writing(tenant) as work:
         for archive in archives:
-            await work.archives.add(tenant=tenant, archive=archive)
+            await work.archives.add(archive=archive)
 
 
 class ArchivesContract:
     async def test_an_archive_takes_a_phase_only_from_the_one_before(self, storage: Storage) -> None:
         await _add(storage, replace(_ARCHIVE, phase="writing"))
-        async with storage.writing() as work:
+        async with storage.writing(TENANT) as work:
             turn = work.archives.turn
-            assert not await turn(tenant=TENANT, archive_id="a1", phase="gone", was="kept")
-            assert not await turn(tenant="other", archive_id="a1", phase="kept", was="writing")
-            assert await turn(tenant=TENANT, archive_id="a1", phase="kept", was="writing")
-            assert not await turn(tenant=TENANT, archive_id="a1", phase="kept", was="writing")
-        async with storage.reading() as work:
-            assert await work.archives.page(tenant=TENANT, room_id=None, after="", limit=9) == [_ARCHIVE]
-            assert await work.archives.page(tenant="other", room_id=None, after="", limit=9) == []
+            assert not await turn(archive_id="a1", phase="gone", was="kept")
+            assert not await work.of("other").archives.turn(archive_id="a1", phase="kept", was="writing")
+            assert await turn(archive_id="a1", phase="kept", was="writing")
+            assert not await turn(archive_id="a1", phase="kept", was="writing")
+        async with storage.reading(TENANT) as work:
+            assert await work.archives.page(room_id=None, after="", limit=9) == [_ARCHIVE]
+            assert await work.of("other").archives.page(room_id=None, after="", limit=9) == []
 
     async def test_archives_are_paged_by_id_in_all_rooms_or_one(self, storage: Storage) -> None:
         archives = [
             replace(_ARCHIVE, archive_id=f"a{number}", room_id=_ODD if number % 2 else ROOM) for number in range(5)
         ]
         await _add(storage, *reversed(archives))
-        async with storage.reading() as work:
-            assert await work.archives.page(tenant=TENANT, room_id=None, after="a1", limit=2) == archives[2:4]
-            assert await work.archives.page(tenant=TENANT, room_id=_ODD, after="", limit=9) == archives[1::2]
+        async with storage.reading(TENANT) as work:
+            assert await work.archives.page(room_id=None, after="a1", limit=2) == archives[2:4]
+            assert await work.archives.page(room_id=_ODD, after="", limit=9) == archives[1::2]
 
     async def test_a_dropped_archive_is_gone(self, storage: Storage) -> None:
         await _add(storage, _ARCHIVE)
         await _add(storage, _ARCHIVE, tenant="other")
-        async with storage.writing() as work:
-            await work.archives.drop(tenant=TENANT, archive_id="a1")
-            await work.archives.drop(tenant=TENANT, archive_id="unknown")
-        async with storage.reading() as work:
-            assert await work.archives.page(tenant=TENANT, room_id=None, after="", limit=9) == []
-            assert await work.archives.page(tenant="other", room_id=None, after="", limit=9) == [_ARCHIVE]
+        async with storage.writing(TENANT) as work:
+            await work.archives.drop(archive_id="a1")
+            await work.archives.drop(archive_id="unknown")
+        async with storage.reading(TENANT) as work:
+            assert await work.archives.page(room_id=None, after="", limit=9) == []
+            assert await work.of("other").archives.page(room_id=None, after="", limit=9) == [_ARCHIVE]
 
     async def test_rooms_are_due_that_have_an_old_message(self, storage: Storage) -> None:
         for room_id, age in (("a", _DAY), ("b", timedelta()), ("c", _DAY), ("d", _DAY)):
@@ -171,10 +171,9 @@ class ArchivesContract:
         await fill(storage, [entry(1, sent_at=START - _DAY)])
         await fill(storage, [entry(1, sent_at=START - _DAY)], tenant="other", room_id="e")
         await erase(storage, 1)
-        asked: dict[str, Any] = {"tenant": TENANT, "before": START}
-        async with storage.reading() as work:
-            assert await work.archives.rooms_due(**asked, after="", limit=9) == ["a", "c", "d"]
-            assert await work.archives.rooms_due(**asked, after="a", limit=1) == ["c"]
+        async with storage.reading(TENANT) as work:
+            assert await work.archives.rooms_due(before=START, after="", limit=9) == ["a", "c", "d"]
+            assert await work.archives.rooms_due(before=START, after="a", limit=1) == ["c"]
 
     async def test_what_was_heard_decides_if_a_message_is_old(self, storage: Storage) -> None:
         """One of the future is as old as its arrival; an estimated one may be as young as its latest time."""
@@ -182,10 +181,9 @@ class ArchivesContract:
         for room_id, at, until in (("a", far, old), ("b", far, new), ("c", old, new), ("d", old, old)):
             heard: dict[str, Any] = {"sent_at_estimated": True, "heard_from": old, "heard_until": until}
             await fill(storage, [entry(1, sent_at=at, **heard), entry(2, sent_at=new)], room_id=room_id)
-        asked: dict[str, Any] = {"tenant": TENANT, "before": START}
-        async with storage.reading() as work:
-            assert await work.archives.rooms_due(**asked, after="", limit=9) == ["a", "d"]
-            due = {name: await work.archives.due(**asked, room_id=name, limit=9) for name in "abcd"}
+        async with storage.reading(TENANT) as work:
+            assert await work.archives.rooms_due(before=START, after="", limit=9) == ["a", "d"]
+            due = {name: await work.archives.due(before=START, room_id=name, limit=9) for name in "abcd"}
         assert {name: [one.arrival for one in its] for name, its in due.items()} == {
             "a": [1],
             "b": [],
@@ -198,13 +196,13 @@ class ArchivesContract:
         entries = [entry(number, sent_at=START - age * _DAY) for number, age in enumerate(ages, start=1)]
         await fill(storage, entries)
         await fill(storage, [entry(1, sent_at=START - 9 * _DAY)], tenant="other")
-        asked: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "before": START}
-        async with storage.reading() as work:
+        asked: dict[str, Any] = {"room_id": ROOM, "before": START}
+        async with storage.reading(TENANT) as work:
             due = await work.archives.due(**asked, limit=3)
             assert due == [entries[1].message, entries[3].message, entries[4].message]
             assert [one.arrival for one in await work.archives.due(**asked, limit=9)] == [1, 2, 4, 5]
         await erase(storage, 2)
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             assert [one.arrival for one in await work.archives.due(**asked, limit=9)] == [1, 4, 5]
 
     async def test_an_archive_has_the_messages_that_it_took_over(self, storage: Storage) -> None:
@@ -215,25 +213,24 @@ class ArchivesContract:
         archive = replace(_ARCHIVE, last_arrival=4)
         await _add(storage, archive)
         names = [f"m{number}" for number in range(1, 6)]
-        asked = {"tenant": TENANT, "room_id": ROOM}
-        async with storage.reading() as work:
-            assert await work.archives.erased(**asked, archive=archive) == {"m1": 1, "m3": 3}
-            assert await work.archives.of_messages(**asked, message_ids=names) == {"m1": "a1", "m3": "a1"}
-            assert await work.archives.of_messages(**asked, message_ids=["m1"]) == {"m1": "a1"}
-            assert await work.archives.of_messages(**asked, message_ids=[]) == {}
-            assert await work.archives.of_messages(tenant="other", room_id=ROOM, message_ids=names) == {}
-            held = [await work.archives.holds(**asked, after=arrival) for arrival in (0, 2, 3)]
+        async with storage.reading(TENANT) as work:
+            assert await work.archives.erased(room_id=ROOM, archive=archive) == {"m1": 1, "m3": 3}
+            assert await work.archives.of_messages(room_id=ROOM, message_ids=names) == {"m1": "a1", "m3": "a1"}
+            assert await work.archives.of_messages(room_id=ROOM, message_ids=["m1"]) == {"m1": "a1"}
+            assert await work.archives.of_messages(room_id=ROOM, message_ids=[]) == {}
+            assert await work.of("other").archives.of_messages(room_id=ROOM, message_ids=names) == {}
+            held = [await work.archives.holds(room_id=ROOM, after=arrival) for arrival in (0, 2, 3)]
             assert held == [True, True, False]
-            assert not await work.archives.holds(tenant="other", room_id=ROOM, after=0)
+            assert not await work.of("other").archives.holds(room_id=ROOM, after=0)
 
     async def test_writing_while_reading_is_refused(self, storage: Storage) -> None:
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             with pytest.raises(InvalidInput):
-                await work.archives.add(tenant=TENANT, archive=_ARCHIVE)
+                await work.archives.add(archive=_ARCHIVE)
             with pytest.raises(InvalidInput):
-                await work.archives.drop(tenant=TENANT, archive_id="a1")
+                await work.archives.drop(archive_id="a1")
 
     async def _erase(self, storage: Storage, *arrivals: int, at: datetime) -> None:
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.messages.erase(tenant=TENANT, room_id=ROOM, arrivals=arrivals, now=at)
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            await work.messages.erase(room_id=ROOM, arrivals=arrivals, now=at)

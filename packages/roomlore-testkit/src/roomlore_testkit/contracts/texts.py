@@ -14,9 +14,9 @@ ROOM = "room"
 
 async def fill(storage: Storage, entries: Sequence[Entry], *, tenant: str = TENANT, room_id: str = ROOM) -> Room:
     """Append the entries in one unit of work."""
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=tenant, room_id=room_id, now=START)
-        return await work.messages.append(tenant=tenant, room_id=room_id, entries=entries)
+    async with storage.writing(tenant) as work:
+        await work.rooms.lock(room_id=room_id, now=START)
+        return await work.messages.append(room_id=room_id, entries=entries)
 
 
 def digest(name: str) -> str:
@@ -25,26 +25,26 @@ def digest(name: str) -> str:
 
 
 async def erase(storage: Storage, *arrivals: int) -> Room:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        return await work.messages.erase(tenant=TENANT, room_id=ROOM, arrivals=arrivals, now=START)
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        return await work.messages.erase(room_id=ROOM, arrivals=arrivals, now=START)
 
 
 async def replace(storage: Storage, *new: Entry, room_id: str = ROOM) -> Room:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=room_id, now=START)
-        return await work.messages.replace(tenant=TENANT, room_id=room_id, entries=new)
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=room_id, now=START)
+        return await work.messages.replace(room_id=room_id, entries=new)
 
 
 async def relink(storage: Storage, links: Mapping[int, Link]) -> Room:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        return (await work.messages.relink(tenant=TENANT, room_id=ROOM, links=links)).room
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        return (await work.messages.relink(room_id=ROOM, links=links)).room
 
 
 async def everything(storage: Storage, *, tenant: str = TENANT, room_id: str = ROOM) -> list[Entry]:
-    async with storage.reading() as work:
-        return await work.messages.tail(tenant=tenant, room_id=room_id, limit=1000)
+    async with storage.reading(tenant) as work:
+        return await work.messages.tail(room_id=room_id, limit=1000)
 
 
 async def threads_of(storage: Storage) -> dict[int, int]:
@@ -104,23 +104,24 @@ class TextsContract:
                 with case(text):
                     stored = _filled_with(text)
                     await fill(storage, [stored], tenant=text, room_id=text)
-                    here = {"tenant": text, "room_id": text}
                     assert await everything(storage, tenant=text, room_id=text) == [stored]
-                    async with storage.reading() as work:
-                        assert await work.messages.by_id(**here, message_ids=[text]) == [stored]
-                        assert list(await work.messages.fingerprints(**here, message_ids=[text])) == [text]
-                        met = await work.messages.met(**here, message_ids=[text])
+                    async with storage.reading(text) as work:
+                        assert await work.messages.by_id(room_id=text, message_ids=[text]) == [stored]
+                        assert list(await work.messages.fingerprints(room_id=text, message_ids=[text])) == [text]
+                        met = await work.messages.met(room_id=text, message_ids=[text])
                         assert met is not None
                         assert list(met.fingerprints) == [text]
-                        assert await work.rooms.participants(**here) == {text: text}
-                        assert await work.rooms.of_sender(tenant=text, sender_id=text) == [text]
-                        assert await work.messages.page(**here, after=0, limit=9, sender_id=text) == [stored.message]
-                        assert await work.messages.count(**here, after=0, sender_id=text) == 1
-                        assert await work.messages.keyword_counts(**here, keywords=[text]) == {text: 1}
-                        assert await work.messages.waiting(**here, message_ids=[text]) == [stored]
-                        (room,) = await work.rooms.page(tenant=text, after=None, limit=9)
+                        assert await work.rooms.participants(room_id=text) == {text: text}
+                        assert await work.rooms.of_sender(sender_id=text) == [text]
+                        assert await work.messages.page(room_id=text, after=0, limit=9, sender_id=text) == [
+                            stored.message
+                        ]
+                        assert await work.messages.count(room_id=text, after=0, sender_id=text) == 1
+                        assert await work.messages.keyword_counts(room_id=text, keywords=[text]) == {text: 1}
+                        assert await work.messages.waiting(room_id=text, message_ids=[text]) == [stored]
+                        (room,) = await work.rooms.page(after=None, limit=9)
                         assert room.room_id == text
-                        ((_, thread),) = await work.messages.threads(**here, after=0, limit=9)
+                        ((_, thread),) = await work.messages.threads(room_id=text, after=0, limit=9)
                     assert (thread.thread_id, thread.senders, thread.first_text) == (text, (text,), text)
 
     async def test_in_records_keys_and_settings(self, storage: Storage) -> None:
@@ -141,16 +142,16 @@ class TextsContract:
                     )
                     key = ApiKey(key_id=text, tenant=text, name=text, scopes=(text,), created_at=START)
                     await fill(storage, [], tenant=text, room_id=text)
-                    async with storage.writing() as work:
-                        await work.usage.record(tenant=text, records=[record])
+                    async with storage.writing(text) as work:
+                        await work.usage.record(records=[record])
                         await work.keys.add(key=key, secret_hash=digest(ascii(text)))
-                        room = await work.rooms.configure(tenant=text, room_id=text, settings={text: text})
-                        await work.progress.save_import_position(tenant=text, source=text, position=text, now=START)
-                    async with storage.reading() as work:
-                        assert await work.usage.find(tenant=text, context_id=text) == record
-                        assert await work.usage.page(
-                            tenant=text, selection=UsageSelection(room_id=text), after=None, limit=9
-                        ) == [record]
-                        assert await work.keys.page(tenant=text) == [key]
-                        assert await work.progress.import_position(tenant=text, source=text) == text
+                        room = await work.rooms.configure(room_id=text, settings={text: text})
+                        await work.progress.save_import_position(source=text, position=text, now=START)
+                    async with storage.reading(text) as work:
+                        assert await work.usage.find(context_id=text) == record
+                        assert await work.usage.page(selection=UsageSelection(room_id=text), after=None, limit=9) == [
+                            record
+                        ]
+                        assert await work.keys.page() == [key]
+                        assert await work.progress.import_position(source=text) == text
                     assert room.settings == {text: text}

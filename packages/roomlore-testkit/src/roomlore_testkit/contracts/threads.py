@@ -27,18 +27,16 @@ from roomlore_testkit.contracts.texts import (
 async def _related(
     storage: Storage, of: Entry, *, hops: int = 5, limit: int = 50, before: int | None = None
 ) -> list[str]:
-    async with storage.reading() as work:
-        found = await work.messages.related(
-            tenant=TENANT, room_id=ROOM, entry=of, hops=hops, limit=limit, before=before
-        )
+    async with storage.reading(TENANT) as work:
+        found = await work.messages.related(room_id=ROOM, entry=of, hops=hops, limit=limit, before=before)
     return [near.message.id for near in found]
 
 
 async def _exchanges(
     storage: Storage, arrivals: Sequence[int], *, least: float = 0.4, limit: int = 9
 ) -> dict[int, Exchange]:
-    async with storage.reading() as work:
-        return await work.messages.exchanges(tenant=TENANT, room_id=ROOM, arrivals=arrivals, least=least, limit=limit)
+    async with storage.reading(TENANT) as work:
+        return await work.messages.exchanges(room_id=ROOM, arrivals=arrivals, least=least, limit=limit)
 
 
 def _chain(length: int) -> list[Entry]:
@@ -52,8 +50,8 @@ def _arrivals(found: Sequence[Entry]) -> list[int]:
 class ThreadsContract:
     async def test_a_target_is_all_a_context_begins_with(self, storage: Storage) -> None:
         room = await fill(storage, [entry(n, tokens=n) for n in range(1, 7)])
-        async with storage.reading() as work:
-            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m5", window=3)
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.target(room_id=ROOM, message_id="m5", window=3)
         assert found is not None
         assert (found.room, found.entry) == (room, entry(5, tokens=5))
         assert (found.window_messages, found.window_tokens) == (3, 2 + 3 + 4)
@@ -61,18 +59,18 @@ class ThreadsContract:
 
     async def test_the_first_message_is_a_target_with_an_empty_window(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
-        async with storage.reading() as work:
-            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m1", window=3)
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.target(room_id=ROOM, message_id="m1", window=3)
         assert found is not None
         assert (found.window_messages, found.window_tokens, found.previous_at) == (0, 0, None)
 
     async def test_the_newest_target_is_the_last_said_by_a_user(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2), entry(3, role=Role.ASSISTANT), entry(4)])
         await erase(storage, 4)
-        async with storage.reading() as work:
-            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id=None, window=9)
-            gone = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=9)
-            unknown = await work.messages.target(tenant=TENANT, room_id="nowhere", message_id=None, window=9)
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.target(room_id=ROOM, message_id=None, window=9)
+            gone = await work.messages.target(room_id=ROOM, message_id="m4", window=9)
+            unknown = await work.messages.target(room_id="nowhere", message_id=None, window=9)
         assert found is not None
         assert found.entry.message.id == "m2"
         assert gone is unknown is None
@@ -80,8 +78,8 @@ class ThreadsContract:
     async def test_the_window_of_a_target_leaves_out_the_deleted(self, storage: Storage) -> None:
         await fill(storage, [entry(n, tokens=10**n) for n in range(1, 5)])
         await erase(storage, 3)
-        async with storage.reading() as work:
-            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=2)
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.target(room_id=ROOM, message_id="m4", window=2)
         assert found is not None
         assert (found.window_messages, found.window_tokens) == (2, 110)
         assert found.previous_at == entry(2).message.sent_at
@@ -114,10 +112,8 @@ class ThreadsContract:
         await erase(storage, 7)
 
         async def of_root(root_id: str, limit: int, before: int) -> list[int]:
-            async with storage.reading() as work:
-                return await work.messages.of_root(
-                    tenant=TENANT, room_id=ROOM, root_id=root_id, limit=limit, before=before
-                )
+            async with storage.reading(TENANT) as work:
+                return await work.messages.of_root(room_id=ROOM, root_id=root_id, limit=limit, before=before)
 
         assert await of_root("m1", 9, 12) == [1, 11, 9, 5, 3]
         assert await of_root("m1", 2, 11) == [1, 9, 5]
@@ -130,10 +126,8 @@ class ThreadsContract:
         await erase(storage, 7)
 
         async def of_topic(topic_id: str | None, limit: int, before: int) -> list[int]:
-            async with storage.reading() as work:
-                found = await work.messages.of_topic(
-                    tenant=TENANT, room_id=ROOM, topic_id=topic_id, limit=limit, before=before
-                )
+            async with storage.reading(TENANT) as work:
+                found = await work.messages.of_topic(room_id=ROOM, topic_id=topic_id, limit=limit, before=before)
             assert {one.message.topic_id for one in found} <= {topic_id}
             return [one.message.arrival for one in found]
 
@@ -190,8 +184,8 @@ class ThreadsContract:
                 entry(5),
             ],
         )
-        async with storage.reading() as work:
-            found = await work.messages.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later", "never"])
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.waiting(room_id=ROOM, message_ids=["later", "never"])
         assert _arrivals(found) == [1, 4]
 
     async def test_threads_are_paged_by_their_first_arrival(self, storage: Storage) -> None:
@@ -205,9 +199,9 @@ class ThreadsContract:
                 entry(5, sender_id="cy", text="fifth"),
             ],
         )
-        async with storage.reading() as work:
-            two = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=2)
-            rest = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=2, limit=2)
+        async with storage.reading(TENANT) as work:
+            two = await work.messages.threads(room_id=ROOM, after=0, limit=2)
+            rest = await work.messages.threads(room_id=ROOM, after=2, limit=2)
         assert [arrival for arrival, _ in two + rest] == [1, 2, 5]
         first = two[0][1]
         assert (first.thread_id, first.room_id, first.messages, first.first_text) == ("m1", ROOM, 3, "first")
@@ -217,17 +211,17 @@ class ThreadsContract:
     async def test_a_thread_outlives_its_first_message(self, storage: Storage) -> None:
         await fill(storage, [entry(1, text="gone"), entry(2, sender_id="bo", link=link(1, 1)), entry(3)])
         await erase(storage, 1, 3)
-        async with storage.reading() as work:
-            found = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9)
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.threads(room_id=ROOM, after=0, limit=9)
         assert [(arrival, thread.thread_id, thread.first_text) for arrival, thread in found] == [(1, "m1", "text 2")]
         assert found[0][1].senders == ("bo",)
 
     async def test_members_are_the_newest_of_a_thread(self, storage: Storage) -> None:
         await fill(storage, [entry(1), *(entry(n, link=link(1 + n % 2, 1)) for n in range(2, 9))])
         await erase(storage, 8)
-        async with storage.reading() as work:
-            found = await work.messages.thread_members(tenant=TENANT, room_id=ROOM, thread=1, limit=3)
-            none = await work.messages.thread_members(tenant=TENANT, room_id=ROOM, thread=99, limit=3)
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.thread_members(room_id=ROOM, thread=1, limit=3)
+            none = await work.messages.thread_members(room_id=ROOM, thread=99, limit=3)
         assert _arrivals(found) == [2, 4, 6]
         assert none == []
 
@@ -235,17 +229,17 @@ class ThreadsContract:
         stated = [entry(n, link=link(1, 1, kind=LinkKind.PLATFORM)) for n in (2, 4, 5)]
         await fill(storage, [entry(1), stated[0], entry(3, link=link(1, 1)), *stated[1:]])
         await erase(storage, 4)
-        async with storage.reading() as work:
-            assert await work.messages.platform_replies(tenant=TENANT, room_id=ROOM) == [2, 5]
-            assert await work.messages.platform_replies(tenant=TENANT, room_id="nowhere") == []
+        async with storage.reading(TENANT) as work:
+            assert await work.messages.platform_replies(room_id=ROOM) == [2, 5]
+            assert await work.messages.platform_replies(room_id="nowhere") == []
 
     async def test_the_newest_members_of_several_threads(self, storage: Storage) -> None:
         await fill(storage, [entry(1), *(entry(n, link=link(1 + n % 3, 1)) for n in range(2, 12))])
         await fill(storage, [entry(1)], room_id="other")
         await erase(storage, 11)
-        async with storage.reading() as work:
-            found = await work.messages.members_of(tenant=TENANT, room_id=ROOM, threads=[1, 3, 99], each=2)
-            none = await work.messages.members_of(tenant=TENANT, room_id=ROOM, threads=[], each=2)
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.members_of(room_id=ROOM, threads=[1, 3, 99], each=2)
+            none = await work.messages.members_of(room_id=ROOM, threads=[], each=2)
         assert [(one.message.arrival, one.link.thread) for one in found] == [(5, 3), (6, 1), (8, 3), (9, 1)]
         assert none == []
 
@@ -289,20 +283,18 @@ class ThreadsContract:
     async def test_keywords_are_counted_once_a_message(self, storage: Storage) -> None:
         await fill(storage, conversation())
         await fill(storage, [entry(5, features=features(keywords=("部署", "rust")))])
-        async with storage.reading() as work:
-            counts = await work.messages.keyword_counts(
-                tenant=TENANT, room_id=ROOM, keywords=["deploy", "部署", "rust", "none"]
-            )
+        async with storage.reading(TENANT) as work:
+            counts = await work.messages.keyword_counts(room_id=ROOM, keywords=["deploy", "部署", "rust", "none"])
         assert counts == {"deploy": 2, "部署": 2, "rust": 1}
 
     async def test_the_deleted_wait_for_nothing_and_head_nothing(self, storage: Storage) -> None:
         await fill(storage, [entry(1, reply_to="later", features=features(keywords=("word",)))])
         await erase(storage, 1)
-        async with storage.reading() as work:
-            assert await work.messages.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later"]) == []
-            assert await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9) == []
-            assert await work.messages.thread_members(tenant=TENANT, room_id=ROOM, thread=1, limit=9) == []
-            assert await work.messages.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["word"]) == {}
+        async with storage.reading(TENANT) as work:
+            assert await work.messages.waiting(room_id=ROOM, message_ids=["later"]) == []
+            assert await work.messages.threads(room_id=ROOM, after=0, limit=9) == []
+            assert await work.messages.thread_members(room_id=ROOM, thread=1, limit=9) == []
+            assert await work.messages.keyword_counts(room_id=ROOM, keywords=["word"]) == {}
 
 
 _ERRORS = tuple(range(COUNTED))
@@ -320,10 +312,9 @@ async def _add(
 ) -> int:
     said = kind or (CorrectionKind.NOTHING if answers is None else CorrectionKind.ANSWERS)
     undone = said is CorrectionKind.UNDONE
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=room_id, now=START)
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=room_id, now=START)
         return await work.corrections.add(
-            tenant=TENANT,
             room_id=room_id,
             arrival=arrival,
             kind=said,
@@ -334,18 +325,18 @@ async def _add(
 
 
 async def _standing(storage: Storage, *arrivals: int, tenant: str = TENANT) -> dict[int, Standing]:
-    async with storage.reading() as work:
-        return await work.corrections.standing(tenant=tenant, room_id=ROOM, arrivals=arrivals)
+    async with storage.reading(tenant) as work:
+        return await work.corrections.standing(room_id=ROOM, arrivals=arrivals)
 
 
 async def _page(storage: Storage, *, before: int | None = None, limit: int = 10) -> list[Correction]:
-    async with storage.reading() as work:
-        return await work.corrections.page(tenant=TENANT, room_id=ROOM, before=before, limit=limit)
+    async with storage.reading(TENANT) as work:
+        return await work.corrections.page(room_id=ROOM, before=before, limit=limit)
 
 
 async def _in_force(storage: Storage, after: tuple[str, int] = ("", 0), limit: int = 10) -> list[tuple[str, int]]:
-    async with storage.reading() as work:
-        found = await work.corrections.in_force(tenant=TENANT, after=after, limit=limit)
+    async with storage.reading(TENANT) as work:
+        found = await work.corrections.in_force(after=after, limit=limit)
     return [(one.room_id, one.number) for one in found]
 
 
@@ -386,9 +377,9 @@ class CorrectionsContract:
         assert (oldest.message_id, oldest.kind, oldest.answers) == ("m3", CorrectionKind.ANSWERS, "m1")
         assert await _page(storage, before=2) == [oldest]
         assert await _page(storage, limit=1) == [newest]
-        async with storage.reading() as work:
-            assert await work.corrections.page(tenant=TENANT, room_id="none", before=None, limit=5) == []
-            assert await work.corrections.page(tenant="other", room_id=ROOM, before=None, limit=5) == []
+        async with storage.reading(TENANT) as work:
+            assert await work.corrections.page(room_id="none", before=None, limit=5) == []
+            assert await work.of("other").corrections.page(room_id=ROOM, before=None, limit=5) == []
 
     async def test_those_in_force_are_listed_by_room_and_number(self, storage: Storage) -> None:
         for room_id in ("b", "a", "å"):
@@ -400,8 +391,8 @@ class CorrectionsContract:
         assert await _in_force(storage) == wanted
         assert await _in_force(storage, ("a", 2), 3) == wanted[1:4]
         assert await _in_force(storage, ("å", 3)) == []
-        async with storage.reading() as work:
-            assert await work.corrections.in_force(tenant="other", after=("", 0), limit=5) == []
+        async with storage.reading("other") as work:
+            assert await work.corrections.in_force(after=("", 0), limit=5) == []
 
     async def test_erasing_a_message_ends_its_log(self, storage: Storage) -> None:
         await fill(storage, [entry(number) for number in range(1, 6)])
@@ -418,23 +409,18 @@ class CorrectionsContract:
         await _add(storage, 3, 1, errors=_ERRORS)
         await _add(storage, 4, 1)
         assert (await _standing(storage, 3))[3] == Standing(1, "model", _ERRORS)
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.corrections.hear(
-                tenant=TENANT, room_id=ROOM, model="next", errors={4: _ERRORS}, arrivals=(3, 4, 5)
-            )
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            await work.corrections.hear(room_id=ROOM, model="next", errors={4: _ERRORS}, arrivals=(3, 4, 5))
         assert await _standing(storage, 3, 4) == {3: Standing(1), 4: Standing(1, "next", _ERRORS)}
 
     async def test_links_and_calibration_change_together(self, storage: Storage) -> None:
         before = await fill(storage, [entry(number) for number in range(1, 4)])
         linked = Linked(by="model", calibration=Calibration(1, 1, _ERRORS))
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
             relinked = await work.messages.relink(
-                tenant=TENANT,
-                room_id=ROOM,
-                links={3: link(1, 1, kind=LinkKind.CORRECTED, parent_probability=1.0)},
-                linked=linked,
+                room_id=ROOM, links={3: link(1, 1, kind=LinkKind.CORRECTED, parent_probability=1.0)}, linked=linked
             )
         room = relinked.room
         assert (room.linked, room.revision) == (linked, before.revision + 1)
@@ -443,22 +429,16 @@ class CorrectionsContract:
     async def test_a_corrected_link_waits_for_nothing(self, storage: Storage) -> None:
         said = entry(2, reply_to="m9", link=link(1, 1, kind=LinkKind.CORRECTED, parent_probability=1.0))
         await fill(storage, [entry(1), said, entry(3, reply_to="m9")])
-        async with storage.reading() as work:
-            found = await work.messages.waiting(tenant=TENANT, room_id=ROOM, message_ids=["m9"])
+        async with storage.reading(TENANT) as work:
+            found = await work.messages.waiting(room_id=ROOM, message_ids=["m9"])
         assert [one.message.id for one in found] == ["m3"]
 
     async def test_the_lock_is_needed(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
-        async with storage.writing() as work:
+        async with storage.writing(TENANT) as work:
             with pytest.raises(InvalidInput, match="Lock the room"):
                 await work.corrections.add(
-                    tenant=TENANT,
-                    room_id=ROOM,
-                    arrival=1,
-                    kind=CorrectionKind.NOTHING,
-                    standing=Standing(None),
-                    by="eve",
-                    at=START,
+                    room_id=ROOM, arrival=1, kind=CorrectionKind.NOTHING, standing=Standing(None), by="eve", at=START
                 )
 
     async def test_any_name_comes_back(self, storage: Storage) -> None:
@@ -470,9 +450,9 @@ class CorrectionsContract:
     async def test_a_room_is_removed_with_them(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])
         await _add(storage, 2, 1)
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            while await work.maintenance.remove_room(tenant=TENANT, room_id=ROOM, limit=1) >= 0:
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            while await work.maintenance.remove_room(room_id=ROOM, limit=1) >= 0:
                 pass
         assert await _in_force(storage) == []
         await fill(storage, [entry(1), entry(2)])
@@ -488,19 +468,19 @@ async def _two_threads(storage: Storage) -> None:
 
 
 async def _put(storage: Storage, titles: dict[int, tuple[str, int]], *, tenant: str = TENANT) -> None:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=tenant, room_id=ROOM, now=START)
-        await work.titles.put(tenant=tenant, room_id=ROOM, titles=titles, made_by="p/m", now=START)
+    async with storage.writing(tenant) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.titles.put(room_id=ROOM, titles=titles, made_by="p/m", now=START)
 
 
 async def _titles(storage: Storage, *threads: int, tenant: str = TENANT) -> dict[int, str]:
-    async with storage.reading() as work:
-        return await work.titles.find(tenant=tenant, room_id=ROOM, threads=threads or (1, 2, 3))
+    async with storage.reading(tenant) as work:
+        return await work.titles.find(room_id=ROOM, threads=threads or (1, 2, 3))
 
 
 async def _grown(storage: Storage, after: int, through: int, *, tenant: str = TENANT) -> list[GrownThread]:
-    async with storage.reading() as work:
-        return await work.titles.grown(tenant=tenant, room_id=ROOM, after=after, through=through)
+    async with storage.reading(tenant) as work:
+        return await work.titles.grown(room_id=ROOM, after=after, through=through)
 
 
 async def _stale(storage: Storage) -> list[tuple[str, str]]:
@@ -513,9 +493,9 @@ class TitlesContract:
         await _two_threads(storage)
         assert await _titles(storage) == {1: "茶 \0", 3: "Tea"}
         assert await _titles(storage, 3) == {3: "Tea"}
-        async with storage.reading() as work:
-            assert await work.titles.find(tenant=TENANT, room_id=ROOM, threads=()) == {}
-            assert await work.titles.find(tenant=TENANT, room_id="nowhere", threads=(1,)) == {}
+        async with storage.reading(TENANT) as work:
+            assert await work.titles.find(room_id=ROOM, threads=()) == {}
+            assert await work.titles.find(room_id="nowhere", threads=(1,)) == {}
 
     async def test_a_tenant_has_titles_of_its_own(self, storage: Storage) -> None:
         await _two_threads(storage)
@@ -562,17 +542,17 @@ class TitlesContract:
         await _two_threads(storage)
         await relink(storage, {3: link(1, 2)})
         assert await _grown(storage, 9, 9) == [GrownThread(1, 5, 0), GrownThread(3, 0, 0)]
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.titles.drop_stale(tenant=TENANT, room_id=ROOM, threads=[3])
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            await work.titles.drop_stale(room_id=ROOM, threads=[3])
         assert await _grown(storage, 9, 9) == [GrownThread(1, 5, 0)]
 
     async def test_an_analysis_that_moves_a_message_takes_both_titles_away(self, storage: Storage) -> None:
         await _two_threads(storage)
         for thread, left in ((3, {1: "茶 \0", 3: "Tea"}), (1, {})):
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-                await work.messages.analyse_anew(tenant=TENANT, room_id=ROOM, entries=[entry(5, link=link(thread, 3))])
+            async with storage.writing(TENANT) as work:
+                await work.rooms.lock(room_id=ROOM, now=START)
+                await work.messages.analyse_anew(room_id=ROOM, entries=[entry(5, link=link(thread, 3))])
             assert await _titles(storage) == left
 
     async def test_a_new_message_leaves_titles_as_they_are(self, storage: Storage) -> None:
@@ -584,8 +564,8 @@ class TitlesContract:
     async def test_what_is_not_to_be_made_again_is_dropped(self, storage: Storage) -> None:
         await _two_threads(storage)
         await erase(storage, 5)
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.titles.drop_stale(tenant=TENANT, room_id=ROOM, threads=[1, 3])
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            await work.titles.drop_stale(room_id=ROOM, threads=[1, 3])
         assert await _stale(storage) == []
         assert await _titles(storage) == {1: "茶 \0"}, "a title that stands is not dropped"

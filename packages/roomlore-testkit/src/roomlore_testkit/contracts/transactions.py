@@ -25,20 +25,20 @@ class _StopError(Exception):
 
 async def append_one(storage: Storage, text: str, *, brief: bool = False) -> int:
     """Add one message at the room's next arrival; return that arrival."""
-    async with storage.writing(brief=brief) as work:
-        room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+    async with storage.writing(TENANT, brief=brief) as work:
+        room = await work.rooms.lock(room_id=ROOM, now=START)
         await asyncio.sleep(0)
         said = entry(room.next_arrival, text=text)
-        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[said])
+        await work.messages.append(room_id=ROOM, entries=[said])
         return room.next_arrival
 
 
 async def _write_and_stop(storage: Storage) -> None:
     key = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=(), created_at=START)
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
-        await work.usage.record(tenant=TENANT, records=[usage_record("c1")])
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.messages.append(room_id=ROOM, entries=[entry(1)])
+        await work.usage.record(records=[usage_record("c1")])
         await work.keys.add(key=key, secret_hash=digest("k1"))
         raise _StopError
 
@@ -47,10 +47,10 @@ class TransactionsContract:
     async def test_what_raises_leaves_nothing(self, storage: Storage) -> None:
         with pytest.raises(_StopError):
             await _write_and_stop(storage)
-        async with storage.reading() as work:
-            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) is None
-            assert await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=9) == []
-            assert await work.usage.find(tenant=TENANT, context_id="c1") is None
+        async with storage.reading(TENANT) as work:
+            assert await work.rooms.find(room_id=ROOM) is None
+            assert await work.messages.recent(room_id=ROOM, limit=9) == []
+            assert await work.usage.find(context_id="c1") is None
             assert not await work.keys.any()
 
     async def test_a_conflict_leaves_nothing_of_its_batch(self, storage: Storage) -> None:
@@ -64,9 +64,9 @@ class TransactionsContract:
         entered = asyncio.Event()
 
         async def stuck() -> None:
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-                await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
+            async with storage.writing(TENANT) as work:
+                await work.rooms.lock(room_id=ROOM, now=START)
+                await work.messages.append(room_id=ROOM, entries=[entry(1)])
                 entered.set()
                 await asyncio.Event().wait()
 
@@ -112,10 +112,10 @@ class TransactionsContract:
         assert len(await everything(storage)) == 399
 
     async def test_a_unit_of_work_reads_what_it_wrote(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
-            assert await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=9) == [entry(1)]
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            await work.messages.append(room_id=ROOM, entries=[entry(1)])
+            assert await work.messages.tail(room_id=ROOM, limit=9) == [entry(1)]
 
     async def test_concurrent_writers_never_share_an_arrival(self, storage: Storage) -> None:
         arrivals = await asyncio.gather(*(append_one(storage, f"text {n}") for n in range(24)))
@@ -135,10 +135,10 @@ class TransactionsContract:
     async def test_of_brief_writers_at_once_each_has_its_own_error(self, storage: Storage) -> None:
         async def add(number: int) -> None:
             stops = number % 6 == 3
-            async with storage.writing(brief=True) as work:
-                room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            async with storage.writing(TENANT, brief=True) as work:
+                room = await work.rooms.lock(room_id=ROOM, now=START)
                 said = entry(room.next_arrival, id=f"stopped {number}" if stops else f"m{number - number % 3}")
-                await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[said])
+                await work.messages.append(room_id=ROOM, entries=[said])
                 if stops:
                     raise _StopError
 
@@ -169,9 +169,9 @@ class TransactionsContract:
 
     async def test_two_readings_may_be_open_at_once(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
-        async with storage.reading() as one, storage.reading() as two:
-            first = await one.messages.recent(tenant=TENANT, room_id=ROOM, limit=9)
-            second = await two.messages.recent(tenant=TENANT, room_id=ROOM, limit=9)
+        async with storage.reading(TENANT) as one, storage.reading(TENANT) as two:
+            first = await one.messages.recent(room_id=ROOM, limit=9)
+            second = await two.messages.recent(room_id=ROOM, limit=9)
         assert first == second == [entry(1).message]
 
     async def test_ping_answers(self, storage: Storage) -> None:
@@ -185,33 +185,33 @@ _IDS = ["m1", "m2", "m3", "m4", "later"]
 async def _stored(storage: Storage) -> None:
     await fill(storage, conversation())
     await fill(storage, [entry(5, reply_to="later")])
-    async with storage.writing() as work:
-        await work.usage.record(tenant=TENANT, records=[usage_record("c1", success_indicator=1.0)])
+    async with storage.writing(TENANT) as work:
+        await work.usage.record(records=[usage_record("c1", success_indicator=1.0)])
         key = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=(), created_at=START)
         await work.keys.add(key=key, secret_hash=digest("k1"))
-        await work.progress.save_import_position(tenant=TENANT, source="file", position="1", now=START)
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.sessions.mark(tenant=TENANT, checkpoint=checkpoint(1))
+        await work.progress.save_import_position(source="file", position="1", now=START)
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.sessions.mark(checkpoint=checkpoint(1))
         await work.sessions.save(session=session(1, checkpoint=checkpoint(1)))
-        await work.memories.lock(tenant=TENANT, scope=_SCOPE, now=START)
+        await work.memories.lock(scope=_SCOPE, now=START)
         fact = memory("f1", sources=(Source(ROOM, "m1"),))
         again = [change(number, fact, action=Action.STRENGTH) for number in range(2, STEP + 1)]
-        await work.memories.apply(tenant=TENANT, scope=_SCOPE, changes=[change(1, fact, evolution_id="e1"), *again])
-        await work.memories.add_evolution(tenant=TENANT, evolution=evolution("e1"))
-        await work.progress.move_mark(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
+        await work.memories.apply(scope=_SCOPE, changes=[change(1, fact, evolution_id="e1"), *again])
+        await work.memories.add_evolution(evolution=evolution("e1"))
+        await work.progress.move_mark(room_id=ROOM, name="x", arrival=1, was=0, now=START)
 
 
-async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
+async def _all_reads(work: UnitOfWork) -> dict[str, object]:
     """Return the answer of every read that names a tenant, for everything the room holds."""
     rooms, messages, usage = work.rooms, work.messages, work.usage
-    here: dict[str, Any] = {"tenant": tenant, "room_id": ROOM}
+    here: dict[str, Any] = {"room_id": ROOM}
     return {
         "rooms.find": await rooms.find(**here),
-        "rooms.page": await rooms.page(tenant=tenant, after=None, limit=9),
-        "rooms.page after": await rooms.page(tenant=tenant, after="", limit=9),
+        "rooms.page": await rooms.page(after=None, limit=9),
+        "rooms.page after": await rooms.page(after="", limit=9),
         "rooms.participants": await rooms.participants(**here),
-        "rooms.people": await rooms.people(tenant=tenant, room_ids=[ROOM]),
-        "rooms.of_sender": await rooms.of_sender(tenant=tenant, sender_id="ann"),
+        "rooms.people": await rooms.people(room_ids=[ROOM]),
+        "rooms.of_sender": await rooms.of_sender(sender_id="ann"),
         "messages.fingerprints": await messages.fingerprints(**here, message_ids=_IDS),
         "messages.met": await messages.met(**here, message_ids=_IDS),
         "messages.origins": await messages.origins(**here, message_ids=_IDS),
@@ -238,54 +238,51 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "messages.exchanges": await messages.exchanges(**here, arrivals=[1, 2, 3], least=0, limit=9),
         "messages.thread_members": await messages.thread_members(**here, thread=1, limit=9),
         "messages.keyword_counts": await messages.keyword_counts(**here, keywords=["deploy", "部署"]),
-        "messages.look_up": await work.messages.look_up(**here, words=["text"]),
-        "messages.facts": (await work.messages.facts(**here, since=0)).sender_ids,
-        "messages.facts since": (await work.messages.facts(**here, since=1)).sender_ids,
-        "usage.find": await usage.find(tenant=tenant, context_id="c1"),
-        "usage.page": await usage.page(tenant=tenant, selection=UsageSelection(), after=None, limit=9),
-        "usage.page room": await usage.page(
-            tenant=tenant, selection=UsageSelection(room_id=ROOM, judged=True), after=None, limit=9
-        ),
-        "usage.sums": await usage.sums(tenant=tenant, since=START),
-        "keys.page": await work.keys.page(tenant=tenant),
-        "progress.import_position": await work.progress.import_position(tenant=tenant, source="file"),
-        "sessions.find": await work.sessions.find(tenant=tenant, conversation_id=ROOM),
-        "sessions.page": await work.sessions.page(tenant=tenant, after=None, limit=9),
-        "sessions.page after": await work.sessions.page(tenant=tenant, after="", limit=9),
-        "sessions.history": await work.sessions.history(tenant=tenant, conversation_id=ROOM, before=None, limit=9),
-        "progress.marks": await work.progress.marks(**here, names=["x"]),
-    } | await _memory_reads(work, tenant)
+        "messages.look_up": await work.messages.look_up(room_id=ROOM, words=["text"]),
+        "messages.facts": (await work.messages.facts(room_id=ROOM, since=0)).sender_ids,
+        "messages.facts since": (await work.messages.facts(room_id=ROOM, since=1)).sender_ids,
+        "usage.find": await usage.find(context_id="c1"),
+        "usage.page": await usage.page(selection=UsageSelection(), after=None, limit=9),
+        "usage.page room": await usage.page(selection=UsageSelection(room_id=ROOM, judged=True), after=None, limit=9),
+        "usage.sums": await usage.sums(since=START),
+        "keys.page": await work.keys.page(),
+        "progress.import_position": await work.progress.import_position(source="file"),
+        "sessions.find": await work.sessions.find(conversation_id=ROOM),
+        "sessions.page": await work.sessions.page(after=None, limit=9),
+        "sessions.page after": await work.sessions.page(after="", limit=9),
+        "sessions.history": await work.sessions.history(conversation_id=ROOM, before=None, limit=9),
+        "progress.marks": await work.progress.marks(room_id=ROOM, names=["x"]),
+    } | await _memory_reads(work)
 
 
-async def _memory_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
+async def _memory_reads(work: UnitOfWork) -> dict[str, object]:
     memories = work.memories
-    here: dict[str, Any] = {"tenant": tenant, "scope": _SCOPE}
-    chosen: dict[str, Any] = {"tenant": tenant, "scopes": [_SCOPE], "kinds": list(MemoryKind), "status": None}
+    chosen: dict[str, Any] = {"scopes": [_SCOPE], "kinds": list(MemoryKind), "status": None}
     return {
-        "memories.scope": await memories.scope(**here),
-        "memories.scopes": await memories.scopes(tenant=tenant, after=None, limit=9),
-        "memories.scopes after": await memories.scopes(tenant=tenant, after="", limit=9),
-        "memories.changes": await memories.changes(**here, after=0, limit=9),
-        "memories.changes since": await memories.changes(**here, after=0, limit=9, since=START),
-        "memories.touches": await memories.touches(**here, after=0, limit=9),
-        "memories.snapshot": await memories.snapshot(**here, at=START + timedelta(days=9)),
-        "memories.changes_by_number": await memories.changes_by_number(**here, numbers=[1]),
+        "memories.scope": await memories.scope(scope=_SCOPE),
+        "memories.scopes": await memories.scopes(after=None, limit=9),
+        "memories.scopes after": await memories.scopes(after="", limit=9),
+        "memories.changes": await memories.changes(scope=_SCOPE, after=0, limit=9),
+        "memories.changes since": await memories.changes(scope=_SCOPE, after=0, limit=9, since=START),
+        "memories.touches": await memories.touches(scope=_SCOPE, after=0, limit=9),
+        "memories.snapshot": await memories.snapshot(scope=_SCOPE, at=START + timedelta(days=9)),
+        "memories.changes_by_number": await memories.changes_by_number(scope=_SCOPE, numbers=[1]),
         "memories.changes_of_lineages": await memories.changes_of_lineages(
-            **here, lineage_ids=["f1"], after=0, until=9
+            scope=_SCOPE, lineage_ids=["f1"], after=0, until=9
         ),
-        "memories.latest_changes": await memories.latest_changes(**here, limit=9),
-        "memories.latest_changes since": await memories.latest_changes(**here, limit=9, since=START),
-        "memories.changes_of_evolution": await memories.changes_of_evolution(tenant=tenant, evolution_id="e1"),
-        "memories.by_id": await memories.by_id(tenant=tenant, memory_ids=["f1"]),
-        "memories.heads": await memories.heads(tenant=tenant, memory_ids=["f1"]),
+        "memories.latest_changes": await memories.latest_changes(scope=_SCOPE, limit=9),
+        "memories.latest_changes since": await memories.latest_changes(scope=_SCOPE, limit=9, since=START),
+        "memories.changes_of_evolution": await memories.changes_of_evolution(evolution_id="e1"),
+        "memories.by_id": await memories.by_id(memory_ids=["f1"]),
+        "memories.heads": await memories.heads(memory_ids=["f1"]),
         "memories.page": await memories.page(**chosen, limit=9),
         "memories.count": await memories.count(**chosen),
-        "memories.lineage": await memories.lineage(tenant=tenant, lineage_id="f1"),
-        "memories.latest_versions": await memories.latest_versions(tenant=tenant, lineage_ids=["f1"]),
-        "memories.citing": await memories.citing(tenant=tenant, room_id=ROOM, message_ids=["m1"]),
-        "memories.evolutions_by_id": await memories.evolutions_by_id(tenant=tenant, evolution_ids=["e1"]),
-        "memories.evolutions": await memories.evolutions(**here, before=None, limit=9),
-        "memories.evolutions before": await memories.evolutions(**here, before="e9", limit=9),
+        "memories.lineage": await memories.lineage(lineage_id="f1"),
+        "memories.latest_versions": await memories.latest_versions(lineage_ids=["f1"]),
+        "memories.citing": await memories.citing(room_id=ROOM, message_ids=["m1"]),
+        "memories.evolutions_by_id": await memories.evolutions_by_id(evolution_ids=["e1"]),
+        "memories.evolutions": await memories.evolutions(scope=_SCOPE, before=None, limit=9),
+        "memories.evolutions before": await memories.evolutions(scope=_SCOPE, before="e9", limit=9),
     }
 
 
@@ -293,65 +290,64 @@ class TenantsContract:
     async def test_every_read_answers_its_own_tenant(self, storage: Storage) -> None:
         """Guard the tests below: a read that finds nothing at all would pass them."""
         await _stored(storage)
-        async with storage.reading() as work:
-            answers = await _all_reads(work, TENANT)
+        async with storage.reading(TENANT) as work:
+            answers = await _all_reads(work)
         assert [name for name, answer in answers.items() if not answer] == []
 
     async def test_no_read_answers_another_tenant(self, storage: Storage) -> None:
         await _stored(storage)
         for other in ("", "other", "ACME", "acme ", "%", "acme' OR '1'='1"):
-            async with storage.reading() as work:
-                answers = await _all_reads(work, other)
+            async with storage.reading(other) as work:
+                answers = await _all_reads(work)
             assert [name for name, answer in answers.items() if answer] == [], other
 
     async def test_no_read_mixes_two_tenants_with_the_same_ids(self, storage: Storage) -> None:
         await _stored(storage)
         await fill(storage, [entry(1, text="theirs")], tenant="other")
-        async with storage.reading() as work:
-            assert [m.text for m in await work.messages.recent(tenant="other", room_id=ROOM, limit=9)] == ["theirs"]
-            found = await work.messages.by_id(tenant="other", room_id=ROOM, message_ids=_IDS)
-            assert await work.rooms.participants(tenant="other", room_id=ROOM) == {"ann": ""}
-            (room,) = await work.rooms.page(tenant="other", after=None, limit=9)
+        async with storage.reading("other") as work:
+            assert [m.text for m in await work.messages.recent(room_id=ROOM, limit=9)] == ["theirs"]
+            found = await work.messages.by_id(room_id=ROOM, message_ids=_IDS)
+            assert await work.rooms.participants(room_id=ROOM) == {"ann": ""}
+            (room,) = await work.rooms.page(after=None, limit=9)
         assert [one.message.text for one in found] == ["theirs"]
         assert room.messages == 1
 
     async def test_no_write_reaches_another_tenant(self, storage: Storage) -> None:
         await _stored(storage)
-        async with storage.writing() as work:
-            assert not await work.usage.respond(tenant="other", context_id="c1", llm_response="x")
-            assert not await work.usage.judge(tenant="other", context_id="c1", feedback="x", score=0.0)
-            assert not await work.keys.revoke(tenant="other", key_id="k1", now=START)
-            await work.progress.forget_import_position(tenant="other", source="file")
+        async with storage.writing("other") as work:
+            assert not await work.usage.respond(context_id="c1", llm_response="x")
+            assert not await work.usage.judge(context_id="c1", feedback="x", score=0.0)
+            assert not await work.keys.revoke(key_id="k1", now=START)
+            await work.progress.forget_import_position(source="file")
             due = Due(at=START)
-            assert not await work.sessions.schedule(tenant="other", conversation_id=ROOM, due=due, was=None)
+            assert not await work.sessions.schedule(conversation_id=ROOM, due=due, was=None)
             with pytest.raises(NotFound):
-                await work.rooms.configure(tenant="other", room_id=ROOM, settings={"a": 1})
-            await work.rooms.lock(tenant="other", room_id=ROOM, now=START)
-            await work.messages.erase(tenant="other", room_id=ROOM, arrivals=[1, 2, 3], now=START)
+                await work.rooms.configure(room_id=ROOM, settings={"a": 1})
+            await work.rooms.lock(room_id=ROOM, now=START)
+            await work.messages.erase(room_id=ROOM, arrivals=[1, 2, 3], now=START)
             with pytest.raises(NotFound):
-                await work.messages.replace(tenant="other", room_id=ROOM, entries=[entry(1, text="x")])
-        async with storage.reading() as work:
-            answers = await _all_reads(work, TENANT)
-            (record,) = await work.usage.page(tenant=TENANT, selection=UsageSelection(), after=None, limit=9)
+                await work.messages.replace(room_id=ROOM, entries=[entry(1, text="x")])
+        async with storage.reading(TENANT) as work:
+            answers = await _all_reads(work)
+            (record,) = await work.usage.page(selection=UsageSelection(), after=None, limit=9)
         assert [name for name, answer in answers.items() if not answer] == []
         assert record == usage_record("c1", success_indicator=1.0)
 
     async def test_the_same_context_id_in_two_tenants(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.usage.record(tenant=TENANT, records=[usage_record("c1", tokens=1)])
-            await work.usage.record(tenant="other", records=[usage_record("c1", tokens=2)])
-            assert await work.usage.find(tenant="other", context_id="c1") == usage_record("c1", tokens=2)
+        async with storage.writing("other") as work:
+            await work.of(TENANT).usage.record(records=[usage_record("c1", tokens=1)])
+            await work.usage.record(records=[usage_record("c1", tokens=2)])
+            assert await work.usage.find(context_id="c1") == usage_record("c1", tokens=2)
 
     async def test_empty_filters_return_nothing(self, storage: Storage) -> None:
         await _stored(storage)
-        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM}
-        async with storage.reading() as work:
-            assert await work.messages.fingerprints(**here, message_ids=[]) == {}
-            assert await work.messages.by_id(**here, message_ids=[]) == []
-            assert await work.messages.by_arrival(**here, arrivals=[]) == []
-            assert await work.messages.waiting(**here, message_ids=[]) == []
-            assert await work.messages.keyword_counts(**here, keywords=[]) == {}
-            assert await work.messages.tail(**here, limit=0) == []
-            assert await work.messages.recent(**here, limit=0) == []
-            assert await work.messages.page(**here, after=0, limit=0) == []
-            assert await work.rooms.page(tenant=TENANT, after=None, limit=0) == []
+        async with storage.reading(TENANT) as work:
+            assert await work.messages.fingerprints(room_id=ROOM, message_ids=[]) == {}
+            assert await work.messages.by_id(room_id=ROOM, message_ids=[]) == []
+            assert await work.messages.by_arrival(room_id=ROOM, arrivals=[]) == []
+            assert await work.messages.waiting(room_id=ROOM, message_ids=[]) == []
+            assert await work.messages.keyword_counts(room_id=ROOM, keywords=[]) == {}
+            assert await work.messages.tail(room_id=ROOM, limit=0) == []
+            assert await work.messages.recent(room_id=ROOM, limit=0) == []
+            assert await work.messages.page(room_id=ROOM, after=0, limit=0) == []
+            assert await work.rooms.page(after=None, limit=0) == []

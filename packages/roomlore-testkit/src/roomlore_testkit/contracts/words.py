@@ -37,8 +37,8 @@ class Fact(NamedTuple):
 
 
 async def facts(storage: Storage, *, since: int = 0, tenant: str = TENANT) -> list[Fact]:
-    async with storage.reading() as work:
-        rows = await work.messages.facts(tenant=tenant, room_id=ROOM, since=since)
+    async with storage.reading(tenant) as work:
+        rows = await work.messages.facts(room_id=ROOM, since=since)
     columns = (
         rows.arrivals.tolist(),
         rows.sent_at.tolist(),
@@ -152,8 +152,8 @@ Found = dict[str, list[tuple[int, int, int]]]
 async def look_up(
     storage: Storage, words: Sequence[str], *, tenant: str = TENANT, room_id: str = ROOM
 ) -> Postings | None:
-    async with storage.reading() as work:
-        return await work.messages.look_up(tenant=tenant, room_id=room_id, words=words)
+    async with storage.reading(tenant) as work:
+        return await work.messages.look_up(room_id=room_id, words=words)
 
 
 async def found(storage: Storage, words: Iterable[str], *, tenant: str = TENANT, room_id: str = ROOM) -> Found:
@@ -183,9 +183,9 @@ def words_of(*messages: Message) -> list[str]:
 
 
 async def reword(storage: Storage, *messages: StoredMessage) -> None:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.messages.reword(tenant=TENANT, room_id=ROOM, messages=messages)
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.messages.reword(room_id=ROOM, messages=messages)
 
 
 class _StopError(Exception):
@@ -193,11 +193,11 @@ class _StopError(Exception):
 
 
 async def _write_and_stop(storage: Storage) -> None:
-    async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(5, text="brand new deploy")])
-        await work.messages.replace(tenant=TENANT, room_id=ROOM, entries=[entry(1, text="brand")])
-        await work.messages.erase(tenant=TENANT, room_id=ROOM, arrivals=[3], now=START)
+    async with storage.writing(TENANT) as work:
+        await work.rooms.lock(room_id=ROOM, now=START)
+        await work.messages.append(room_id=ROOM, entries=[entry(5, text="brand new deploy")])
+        await work.messages.replace(room_id=ROOM, entries=[entry(1, text="brand")])
+        await work.messages.erase(room_id=ROOM, arrivals=[3], now=START)
         raise _StopError
 
 
@@ -313,10 +313,10 @@ class LexicalContract:
         assert await found(storage, ["deploy", "script", "brand"]) == before
 
     async def test_a_unit_of_work_finds_what_it_wrote(self, storage: Storage) -> None:
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.messages.append(tenant=TENANT, room_id=ROOM, entries=spoken())
-            postings = await work.messages.look_up(tenant=TENANT, room_id=ROOM, words=["script"])
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            await work.messages.append(room_id=ROOM, entries=spoken())
+            postings = await work.messages.look_up(room_id=ROOM, words=["script"])
         assert postings is not None
         assert postings.arrivals.tolist() == [1]
 
@@ -353,8 +353,8 @@ class LexicalContract:
     async def test_rewording_needs_the_lock(self, storage: Storage) -> None:
         await fill(storage, spoken())
         with pytest.raises(InvalidInput):
-            async with storage.writing() as work:
-                await work.messages.reword(tenant=TENANT, room_id=ROOM, messages=[spoken()[0].message])
+            async with storage.writing(TENANT) as work:
+                await work.messages.reword(room_id=ROOM, messages=[spoken()[0].message])
 
 
 STATE = IndexState(
@@ -420,12 +420,12 @@ class IndexStatesContract:
             "walked by another": Linked(walk="m6", walked=2),
         }
         for room_id, linked in made.items():
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant="a", room_id=room_id, now=START)
+            async with storage.writing("a") as work:
+                await work.rooms.lock(room_id=room_id, now=START)
                 said = [entry(n) for n in (1, 2, 3)]
-                await work.messages.append(tenant="a", room_id=room_id, entries=said, linked=linked)
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant="b", room_id="empty", now=START)
+                await work.messages.append(room_id=room_id, entries=said, linked=linked)
+        async with storage.writing("b") as work:
+            await work.rooms.lock(room_id="empty", now=START)
         async with storage.reading() as work:
             waiting = await work.progress.rooms_to_link(model="m5", limit=9)
             assert len(await work.progress.rooms_to_link(model="m5", limit=2)) == 2

@@ -33,12 +33,10 @@ class WriterContract:
         at_once = await fill(storage, entries)
         for one in entries:
             piecewise = await fill(storage, [one], room_id="piecewise")
-        async with storage.reading() as work:
-            people = [await work.rooms.participants(tenant=TENANT, room_id=room) for room in (ROOM, "piecewise")]
+        async with storage.reading(TENANT) as work:
+            people = [await work.rooms.participants(room_id=room) for room in (ROOM, "piecewise")]
             words = [
-                await work.messages.keyword_counts(
-                    tenant=TENANT, room_id=room, keywords=["all", "k0", "k1", "k2", "k3"]
-                )
+                await work.messages.keyword_counts(room_id=room, keywords=["all", "k0", "k1", "k2", "k3"])
                 for room in (ROOM, "piecewise")
             ]
         assert people[0] == people[1] == {f"u{n % 3}": f"name {n}" for n in (97, 98, 99)}
@@ -64,8 +62,8 @@ class WriterContract:
     async def test_writing_needs_the_lock(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
         with pytest.raises(InvalidInput):
-            async with storage.writing() as work:
-                await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(2)])
+            async with storage.writing(TENANT) as work:
+                await work.messages.append(room_id=ROOM, entries=[entry(2)])
 
     async def test_metadata_that_is_not_json_is_refused(self, storage: Storage) -> None:
         with pytest.raises(InvalidInput, match="m1"):
@@ -82,13 +80,12 @@ class WriterContract:
             await fill(storage, said, room_id=room_id)
             for group in groups:
                 room = await replace(storage, *group, room_id=room_id)
-            async with storage.reading() as work:
-                here = {"tenant": TENANT, "room_id": room_id}
-                words = await work.messages.keyword_counts(**here, keywords=["all", "k0", "k1", "k2", "茶"])
-                found = await work.messages.look_up(**here, words=["改", "text"])
+            async with storage.reading(TENANT) as work:
+                words = await work.messages.keyword_counts(room_id=room_id, keywords=["all", "k0", "k1", "k2", "茶"])
+                found = await work.messages.look_up(room_id=room_id, words=["改", "text"])
                 assert found is not None
-                people = await work.rooms.participants(**here)
-                entries = await work.messages.by_arrival(**here, arrivals=range(1, 9))
+                people = await work.rooms.participants(room_id=room_id)
+                entries = await work.messages.by_arrival(room_id=room_id, arrivals=range(1, 9))
             told.append((room.messages, words, people, [one.message.text for one in entries], list(found.arrivals)))
         assert told[0] == told[1]
         assert told[0][1]["茶"] == 3
@@ -114,17 +111,17 @@ class WriterContract:
         room = await replace(storage, edited)
         assert (room.revision, room.messages, room.next_arrival) == (2, 4, 5)
         assert (await everything(storage))[2] == edited
-        async with storage.reading() as work:
-            words = await work.messages.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["deploy", "rust"])
-            people = await work.rooms.participants(tenant=TENANT, room_id=ROOM)
+        async with storage.reading(TENANT) as work:
+            words = await work.messages.keyword_counts(room_id=ROOM, keywords=["deploy", "rust"])
+            people = await work.rooms.participants(room_id=ROOM)
         assert words == {"deploy": 1, "rust": 1}
         assert people == {"ann": "Ann", "bo": "Bo"}
 
     async def test_an_edit_of_an_older_message_does_not_rename(self, storage: Storage) -> None:
         await fill(storage, [entry(1, sender_name="Old"), entry(2, sender_name="New")])
         await replace(storage, entry(1, sender_name="Older", text="x"))
-        async with storage.reading() as work:
-            assert await work.rooms.participants(tenant=TENANT, room_id=ROOM) == {"ann": "New"}
+        async with storage.reading(TENANT) as work:
+            assert await work.rooms.participants(room_id=ROOM) == {"ann": "New"}
 
     async def test_a_name_goes_with_the_last_message_that_gives_it(self, storage: Storage) -> None:
         anns = [entry(2), entry(3, sender_name="Ann"), entry(4, sender_name="Anna"), entry(5)]
@@ -132,8 +129,8 @@ class WriterContract:
         await fill(storage, [entry(1, sender_id="zoe"), *anns, bo, entry(7, sender_id="zoe")])
 
         async def people() -> list[tuple[str, str]]:
-            async with storage.reading() as work:
-                return list((await work.rooms.participants(tenant=TENANT, room_id=ROOM)).items())
+            async with storage.reading(TENANT) as work:
+                return list((await work.rooms.participants(room_id=ROOM)).items())
 
         await erase(storage, 4)
         assert await people() == [("zoe", ""), ("ann", "Ann"), ("bo", "Bo")]
@@ -147,8 +144,8 @@ class WriterContract:
     async def test_an_edit_of_the_sender_moves_the_count(self, storage: Storage) -> None:
         await fill(storage, [entry(1, sender_id="ann"), entry(2, sender_id="bo")])
         await replace(storage, entry(1, sender_id="bo"))
-        async with storage.reading() as work:
-            assert await work.rooms.participants(tenant=TENANT, room_id=ROOM) == {"bo": ""}
+        async with storage.reading(TENANT) as work:
+            assert await work.rooms.participants(room_id=ROOM) == {"bo": ""}
 
     async def test_only_what_is_there_can_be_edited(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])
@@ -161,9 +158,9 @@ class WriterContract:
         await fill(storage, conversation())
         room = await erase(storage, 2, 3, 4)
         assert (room.messages, room.next_arrival, room.revision) == (1, 5, 2)
-        async with storage.reading() as work:
-            people = await work.rooms.participants(tenant=TENANT, room_id=ROOM)
-            words = await work.messages.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["deploy", "部署"])
+        async with storage.reading(TENANT) as work:
+            people = await work.rooms.participants(room_id=ROOM)
+            words = await work.messages.keyword_counts(room_id=ROOM, keywords=["deploy", "部署"])
         assert people == {"ann": ""}
         assert words == {"deploy": 1, "部署": 1}
 
@@ -227,38 +224,38 @@ class WriterContract:
         below = [entry(n, link=link(2, n - 1)) for n in range(3, 9)]
         await fill(storage, [entry(1), entry(2), *below, entry(9, link=link(9, 8, kind=LinkKind.NEW))])
         await erase(storage, 6)
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
             given = {2: link(1, 1)}
-            relinked = await work.messages.relink(tenant=TENANT, room_id=ROOM, links=given, most=2)
+            relinked = await work.messages.relink(room_id=ROOM, links=given, most=2)
         assert (relinked.changed, relinked.left) == (3, True)
         assert await threads_of(storage) == {1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 7: 2, 8: 2, 9: 9}
-        async with storage.writing() as work:
-            room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            moved = await work.messages.follow(tenant=TENANT, room_id=ROOM, arrivals=[5, 6, 7, 9, 77])
-            again = await work.messages.follow(tenant=TENANT, room_id=ROOM, arrivals=[1, 2, 5])
+        async with storage.writing(TENANT) as work:
+            room = await work.rooms.lock(room_id=ROOM, now=START)
+            moved = await work.messages.follow(room_id=ROOM, arrivals=[5, 6, 7, 9, 77])
+            again = await work.messages.follow(room_id=ROOM, arrivals=[1, 2, 5])
         assert (moved, again) == (3, 0)
         assert await threads_of(storage) == {1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 7: 1, 8: 2, 9: 9}
-        async with storage.reading() as work:
-            stored = await work.rooms.find(tenant=TENANT, room_id=ROOM)
-            changes, _ = await work.messages.changed(tenant=TENANT, room_id=ROOM, revision=room.revision, after=0)
+        async with storage.reading(TENANT) as work:
+            stored = await work.rooms.find(room_id=ROOM)
+            changes, _ = await work.messages.changed(room_id=ROOM, revision=room.revision, after=0)
         assert stored is not None
         assert stored.revision == room.revision + 1
         assert [one.arrival for one in changes] == [5, 7]
 
     async def test_relinking_all_leaves_nothing(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2), entry(3, link=link(2, 2))])
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            relinked = await work.messages.relink(tenant=TENANT, room_id=ROOM, links={2: link(1, 1)}, most=2)
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            relinked = await work.messages.relink(room_id=ROOM, links={2: link(1, 1)}, most=2)
         assert (relinked.changed, relinked.left) == (2, False)
 
     async def test_the_threads_of_a_room_are_read_in_pages(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2, link=link(1, 1)), entry(3, link=link(3, 2, kind=LinkKind.NEW))])
         await erase(storage, 2)
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             pages = [
-                await work.messages.threads_after(tenant=TENANT, room_id=room_id, after=after, limit=2)
+                await work.messages.threads_after(room_id=room_id, after=after, limit=2)
                 for room_id, after in ((ROOM, 0), (ROOM, 2), (ROOM, 3), ("nowhere", 0))
             ]
         assert [
@@ -280,9 +277,9 @@ class WriterContract:
                 entry(7, link=link(6, 6)),
             ],
         )
-        async with storage.reading() as work:
+        async with storage.reading(TENANT) as work:
             found = {
-                arrival: await work.messages.answered_through(tenant=TENANT, room_id=ROOM, arrival=arrival)
+                arrival: await work.messages.answered_through(room_id=ROOM, arrival=arrival)
                 for arrival in (3, 4, 5, 6, 99)
             }
         assert found == {3: [1, 2, 5], 4: [], 5: [], 6: [6, 7], 99: []}
@@ -306,17 +303,15 @@ class WriterContract:
         anew = [changed(one, features=other, link=link(one.message.arrival)) for one in said[1:3]]
         calibration = UNCALIBRATED.heard([0.25] * COUNTED).passed()
         linked = Linked(walk="m5", walked=3, calibration=calibration)
-        async with storage.writing() as work:
-            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            room = await work.messages.analyse_anew(tenant=TENANT, room_id=ROOM, entries=anew, linked=linked)
+        async with storage.writing(TENANT) as work:
+            await work.rooms.lock(room_id=ROOM, now=START)
+            room = await work.messages.analyse_anew(room_id=ROOM, entries=anew, linked=linked)
         assert room == changed(before, revision=before.revision + 1, linked=linked)
         assert await everything(storage) == [said[0], *anew, said[3]]
-        async with storage.reading() as work:
-            counts = await work.messages.keyword_counts(
-                tenant=TENANT, room_id=ROOM, keywords=["deploy", "nginx", "部署"]
-            )
-            since, _ = await work.messages.changed(tenant=TENANT, room_id=ROOM, revision=before.revision, after=0)
-            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+        async with storage.reading(TENANT) as work:
+            counts = await work.messages.keyword_counts(room_id=ROOM, keywords=["deploy", "nginx", "部署"])
+            since, _ = await work.messages.changed(room_id=ROOM, revision=before.revision, after=0)
+            assert await work.rooms.find(room_id=ROOM) == room
         assert counts == {"deploy": 1, "nginx": 2, "部署": 1}
         assert [message.arrival for message in since] == [2, 3]
         later = await fill(storage, [entry(5)])
@@ -326,7 +321,7 @@ class WriterContract:
         await fill(storage, conversation())
         await erase(storage, 2)
         for wrong in (entry(2), entry(3, id="other"), entry(9)):
-            async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            async with storage.writing(TENANT) as work:
+                await work.rooms.lock(room_id=ROOM, now=START)
                 with pytest.raises(NotFound):
-                    await work.messages.analyse_anew(tenant=TENANT, room_id=ROOM, entries=[wrong])
+                    await work.messages.analyse_anew(room_id=ROOM, entries=[wrong])
