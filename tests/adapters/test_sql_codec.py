@@ -78,13 +78,12 @@ def test_messages_come_back(message):
 @given(MEMORIES)
 def test_memories_come_back_from_the_log(memory):
     text = shapes.LOGGED.text(memory)
-    text.encode()
     assert shapes.LOGGED.read_text(text, memory.scope) == memory
 
 
 @given(MEMORIES)
 def test_memories_come_back_from_their_row(memory):
-    values = shapes.MEMORY.values(memory) | {"scope": shapes.escape(memory.scope)}
+    values = shapes.MEMORY.values(memory) | {"scope": memory.scope}
     assert shapes.MEMORY.read(tuple(values[column.name] for column in shapes.MEMORY.columns)) == memory
 
 

@@ -85,7 +85,7 @@ class Reads:
 
     async def explain(self, connection: PostgresConnection, statement: Statement, params: Any) -> None:
         compiled = statement.on(connection.dialect)
-        params = compiled.bind(params) if isinstance(params, dict) else params
+        params = compiled.ordered(params) if isinstance(params, dict) else params
         if not any(table in compiled.sql or "roomlore_postings" in compiled.sql for table in _PARTITIONED):
             return
         driver = connection._driver

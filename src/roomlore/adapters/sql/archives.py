@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, ins
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Row, Statement, among, in_room
-from roomlore.adapters.sql.rows import escape, from_micros, names_text, to_micros, unescape
+from roomlore.adapters.sql.rows import from_micros, names_text, to_micros
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, MESSAGE
 from roomlore.core.models import StoredMessage
 from roomlore.ports.administration import Archive, ArchivePhase
@@ -83,11 +83,11 @@ class SqlArchives(Repository):
         self._locks.check_writing()
         await self._sql.fetch(
             _ADD,
-            tenant=escape(self._tenant),
-            archive_id=escape(archive.archive_id),
-            room_id=escape(archive.room_id),
+            tenant=self._tenant,
+            archive_id=archive.archive_id,
+            room_id=archive.room_id,
             phase=archive.phase,
-            file=escape(archive.file),
+            file=archive.file,
             first_arrival=archive.first_arrival,
             last_arrival=archive.last_arrival,
             messages=archive.messages,
@@ -98,24 +98,24 @@ class SqlArchives(Repository):
 
     async def turn(self, *, archive_id: str, phase: ArchivePhase, was: ArchivePhase) -> bool:
         self._locks.check_writing()
-        named = {"tenant": escape(self._tenant), "own_id": escape(archive_id)}
+        named = {"tenant": self._tenant, "own_id": archive_id}
         return bool(await self._sql.fetch(_TURN, **named, new_phase=phase, was=was))
 
     async def drop(self, *, archive_id: str) -> None:
         self._locks.check_writing()
-        await self._sql.fetch(_DROP, tenant=escape(self._tenant), own_id=escape(archive_id))
+        await self._sql.fetch(_DROP, tenant=self._tenant, own_id=archive_id)
 
     async def page(self, *, room_id: str | None, after: str, limit: int) -> list[Archive]:
-        asked = {"tenant": escape(self._tenant), "after": escape(after), "count": limit}
+        asked = {"tenant": self._tenant, "after": after, "count": limit}
         if room_id is None:
             rows = await self._sql.fetch(_ALL, **asked)
         else:
-            rows = await self._sql.fetch(_OF_ROOM, **asked, room_id=escape(room_id))
+            rows = await self._sql.fetch(_OF_ROOM, **asked, room_id=room_id)
         return [_read(row) for row in rows]
 
     async def rooms_due(self, *, before: datetime, after: str, limit: int) -> list[str]:
-        asked = {"tenant": escape(self._tenant), "after": escape(after), "before": to_micros(before), "count": limit}
-        return [unescape(row[0]) for row in await self._sql.fetch(_ROOMS_DUE, **asked)]
+        asked = {"tenant": self._tenant, "after": after, "before": to_micros(before), "count": limit}
+        return [row[0] for row in await self._sql.fetch(_ROOMS_DUE, **asked)]
 
     async def due(self, *, room_id: str, before: datetime, limit: int) -> list[StoredMessage]:
         asked = {**_room(self._tenant, room_id), "before": to_micros(before), "count": limit}
@@ -126,29 +126,29 @@ class SqlArchives(Repository):
         span = {"first": archive.first_arrival, "last": archive.last_arrival}
         at = to_micros(archive.archived_at)
         rows = await self._sql.fetch(_ERASED, **_room(self._tenant, room_id), **span, archived_at=at)
-        return {unescape(message_id): arrival for message_id, arrival in rows}
+        return dict(rows)
 
     async def of_messages(self, *, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         if not message_ids:
             return {}
         rows = await self._sql.fetch(_OF_MESSAGES, **_room(self._tenant, room_id), message_ids=names_text(message_ids))
-        return {unescape(message_id): unescape(archive_id) for message_id, archive_id in rows}
+        return dict(rows)
 
     async def holds(self, *, room_id: str, after: int) -> bool:
         return bool(await self._sql.fetch(_HOLDS, **_room(self._tenant, room_id), above=after))
 
 
 def _room(tenant: str, room_id: str) -> dict[str, Any]:
-    return {"tenant": escape(tenant), "room_id": escape(room_id)}
+    return {"tenant": tenant, "room_id": room_id}
 
 
 def _read(row: Row) -> Archive:
     _, archive_id, room_id, phase, file, first, last, messages, size, checksum, archived_at = row
     return Archive(
-        archive_id=unescape(archive_id),
-        room_id=unescape(room_id),
+        archive_id=archive_id,
+        room_id=room_id,
         phase=phase,
-        file=unescape(file),
+        file=file,
         first_arrival=first,
         last_arrival=last,
         messages=messages,

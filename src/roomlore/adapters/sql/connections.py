@@ -60,14 +60,15 @@ class PostgresConnection:
         with self._call():
             async with self._pipeline() if self._to_begin else nullcontext():
                 await self._begin()
-                cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
-            return await cursor.fetchall() if compiled.answers or cursor.description else []
+                cursor = await self._driver.execute(compiled.sql, compiled.stored(compiled.ordered(params)))
+            return compiled.read(await cursor.fetchall()) if compiled.answers or cursor.description else []
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
+        compiled = statement.on(self.dialect)
         with self._call():
             await self._begin()
             async with self._driver.cursor() as cursor:
-                await cursor.executemany(statement.on(self.dialect).sql, rows)
+                await cursor.executemany(compiled.sql, list(map(compiled.stored, rows)))
 
     async def run(self, sql: str) -> None:
         with self._call():

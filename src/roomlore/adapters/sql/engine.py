@@ -14,10 +14,14 @@ from typing import Any, Protocol
 import sqlalchemy.exc
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     ColumnElement,
     Dialect,
+    Float,
     Integer,
+    LargeBinary,
     SelectBase,
+    String,
     Table,
     Text,
     and_,
@@ -30,11 +34,14 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.sql.selectable import ReturnsRows
 from sqlalchemy.types import NullType
 
 from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.rows import escape, is_escaped, unescape
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageDamaged, StorageUnavailable
 
+Row = tuple[Any, ...]
 FEW_ROWS = 16
 """The most rows that a brief statement writes."""
 
@@ -44,7 +51,8 @@ class Compiled:
     """SQL of one engine, with the names of its parameters in order and the values of the constant ones.
 
     `reads`: True if it only reads. `brief`: True if it is a write of at most `FEW_ROWS` rows. `answers`: True if it
-    returns rows.
+    returns rows. `given`: the places of parameters that may be texts, each with True if it must be one; `shown`: those
+    of columns that may be.
     """
 
     sql: str
@@ -53,15 +61,35 @@ class Compiled:
     reads: bool
     brief: bool
     answers: bool
+    given: tuple[tuple[int, bool], ...]
+    shown: tuple[int, ...]
 
-    def bind(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
+    def ordered(self, params: Mapping[str, Any]) -> Row:
+        """Return the values of the parameters in order."""
         fixed = self.fixed
         return tuple([fixed[name] if name in fixed else params[name] for name in self.names])
+
+    def stored(self, values: Row) -> Row:
+        """Return values of the parameters as they are stored. Raise `InvalidInput` for a value in place of a text."""
+        row = list(values)
+        for place, is_text in self.given:
+            value = row[place]
+            if isinstance(value, str) or (is_text and value is not None):
+                row[place] = escape(value)
+        return tuple(row)
+
+    def read(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return rows as they were before they were stored."""
+        for place in self.shown:
+            if any(is_escaped(row[place]) for row in rows):
+                return [tuple(unescape(value) if isinstance(value, str) else value for value in row) for row in rows]
+        return rows
 
 
 class Statement:
     """A Core statement that caches its compiled SQL. Built at the first use, so importing costs nothing.
 
+    Texts are stored in the form of `rows.escape`: what is bound and what is returned is plain.
     `brief`: it writes at most `FEW_ROWS` rows that it finds by their key. SQLite runs it on the event loop.
     """
 
@@ -85,7 +113,22 @@ def _compile(statement: ClauseElement, dialect: Dialect, brief: bool) -> Compile
     names = tuple(compiled.positiontup or ())
     fixed = {name: compiled.binds[name].value for name in names if not compiled.binds[name].required}
     reads = isinstance(statement, SelectBase)
-    return Compiled(compiled.string, names, fixed, reads, brief, reads or bool(compiled.effective_returning))
+    answers = reads or bool(compiled.effective_returning)
+    kinds = [(place, compiled.binds[name].type) for place, name in enumerate(names) if name not in fixed]
+    columns = statement.exported_columns if answers and isinstance(statement, ReturnsRows) else ()
+    return Compiled(
+        sql=compiled.string,
+        names=names,
+        fixed=fixed,
+        reads=reads,
+        brief=brief,
+        answers=answers,
+        given=tuple((place, isinstance(kind, String)) for place, kind in kinds if not isinstance(kind, _NO_TEXT)),
+        shown=tuple(place for place, column in enumerate(columns) if not isinstance(column.type, _NO_TEXT)),
+    )
+
+
+_NO_TEXT = (Integer, Float, Boolean, LargeBinary)
 
 
 class _Among(FunctionElement[Any]):
@@ -146,11 +189,11 @@ def among_many(column: ColumnElement[Any], parameter: str) -> ColumnElement[bool
 
 
 def begins_or_ends(column: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Return a condition: the text begins or ends with the parameter `part`, which has `size` characters."""
-    size = bindparam("size", type_=Integer)
-    begins = func.substr(column, 1, size)
-    ends = func.substr(column, func.length(column) - size + 1)
-    return or_(begins == bindparam("part"), ends == bindparam("part"))
+    """Return a condition: the text begins or ends with the parameter `part`."""
+    part = bindparam("part", type_=Text)
+    begins = func.substr(column, 1, func.length(part))
+    ends = func.substr(column, func.length(column) - func.length(part) + 1)
+    return or_(begins == part, ends == part)
 
 
 class _Numbers(FunctionElement[str]):
@@ -224,8 +267,6 @@ def in_locked_room(table: Table) -> ColumnElement[bool]:
     """Return a condition: rows of the room given by the parameters `tenant` and `room_key`."""
     return and_(table.c.room_key == bindparam("room_key"), table.c.tenant == bindparam("tenant"))
 
-
-Row = Sequence[Any]
 
 Errors = tuple[type[Exception], ...]
 _INTEGRITY: Errors = (sqlite3.IntegrityError,)

@@ -36,7 +36,7 @@ from sqlalchemy.types import NullType
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Statement, among, in_room
-from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape
+from roomlore.adapters.sql.rows import names_text, numbers_text
 from roomlore.adapters.sql.schema import message_words, metadata, rooms
 from roomlore.core.json_values import texts_in
 from roomlore.core.privacy import each_text
@@ -295,7 +295,7 @@ class StoredRows(Repository):
         return {name: [column.name for column in _text_columns(table)] for name, table in _OF_TENANTS.items()}
 
     async def count_rows(self, *, table: str) -> int:
-        return int((await self._sql.fetch(_count(table), its_tenant=escape(self._tenant)))[0][0])
+        return int((await self._sql.fetch(_count(table), its_tenant=self._tenant))[0][0])
 
     async def rooms_with(self, *, table: str, columns: Sequence[str], sought: Sought) -> list[int] | None:
         if "room_key" not in _OF_TENANTS[table].c:
@@ -304,7 +304,7 @@ class StoredRows(Repository):
         if _is_all(len(columns), len(columns), sizes):
             return None
         statement = _rooms_with(table, tuple(columns), sizes)
-        return sorted(row[0] for row in await self._sql.fetch(statement, its_tenant=escape(self._tenant), **patterns))
+        return sorted(row[0] for row in await self._sql.fetch(statement, its_tenant=self._tenant, **patterns))
 
     async def rows(
         self,
@@ -322,24 +322,22 @@ class StoredRows(Repository):
         statement = _page(
             table, after=after is not None, in_a_room=room_key is not None, columns=tuple(columns), sizes=sizes
         )
-        rows = await self._sql.fetch(
-            statement, its_tenant=escape(self._tenant), count=limit, **asked, **its_room, **patterns
-        )
+        rows = await self._sql.fetch(statement, its_tenant=self._tenant, count=limit, **asked, **its_room, **patterns)
         keys, shown = len(_keys(_OF_TENANTS[table])), _text_columns(_OF_TENANTS[table])
         return [_to_row(row, keys, shown) for row in rows]
 
     async def rooms_telling(self, *, user_id: str, sought: Sought) -> list[str]:
         sizes, patterns = _patterns(sought)
-        its = {"its_tenant": escape(self._tenant)}
-        found = await self._sql.fetch(_rooms_telling(sizes), **its, its_sender=escape(user_id), **patterns)
+        its = {"its_tenant": self._tenant}
+        found = await self._sql.fetch(_rooms_telling(sizes), **its, its_sender=user_id, **patterns)
         rows = await self._sql.fetch(_ROOM_IDS, **its, room_keys=numbers_text([row[0] for row in found]))
-        return sorted(unescape(row[0]) for row in rows)
+        return sorted(row[0] for row in rows)
 
     async def messages_telling(
         self, *, room_id: str, user_id: str, sought: Sought, linked: Linked | None, after: int, limit: int
     ) -> list[int]:
         sizes, patterns = _patterns(sought)
-        here = {"tenant": escape(self._tenant), "room_id": escape(room_id), "its_sender": escape(user_id)}
+        here = {"tenant": self._tenant, "room_id": room_id, "its_sender": user_id}
         if linked is not None:
             here |= await asyncio.to_thread(_ids_in, linked)
         statement = _telling(sizes, linked=linked is not None)
@@ -350,7 +348,7 @@ class StoredRows(Repository):
         self, *, table: str, key: tuple[Any, ...], columns: Sequence[str], change: Callable[[str], str]
     ) -> None:
         self._locks.check_writing()
-        own = {"its_tenant": escape(self._tenant), **_named(key)}
+        own = {"its_tenant": self._tenant, **_named(key)}
         await self._raise_revision(table, own)
         for row in await self._sql.fetch(_find(table, tuple(columns)), **own):
             stored = dict(zip(columns, row, strict=True))
@@ -362,7 +360,7 @@ class StoredRows(Repository):
 
     async def drop_row(self, *, table: str, key: tuple[Any, ...]) -> None:
         self._locks.check_writing()
-        own = {"its_tenant": escape(self._tenant), **_named(key)}
+        own = {"its_tenant": self._tenant, **_named(key)}
         await self._raise_revision(table, own)
         await self._sql.fetch(_drop(table), **own)
 
@@ -392,17 +390,17 @@ def _to_row(row: Sequence[Any], keys: int, columns: Sequence[Column[Any]]) -> St
 
 
 def _texts(column: str, stored: str) -> Iterator[str]:
-    return texts_in(_read(column, unescape(stored)))
+    return texts_in(_read(column, stored))
 
 
 def _changed(column: str, stored: str | None, change: Callable[[str], str]) -> str | None:
     if stored is None:
         return None
-    value = _read(column, unescape(stored))
+    value = _read(column, stored)
     changed = each_text(value, change)
     if changed == value:
         return stored
-    return escape(changed if isinstance(changed, str) else _ENCODE(changed))
+    return changed if isinstance(changed, str) else _ENCODE(changed)
 
 
 def _read(column: str, text: str) -> Any:

@@ -9,7 +9,7 @@ from sqlalchemy import Dialect, Text, and_, bindparam, cast, exists, func, liter
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as tables
 from roomlore.adapters.sql.engine import Connection, Locks, Repository, Row, Statement, among, in_room, key_of_scope
-from roomlore.adapters.sql.rows import DAMAGE, escape, names_text, unescape, unescape_or_none
+from roomlore.adapters.sql.rows import DAMAGE, names_text
 from roomlore.adapters.sql.shapes import (
     ARRIVAL_AT,
     CHANGE_COLUMNS,
@@ -99,7 +99,7 @@ class MessageAudit(Repository):
     """A part of the port `Maintenance`: reading messages for an integrity check."""
 
     async def read_messages(self, *, room_id: str, after: int, limit: int) -> Callable[[], Sequence[ReadMessage]]:
-        here = {"tenant": escape(self._tenant), "room_id": escape(room_id), "after": after}
+        here = {"tenant": self._tenant, "room_id": room_id, "after": after}
         last = _last(await self._sql.fetch(_SIZES, count=limit, **here), after)
         return partial(_read_all, room_id, await self._sql.fetch(_MESSAGES, last=last, **here), self._sql.dialect)
 
@@ -107,7 +107,7 @@ class MessageAudit(Repository):
         """Return the words that differ from the index. Always none on PostgreSQL, which indexes the rows itself."""
         if self._sql.dialect.name != "sqlite":
             return None
-        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
+        here = {"tenant": self._tenant, "room_id": room_id}
         indexed, places, kept, arrivals = (await self._sql.fetch(_SUMS, **here))[0]
         if (indexed, places) == (kept, arrivals):
             return None
@@ -120,7 +120,7 @@ class MessageAudit(Repository):
         for table, statement in _ORPHAN_ROWS.items():
             if after is None or table >= after.table:
                 place = (after.room_key, after.arrival) if after and table == after.table else (0, 0)
-                its = {"tenant": escape(self._tenant), "after_room_key": place[0], "after_arrival": place[1]}
+                its = {"tenant": self._tenant, "after_room_key": place[0], "after_arrival": place[1]}
                 rows = await self._sql.fetch(statement, count=limit - len(found), **its)
                 found += [OrphanRow(table, *row) for row in rows]
         return found
@@ -145,7 +145,9 @@ def _read(room_id: str, row: Row, dialect: Dialect) -> ReadMessage:
     message, why = None, ""
     if deleted_at is None:
         try:
-            message = MESSAGE.read(entry, room_id) if features is None else ENTRY.read(entry, room_id).message
+            message = (
+                MESSAGE.read_checked(entry, room_id) if features is None else ENTRY.read_checked(entry, room_id).message
+            )
         except DAMAGE as error:
             why = f"{type(error).__name__}: {error}"[:200]
     kept = "missing" if words is None else "unknown" if why else _words_kept(message, room_key, length, told, dialect)
@@ -154,7 +156,7 @@ def _read(room_id: str, row: Row, dialect: Dialect) -> ReadMessage:
 
 
 def _name(message_id: object) -> str:
-    return unescape(message_id) if isinstance(message_id, str) else repr(message_id)[:80]
+    return message_id if isinstance(message_id, str) else repr(message_id)[:80]
 
 
 def _words_kept(
@@ -234,11 +236,11 @@ class MemoryAudit(Repository):
         self._snapshots = Snapshots(connection, locks, tenant)
 
     async def read_versions(self, *, scope: str, after: int, limit: int) -> list[ReadVersion]:
-        here = {"tenant": escape(self._tenant), "scope": escape(scope)}
+        here = {"tenant": self._tenant, "scope": scope}
         return [_version(row) for row in await self._sql.fetch(_VERSIONS, after=after, count=limit, **here)]
 
     async def read_log(self, *, scope: str, after: int, limit: int) -> list[ReadChange]:
-        here = {"tenant": escape(self._tenant), "scope": escape(scope)}
+        here = {"tenant": self._tenant, "scope": scope}
         return [_change(scope, row) for row in await self._sql.fetch(_LOG, after=after, count=limit, **here)]
 
     async def read_snapshots(self, *, scope: str, after: int, until: int, limit: int) -> list[ReadSnapshot]:
@@ -247,32 +249,32 @@ class MemoryAudit(Repository):
     async def found_from(self, *, scope: str, room_id: str, message_ids: Sequence[str]) -> set[tuple[str, int]]:
         rows = await self._sql.fetch(
             _FOUND_FROM,
-            tenant=escape(self._tenant),
-            scope=escape(scope),
-            room_id=escape(room_id),
+            tenant=self._tenant,
+            scope=scope,
+            room_id=room_id,
             message_ids=names_text(message_ids),
         )
-        return {(unescape(message_id), number) for message_id, number in rows}
+        return {(message_id, number) for message_id, number in rows}
 
     async def support_rows(self, *, scope: str | None, after: tuple[str, str, int], limit: int) -> list[ReadSupport]:
-        here: dict[str, Any] = {"tenant": escape(self._tenant), "count": limit}
-        here |= dict(zip(_CURSOR, (escape(after[0]), escape(after[1]), after[2]), strict=True))
+        here: dict[str, Any] = {"tenant": self._tenant, "count": limit}
+        here |= dict(zip(_CURSOR, (after[0], after[1], after[2]), strict=True))
         if scope is None:
             rows = await self._sql.fetch(_SUPPORT_ROWS, **here)
         else:
-            rows = await self._sql.fetch(_SUPPORT_ROWS_OF_SCOPE, scope=escape(scope), **here)
+            rows = await self._sql.fetch(_SUPPORT_ROWS_OF_SCOPE, scope=scope, **here)
         return [_supported(row) for row in rows]
 
     async def marks_ahead(self) -> list[MarkAhead]:
-        rows = await self._sql.fetch(_AHEAD, tenant=escape(self._tenant))
-        return [MarkAhead(unescape(room_id), unescape(name), arrival, last) for room_id, name, arrival, last in rows]
+        rows = await self._sql.fetch(_AHEAD, tenant=self._tenant)
+        return [MarkAhead(room_id, name, arrival, last) for room_id, name, arrival, last in rows]
 
 
 def _version(row: Row) -> ReadVersion:
     number, head, merged_into = row[-3:]
-    memory_id = unescape(row[0])
+    memory_id = row[0]
     try:
-        stored = StoredVersion(number, MEMORY.read(row), bool(head), unescape_or_none(merged_into))
+        stored = StoredVersion(number, MEMORY.read_checked(row), bool(head), merged_into)
     except DAMAGE as error:
         return ReadVersion(number, memory_id, None, f"{type(error).__name__}: {error}"[:200])
     return ReadVersion(number, memory_id, stored)
@@ -280,14 +282,12 @@ def _version(row: Row) -> ReadVersion:
 
 def _supported(row: Row) -> ReadSupport:
     number, scope, memory_id, sources = row[2:]
-    place = Source(unescape(row[0]), unescape(row[1]))
+    place = Source(row[0], row[1])
     try:
         rests = None if sources is None else place in read_sources(sources)
     except DAMAGE:
         rests = None
-    return ReadSupport(
-        place.room_id, place.message_id, number, unescape_or_none(scope), unescape_or_none(memory_id), rests
-    )
+    return ReadSupport(place.room_id, place.message_id, number, scope, memory_id, rests)
 
 
 def _change(scope: str, row: Row) -> ReadChange:

@@ -12,12 +12,9 @@ from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Row, Statement, among, begins_or_ends, key_of_scope
 from roomlore.adapters.sql.rows import (
     containing,
-    escape,
     names_text,
     numbers_text,
     to_micros,
-    unescape,
-    unescape_or_none,
 )
 from roomlore.adapters.sql.shapes import EVOLUTION, MEMORY
 from roomlore.core.memory.memory import (
@@ -142,14 +139,14 @@ class MemoryReading(Repository):
     """A part of the port `Memories`: versions and lineages, for reading."""
 
     async def by_id(self, *, memory_ids: Sequence[str]) -> list[Memory]:
-        rows = await self._sql.fetch(_BY_ID, tenant=escape(self._tenant), memory_ids=names_text(memory_ids))
+        rows = await self._sql.fetch(_BY_ID, tenant=self._tenant, memory_ids=names_text(memory_ids))
         return [MEMORY.read(row) for row in rows]
 
     async def heads(self, *, memory_ids: Sequence[str]) -> dict[str, Memory]:
         """Return the current heads. Follows merges one step at a time: a recursive query makes SQLite scan whole tables
         once it has statistics."""
-        rows = await self._sql.fetch(_LINEAGES, tenant=escape(self._tenant), memory_ids=names_text(memory_ids))
-        on_the_way = {unescape(asked): unescape(lineage) for asked, lineage in rows}
+        rows = await self._sql.fetch(_LINEAGES, tenant=self._tenant, memory_ids=names_text(memory_ids))
+        on_the_way: dict[str, str] = dict(rows)
         found: dict[str, Memory] = {}
         while on_the_way:
             heads = await self._heads_of(set(on_the_way.values()))
@@ -160,8 +157,8 @@ class MemoryReading(Repository):
 
     async def _heads_of(self, lineages: Iterable[str]) -> dict[str, tuple[Memory, str | None]]:
         """Return the head of each lineage, and the lineage that it was merged into."""
-        rows = await self._sql.fetch(_HEADS, tenant=escape(self._tenant), lineage_ids=names_text(sorted(lineages)))
-        read = [(MEMORY.read(row), unescape_or_none(row[-1])) for row in rows]
+        rows = await self._sql.fetch(_HEADS, tenant=self._tenant, lineage_ids=names_text(sorted(lineages)))
+        read = [(MEMORY.read(row), row[-1]) for row in rows]
         return {head.lineage_id: (head, merged_into) for head, merged_into in read}
 
     async def page(
@@ -194,32 +191,31 @@ class MemoryReading(Repository):
         return int(rows[0][0])
 
     async def lineage(self, *, lineage_id: str) -> list[Memory]:
-        rows = await self._sql.fetch(_LINEAGE, tenant=escape(self._tenant), lineage_id=escape(lineage_id))
+        rows = await self._sql.fetch(_LINEAGE, tenant=self._tenant, lineage_id=lineage_id)
         return [MEMORY.read(row) for row in rows]
 
     async def latest_versions(self, *, lineage_ids: Sequence[str]) -> dict[str, int]:
-        rows = await self._sql.fetch(_LATEST, tenant=escape(self._tenant), lineage_ids=names_text(lineage_ids))
-        return {unescape(row[0]): row[1] for row in rows}
+        rows = await self._sql.fetch(_LATEST, tenant=self._tenant, lineage_ids=names_text(lineage_ids))
+        return {row[0]: row[1] for row in rows}
 
     async def ids_like(self, *, part: str, limit: int) -> list[str]:
-        piece = escape(part)
-        rows = await self._sql.fetch(_IDS_LIKE, tenant=escape(self._tenant), part=piece, size=len(piece), count=limit)
-        return [unescape(row[0]) for row in rows]
+        rows = await self._sql.fetch(_IDS_LIKE, tenant=self._tenant, part=part, count=limit)
+        return [row[0] for row in rows]
 
     async def saying(self, *, words: Sequence[str], limit: int) -> list[Memory]:
         every = [*words[:_MAX_WORDS], *[""] * _MAX_WORDS][:_MAX_WORDS]
         patterns = {f"word{number}": containing(word) for number, word in enumerate(every)}
-        rows = await self._sql.fetch(_SAYING, tenant=escape(self._tenant), count=limit, **patterns)
+        rows = await self._sql.fetch(_SAYING, tenant=self._tenant, count=limit, **patterns)
         return [MEMORY.read(row) for row in rows]
 
     async def citing(self, *, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
         """Return the memories that cite these messages, by id."""
-        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
+        here = {"tenant": self._tenant, "room_id": room_id}
         rows = await self._sql.fetch(_CITING, message_ids=names_text(message_ids), **here)
         return [MEMORY.read(row) for row in rows]
 
     async def short_of_room(self, *, scope: str, room_id: str, limit: int) -> list[Memory]:
-        here = {"tenant": escape(self._tenant), "scope": escape(scope), "room_id": escape(room_id)}
+        here = {"tenant": self._tenant, "scope": scope, "room_id": room_id}
         rows = await self._sql.fetch(_SHORT_OF_ROOM, count=limit, **here)
         return [MEMORY.read(row) for row in rows]
 
@@ -230,9 +226,9 @@ class MemoryReading(Repository):
             rows = await self._sql.fetch(_FALLBACKS, count=limit)
         else:
             tenant, _, memory_id = after.rpartition("\0")
-            above = {"after_tenant": escape(tenant), "after_id": escape(memory_id)}
+            above = {"after_tenant": tenant, "after_id": memory_id}
             rows = await self._sql.fetch(_FALLBACKS_AFTER, count=limit, **above)
-        return [(unescape(row[-1]), MEMORY.read(row)) for row in rows]
+        return [(row[-1], MEMORY.read(row)) for row in rows]
 
 
 def _filter(
@@ -240,7 +236,7 @@ def _filter(
 ) -> dict[str, str]:
     states = list(MemoryStatus) if status is None else [status]
     return {
-        "tenant": escape(tenant),
+        "tenant": tenant,
         "scopes": names_text(scopes),
         "kinds": names_text([kind.value for kind in kinds]),
         "states": names_text([state.value for state in states]),
@@ -289,11 +285,11 @@ class NumberedReading(Repository):
     """A part of the port `Memories`: active memories by row number."""
 
     async def active(self, *, scope: str, limit: int) -> list[NumberedMemory]:
-        rows = await self._sql.fetch(_ACTIVE, tenant=escape(self._tenant), scope=escape(scope), count=limit)
+        rows = await self._sql.fetch(_ACTIVE, tenant=self._tenant, scope=scope, count=limit)
         return [_to_numbered(row) for row in rows]
 
     async def by_number(self, *, scope: str, numbers: Sequence[int]) -> list[NumberedMemory]:
-        its = {"tenant": escape(self._tenant), "scope": escape(scope), "numbers": numbers_text(numbers)}
+        its = {"tenant": self._tenant, "scope": scope, "numbers": numbers_text(numbers)}
         return [_to_numbered(row) for row in await self._sql.fetch(_BY_NUMBER, **its)]
 
     async def active_after(self, *, number: int, limit: int) -> list[NumberedMemory]:
@@ -304,7 +300,7 @@ class NumberedReading(Repository):
 
 
 def _to_numbered(row: Row) -> NumberedMemory:
-    return NumberedMemory(tenant=unescape(row[-2]), number=row[-1], memory=MEMORY.read(row))
+    return NumberedMemory(tenant=row[-2], number=row[-1], memory=MEMORY.read(row))
 
 
 _e = schema.evolutions
@@ -345,25 +341,20 @@ class EvolutionRecords(Repository):
     async def add_evolution(self, *, evolution: Evolution) -> bool:
         """Add an evolution. Raises `InvalidInput` if its facts are no JSON."""
         self._locks.check_writing()
-        return bool(await self._sql.fetch(_ADD, tenant=escape(self._tenant), **EVOLUTION.values(evolution)))
+        return bool(await self._sql.fetch(_ADD, tenant=self._tenant, **EVOLUTION.values(evolution)))
 
     async def evolutions_by_id(self, *, evolution_ids: Sequence[str]) -> list[Evolution]:
-        rows = await self._sql.fetch(
-            _EVOLUTIONS_BY_ID, tenant=escape(self._tenant), evolution_ids=names_text(evolution_ids)
-        )
+        rows = await self._sql.fetch(_EVOLUTIONS_BY_ID, tenant=self._tenant, evolution_ids=names_text(evolution_ids))
         return [EVOLUTION.read(row) for row in rows]
 
     async def evolution_ids_like(self, *, part: str, limit: int) -> list[str]:
-        piece = escape(part)
-        rows = await self._sql.fetch(
-            _EVOLUTION_IDS_LIKE, tenant=escape(self._tenant), part=piece, size=len(piece), count=limit
-        )
-        return [unescape(row[0]) for row in rows]
+        rows = await self._sql.fetch(_EVOLUTION_IDS_LIKE, tenant=self._tenant, part=part, count=limit)
+        return [row[0] for row in rows]
 
     async def evolutions(self, *, scope: str, before: str | None, limit: int) -> list[Evolution]:
-        here = {"tenant": escape(self._tenant), "scope": escape(scope), "count": limit}
+        here = {"tenant": self._tenant, "scope": scope, "count": limit}
         if before is None:
             rows = await self._sql.fetch(_PAGE_FROM_END, **here)
         else:
-            rows = await self._sql.fetch(_PAGE_BEFORE, before=escape(before), **here)
+            rows = await self._sql.fetch(_PAGE_BEFORE, before=before, **here)
         return [EVOLUTION.read(row) for row in rows]

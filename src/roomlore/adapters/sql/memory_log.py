@@ -23,15 +23,11 @@ from roomlore.adapters.sql.engine import (
 )
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, SqlOutbox
 from roomlore.adapters.sql.rows import (
-    escape,
-    escape_or_none,
     from_micros,
     names_text,
     numbers_text,
     read_list,
     to_micros,
-    unescape,
-    unescape_or_none,
 )
 from roomlore.adapters.sql.shapes import (
     CHANGE_COLUMNS,
@@ -350,7 +346,7 @@ class MemoryLog(Repository):
 
     async def lock(self, *, scope: str, now: datetime) -> Scope:
         self._locks.check_writing()
-        named = {"tenant": escape(self._tenant), "scope": escape(scope)}
+        named = {"tenant": self._tenant, "scope": scope}
         rows = await self._sql.fetch(_LOCK, **named)
         if not rows:
             await self._sql.fetch(_MAKE, now=to_micros(now), **named)
@@ -362,14 +358,14 @@ class MemoryLog(Repository):
         return stored
 
     async def scope(self, *, scope: str) -> Scope | None:
-        rows = await self._sql.fetch(_FIND, tenant=escape(self._tenant), scope=escape(scope))
+        rows = await self._sql.fetch(_FIND, tenant=self._tenant, scope=scope)
         return SCOPE.read(rows[0], self._tenant) if rows else None
 
     async def scopes(self, *, after: str | None, limit: int) -> list[Scope]:
         if after is None:
-            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(self._tenant), count=limit)
+            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=self._tenant, count=limit)
         else:
-            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(self._tenant), after=escape(after), count=limit)
+            rows = await self._sql.fetch(_PAGE_AFTER, tenant=self._tenant, after=after, count=limit)
         return [SCOPE.read(row, self._tenant) for row in rows]
 
     async def apply(self, *, scope: str, changes: Sequence[Change]) -> None:
@@ -386,7 +382,7 @@ class MemoryLog(Repository):
         await self._write(held, plan, changes)
 
     async def changes(self, *, scope: str, after: int, limit: int, since: datetime | None = None) -> list[Change]:
-        named = {"tenant": escape(self._tenant), "scope": escape(scope), "after": after, "count": limit}
+        named = {"tenant": self._tenant, "scope": scope, "after": after, "count": limit}
         if since is None:
             rows = await self._sql.fetch(_CHANGES, **named)
         else:
@@ -394,7 +390,7 @@ class MemoryLog(Repository):
         return [to_change(scope, row) for row in rows]
 
     async def touches(self, *, scope: str, after: int, limit: int) -> list[Touch]:
-        named = {"tenant": escape(self._tenant), "scope": escape(scope), "after": after, "count": limit}
+        named = {"tenant": self._tenant, "scope": scope, "after": after, "count": limit}
         return [_to_touch(scope, row) for row in await self._sql.fetch(_TOUCHES, **named)]
 
     async def snapshot(self, *, scope: str, at: datetime) -> Snapshot | None:
@@ -402,7 +398,7 @@ class MemoryLog(Repository):
         return read.snapshot if read else None
 
     async def changes_by_number(self, *, scope: str, numbers: Sequence[int]) -> list[Change]:
-        named = {"tenant": escape(self._tenant), "scope": escape(scope), "numbers": numbers_text(numbers)}
+        named = {"tenant": self._tenant, "scope": scope, "numbers": numbers_text(numbers)}
         return [to_change(scope, row) for row in await self._sql.fetch(_BY_NUMBER, **named)] if numbers else []
 
     async def changes_of_lineages(
@@ -410,7 +406,7 @@ class MemoryLog(Repository):
     ) -> list[Change]:
         if not lineage_ids:
             return []
-        named = {"tenant": escape(self._tenant), "scope": escape(scope), "lineage_ids": names_text(lineage_ids)}
+        named = {"tenant": self._tenant, "scope": scope, "lineage_ids": names_text(lineage_ids)}
         rows = await self._sql.fetch(
             _OF_LINEAGES if until - after > _FEW else _OF_LINEAGES_BETWEEN, after=after, until=until, **named
         )
@@ -420,7 +416,7 @@ class MemoryLog(Repository):
         self, *, scope: str, limit: int, before: int | None = None, since: datetime | None = None
     ) -> list[Change]:
         below = _NO_NUMBER if before is None else before
-        named = {"tenant": escape(self._tenant), "scope": escape(scope), "before": below, "count": limit}
+        named = {"tenant": self._tenant, "scope": scope, "before": below, "count": limit}
         if since is None:
             rows = await self._sql.fetch(_LATEST, **named)
         else:
@@ -428,12 +424,12 @@ class MemoryLog(Repository):
         return [to_change(scope, row) for row in rows]
 
     async def changes_of_evolution(self, *, evolution_id: str) -> list[Change]:
-        rows = await self._sql.fetch(_OF_EVOLUTION, tenant=escape(self._tenant), evolution_id=escape(evolution_id))
-        return [to_change(unescape(row[-1]), row) for row in rows]
+        rows = await self._sql.fetch(_OF_EVOLUTION, tenant=self._tenant, evolution_id=evolution_id)
+        return [to_change(row[-1], row) for row in rows]
 
     async def changes_of_memories(self, *, memory_ids: Sequence[str]) -> list[Change]:
-        rows = await self._sql.fetch(_OF_MEMORIES, tenant=escape(self._tenant), memory_ids=names_text(memory_ids))
-        return [to_change(unescape(row[-1]), row) for row in rows]
+        rows = await self._sql.fetch(_OF_MEMORIES, tenant=self._tenant, memory_ids=names_text(memory_ids))
+        return [to_change(row[-1], row) for row in rows]
 
     async def _touched(self, held: _Held, changes: Sequence[Change]) -> list[VersionRow]:
         """Return the versions that the changes name, and the heads of their lineages."""
@@ -441,14 +437,14 @@ class MemoryLog(Repository):
         lineages = {change.memory.lineage_id for change in changes}
         rows = await self._sql.fetch(
             _TOUCHED,
-            tenant=escape(held.stored.tenant),
+            tenant=held.stored.tenant,
             memory_ids=names_text(sorted(named)),
             lineage_ids=names_text(sorted(lineages)),
         )
         return [_to_version(held, row) for row in rows]
 
     async def _write(self, held: _Held, plan: Plan, changes: Sequence[Change]) -> None:
-        tenant = escape(held.stored.tenant)
+        tenant = held.stored.tenant
         mine = {"scope_key": held.key, "tenant": tenant}
         await self._many(_LOG, [mine | change_values(change) for change in changes])
         rows = plan.changed()
@@ -469,9 +465,9 @@ class MemoryLog(Repository):
         """Read the keys of new rows."""
         if made:
             rows = await self._sql.fetch(
-                _KEYS, tenant=escape(self._tenant), memory_ids=names_text([row.memory_id for row in made])
+                _KEYS, tenant=self._tenant, memory_ids=names_text([row.memory_id for row in made])
             )
-            keys = {unescape(memory_id): key for memory_id, key in rows}
+            keys: dict[str, int] = dict(rows)
             for row in made:
                 row.key = keys[row.memory_id]
 
@@ -480,7 +476,7 @@ class MemoryLog(Repository):
         new: list[dict[str, Any]] = []
         gone: list[dict[str, Any]] = []
         for row in rows:
-            its = {"tenant": escape(self._tenant), "memory_key": row.key}
+            its = {"tenant": self._tenant, "memory_key": row.key}
             now = set(row.memory.sources) if row.memory else set()
             new += [its | _place(source) for source in now.difference(row.sources)]
             gone += [its | _place(source) for source in set(row.sources) - now]
@@ -489,7 +485,7 @@ class MemoryLog(Repository):
 
     async def _step(self, held: _Held, *, added: int, more: int) -> None:
         stored = held.stored
-        await self._sql.fetch(_STEP, key=held.key, its_tenant=escape(stored.tenant), added=added, more=more)
+        await self._sql.fetch(_STEP, key=held.key, its_tenant=stored.tenant, added=added, more=more)
         after = replace(stored, changes=stored.changes + added, active=stored.active + more)
         self._held[stored.tenant, stored.scope] = replace(held, stored=after)
 
@@ -515,7 +511,7 @@ class MemoryLog(Repository):
     async def _many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
             compiled = statement.on(self._sql.dialect)
-            await self._sql.many(statement, [compiled.bind(row) for row in rows])
+            await self._sql.many(statement, [compiled.ordered(row) for row in rows])
 
 
 def _due(held: _Held, last: int) -> int:
@@ -528,19 +524,19 @@ def _to_touch(scope: str, row: Row) -> Touch:
         active: bool | None = LOGGED.read_text(told, scope).status is MemoryStatus.ACTIVE
     else:
         active = _LEAVES_ACTIVE.get(action)
-    return Touch(number, from_micros(at), unescape(memory_id), read_list(closes), active)
+    return Touch(number, from_micros(at), memory_id, read_list(closes), active)
 
 
 def _to_version(held: _Held, row: Row) -> VersionRow:
     key, scope_key, memory_id, lineage_id, version, status, head, merged_into, sources, newest = row
     return VersionRow(
         key=key,
-        memory_id=unescape(memory_id),
-        lineage_id=unescape(lineage_id),
+        memory_id=memory_id,
+        lineage_id=lineage_id,
         version=version,
         status=MemoryStatus(status),
         head=bool(head),
-        merged_into=unescape_or_none(merged_into),
+        merged_into=merged_into,
         elsewhere=scope_key != held.key,
         newest=newest,
         sources=read_sources(sources),
@@ -556,11 +552,11 @@ def _new(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _identity(row: VersionRow) -> dict[str, Any]:
-    return {"memory_id": escape(row.memory_id), "lineage_id": escape(row.lineage_id), "version": row.version}
+    return {"memory_id": row.memory_id, "lineage_id": row.lineage_id, "version": row.version}
 
 
 def _marks(row: VersionRow) -> dict[str, Any]:
-    return {"status": row.status.value, "head": row.head, "merged_into": escape_or_none(row.merged_into)}
+    return {"status": row.status.value, "head": row.head, "merged_into": row.merged_into}
 
 
 def _content(row: VersionRow) -> dict[str, Any]:
@@ -568,4 +564,4 @@ def _content(row: VersionRow) -> dict[str, Any]:
 
 
 def _place(source: Any) -> dict[str, str]:
-    return {"room_id": escape(source.room_id), "message_id": escape(source.message_id)}
+    return {"room_id": source.room_id, "message_id": source.message_id}

@@ -27,6 +27,7 @@ from sqlalchemy import (
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import (
     Repository,
+    Row,
     Statement,
     among,
     begins_or_ends,
@@ -36,14 +37,12 @@ from roomlore.adapters.sql.engine import (
     texts_in,
 )
 from roomlore.adapters.sql.rows import (
-    escape,
     from_micros,
     from_micros_or_none,
     names_text,
     numbers_text,
     read_texts,
     to_micros,
-    unescape,
 )
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
 from roomlore.core.audience import Window
@@ -236,7 +235,7 @@ def _to_origin(row: Sequence[Any]) -> Origin:
     at, sender, edited_at, heard_from, heard_until, estimated = row
     return Origin.of(
         from_micros(at),
-        unescape(sender),
+        sender,
         from_micros_or_none(edited_at),
         from_micros_or_none(heard_from),
         from_micros_or_none(heard_until),
@@ -245,8 +244,8 @@ def _to_origin(row: Sequence[Any]) -> Origin:
 
 
 class InRoom(Repository):
-    async def _rows(self, statement: Statement, room_id: str, **params: Any) -> Sequence[Sequence[Any]]:
-        return await self._sql.fetch(statement, tenant=escape(self._tenant), room_id=escape(room_id), **params)
+    async def _rows(self, statement: Statement, room_id: str, **params: Any) -> Sequence[Row]:
+        return await self._sql.fetch(statement, tenant=self._tenant, room_id=room_id, **params)
 
 
 class MessageReading(InRoom):
@@ -256,7 +255,7 @@ class MessageReading(InRoom):
         if not message_ids:
             return {}
         rows = await self._rows(_FINGERPRINTS, room_id, ids=names_text(message_ids))
-        return {unescape(message_id): fingerprint for message_id, fingerprint in rows}
+        return dict(rows)
 
     async def met(self, *, room_id: str, message_ids: Sequence[str]) -> Met | None:
         rows = await self._rows(_MET, room_id, ids=names_text(message_ids))
@@ -272,7 +271,7 @@ class MessageReading(InRoom):
         if not message_ids:
             return {}
         rows = await self._rows(_ORIGINS, room_id, ids=names_text(message_ids))
-        return {unescape(row[0]): _to_origin(row[1:]) for row in rows}
+        return {row[0]: _to_origin(row[1:]) for row in rows}
 
     async def by_id(self, *, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:
@@ -324,19 +323,19 @@ class MessageReading(InRoom):
     async def newest_of(self, *, room_ids: Collection[str], characters: int) -> dict[str, StoredMessage]:
         if not room_ids:
             return {}
-        named = {"tenant": escape(self._tenant), "room_ids": names_text(sorted(room_ids))}
+        named = {"tenant": self._tenant, "room_ids": names_text(sorted(room_ids))}
         rows = await self._sql.fetch(_NEWEST_OF_ROOMS, size=characters, **named)
-        return {(room_id := unescape(row[0])): MESSAGE.read(row[1:], room_id) for row in rows}
+        return {(room_id := row[0]): MESSAGE.read(row[1:], room_id) for row in rows}
 
     async def sent_between(
         self, *, room_ids: Collection[str], times: Sequence[datetime], most: int
     ) -> dict[str, tuple[int, ...]]:
         if not room_ids or len(times) < 2:
             return {}
-        named: dict[str, Any] = {"tenant": escape(self._tenant), "room_ids": names_text(sorted(room_ids)), "most": most}
+        named: dict[str, Any] = {"tenant": self._tenant, "room_ids": names_text(sorted(room_ids)), "most": most}
         bounds = {f"at{place}": to_micros(at) for place, at in enumerate(times)}
         rows = await self._sql.fetch(_sent_in_rooms(len(times) - 1), **named, **bounds)
-        return {unescape(row[0]): tuple(row[1:]) for row in rows}
+        return {row[0]: tuple(row[1:]) for row in rows}
 
     async def page(self, *, room_id: str, after: int, limit: int, sender_id: str | None = None) -> list[StoredMessage]:
         rows = await self._said(_PAGE, _PAGE_OF, room_id, sender_id, after=after, count=limit)
@@ -357,7 +356,7 @@ class MessageReading(InRoom):
     ) -> Sequence[Sequence[Any]]:
         if sender_id is None:
             return await self._rows(by_anybody, room_id, **bounds)
-        return await self._rows(by_one, room_id, sender_id=escape(sender_id), **bounds)
+        return await self._rows(by_one, room_id, sender_id=sender_id, **bounds)
 
     async def first_since(self, *, room_id: str, since: datetime) -> int | None:
         rows = await self._rows(_FIRST_SINCE, room_id, since=to_micros(since))
@@ -365,16 +364,15 @@ class MessageReading(InRoom):
         return first
 
     async def replies_of(self, *, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
-        rows = await self._rows(_REPLIES_OF, room_id, after=after, count=limit, agent=escape(agent_id))
+        rows = await self._rows(_REPLIES_OF, room_id, after=after, count=limit, agent=agent_id)
         return [row[0] for row in rows]
 
     async def ids_like(self, *, room_id: str, part: str, limit: int) -> list[str]:
-        piece = escape(part)
-        rows = await self._rows(_IDS_LIKE, room_id, part=piece, size=len(piece), count=limit)
-        return [unescape(row[0]) for row in rows]
+        rows = await self._rows(_IDS_LIKE, room_id, part=part, count=limit)
+        return [row[0] for row in rows]
 
     async def arrival_of(self, *, room_id: str, message_id: str) -> int | None:
-        rows = await self._rows(_ARRIVAL_OF, room_id, message_id=escape(message_id))
+        rows = await self._rows(_ARRIVAL_OF, room_id, message_id=message_id)
         return rows[0][0] if rows else None
 
     async def changed(self, *, room_id: str, revision: int, after: int) -> tuple[list[StoredMessage], list[int]]:

@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import FEW_ROWS, Connection, Locks, Repository, Row, Statement, among
-from roomlore.adapters.sql.rows import escape, numbers_text, to_micros, unescape
+from roomlore.adapters.sql.rows import numbers_text, to_micros
 from roomlore.adapters.sql.shapes import INDEX_STATE, ROOM
 from roomlore.core.models import Room
 from roomlore.core.search.hits import IndexState, IndexTask
@@ -158,7 +158,7 @@ class SqlOutbox(Repository):
         """Add tasks. Unknown numbers are ignored."""
         held = self._waiting.held(self._locks, self._tenant, scope)
         if numbers and (held.keeps_vectors or not only_if_kept):
-            here = {"owner_key": held.key, "tenant": escape(self._tenant)}
+            here = {"owner_key": held.key, "tenant": self._tenant}
             await self._sql.fetch(self._waiting.next_version, **here)
             add = self._waiting.add_few if len(numbers) <= FEW_ROWS else self._waiting.add
             await self._sql.fetch(add, numbers=numbers_text(numbers), **here)
@@ -204,7 +204,7 @@ class SqlOutbox(Repository):
         return int((await self._sql.fetch(self._waiting.count))[0][0])
 
     async def held(self, *, scope: str, now: datetime) -> int:
-        asked = {"tenant": escape(self._tenant), "scope": escape(scope), "now": to_micros(now)}
+        asked = {"tenant": self._tenant, "scope": scope, "now": to_micros(now)}
         return int((await self._sql.fetch(self._waiting.claimed, **asked))[0][0])
 
 
@@ -215,12 +215,12 @@ def _claimed(task: IndexTask) -> tuple[str, str, int]:
 def _by_claim(tasks: Sequence[IndexTask]) -> Iterator[tuple[_Scope, list[IndexTask]]]:
     """Yield the tasks of one claim on one owner, with the parameters that identify the owner."""
     for (tenant, scope, _), group in groupby(sorted(tasks, key=_claimed), key=_claimed):
-        yield {"tenant": escape(tenant), "scope": escape(scope)}, list(group)
+        yield {"tenant": tenant, "scope": scope}, list(group)
 
 
 def _to_task(row: Row) -> IndexTask:
     _, _, number, tenant, scope, version, lease = row
-    return IndexTask(tenant=unescape(tenant), scope=unescape(scope), number=number, version=version, lease=lease)
+    return IndexTask(tenant=tenant, scope=scope, number=number, version=version, lease=lease)
 
 
 _s, _r = schema.index_states, schema.rooms
@@ -277,7 +277,7 @@ class IndexStates(Repository):
     """A part of the port `Progress`: the state of each derived index."""
 
     async def index_state(self, *, name: str) -> IndexState | None:
-        rows = await self._sql.fetch(_FIND, name=escape(name))
+        rows = await self._sql.fetch(_FIND, name=name)
         return INDEX_STATE.read(rows[0]) if rows else None
 
     async def save_index_state(self, *, state: IndexState, expected: str | None) -> bool:
@@ -286,17 +286,17 @@ class IndexStates(Repository):
         if expected is None:
             return bool(await self._sql.fetch(_MAKE, **values))
         new = {f"new_{name}": values[name] for name in _VALUES}
-        changed = await self._sql.fetch(_CHANGE, own_name=values["name"], expected=escape(expected), **new)
+        changed = await self._sql.fetch(_CHANGE, own_name=values["name"], expected=expected, **new)
         return bool(changed)
 
     async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
-        rows = await self._sql.fetch(_ROOMS_AFTER, after_tenant=escape(tenant), after_room=escape(room_id), count=limit)
+        rows = await self._sql.fetch(_ROOMS_AFTER, after_tenant=tenant, after_room=room_id, count=limit)
         return [ROOM.read(row) for row in rows]
 
     async def rooms_to_link(self, *, model: str, limit: int) -> list[Room]:
-        rows = await self._sql.fetch(_ROOMS_TO_LINK, model=escape(model), count=limit)
+        rows = await self._sql.fetch(_ROOMS_TO_LINK, model=model, count=limit)
         return [ROOM.read(row) for row in rows[:limit]]
 
     async def left_to_link(self, *, model: str) -> tuple[int, int]:
-        rows = await self._sql.fetch(_LEFT_TO_LINK, model=escape(model))
+        rows = await self._sql.fetch(_LEFT_TO_LINK, model=model)
         return int(rows[0][0]), int(rows[0][1] or 0)

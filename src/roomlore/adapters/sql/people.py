@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import LockedRoom, Repository, Statement, among, among_many, in_locked_room
-from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape
+from roomlore.adapters.sql.rows import names_text, numbers_text
 from roomlore.adapters.sql.shapes import CONTENT, EVOLUTION, MEMORY, change_values, content_values, read_sources
 from roomlore.adapters.sql.words import WithWords
 from roomlore.core.memory.memory import Change, Evolution, Memory
@@ -177,31 +177,31 @@ class PeopleInRooms(WithWords):
     """A part of the port `Maintenance`: the data of people in rooms."""
 
     async def rooms_of(self, *, user_id: str) -> list[RoomOfPerson]:
-        part = f":{escape(user_id)}:"
-        asked = {"user_id": escape(user_id), "pattern": f"%{_spelled_out(part)}%"}
-        rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(self._tenant), **asked)
-        return [RoomOfPerson(unescape(row[0]), bool(row[1])) for row in rows if row[2] or part in f":{row[0]}:"]
+        part = f":{user_id}:"
+        asked = {"user_id": user_id, "pattern": f"%{_spelled_out(part)}%"}
+        rows = await self._sql.fetch(_ROOMS_OF, tenant=self._tenant, **asked)
+        return [RoomOfPerson(row[0], bool(row[1])) for row in rows if row[2] or part in f":{row[0]}:"]
 
     async def others_in(self, *, room_id: str, user_id: str) -> bool:
-        asked = {"tenant": escape(self._tenant), "room_id": escape(room_id), "user_id": escape(user_id)}
+        asked = {"tenant": self._tenant, "room_id": room_id, "user_id": user_id}
         return bool(await self._sql.fetch(_OTHERS_IN, **asked))
 
     async def said_by_others(self, *, user_id: str, texts: Sequence[str]) -> set[str]:
         if not texts:
             return set()
-        asked = {"tenant": escape(self._tenant), "user_id": escape(user_id), "texts": names_text(texts)}
-        return {unescape(row[0]) for row in await self._sql.fetch(_SAID_BY_OTHERS, **asked)}
+        asked = {"tenant": self._tenant, "user_id": user_id, "texts": names_text(texts)}
+        return {row[0] for row in await self._sql.fetch(_SAID_BY_OTHERS, **asked)}
 
     async def rename_messages(self, *, room_id: str, ids: Mapping[int, str]) -> None:
         its = _params(self._locks.held(self._tenant, room_id))
-        bind = _RENAME.on(self._sql.dialect).bind
-        rows = [bind({**its, "own": arrival, "new_id": escape(name)}) for arrival, name in ids.items()]
+        ordered = _RENAME.on(self._sql.dialect).ordered
+        rows = [ordered({**its, "own": arrival, "new_id": name}) for arrival, name in ids.items()]
         if rows:
             await self._sql.many(_RENAME, rows)
 
     async def forget_session(self, *, room_id: str, user_id: str, first: int) -> int:
         its = _params(self._locks.held(self._tenant, room_id))
-        taken = len(await self._sql.fetch(_FORGET_SESSION, **its, its_user=escape(user_id)))
+        taken = len(await self._sql.fetch(_FORGET_SESSION, **its, its_user=user_id))
         if first:
             taken += len(await self._sql.fetch(_SUMMARIES, **its, first=first))
             await self._sql.fetch(_RESETS, **its, first=first)
@@ -226,11 +226,11 @@ class PeopleInRooms(WithWords):
 
     async def drop_vector_scope(self, *, scope: str) -> None:
         self._locks.check_writing()
-        for (scope_key,) in await self._sql.fetch(_VECTOR_SCOPES, tenant=escape(self._tenant), scope=escape(scope)):
+        for (scope_key,) in await self._sql.fetch(_VECTOR_SCOPES, tenant=self._tenant, scope=scope):
             await self._sql.fetch(_VECTORS, scope_key=scope_key)
 
     async def _remove_shell(self, room: LockedRoom) -> None:
-        named = {"tenant": escape(room.tenant), "room_id": escape(room.room_id)}
+        named = {"tenant": room.tenant, "room_id": room.room_id}
         for statement in _GO_BY_NAME:
             await self._sql.fetch(statement, **named)
         await self.drop_vector_scope(scope=room.room_id)
@@ -243,7 +243,7 @@ def _spelled_out(part: str) -> str:
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:
-    return {"room_key": room.key, "tenant": escape(room.tenant)}
+    return {"room_key": room.key, "tenant": room.tenant}
 
 
 _scopes, _memories, _src, _changes, _e = (
@@ -333,20 +333,20 @@ class Rewriting(Repository):
     """A part of the port `Maintenance`: rewriting memories in place."""
 
     async def versions(self, *, after: int, limit: int) -> list[tuple[int, Memory]]:
-        rows = await self._sql.fetch(_VERSIONS, its_tenant=escape(self._tenant), after=after, count=limit)
+        rows = await self._sql.fetch(_VERSIONS, its_tenant=self._tenant, after=after, count=limit)
         return [(row[0], MEMORY.read(row[1:])) for row in rows]
 
     async def rewrite_versions(self, *, scope: str, memories: Sequence[Memory]) -> None:
         self._locks.held_scope(self._tenant, scope)
         asked = names_text([memory.memory_id for memory in memories])
         rows = await self._sql.fetch(_STORED, **_its(self._tenant, scope), memory_ids=asked)
-        stored = {unescape(memory_id): (key, read_sources(sources)) for memory_id, key, sources in rows}
+        stored = {memory_id: (key, read_sources(sources)) for memory_id, key, sources in rows}
         for memory in memories:
             key, sources = stored[memory.memory_id]
-            own = {"its_tenant": escape(self._tenant), "key": key}
+            own = {"its_tenant": self._tenant, "key": key}
             await self._sql.fetch(_REWRITE, **own, **_new(content_values(memory)))
             for source in set(sources).difference(memory.sources):
-                named = {"its_room": escape(source.room_id), "its_message": escape(source.message_id)}
+                named = {"its_room": source.room_id, "its_message": source.message_id}
                 await self._sql.fetch(_NO_SUPPORT, **own, **named)
 
     async def rewrite_changes(self, *, scope: str, changes: Sequence[Change]) -> None:
@@ -358,30 +358,28 @@ class Rewriting(Repository):
 
     async def rename_scope(self, *, scope: str, name: str) -> None:
         self._locks.held_scope(self._tenant, scope)
-        await self._sql.fetch(_RENAME_RECORDS, **_its(self._tenant, scope), new_scope=escape(name))
-        await self._sql.fetch(_RENAME_SCOPE, **_its(self._tenant, scope), new_scope=escape(name))
+        await self._sql.fetch(_RENAME_RECORDS, **_its(self._tenant, scope), new_scope=name)
+        await self._sql.fetch(_RENAME_SCOPE, **_its(self._tenant, scope), new_scope=name)
 
     async def evolutions(self, *, after: str, limit: int) -> list[Evolution]:
-        rows = await self._sql.fetch(_RECORDS, its_tenant=escape(self._tenant), after=escape(after), count=limit)
+        rows = await self._sql.fetch(_RECORDS, its_tenant=self._tenant, after=after, count=limit)
         return [EVOLUTION.read(row) for row in rows]
 
     async def lock_evolutions(self, *, evolution_ids: Sequence[str]) -> list[Evolution]:
         self._locks.check_writing()
         asked = names_text(evolution_ids)
-        rows = await self._sql.fetch(_LOCK_RECORDS, its_tenant=escape(self._tenant), evolution_ids=asked)
+        rows = await self._sql.fetch(_LOCK_RECORDS, its_tenant=self._tenant, evolution_ids=asked)
         return [EVOLUTION.read(row) for row in rows]
 
     async def rewrite_evolution(self, *, evolution: Evolution) -> None:
         self._locks.check_writing()
         values = EVOLUTION.values(evolution)
         new = _new({name: values[name] for name in _RECORD})
-        await self._sql.fetch(
-            _REWRITE_RECORD, its_tenant=escape(self._tenant), its_id=escape(evolution.evolution_id), **new
-        )
+        await self._sql.fetch(_REWRITE_RECORD, its_tenant=self._tenant, its_id=evolution.evolution_id, **new)
 
 
 def _its(tenant: str, scope: str) -> dict[str, str]:
-    return {"its_tenant": escape(tenant), "its_scope": escape(scope)}
+    return {"its_tenant": tenant, "its_scope": scope}
 
 
 def _new(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,11 +41,9 @@ from roomlore.adapters.sql.messages import (
     visible,
 )
 from roomlore.adapters.sql.rows import (
-    escape,
     from_micros,
     names_text,
     numbers_text,
-    unescape,
 )
 from roomlore.adapters.sql.shapes import ENTRY, MESSAGE
 from roomlore.core.linking.corrections import Threads
@@ -269,7 +267,7 @@ class ThreadReading(InRoom):
         if message_id is None:
             rows = await self._rows(NEWEST_TARGET, room_id, window=window)
         else:
-            rows = await self._rows(TARGET, room_id, window=window, message_id=escape(message_id))
+            rows = await self._rows(TARGET, room_id, window=window, message_id=message_id)
         return to_target(room_id, rows[0]) if rows else None
 
     async def related(
@@ -280,9 +278,9 @@ class ThreadReading(InRoom):
             _RELATED,
             room_id,
             own=message.arrival,
-            own_id=escape(message.id),
-            reply_to=None if message.reply_to is None else escape(message.reply_to),
-            root=escape(message.root_id or message.id),
+            own_id=message.id,
+            reply_to=None if message.reply_to is None else message.reply_to,
+            root=message.root_id or message.id,
             hops=hops,
             before=NEWEST_OF_ALL if before is None else before,
             count=limit,
@@ -290,11 +288,11 @@ class ThreadReading(InRoom):
         return to_entries(room_id, rows)
 
     async def of_root(self, *, room_id: str, root_id: str, limit: int, before: int) -> list[int]:
-        own = {"root": escape(root_id), "before": before, "count": limit}
+        own = {"root": root_id, "before": before, "count": limit}
         return [arrival for _, arrival in await self._rows(_OF_ROOT, room_id, **own)]
 
     async def of_topic(self, *, room_id: str, topic_id: str | None, limit: int, before: int) -> list[Entry]:
-        own = {"after": before - MOST_BETWEEN - 1} if topic_id is None else {"topic": escape(topic_id)}
+        own = {"after": before - MOST_BETWEEN - 1} if topic_id is None else {"topic": topic_id}
         statement = _IN_NO_TOPIC if topic_id is None else _OF_TOPIC
         rows = await self._rows(statement, room_id, before=before, count=limit, **own)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]
@@ -312,9 +310,9 @@ class ThreadReading(InRoom):
         threads = [group[0] for group in groups]
         senders: dict[int, list[str]] = {thread: [] for thread in threads}
         for thread, sender in await self._rows(_SENDERS, room_id, threads=numbers_text(threads)):
-            senders[thread].append(unescape(sender))
+            senders[thread].append(sender)
         firsts = await self._rows(_FIRST, room_id, arrivals=numbers_text(threads + [group[4] for group in groups]))
-        texts = {arrival: (unescape(message_id), unescape(text)) for arrival, message_id, text in firsts}
+        texts = {arrival: (message_id, text) for arrival, message_id, text in firsts}
         there = [group for group in groups if group[0] in texts and group[4] in texts]
         return [(group[0], _to_thread(room_id, group, senders[group[0]], texts)) for group in there]
 
@@ -350,7 +348,7 @@ class ThreadReading(InRoom):
         if not keywords:
             return {}
         rows = await self._rows(_COUNTS, room_id, keywords=names_text(keywords))
-        return {unescape(keyword): count for keyword, count in rows}
+        return dict(rows)
 
 
 def _to_exchange(room_id: str, rows: Sequence[Sequence[Any]]) -> Exchange:

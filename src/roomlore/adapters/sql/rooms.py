@@ -30,7 +30,6 @@ from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import LockedRoom, Repository, Row, Statement, among, in_room, named_room
 from roomlore.adapters.sql.rows import (
     containing,
-    escape,
     from_micros,
     from_micros_or_none,
     literal,
@@ -38,7 +37,6 @@ from roomlore.adapters.sql.rows import (
     names_text,
     to_micros,
     to_micros_or_none,
-    unescape,
 )
 from roomlore.adapters.sql.shapes import KEY, ROOM, past_kinds_text, read_past_kinds
 from roomlore.core.audience import PastKind, Presence, RoomKind, RoomPeople, RoomStamp, Stay, Window
@@ -281,24 +279,24 @@ class SqlRooms(Repository):
     """The port `Rooms`."""
 
     async def find(self, *, room_id: str) -> Room | None:
-        rows = await self._sql.fetch(_FIND, tenant=escape(self._tenant), room_id=escape(room_id))
+        rows = await self._sql.fetch(_FIND, tenant=self._tenant, room_id=room_id)
         return ROOM.read(rows[0]) if rows else None
 
     async def page(self, *, after: str | None, limit: int) -> list[Room]:
         if after is None:
-            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(self._tenant), count=limit)
+            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=self._tenant, count=limit)
         else:
-            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(self._tenant), after=escape(after), count=limit)
+            rows = await self._sql.fetch(_PAGE_AFTER, tenant=self._tenant, after=after, count=limit)
         return [ROOM.read(row) for row in rows]
 
     async def lock(self, *, room_id: str, now: datetime) -> Room:
         while (room := await self.lock_known(room_id=room_id)) is None:
-            await self._sql.fetch(_MAKE, now=to_micros(now), tenant=escape(self._tenant), room_id=escape(room_id))
+            await self._sql.fetch(_MAKE, now=to_micros(now), tenant=self._tenant, room_id=room_id)
         return room
 
     async def lock_known(self, *, room_id: str) -> Room | None:
         self._locks.check_writing()
-        rows = await self._sql.fetch(_LOCK, tenant=escape(self._tenant), room_id=escape(room_id))
+        rows = await self._sql.fetch(_LOCK, tenant=self._tenant, room_id=room_id)
         if not rows:
             return None
         self._locks.take(LockedRoom(rows[0][0], self._tenant, room_id, bool(rows[0][1])))
@@ -307,54 +305,52 @@ class SqlRooms(Repository):
     async def configure(self, *, room_id: str, settings: Mapping[str, Any]) -> Room:
         self._locks.check_writing()
         rows = await self._sql.fetch(
-            _CONFIGURE, tenant=escape(self._tenant), room_id=escape(room_id), new_settings=_settings_text(settings)
+            _CONFIGURE, tenant=self._tenant, room_id=room_id, new_settings=_settings_text(settings)
         )
         if not rows:
             raise NotFound(f"There is no room {room_id!r}.")
         return ROOM.read(rows[0])
 
     async def participants(self, *, room_id: str) -> dict[str, str]:
-        rows = await self._sql.fetch(_PEOPLE, tenant=escape(self._tenant), room_id=escape(room_id))
-        return {unescape(sender): unescape(name) for sender, name in rows}
+        rows = await self._sql.fetch(_PEOPLE, tenant=self._tenant, room_id=room_id)
+        return dict(rows)
 
     async def names_of(self, *, room_ids: Collection[str], sender_ids: Collection[str]) -> dict[str, dict[str, str]]:
         if not (room_ids and sender_ids):
             return {}
         named = {"room_ids": names_text(sorted(room_ids)), "senders": names_text(sorted(sender_ids))}
         found: dict[str, dict[str, str]] = {}
-        for room_id, sender, name in await self._sql.fetch(_NAMES_OF, tenant=escape(self._tenant), **named):
-            found.setdefault(unescape(room_id), {})[unescape(sender)] = unescape(name)
+        for room_id, sender, name in await self._sql.fetch(_NAMES_OF, tenant=self._tenant, **named):
+            found.setdefault(room_id, {})[sender] = name
         return found
 
     async def participants_before(self, *, room_id: str, arrival: int) -> dict[str, str]:
-        rows = await self._sql.fetch(
-            _PEOPLE_BEFORE, tenant=escape(self._tenant), room_id=escape(room_id), before=arrival
-        )
-        return {unescape(sender): unescape(name) for sender, name in rows}
+        rows = await self._sql.fetch(_PEOPLE_BEFORE, tenant=self._tenant, room_id=room_id, before=arrival)
+        return dict(rows)
 
     async def last_spoken(self, *, room_id: str, sender_id: str) -> int:
-        named = {"tenant": escape(self._tenant), "room_id": escape(room_id), "sender_id": escape(sender_id)}
+        named = {"tenant": self._tenant, "room_id": room_id, "sender_id": sender_id}
         rows = await self._sql.fetch(_LAST_SPOKEN, **named)
         return int(rows[0][0]) if rows else 0
 
     async def set_kind(self, *, room_id: str, kind: RoomKind | None, past: Sequence[PastKind] = ()) -> Room:
         held = self._locks.held(self._tenant, room_id)
-        named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
+        named = {"tenant": held.tenant, "room_id": room_id}
         told = {"new_kind": kind.value if kind else "", "past": past_kinds_text(past)}
         return ROOM.read((await self._sql.fetch(_SET_KIND, **told, **named))[0])
 
     async def rename(self, *, room_id: str, name: str) -> Room:
         held = self._locks.held(self._tenant, room_id)
-        named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
-        return ROOM.read((await self._sql.fetch(_RENAME, new_name=escape(name), **named))[0])
+        named = {"tenant": held.tenant, "room_id": room_id}
+        return ROOM.read((await self._sql.fetch(_RENAME, new_name=name, **named))[0])
 
     async def set_members(self, *, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool) -> None:
         held = self._locks.held(self._tenant, room_id)
-        named = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
+        named = {"tenant": self._tenant, "room_id": room_id}
         await self._sql.fetch(_TELL_MEMBERS, all_told=complete, **named)
         await self._sql.fetch(_DROP_MEMBERS, **named)
         rows = [
-            (held.key, escape(person), number, named["tenant"], *_stay_values(stay))
+            (held.key, person, number, named["tenant"], *_stay_values(stay))
             for person, its in stays.items()
             for number, stay in enumerate(its, start=1)
         ]
@@ -366,33 +362,33 @@ class SqlRooms(Repository):
     ) -> dict[str, RoomPeople]:
         if not room_ids:
             return {}
-        where: dict[str, Any] = {"tenant": escape(self._tenant), "room_ids": names_text(sorted(room_ids))}
+        where: dict[str, Any] = {"tenant": self._tenant, "room_ids": names_text(sorted(room_ids))}
         if persons is None:
             return _with_people(await self._sql.fetch(_PEOPLE_OF, **where))
         return _with_people(await self._sql.fetch(_PEOPLE_AMONG, persons=names_text(sorted(persons)), **where))
 
     async def stamps(self, *, room_ids: Collection[str]) -> dict[str, RoomStamp]:
-        rows = await self._sql.fetch(_STAMPS, tenant=escape(self._tenant), room_ids=names_text(sorted(room_ids)))
-        return {unescape(name): (created_at, revision) for name, created_at, revision in rows}
+        rows = await self._sql.fetch(_STAMPS, tenant=self._tenant, room_ids=names_text(sorted(room_ids)))
+        return {name: (created_at, revision) for name, created_at, revision in rows}
 
     async def used_last(self, *, limit: int, public: bool = False, offset: int = 0) -> list[Room]:
         chosen = _PUBLIC if public else _USED_LAST
-        rows = await self._sql.fetch(chosen, tenant=escape(self._tenant), count=limit, start=offset)
+        rows = await self._sql.fetch(chosen, tenant=self._tenant, count=limit, start=offset)
         return [ROOM.read(row) for row in rows]
 
     async def partly_public(self) -> list[Room]:
-        return [ROOM.read(row) for row in await self._sql.fetch(_PARTLY_PUBLIC, tenant=escape(self._tenant))]
+        return [ROOM.read(row) for row in await self._sql.fetch(_PARTLY_PUBLIC, tenant=self._tenant)]
 
     async def named_like(self, *, part: str, limit: int, whole: bool = False) -> list[Room]:
         pattern = literal(part) if whole else containing(part)
-        rows = await self._sql.fetch(_NAMED_LIKE, tenant=escape(self._tenant), pattern=pattern, count=limit, start=0)
+        rows = await self._sql.fetch(_NAMED_LIKE, tenant=self._tenant, pattern=pattern, count=limit, start=0)
         return [ROOM.read(row) for row in rows]
 
     async def speakers(
         self, *, part: str, room_ids: Collection[str] | None, limit: int, offset: int = 0
     ) -> list[Speaker]:
         found, counted = _speaker_statements(named=bool(part), in_rooms=room_ids is not None)
-        asked: dict[str, Any] = {"tenant": escape(self._tenant)}
+        asked: dict[str, Any] = {"tenant": self._tenant}
         if part:
             asked["pattern"] = containing(part)
         if room_ids is not None:
@@ -403,7 +399,7 @@ class SqlRooms(Repository):
             for statement in found:
                 if len(rows) < count:
                     rows += await self._sql.fetch(statement, count=count - len(rows), **asked)
-            senders = list(dict.fromkeys(unescape(sender) for (sender,) in rows))
+            senders = list(dict.fromkeys(sender for (sender,) in rows))
             if len(rows) < count:
                 break
             count *= _VOICE_ROWS
@@ -415,11 +411,11 @@ class SqlRooms(Repository):
         return [by_id[sender] for sender in shown if sender in by_id]
 
     async def voices(self, *, sender_id: str) -> list[Voice]:
-        rows = await self._sql.fetch(_VOICES, tenant=escape(self._tenant), sender_id=escape(sender_id))
+        rows = await self._sql.fetch(_VOICES, tenant=self._tenant, sender_id=sender_id)
         return [
             Voice(
-                room_id=unescape(room_id),
-                name=unescape(name),
+                room_id=room_id,
+                name=name,
                 messages=messages,
                 last_arrival=arrival,
                 last_spoke_at=from_micros_or_none(spoke),
@@ -428,19 +424,19 @@ class SqlRooms(Repository):
         ]
 
     async def of_person(self, *, person_id: str) -> list[Room]:
-        rows = await self._sql.fetch(_OF_PERSON, tenant=escape(self._tenant), person_id=escape(person_id))
+        rows = await self._sql.fetch(_OF_PERSON, tenant=self._tenant, person_id=person_id)
         return [ROOM.read(row) for row in rows]
 
     async def of_sender(self, *, sender_id: str) -> list[str]:
-        rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(self._tenant), sender_id=escape(sender_id))
-        return [unescape(room_id) for (room_id,) in rows]
+        rows = await self._sql.fetch(_ROOMS_OF, tenant=self._tenant, sender_id=sender_id)
+        return [room_id for (room_id,) in rows]
 
 
 def _speaker(row: Row) -> Speaker:
     sender_id, name, rooms, messages, spoke, answers = row
     return Speaker(
-        sender_id=unescape(sender_id),
-        name=unescape(name),
+        sender_id=sender_id,
+        name=name,
         rooms=rooms,
         messages=int(messages),
         last_spoke_at=from_micros_or_none(spoke),
@@ -475,10 +471,10 @@ def _with_people(rows: Sequence[Row]) -> dict[str, RoomPeople]:
             agents.add((room_id, name))
     people: dict[str, dict[str, Presence]] = {room_id: {} for room_id in kinds}
     for where in (windows.keys() | told.keys()) - agents:
-        people[where[0]][unescape(where[1])] = Presence(tuple(told.get(where, ())), windows.get(where))
+        people[where[0]][where[1]] = Presence(tuple(told.get(where, ())), windows.get(where))
     return {
-        unescape(room_id): RoomPeople(
-            unescape(room_id), RoomKind(kind) if kind else None, bool(complete), people[room_id], read_past_kinds(past)
+        room_id: RoomPeople(
+            room_id, RoomKind(kind) if kind else None, bool(complete), people[room_id], read_past_kinds(past)
         )
         for room_id, ((kind, _, past), complete) in kinds.items()
     }
@@ -517,18 +513,16 @@ class ImportPositions(Repository):
     """A part of the port `Progress`: positions of imports."""
 
     async def import_position(self, *, source: str) -> str | None:
-        rows = await self._sql.fetch(_FIND_POSITION, tenant=escape(self._tenant), source=escape(source))
-        return unescape(rows[0][0]) if rows else None
+        rows = await self._sql.fetch(_FIND_POSITION, tenant=self._tenant, source=source)
+        return rows[0][0] if rows else None
 
     async def save_import_position(self, *, source: str, position: str, now: datetime) -> None:
         self._locks.check_writing()
-        await self._sql.fetch(
-            _SAVE, tenant=escape(self._tenant), source=escape(source), position=escape(position), now=to_micros(now)
-        )
+        await self._sql.fetch(_SAVE, tenant=self._tenant, source=source, position=position, now=to_micros(now))
 
     async def forget_import_position(self, *, source: str) -> None:
         self._locks.check_writing()
-        await self._sql.fetch(_FORGET, tenant=escape(self._tenant), source=escape(source))
+        await self._sql.fetch(_FORGET, tenant=self._tenant, source=source)
 
 
 _k, _s = schema.api_keys, schema.signing_keys
@@ -563,31 +557,31 @@ class SqlKeys(Repository):
         await self._sql.many(_ADD, [_key_row(key, secret_hash)])
 
     async def match(self, *, secret_hash: str) -> ApiKey | None:
-        rows = await self._sql.fetch(_MATCH, hash=escape(secret_hash))
+        rows = await self._sql.fetch(_MATCH, hash=secret_hash)
         return KEY.read(rows[0]) if rows else None
 
     async def page(self) -> list[ApiKey]:
         if self._of is None:
             rows = await self._sql.fetch(_ALL)
         else:
-            rows = await self._sql.fetch(_TENANT, tenant=escape(self._tenant))
+            rows = await self._sql.fetch(_TENANT, tenant=self._tenant)
         return [KEY.read(row) for row in rows]
 
     async def revoke(self, *, key_id: str, now: datetime) -> bool:
         self._locks.check_writing()
-        params: dict[str, Any] = {"own_id": escape(key_id), "now": to_micros(now)}
+        params: dict[str, Any] = {"own_id": key_id, "now": to_micros(now)}
         if self._of is None:
             return bool(await self._sql.fetch(_REVOKE_ANY, **params))
-        return bool(await self._sql.fetch(_REVOKE, tenant=escape(self._tenant), **params))
+        return bool(await self._sql.fetch(_REVOKE, tenant=self._tenant, **params))
 
     async def any(self) -> bool:
         return bool(await self._sql.fetch(_FIRST))
 
     async def signing_key(self, *, name: str) -> str | None:
-        rows = await self._sql.fetch(_SIGNING, own_name=escape(name))
+        rows = await self._sql.fetch(_SIGNING, own_name=name)
         return rows[0][0] if rows else None
 
     async def keep_signing_key(self, *, name: str, secret: str) -> str:
         self._locks.check_writing()
-        await self._sql.many(_SIGN, [(escape(name), secret)])
-        return str((await self._sql.fetch(_SIGNING, own_name=escape(name)))[0][0])
+        await self._sql.many(_SIGN, [(name, secret)])
+        return str((await self._sql.fetch(_SIGNING, own_name=name))[0][0])

@@ -10,12 +10,10 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import LockedRoom, Repository, Statement, among, in_locked_room, in_room
 from roomlore.adapters.sql.rows import (
-    escape,
     from_micros,
     numbers_text,
     to_micros,
     to_micros_or_none,
-    unescape,
 )
 from roomlore.adapters.sql.shapes import CHECKPOINT, SESSION_COLUMNS, checkpoint_values, session_values, to_session
 from roomlore.core.errors import Conflict
@@ -109,14 +107,14 @@ class SqlSessions(Repository):
     """The port `Sessions`."""
 
     async def find(self, *, conversation_id: str) -> Session | None:
-        rows = await self._sql.fetch(_FIND, tenant=escape(self._tenant), room_id=escape(conversation_id))
+        rows = await self._sql.fetch(_FIND, tenant=self._tenant, room_id=conversation_id)
         return to_session(self._tenant, rows[0]) if rows else None
 
     async def page(self, *, after: str | None, limit: int) -> list[Session]:
         if after is None:
-            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(self._tenant), count=limit)
+            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=self._tenant, count=limit)
         else:
-            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(self._tenant), after=escape(after), count=limit)
+            rows = await self._sql.fetch(_PAGE_AFTER, tenant=self._tenant, after=after, count=limit)
         return [to_session(self._tenant, row) for row in rows]
 
     async def save(self, *, session: Session) -> None:
@@ -147,8 +145,8 @@ class SqlSessions(Repository):
     async def history(self, *, conversation_id: str, before: int | None, limit: int) -> list[Checkpoint]:
         rows = await self._sql.fetch(
             _HISTORY,
-            tenant=escape(self._tenant),
-            room_id=escape(conversation_id),
+            tenant=self._tenant,
+            room_id=conversation_id,
             before=_NEWEST_OF_ALL if before is None else before,
             count=limit,
         )
@@ -162,15 +160,15 @@ class SqlSessions(Repository):
         if rows:
             keys = numbers_text([row[0] for row in rows])
             await self._sql.fetch(_LEASE, room_keys=keys, until=to_micros(lease_until))
-        taken = [(unescape(row[1]), unescape(row[2]), _to_due(row[3:])) for row in rows]
+        taken = [(row[1], row[2], _to_due(row[3:])) for row in rows]
         return sorted(taken, key=lambda one: one[2].at)
 
     async def schedule(self, *, conversation_id: str, due: Due | None, was: datetime | None) -> bool:
         self._locks.check_writing()
         rows = await self._sql.fetch(
             _SCHEDULE,
-            tenant=escape(self._tenant),
-            room_id=escape(conversation_id),
+            tenant=self._tenant,
+            room_id=conversation_id,
             was=to_micros_or_none(was),
             new_due_at=to_micros(due.at) if due else None,
             new_due_tries=due.tries if due else 0,
@@ -184,4 +182,4 @@ def _to_due(row: Sequence[Any]) -> Due:
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:
-    return {"room_key": room.key, "tenant": escape(room.tenant)}
+    return {"room_key": room.key, "tenant": room.tenant}

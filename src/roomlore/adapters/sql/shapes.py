@@ -15,11 +15,10 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from sqlalchemy import Table
+from sqlalchemy import String, Table
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.rows import (
-    escape,
     from_micros,
     list_text,
     mapping_text,
@@ -28,7 +27,6 @@ from roomlore.adapters.sql.rows import (
     read_mapping,
     read_pairs,
     to_micros,
-    unescape,
 )
 from roomlore.core.audience import PastKind, RoomKind
 from roomlore.core.chat import Usage
@@ -51,6 +49,7 @@ from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.core.sessions.session import Asked, Checkpoint, Due, Session
 
 T = TypeVar("T")
+Row = tuple[Any, ...]
 Function = Callable[[Any], Any]
 
 
@@ -65,7 +64,7 @@ class Form:
 
 
 _FORMS: Mapping[Any, Form] = {
-    str: Form(escape, unescape),
+    str: Form(),
     int: Form(),
     float: Form(float),
     bool: Form(None, bool),
@@ -110,6 +109,17 @@ class Codec(Generic[T]):
             ["value"], lambda env: f"{{{', '.join(f'{k!r}: {v}' for k, v in self.written(env, 'value', table))}}}"
         )
         self._packed: Callable[[T], dict[str, Any]] = _compiled(["value"], self._packing)
+
+    def read_checked(self, row: Row, *given: Any) -> T:
+        """Return what `read` does; raise TypeError also for another value in the place of a text, as SQLite takes."""
+        for column, value in zip(self.columns, row, strict=False):
+            if (
+                isinstance(column.type, String)
+                and not isinstance(value, str)
+                and (value is not None or not column.nullable)
+            ):
+                raise TypeError(f"The column {column.name} holds {value!r:.60}, which is no text.")
+        return self.read(row, *given)
 
     def values(self, value: T) -> dict[str, Any]:
         """Return what is stored of the value, by the names of the table's columns."""
@@ -258,7 +268,7 @@ def _lists(kind: Any) -> Form:
     pack, unpack = _compiled(["values"], packing), _compiled(["values"], unpacking)
 
     def read(text: str) -> Any:
-        return () if text == "[]" else unpack(json.loads(unescape(text)))
+        return () if text == "[]" else unpack(json.loads(text))
 
     return Form(lambda values: pairs_text(pack(values)), read, pack, unpack)
 
@@ -276,8 +286,6 @@ def _named(env: dict[str, Any], thing: Any) -> str:
     env[name] = thing
     return name
 
-
-Row = Sequence[Any]
 
 _r, _m, _f = schema.rooms.c, schema.messages.c, schema.features.c
 
@@ -361,7 +369,7 @@ _ASSUMED = " (coverage assumed)"
 """Follows the maker in its column, which people read with SQL."""
 _CHECKPOINT_FORMS = {
     "coverage_assumed": Form(read=lambda maker: maker.endswith(_ASSUMED)),
-    "made_by": Form(escape, lambda maker: unescape(maker).removesuffix(_ASSUMED)),
+    "made_by": Form(None, lambda maker: maker.removesuffix(_ASSUMED)),
 }
 CHECKPOINT = Codec(
     Checkpoint,
@@ -465,7 +473,7 @@ def content_values(memory: Memory) -> dict[str, Any]:
 
 def change_values(change: Change) -> dict[str, Any]:
     """Return an entry of a log by column."""
-    memory = {"memory_id": escape(change.memory.memory_id), "memory": LOGGED.text(change.memory)}
+    memory = {"memory_id": change.memory.memory_id, "memory": LOGGED.text(change.memory)}
     return CHANGE.values(change) | memory
 
 
@@ -496,7 +504,7 @@ def to_session(tenant: str, row: Row) -> Session:
     made = from_micros(row[-1])
     return Session(
         tenant=tenant,
-        conversation_id=unescape(conversation_id),
+        conversation_id=conversation_id,
         revision=revision,
         next_arrival=next_arrival,
         created_at=made,

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Row, Statement, among, in_scope
-from roomlore.adapters.sql.rows import DAMAGE, escape, from_micros, numbers_text, read_numbers, to_micros, unescape
+from roomlore.adapters.sql.rows import DAMAGE, from_micros, numbers_text, read_numbers, to_micros
 from roomlore.core.memory.log import Snapshot
 from roomlore.ports.maintenance import ReadSnapshot
 
@@ -55,16 +55,16 @@ class Snapshots(Repository):
     """The stored snapshots of scopes."""
 
     async def last(self, *, scope: str) -> ReadSnapshot | None:
-        rows = await self._sql.fetch(_LAST, tenant=escape(self._tenant), scope=escape(scope))
+        rows = await self._sql.fetch(_LAST, tenant=self._tenant, scope=scope)
         return await self._read(scope, rows[0]) if rows else None
 
     async def serving(self, *, scope: str, at: datetime) -> ReadSnapshot | None:
         """Return the last one that serves this moment."""
-        rows = await self._sql.fetch(_SERVING, tenant=escape(self._tenant), scope=escape(scope), moment=to_micros(at))
+        rows = await self._sql.fetch(_SERVING, tenant=self._tenant, scope=scope, moment=to_micros(at))
         return await self._read(scope, rows[0]) if rows else None
 
     async def between(self, *, scope: str, after: int, until: int, limit: int) -> list[ReadSnapshot]:
-        here = {"tenant": escape(self._tenant), "scope": escape(scope)}
+        here = {"tenant": self._tenant, "scope": scope}
         rows = await self._sql.fetch(_BETWEEN, after=after, until=until, count=limit, **here)
         return [await self._read(scope, row) for row in rows]
 
@@ -74,7 +74,7 @@ class Snapshots(Repository):
             await self._sql.fetch(
                 _KEEP,
                 scope_key=scope_key,
-                tenant=escape(self._tenant),
+                tenant=self._tenant,
                 number=one.number,
                 at=to_micros(one.at),
                 reached_from=to_micros(one.reached_from),
@@ -85,10 +85,8 @@ class Snapshots(Repository):
         number, at, reached_from, told = row
         try:
             numbers = read_numbers(told)
-            found = await self._sql.fetch(
-                _NAMES, tenant=escape(self._tenant), scope=escape(scope), numbers=numbers_text(numbers)
-            )
-            in_force = {unescape(memory_id): its for memory_id, its in found}
+            found = await self._sql.fetch(_NAMES, tenant=self._tenant, scope=scope, numbers=numbers_text(numbers))
+            in_force: dict[str, int] = dict(found)
             if len(in_force) != len(numbers):
                 return ReadSnapshot(number, None, "It names entries that the log does not have.")
             return ReadSnapshot(number, Snapshot(number, from_micros(at), from_micros(reached_from), in_force))

@@ -191,12 +191,12 @@ class SqliteConnection:
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled = statement.on(self.dialect)
-        bound = compiled.bind(params)
+        bound = compiled.stored(compiled.ordered(params))
         with translated(self._file):
             if self._gate is None:
-                return await self._fetched(compiled, bound)
+                return compiled.read(await self._fetched(compiled, bound))
             async with self._gate:
-                return await self._fetched(compiled, bound)
+                return compiled.read(await self._fetched(compiled, bound))
 
     async def _fetched(self, compiled: Compiled, bound: Row) -> Sequence[Row]:
         sql = compiled.sql
@@ -216,7 +216,8 @@ class SqliteConnection:
         return nullcontext()
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        sql, rows = statement.on(self.dialect).sql, list(rows)
+        compiled = statement.on(self.dialect)
+        sql, rows = compiled.sql, list(map(compiled.stored, rows))
 
         def written(raw: sqlite3.Connection) -> None:
             raw.executemany(sql, rows)

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Statement
-from roomlore.adapters.sql.rows import escape, from_micros, mapping_text, to_micros, unescape
+from roomlore.adapters.sql.rows import from_micros, mapping_text, to_micros
 
 _l, _c, _r, _k = schema.tenant_limits, schema.tenant_counts, schema.rooms, schema.api_keys
 
@@ -66,41 +66,41 @@ class SqlTenants(Repository):
     """The port `Tenants`."""
 
     async def limits(self) -> dict[str, Mapping[str, int | None]]:
-        return {unescape(tenant): json.loads(unescape(text)) for tenant, text in await self._sql.fetch(_LIMITS)}
+        return {tenant: json.loads(text) for tenant, text in await self._sql.fetch(_LIMITS)}
 
     async def limits_to_change(self, *, now: datetime) -> Mapping[str, int | None]:
         self._locks.check_writing()
-        none = escape(mapping_text({}))
-        rows = await self._sql.fetch(_LOCK, tenant=escape(self._tenant), limits=none, changed_at=to_micros(now))
-        limits: dict[str, int | None] = json.loads(unescape(rows[0][0]))
+        none = mapping_text({})
+        rows = await self._sql.fetch(_LOCK, tenant=self._tenant, limits=none, changed_at=to_micros(now))
+        limits: dict[str, int | None] = json.loads(rows[0][0])
         return limits
 
     async def set_limits(self, *, limits: Mapping[str, int | None], now: datetime) -> None:
         self._locks.check_writing()
         if limits:
-            text = escape(mapping_text(limits))
-            await self._sql.fetch(_SET, tenant=escape(self._tenant), limits=text, changed_at=to_micros(now))
+            text = mapping_text(limits)
+            await self._sql.fetch(_SET, tenant=self._tenant, limits=text, changed_at=to_micros(now))
         else:
-            await self._sql.fetch(_UNSET, tenant=escape(self._tenant))
+            await self._sql.fetch(_UNSET, tenant=self._tenant)
 
     async def count(self, *, name: str, period: datetime, amount: int) -> int:
         self._locks.check_writing()
-        named = {"tenant": escape(self._tenant), "name": escape(name), "period": to_micros(period)}
+        named = {"tenant": self._tenant, "name": name, "period": to_micros(period)}
         rows = await self._sql.fetch(_COUNT, **named, amount=amount)
         return int(rows[0][0])
 
     async def counted(self) -> dict[str, tuple[datetime, int]]:
-        rows = await self._sql.fetch(_COUNTED, tenant=escape(self._tenant))
-        return {unescape(name): (from_micros(period), amount) for name, period, amount in rows}
+        rows = await self._sql.fetch(_COUNTED, tenant=self._tenant)
+        return {name: (from_micros(period), amount) for name, period, amount in rows}
 
     async def messages_kept(self) -> int:
-        return int((await self._sql.fetch(_KEPT, tenant=escape(self._tenant)))[0][0])
+        return int((await self._sql.fetch(_KEPT, tenant=self._tenant))[0][0])
 
     async def all(self) -> list[str]:
-        found = {unescape(row[0]) for row in await self._sql.fetch(_OF_KEYS)}
+        found = {row[0] for row in await self._sql.fetch(_OF_KEYS)}
         for statement in _NEXT:
             after = ""
             while rows := await self._sql.fetch(statement, after=after):
                 after = rows[0][0]
-                found.add(unescape(after))
+                found.add(after)
         return sorted(found)

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import LockedRoom, Repository, Row, Statement, among, in_locked_room, in_room
-from roomlore.adapters.sql.rows import escape, from_micros, numbers_text, to_micros, unescape, unescape_or_none
+from roomlore.adapters.sql.rows import from_micros, numbers_text, to_micros
 from roomlore.core.linking.calibration import COUNTED
 from roomlore.core.linking.corrections import Standing
 from roomlore.core.models import Correction, CorrectionKind
@@ -24,7 +24,7 @@ _ABOVE_ALL_NUMBERS = 2**62
 
 
 def _room_params(room: LockedRoom) -> dict[str, Any]:
-    return {"room_key": room.key, "tenant": escape(room.tenant)}
+    return {"room_key": room.key, "tenant": room.tenant}
 
 
 def _grown_threads() -> Any:
@@ -91,24 +91,24 @@ class SqlTitles(Repository):
     async def find(self, *, room_id: str, threads: Sequence[int]) -> dict[int, str]:
         if not threads:
             return {}
-        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
+        here = {"tenant": self._tenant, "room_id": room_id}
         rows = await self._sql.fetch(_FIND_TITLES, threads=numbers_text(threads), **here)
-        return {thread: unescape(title) for thread, title in rows}
+        return dict(rows)
 
     async def grown(self, *, room_id: str, after: int, through: int) -> list[GrownThread]:
-        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
+        here = {"tenant": self._tenant, "room_id": room_id}
         rows = await self._sql.fetch(_GROWN_THREADS, after=after, through=through, **here)
         return [GrownThread(*row) for row in rows]
 
     async def stale_rooms(self, *, limit: int) -> list[tuple[str, str]]:
         rows = await self._sql.fetch(_ROOMS_WITH_STALE_TITLES, count=limit)
-        return [(unescape(tenant), unescape(room_id)) for tenant, room_id in rows]
+        return [(tenant, room_id) for tenant, room_id in rows]
 
     async def put(self, *, room_id: str, titles: Mapping[int, tuple[str, int]], made_by: str, now: datetime) -> None:
         room = self._locks.held(self._tenant, room_id)
-        own = (escape(room.tenant),)
+        own = (room.tenant,)
         rows = [
-            (room.key, thread, *own, escape(title), messages, escape(made_by) if title else "", to_micros(now))
+            (room.key, thread, *own, title, messages, made_by if title else "", to_micros(now))
             for thread, (title, messages) in titles.items()
         ]
         if rows:
@@ -209,11 +209,11 @@ class SqlCorrections(Repository):
             room.key,
             arrival,
             number,
-            escape(self._tenant),
+            self._tenant,
             kind.value,
             said.answers,
             standing is not None,
-            escape(by),
+            by,
             to_micros(at),
             said.model,
             _errors_text(said.errors),
@@ -226,8 +226,8 @@ class SqlCorrections(Repository):
             return {}
         rows = await self._sql.fetch(
             _STANDING_OF_CORRECTIONS,
-            tenant=escape(self._tenant),
-            room_id=escape(room_id),
+            tenant=self._tenant,
+            room_id=room_id,
             arrivals=numbers_text(arrivals),
         )
         return {arrival: Standing(answers, model, _read_errors(errors)) for arrival, answers, model, errors in rows}
@@ -245,8 +245,8 @@ class SqlCorrections(Repository):
     async def page(self, *, room_id: str, before: int | None, limit: int) -> list[Correction]:
         rows = await self._sql.fetch(
             _PAGE_OF_CORRECTIONS,
-            tenant=escape(self._tenant),
-            room_id=escape(room_id),
+            tenant=self._tenant,
+            room_id=room_id,
             before=_ABOVE_ALL_NUMBERS if before is None else before,
             count=limit,
         )
@@ -254,7 +254,7 @@ class SqlCorrections(Repository):
 
     async def in_force(self, *, after: tuple[str, int], limit: int) -> list[Correction]:
         rows = await self._sql.fetch(
-            _CORRECTIONS_IN_FORCE, tenant=escape(self._tenant), after_room=escape(after[0]), after=after[1], count=limit
+            _CORRECTIONS_IN_FORCE, tenant=self._tenant, after_room=after[0], after=after[1], count=limit
         )
         return [_to_correction(row) for row in rows]
 
@@ -272,12 +272,12 @@ def _read_errors(text: str) -> tuple[int, ...]:
 def _to_correction(row: Row) -> Correction:
     room_id, number, message_id, kind, answers, standing, actor, at = row
     return Correction(
-        room_id=unescape(room_id),
+        room_id=room_id,
         number=number,
-        message_id=unescape(message_id),
+        message_id=message_id,
         kind=CorrectionKind(kind),
-        answers=unescape_or_none(answers),
+        answers=answers,
         standing=bool(standing),
-        by=unescape(actor),
+        by=actor,
         at=from_micros(at),
     )

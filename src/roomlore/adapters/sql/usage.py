@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Row, Statement
-from roomlore.adapters.sql.rows import escape, escape_or_none, to_micros, unescape, unescape_or_none
+from roomlore.adapters.sql.rows import to_micros
 from roomlore.adapters.sql.shapes import USAGE
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.models import ContextUsageRecord
@@ -112,17 +112,15 @@ class SqlUsage(Repository):
     async def record(self, *, records: Sequence[ContextUsageRecord]) -> None:
         self._locks.check_writing()
         if records:
-            await self._sql.many(_RECORD, [_row(record, escape(self._tenant), record.mean_score) for record in records])
+            await self._sql.many(_RECORD, [_row(record, self._tenant, record.mean_score) for record in records])
 
     async def find(self, *, context_id: str) -> ContextUsageRecord | None:
-        rows = await self._sql.fetch(_FIND, tenant=escape(self._tenant), own_id=escape(context_id))
+        rows = await self._sql.fetch(_FIND, tenant=self._tenant, own_id=context_id)
         return USAGE.read(rows[0]) if rows else None
 
     async def respond(self, *, context_id: str, llm_response: str) -> bool:
         self._locks.check_writing()
-        rows = await self._sql.fetch(
-            _RESPOND, tenant=escape(self._tenant), own_id=escape(context_id), answer=escape(llm_response)
-        )
+        rows = await self._sql.fetch(_RESPOND, tenant=self._tenant, own_id=context_id, answer=llm_response)
         return bool(rows)
 
     async def judge(self, *, context_id: str, feedback: str | None, score: float | None) -> bool:
@@ -130,37 +128,37 @@ class SqlUsage(Repository):
         self._locks.check_writing()
         rows = await self._sql.fetch(
             _JUDGE,
-            tenant=escape(self._tenant),
-            own_id=escape(context_id),
-            feedback=escape_or_none(feedback),
+            tenant=self._tenant,
+            own_id=context_id,
+            feedback=feedback,
             score=score,
         )
         return bool(rows)
 
     async def page(self, *, selection: UsageSelection, after: str | None, limit: int) -> list[ContextUsageRecord]:
-        params = {"tenant": escape(self._tenant), "after": escape(after or ""), "count": limit}
+        params = {"tenant": self._tenant, "after": after or "", "count": limit}
         params["since"] = _EARLIEST if selection.since is None else to_micros(selection.since)
         if selection.room_id is not None:
-            params["room_id"] = escape(selection.room_id)
+            params["room_id"] = selection.room_id
         if selection.arm is not None:
-            params["arm"] = escape(selection.arm)
+            params["arm"] = selection.arm
         statement = _page(of_room="room_id" in params, of_arm="arm" in params, judged=selection.judged)
         return [USAGE.read(row) for row in await self._sql.fetch(statement, **params)]
 
     async def sums(self, *, since: datetime) -> list[ArmSums]:
-        rows = await self._sql.fetch(_SUMS, tenant=escape(self._tenant), since=to_micros(since))
+        rows = await self._sql.fetch(_SUMS, tenant=self._tenant, since=to_micros(since))
         found = [_arm_sums(row) for row in rows]
         return sorted(found, key=lambda sums: (sums.arm is not None, sums.arm or ""))
 
     async def tenants(self) -> list[str]:
         found: list[str] = []
-        while rows := await self._sql.fetch(_NEXT_TENANT, after=escape(found[-1]) if found else ""):
-            found.append(unescape(rows[0][0]))
+        while rows := await self._sql.fetch(_NEXT_TENANT, after=found[-1] if found else ""):
+            found.append(rows[0][0])
         return found
 
     async def expire(self, *, before: datetime, limit: int) -> int:
         self._locks.check_writing()
-        own = escape(self._tenant)
+        own = self._tenant
         rows = await self._sql.fetch(_EXPIRE, own_tenant=own, tenant=own, before=to_micros(before), count=limit)
         return len(rows)
 
@@ -169,7 +167,7 @@ def _arm_sums(row: Row) -> ArmSums:
     arm, contexts, rooms, tokens, window_tokens, *others = row
     build_ms, scored, scores, degraded, answered, judged, success, success_squares = others
     return ArmSums(
-        arm=unescape_or_none(arm),
+        arm=arm,
         contexts=contexts,
         rooms=rooms,
         tokens=int(tokens),

@@ -19,7 +19,6 @@ from sqlalchemy.types import NullType
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Connection, Row, Statement
-from roomlore.adapters.sql.rows import escape, unescape
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel
 
@@ -207,20 +206,20 @@ _REMOVE = Statement(
 
 async def find_collection(sql: Connection, collection: str, *, hold: bool = False) -> Collection | None:
     """Return the collection. `hold`: lock it, so that it is not created again during this transaction."""
-    rows = await sql.fetch(_HOLD if hold else _FIND, collection=escape(collection))
+    rows = await sql.fetch(_HOLD if hold else _FIND, collection=collection)
     return _to_collection(collection, rows[0]) if rows else None
 
 
 def _to_collection(name: str, row: Row) -> Collection:
     kind, dimensions, generation, epoch = row
-    return Collection(name, kind, dimensions, unescape(generation), epoch)
+    return Collection(name, kind, dimensions, generation, epoch)
 
 
 async def find_scope(
     sql: Connection, collection: str, *, tenant: str, scope: str
 ) -> tuple[Collection, ScopeState] | None:
     """Return the collection and the scope in it; None if there is no such collection."""
-    rows = await sql.fetch(_FIND_SCOPE, collection=escape(collection), tenant=escape(tenant), scope=escape(scope))
+    rows = await sql.fetch(_FIND_SCOPE, collection=collection, tenant=tenant, scope=scope)
     if not rows:
         return None
     return _to_collection(collection, rows[0][:4]), ScopeState(*rows[0][4:])
@@ -232,11 +231,11 @@ async def make_collection(
     """Create the collection, again if it exists; its scopes are obsolete from then on."""
     await sql.fetch(
         _PREPARE,
-        collection=escape(collection),
+        collection=collection,
         kind=kind,
-        model=escape(model.name),
+        model=model.name,
         dimensions=model.dimensions,
-        generation=escape(generation),
+        generation=generation,
     )
 
 
@@ -244,10 +243,10 @@ async def take_stamps(sql: Connection, collection: Collection, *, tenant: str, s
     """Create the scope if it is new, lock it and advance its stamp by `rows`. Return its new state."""
     found = await sql.fetch(
         _STAMP,
-        collection=escape(collection.name),
+        collection=collection.name,
         epoch=collection.epoch,
-        tenant=escape(tenant),
-        scope=escape(scope),
+        tenant=tenant,
+        scope=scope,
         rows=rows,
     )
     return ScopeState(*found[0])
@@ -271,7 +270,7 @@ async def page_after(sql: Connection, scope_key: int, stamp: int, *, tenant: str
         scope_key=scope_key,
         after=first_key(scope_key, stamp),
         until=first_key(scope_key + 1, 0),
-        tenant=escape(tenant),
+        tenant=tenant,
         count=count,
     )
 
@@ -289,7 +288,7 @@ async def count_vectors(sql: Connection, scope_key: int) -> int:
 
 async def sweep(sql: Connection, collection: str) -> bool:
     """Delete some rows of the collection's earlier epochs. Return False if none is left."""
-    found = await sql.fetch(_LEFT_OVER, collection=escape(collection))
+    found = await sql.fetch(_LEFT_OVER, collection=collection)
     if not found:
         return False
     scope_key, stamp = found[0]

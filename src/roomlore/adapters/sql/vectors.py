@@ -18,7 +18,6 @@ from sqlalchemy import func, select, text
 
 from roomlore.adapters.sql import vector_rows as rows
 from roomlore.adapters.sql.engine import Connection, Row, Statement
-from roomlore.adapters.sql.rows import escape
 from roomlore.adapters.sql.store import SqlStorage
 from roomlore.adapters.sql.vector_rows import Collection, LateStates, Name, ScopeState
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageUnavailable, VectorsUnavailable
@@ -286,7 +285,7 @@ class SqlVectors:
             vectors = matrix_of(points, held.dimensions).astype(_STORED)
             for (tenant, scope), places in by_scope(points).items():
                 state = await rows.take_stamps(sql, held, tenant=tenant, scope=scope, rows=len(places))
-                await rows.put_rows(sql, _new_rows(state, escape(tenant), places, vectors))
+                await rows.put_rows(sql, _new_rows(state, tenant, places, vectors))
         for tenant, scope in by_scope(points):
             self._states.forget((collection, tenant, scope))
 

@@ -51,7 +51,7 @@ from roomlore.adapters.sql.engine import (
     texts_in,
 )
 from roomlore.adapters.sql.messages import dated_at
-from roomlore.adapters.sql.rows import escape, names_text, numbers_text, read_texts
+from roomlore.adapters.sql.rows import names_text, numbers_text, read_texts
 from roomlore.adapters.sql.shapes import ROOM
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, MessageType, StoredMessage
@@ -196,12 +196,12 @@ def _check_number(room: LockedRoom, arrival: int) -> None:
 
 def _rows(room: LockedRoom, spelled: Sequence[Spelled], revision: int) -> list[tuple[Any, ...]]:
     """Return rows in the order of the table's columns."""
-    tenant = escape(room.tenant)
+    tenant = room.tenant
     return [(room.key, one.arrival, tenant, one.length, revision, one.words) for one in spelled]
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:
-    return {"room_key": room.key, "tenant": escape(room.tenant)}
+    return {"room_key": room.key, "tenant": room.tenant}
 
 
 _ROLE_CODES = {role.value: code for code, role in enumerate(ROLES)}
@@ -289,8 +289,8 @@ class WordReading(WithWords):
         fts5 = self._sql.dialect.name == "sqlite"
         rows = await self._sql.fetch(
             _IN_FTS5 if fts5 else _IN_TSVECTORS,
-            tenant=escape(self._tenant),
-            room_id=escape(room_id),
+            tenant=self._tenant,
+            room_id=room_id,
             words=names_text([spell(word) for word in words]),
         )
         if not rows:
@@ -310,7 +310,7 @@ class WordReading(WithWords):
         )
 
     async def facts(self, *, room_id: str, since: int) -> FactRows:
-        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
+        here = {"tenant": self._tenant, "room_id": room_id}
         if since > 0:
             rows = await self._sql.fetch(_FACTS_SINCE, since=since, **here)
         else:
@@ -322,7 +322,7 @@ class WordReading(WithWords):
     async def reword(self, *, room_id: str, messages: Sequence[StoredMessage]) -> None:
         """Index the words of messages again. Increments the room's revision. Deleted messages are ignored."""
         room = self._locks.held(self._tenant, room_id)
-        here = {"room_key": room.key, "tenant": escape(self._tenant)}
+        here = {"room_key": room.key, "tenant": self._tenant}
         named = numbers_text([message.arrival for message in messages])
         lengths = {row[0]: row[1] for row in await self._sql.fetch(_LENGTHS, arrivals=named, **here)}
         there = [message for message in messages if message.arrival in lengths]

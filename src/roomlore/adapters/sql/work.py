@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Repository, Statement, among
-from roomlore.adapters.sql.rows import escape, from_micros, names_text, to_micros, unescape
+from roomlore.adapters.sql.rows import from_micros, names_text, to_micros
 from roomlore.ports.progress import DueRoom, RoomBehind
 
 _d = schema.rooms_due
@@ -62,25 +62,24 @@ class DueRooms(Repository):
 
     async def note_room(self, *, room_id: str, work: str, now: datetime) -> None:
         self._locks.check_writing()
-        named = {"its_work": escape(work), "tenant": escape(self._tenant), "room_id": escape(room_id)}
+        named = {"its_work": work, "tenant": self._tenant, "room_id": room_id}
         await self._sql.fetch(_NOTE, now=to_micros(now), **named)
 
     async def claim_rooms(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
         self._locks.check_writing()
         times = {"now": to_micros(now), "until": to_micros(lease_until)}
-        rows = await self._sql.fetch(_CLAIM, its_work=escape(work), count=limit, **times)
+        rows = await self._sql.fetch(_CLAIM, its_work=work, count=limit, **times)
         return [
-            DueRoom(unescape(tenant), unescape(room_id), noted, from_micros(at))
-            for at, tenant, room_id, noted in sorted(rows, key=tuple)
+            DueRoom(tenant, room_id, noted, from_micros(at)) for at, tenant, room_id, noted in sorted(rows, key=tuple)
         ]
 
     async def noted(self, *, work: str, room_id: str | None = None) -> list[DueRoom]:
-        asked = {"its_work": escape(work), "its_tenant": escape(self._tenant)}
+        asked = {"its_work": work, "its_tenant": self._tenant}
         if room_id is None:
             rows = await self._sql.fetch(_NOTED, **asked)
         else:
-            rows = await self._sql.fetch(_NOTED_ONE, **asked, its_room=escape(room_id))
-        return [DueRoom(self._tenant, unescape(row[0]), row[1], from_micros(row[2])) for row in rows]
+            rows = await self._sql.fetch(_NOTED_ONE, **asked, its_room=room_id)
+        return [DueRoom(self._tenant, row[0], row[1], from_micros(row[2])) for row in rows]
 
     async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
         self._locks.check_writing()
@@ -95,11 +94,11 @@ class DueRooms(Repository):
         return False
 
     async def any_noted(self, *, work: str) -> bool:
-        return bool(await self._sql.fetch(_ANY, its_work=escape(work)))
+        return bool(await self._sql.fetch(_ANY, its_work=work))
 
 
 def _named(room: DueRoom, work: str) -> dict[str, str]:
-    return {"its_work": escape(work), "its_tenant": escape(room.tenant), "its_room": escape(room.room_id)}
+    return {"its_work": work, "its_tenant": room.tenant, "its_room": room.room_id}
 
 
 _l = schema.leases
@@ -135,7 +134,7 @@ class Leases(Repository):
 
 
 def _held_by(tenant: str, name: str, holder: str) -> dict[str, str]:
-    return {"tenant": escape(tenant), "name": escape(name), "holder": escape(holder)}
+    return {"tenant": tenant, "name": name, "holder": holder}
 
 
 _r, _w = schema.rooms, schema.watermarks
@@ -180,33 +179,33 @@ class Watermarks(Repository):
     """A part of the port `Progress`: watermarks."""
 
     async def marks(self, *, room_id: str, names: Sequence[str]) -> dict[str, int]:
-        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
+        here = {"tenant": self._tenant, "room_id": room_id}
         rows = await self._sql.fetch(_FIND, names=names_text(names), **here)
-        return {unescape(name): arrival for name, arrival in rows}
+        return dict(rows)
 
     async def marks_of_room(self, *, room_id: str, prefix: str) -> dict[str, int]:
-        rows = await self._sql.fetch(_OF_ROOM, tenant=escape(self._tenant), room_id=escape(room_id))
-        marks = {unescape(name): arrival for name, arrival in rows}
+        rows = await self._sql.fetch(_OF_ROOM, tenant=self._tenant, room_id=room_id)
+        marks: dict[str, int] = dict(rows)
         return {name: arrival for name, arrival in marks.items() if name.startswith(prefix)}
 
     async def move_mark(self, *, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
         self._locks.check_writing()
-        here = {"tenant": escape(self._tenant), "room_id": escape(room_id)}
+        here = {"tenant": self._tenant, "room_id": room_id}
         at = to_micros(now)
         if was == 0:
-            rows = await self._sql.fetch(_BEGIN, name=escape(name), arrival=arrival, updated_at=at, **here)
+            rows = await self._sql.fetch(_BEGIN, name=name, arrival=arrival, updated_at=at, **here)
         else:
-            rows = await self._sql.fetch(_MOVE, its_name=escape(name), new_arrival=arrival, was=was, now=at, **here)
+            rows = await self._sql.fetch(_MOVE, its_name=name, new_arrival=arrival, was=was, now=at, **here)
         return bool(rows)
 
     async def rooms_behind(self, *, name: str, least: int, after: tuple[str, str], limit: int) -> list[RoomBehind]:
         tenant, room_id = after
         rows = await self._sql.fetch(
             _BEHIND,
-            its_name=escape(name),
+            its_name=name,
             least=least,
-            after_tenant=escape(tenant),
-            after_room=escape(room_id),
+            after_tenant=tenant,
+            after_room=room_id,
             count=limit,
         )
-        return [RoomBehind(unescape(row[0]), unescape(row[1]), row[2]) for row in rows]
+        return [RoomBehind(row[0], row[1], row[2]) for row in rows]

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import LockedRoom, Row, Statement, among, in_locked_room
-from roomlore.adapters.sql.rows import escape, names_text, numbers_text, read_list, to_micros, unescape
+from roomlore.adapters.sql.rows import names_text, numbers_text, read_list, to_micros
 from roomlore.adapters.sql.shapes import LINK, LINKED, ROOM, features_row, message_row
 from roomlore.adapters.sql.threads import SqlTitles
 from roomlore.adapters.sql.words import Spelled, WithWords
@@ -280,7 +280,7 @@ class MessageWriting(WithWords):
         silent = [_silent(room, row[2], arrival) for arrival, row in old.items()]
         await self._sql.many(_COUNT_PEOPLE, [*_speakers(room, entries), *silent])
         new = {one.message.arrival: (one.message.sender_id, one.message.sender_name) for one in entries}
-        was = {arrival: (unescape(row[2]), unescape(row[6])) for arrival, row in old.items()}
+        was = {arrival: (row[2], row[6]) for arrival, row in old.items()}
         changed = {sender for one in was if was[one] != new[one] for sender, name in (was[one], new[one]) if name}
         await self._people_again(room, changed, list(old))
         change = Counter(word for entry in entries for word in entry.features.keywords)
@@ -306,7 +306,7 @@ class MessageWriting(WithWords):
         await self._sql.fetch(_NO_CORRECTIONS, arrivals=numbers_text(gone), **_params(room))
         await self._spoil_titles(room, {row[4] for row in rows})
         await self._sql.many(_COUNT_PEOPLE, [_silent(room, row[2], row[0]) for row in rows])
-        await self._people_again(room, {unescape(row[2]) for row in rows if row[6]}, gone)
+        await self._people_again(room, {row[2] for row in rows if row[6]}, gone)
         fewer: Counter[str] = Counter()
         for row in rows:
             fewer.subtract(read_list(row[3]))
@@ -408,9 +408,9 @@ class MessageWriting(WithWords):
 
     async def _put_all(self, statement: Statement, room: LockedRoom, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write rows. `rows`: values by column name, including the arrival."""
-        bind, its = statement.on(self._sql.dialect).bind, _params(room)
+        ordered, its = statement.on(self._sql.dialect).ordered, _params(room)
         given = [{f"new_{name}": value for name, value in row.items()} for row in rows]
-        await self._sql.many(statement, [bind({**its, "own": one["new_arrival"], **one}) for one in given])
+        await self._sql.many(statement, [ordered({**its, "own": one["new_arrival"], **one}) for one in given])
 
     async def _move_all(
         self, room: LockedRoom, threads: Mapping[int, tuple[int, int]], most: int | None = None
@@ -434,7 +434,7 @@ class MessageWriting(WithWords):
 
     async def _count_words(self, room: LockedRoom, change: Mapping[str, int]) -> None:
         key, tenant = _at(room)
-        rows = [(key, escape(word), tenant, count) for word, count in change.items() if count]
+        rows = [(key, word, tenant, count) for word, count in change.items() if count]
         if rows:
             await self._sql.many(_COUNT_WORDS, rows)
         if any(count < 0 for count in change.values()):
@@ -465,11 +465,11 @@ class MessageWriting(WithWords):
 
 
 def _at(room: LockedRoom) -> tuple[int, str]:
-    return room.key, escape(room.tenant)
+    return room.key, room.tenant
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:
-    return {"room_key": room.key, "tenant": escape(room.tenant)}
+    return {"room_key": room.key, "tenant": room.tenant}
 
 
 def _named(table: Table, row: Sequence[Any]) -> dict[str, Any]:
@@ -485,7 +485,7 @@ def _check_arrivals(entries: Sequence[Entry]) -> None:
 def _check_there(entries: Sequence[Entry], stored: Mapping[int, Sequence[Any]]) -> None:
     for entry in entries:
         row = stored.get(entry.message.arrival)
-        if row is None or unescape(row[1]) != entry.message.id:
+        if row is None or row[1] != entry.message.id:
             raise NotFound(f"There is no message {entry.message.id!r} at arrival {entry.message.arrival} to replace.")
 
 
@@ -506,7 +506,7 @@ def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...
     agents = {entry.message.sender_id for entry in entries if entry.message.role in (Role.ASSISTANT, Role.TOOL)}
     times = {sender: (to_micros(began), to_micros(ended)) for sender, (began, ended) in spoke.items()}
     return [
-        (key, escape(sender), tenant, escape(name), *rest, *times.get(sender, (None, None)), sender in agents)
+        (key, sender, tenant, name, *rest, *times.get(sender, (None, None)), sender in agents)
         for sender, (name, *rest) in found.items()
     ]
 
