@@ -56,19 +56,19 @@ class PostgresConnection:
         self._pipelines = _pipelines()
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
-        compiled = statement.on(self.dialect)
+        compiled, bound = statement.bound(self.dialect, params)
         with self._call():
             async with self._pipeline() if self._to_begin else nullcontext():
                 await self._begin()
-                cursor = await self._driver.execute(compiled.sql, compiled.stored(compiled.ordered(params)))
+                cursor = await self._driver.execute(compiled.sql, bound)
             return compiled.read(await cursor.fetchall()) if compiled.answers or cursor.description else []
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        compiled = statement.on(self.dialect)
+        sql, stored = statement.bound_rows(self.dialect, rows)
         with self._call():
             await self._begin()
             async with self._driver.cursor() as cursor:
-                await cursor.executemany(compiled.sql, list(map(compiled.stored, rows)))
+                await cursor.executemany(sql, stored)
 
     async def run(self, sql: str) -> None:
         with self._call():

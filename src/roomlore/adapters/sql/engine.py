@@ -106,6 +106,16 @@ class Statement:
             compiled = self._compiled[dialect.name] = _compile(self._build(), dialect, self._brief)
         return compiled
 
+    def bound(self, dialect: Dialect, params: Mapping[str, Any]) -> tuple[Compiled, Row]:
+        """Return the compiled statement and its parameters as they are stored."""
+        compiled = self.on(dialect)
+        return compiled, compiled.stored(compiled.ordered(params))
+
+    def bound_rows(self, dialect: Dialect, rows: Iterable[Row]) -> tuple[str, list[Row]]:
+        """Return the SQL, and rows of its parameters as they are stored."""
+        compiled = self.on(dialect)
+        return compiled.sql, [compiled.stored(row) for row in rows]
+
 
 def _compile(statement: ClauseElement, dialect: Dialect, brief: bool) -> Compiled:
     compiled = statement.compile(dialect=dialect)
@@ -271,7 +281,7 @@ def in_locked_room(table: Table) -> ColumnElement[bool]:
 Errors = tuple[type[Exception], ...]
 _INTEGRITY: Errors = (sqlite3.IntegrityError,)
 _DATA: Errors = (sqlite3.DataError, OverflowError)
-_ANY: Errors = (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError, OverflowError, OSError)
+DRIVER_ERRORS: Errors = (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError, OverflowError, OSError)
 
 
 def _with_psycopg(errors: Errors, name: str) -> Errors:
@@ -290,7 +300,6 @@ class translated:  # noqa: N801 - used as a function
     """Translate the errors of drivers to the project's errors. `file`: the SQLite database, whose disk is checked after
     an I/O error: SQLite reports a full disk and a broken one alike.
 
-    Around every statement, so it is no generator: that would cost more than a short statement's binding.
     """
 
     __slots__ = ("_file",)
@@ -302,8 +311,8 @@ class translated:  # noqa: N801 - used as a function
         """Do nothing."""
 
     def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
-        if error is not None and isinstance(error, _with_psycopg(_ANY, "Error")):
-            raise _translate(_of_the_driver(error), self._file) from error
+        if error is not None and isinstance(error, _with_psycopg(DRIVER_ERRORS, "Error")):
+            raise translation(error, self._file) from error
 
 
 def _of_the_driver(exc: Exception) -> Exception:
@@ -312,7 +321,9 @@ def _of_the_driver(exc: Exception) -> Exception:
     return wrapped if isinstance(wrapped, Exception) else exc
 
 
-def _translate(exc: Exception, file: Path | None) -> RoomloreError:
+def translation(error: Exception, file: Path | None) -> RoomloreError:
+    """Return the project's error for one of a driver."""
+    exc = _of_the_driver(error)
     if isinstance(exc, _with_psycopg(_INTEGRITY, "IntegrityError")):
         return Conflict(f"The database holds this already: {exc}")
     if isinstance(exc, _with_psycopg(_DATA, "DataError")):

@@ -20,6 +20,7 @@ from sqlalchemy import URL, Dialect
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from roomlore.adapters.sql.engine import (
+    DRIVER_ERRORS,
     FEW_ROWS,
     WAIT_SECONDS,
     Compiled,
@@ -28,6 +29,7 @@ from roomlore.adapters.sql.engine import (
     is_full,
     shielded,
     translated,
+    translation,
 )
 from roomlore.adapters.sql.group_commit import SAVEPOINT, UNDO
 from roomlore.core.errors import StorageUnavailable
@@ -190,13 +192,16 @@ class SqliteConnection:
         self.interrupted = False
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
-        compiled = statement.on(self.dialect)
-        bound = compiled.stored(compiled.ordered(params))
-        with translated(self._file):
+        compiled, bound = statement.bound(self.dialect, params)
+        try:
             if self._gate is None:
-                return compiled.read(await self._fetched(compiled, bound))
-            async with self._gate:
-                return compiled.read(await self._fetched(compiled, bound))
+                rows = await self._fetched(compiled, bound)
+            else:
+                async with self._gate:
+                    rows = await self._fetched(compiled, bound)
+        except DRIVER_ERRORS as error:
+            raise translation(error, self._file) from error
+        return compiled.read(rows) if rows and compiled.shown else rows
 
     async def _fetched(self, compiled: Compiled, bound: Row) -> Sequence[Row]:
         sql = compiled.sql
@@ -216,24 +221,25 @@ class SqliteConnection:
         return nullcontext()
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        compiled = statement.on(self.dialect)
-        sql, rows = compiled.sql, list(map(compiled.stored, rows))
+        sql, stored = statement.bound_rows(self.dialect, rows)
 
         def written(raw: sqlite3.Connection) -> None:
-            raw.executemany(sql, rows)
+            raw.executemany(sql, stored)
 
-        with translated(self._file):
+        try:
             await self._pace.turn()
-            if _are_few(rows):
+            if _are_few(stored):
                 self.driver.here(written, inf)
             else:
                 await self._aside(written, stops=False)
+        except DRIVER_ERRORS as error:
+            raise translation(error, self._file) from error
 
     async def run(self, sql: str) -> None:
         def ran(raw: sqlite3.Connection) -> None:
             raw.execute(sql).fetchall()
 
-        with translated(self._file):
+        try:
             if sql in _AT_ONCE:
                 await self._pace.turn()
                 try:
@@ -247,6 +253,8 @@ class SqliteConnection:
             await self._patiently(ran, stops=False)
             if checked:
                 checked.check()  # it may have changed meanwhile, and the caller counts on what is committed
+        except DRIVER_ERRORS as error:
+            raise translation(error, self._file) from error
 
     def broken(self) -> bool:
         try:
