@@ -63,7 +63,7 @@ async def run(arguments: Namespace) -> None:
 async def measured() -> dict[str, Passes]:
     """Return what each call passes in a database of its own, by the verb."""
     with TemporaryDirectory() as folder:
-        async with roomlore.open(f"sqlite:///{folder}/passes.db") as lore:
+        async with roomlore.open(f"sqlite:///{folder}/passes.db", background=False) as lore:
             for number in range(_BEFORE):
                 await _add(lore, number)
                 await _write_turn(lore, number)

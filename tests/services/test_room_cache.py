@@ -17,7 +17,7 @@ from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.linking.room import WINDOW, RoomState
 from roomlore.core.models import Entry, Room
-from roomlore.services.messages.ingest import RoomCache
+from roomlore.services.messages.room_states import RoomCache
 from roomlore.wiring import resources
 from roomlore_server.http.answers import encoded
 from roomlore_testkit.doubles import FrozenClock

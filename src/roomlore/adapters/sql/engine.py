@@ -38,7 +38,7 @@ from sqlalchemy.sql.selectable import ReturnsRows
 from sqlalchemy.types import NullType
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.rows import escape, is_escaped, unescape
+from roomlore.adapters.sql.rows import MARK, escape, unescape
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageDamaged, StorageUnavailable
 
 Row = tuple[Any, ...]
@@ -74,14 +74,17 @@ class Compiled:
         row = list(values)
         for place, is_text in self.given:
             value = row[place]
-            if isinstance(value, str) or (is_text and value is not None):
-                row[place] = escape(value)
+            if isinstance(value, str):
+                if not value.isascii() or MARK in value or "\x00" in value:
+                    row[place] = escape(value)
+            elif is_text and value is not None:
+                raise InvalidInput(f"A string is needed, not {value!r:.60}.")
         return tuple(row)
 
     def read(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return rows as they were before they were stored."""
         for place in self.shown:
-            if any(is_escaped(row[place]) for row in rows):
+            if any([isinstance(value := row[place], str) and MARK in value for row in rows]):
                 return [tuple(unescape(value) if isinstance(value, str) else value for value in row) for row in rows]
         return rows
 

@@ -12,11 +12,9 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
-from roomlore.core.errors import InvalidInput
-
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """The errors that reading a damaged row may raise."""
-_MARK = "\x1a"
+MARK = "\x1a"
 _UNHOLDABLE = re.compile("[\x00\x1a\ud800-\udfff]")
 _SPELLING = re.compile("\x1a(\x1a|0|u[0-9a-f]{4})")
 _WILD = re.compile("[!%_]")
@@ -26,35 +24,26 @@ _QUOTED = encode_basestring
 
 
 def escape(text: str) -> str:
-    """Return the text without NUL, lone surrogates or single U+001A. Raises `InvalidInput` if it is no text."""
-    if not isinstance(text, str):
-        raise InvalidInput(f"A string is needed, not {text!r:.60}.")
-    if text.isascii() and "\x00" not in text and _MARK not in text:
-        return text
+    """Return the text without NUL, lone surrogates or single U+001A."""
     return _UNHOLDABLE.sub(_spell, text)
 
 
 def _spell(found: re.Match[str]) -> str:
     character = found.group()
-    if character == _MARK:
-        return _MARK + _MARK
-    return f"{_MARK}0" if character == "\x00" else f"{_MARK}u{ord(character):04x}"
-
-
-def is_escaped(value: object) -> bool:
-    """Return True if `unescape` changes the value."""
-    return isinstance(value, str) and _MARK in value
+    if character == MARK:
+        return MARK + MARK
+    return f"{MARK}0" if character == "\x00" else f"{MARK}u{ord(character):04x}"
 
 
 def unescape(text: str) -> str:
     """Return the text that `escape` was given."""
-    return _SPELLING.sub(_read, text) if _MARK in text else text
+    return _SPELLING.sub(_read, text) if MARK in text else text
 
 
 def _read(found: re.Match[str]) -> str:
     spelling = found.group(1)
-    if spelling == _MARK:
-        return _MARK
+    if spelling == MARK:
+        return MARK
     return "\x00" if spelling == "0" else chr(int(spelling[1:], 16))
 
 

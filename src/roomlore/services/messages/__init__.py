@@ -1,8 +1,10 @@
 """Messages: added, changed, found, and exported."""
 
-from roomlore.services.messages.ingest import AllDue, Ingest, RoomCache, VectorsDue
+from roomlore.services.messages.due import AllDue, VectorsDue
+from roomlore.services.messages.ingest import Ingest
 from roomlore.services.messages.message_service import MessageService, OnConflict
-from roomlore.services.messages.plans import by_room, report_of, results_of
+from roomlore.services.messages.planning import by_room, report_of, results_of
+from roomlore.services.messages.room_states import RoomCache
 from roomlore.services.messages.search import FactsCache, MessageSearch, RoomsSearch, Searching
 
 __all__ = [

@@ -1,70 +1,17 @@
-"""Turns of the writers to a room, and messages that come one by one and at once: they are added as one batch, and each
-gets its own answer."""
+"""Messages that come one by one and at once: they are added as one batch, and each gets its own answer."""
 
 from asyncio import CancelledError, Future, Task, create_task, get_running_loop, wait
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Container, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 from contextvars import Context, copy_context
 from copy import copy
 
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.models import Message
-from roomlore.services.messages.plans import Batches, Plan, by_room
+from roomlore.services.messages.planning import Batches, Plan, by_room
+from roomlore.services.messages.room_states import Turn, Turns
 
 Add = Callable[[Batches], Awaitable[list[Plan]]]
-_Key = tuple[str, str]
-Turns = dict[_Key, deque[Future[None]] | None]
-"""The places that wait for each room that is written to, by tenant and room id; None while nobody waits."""
-
-
-class Turn:
-    """A place in the queue of each of these rooms. Its block begins when it is the first one everywhere.
-
-    All places are taken at once, so that two who want the same rooms never wait for each other. Since there may be very
-    many rooms, one without contention costs one entry.
-    """
-
-    def __init__(self, turns: Turns, keys: Iterable[_Key]) -> None:
-        self._turns = turns
-        self._places = {key: self._place(key) for key in keys}
-
-    def _place(self, key: _Key) -> Future[None] | None:
-        if key not in self._turns:
-            self._turns[key] = None
-            return None
-        place: Future[None] = get_running_loop().create_future()
-        waiting = self._turns[key] or deque()
-        waiting.append(place)
-        self._turns[key] = waiting
-        return place
-
-    async def __aenter__(self) -> None:
-        try:
-            for place in self._places.values():
-                if place is not None:
-                    await place
-        except CancelledError:
-            self.leave()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self.leave()
-
-    def leave(self) -> None:
-        """Pass the turns on, and give up those that have not come. Leaving again does nothing."""
-        places, self._places = self._places, {}
-        for key, place in places.items():
-            if place is None or not (place.cancelled() or place.cancel()):
-                self._pass_on(key)
-
-    def _pass_on(self, key: _Key) -> None:
-        waiting = self._turns[key]
-        while waiting:
-            place = waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-        del self._turns[key]
 
 
 class _Member:
@@ -119,24 +66,23 @@ class Joint:
     """Joins messages that come while others are being added: those that wait for the end of an addition share the units
     of work and the linking of the next one.
 
-    `turn` takes the next place among the writers to some rooms, `taken` tells if somebody writes to a room, and `add`
-    adds batches once it is their turn; it raises no conflict. An error that may concern one message alone has each of
-    the group added alone. `most`, `most_weight`: of a group. `across`: True if messages to several rooms make one
+    `add` adds batches once it is their turn; it raises no conflict. An error that may concern one message alone has
+    each of the group added alone. `most`, `most_weight`: of a group. `across`: True if messages to several rooms make one
     group. A message to a room that others write to waits for these without holding up messages to other rooms.
     """
 
     def __init__(
         self,
-        turn: Callable[[Iterable[str]], Turn],
-        taken: Callable[[str], bool],
+        turns: Turns,
+        tenant: str,
         add: Add,
         *,
         most: int,
         most_weight: int,
         across: bool,
     ) -> None:
-        self._turn = turn
-        self._taken = taken
+        self._turns = turns
+        self._tenant = tenant
         self._add = add
         self._most, self._most_weight = most, most_weight
         self._across = across
@@ -149,13 +95,12 @@ class Joint:
         """Add a message, alone if no other is being added."""
         place, room_ids = "" if self._across else message.room_id, (message.room_id,)
         if self._is_held_up(message.room_id):
-            self.begin(room_ids)
-            async with self._turn(room_ids):
+            async with self.turn(room_ids):
                 return await self._alone(message)
         if place not in self._adding:
             self._note(place, room_ids)
             try:
-                async with self._turn(room_ids):
+                async with self._turns.take(self._tenant, room_ids):
                     return await self._alone(message)
             finally:
                 self._end(place, room_ids)
@@ -169,11 +114,11 @@ class Joint:
                 await wait([member.task])
             raise
 
-    def begin(self, room_ids: Container[str]) -> None:
-        """Let the messages to these rooms that wait take their places among the writers: what comes now is behind
-        them."""
+    def turn(self, room_ids: Collection[str]) -> Turn:
+        """Take the next place among the writers to these rooms, behind the messages that wait to be added there."""
         for place in [place for place, group in self._open.items() if group.concerns(room_ids)]:
             self._begin(place)
+        return self._turns.take(self._tenant, room_ids)
 
     def _open_group(self, place: str, message: Message, weight: int) -> _Group:
         """Return the group that takes in the message. One that is full begins at once."""
@@ -204,7 +149,7 @@ class Joint:
 
     def _begin_part(self, members: list[_Member], context: Context, end: Callable[[], None]) -> None:
         """Begin to add these, whose place among the writers is taken now. Call `end` at their end."""
-        turn = self._turn({member.message.room_id for member in members})
+        turn = self._turns.take(self._tenant, {member.message.room_id for member in members})
         task = create_task(self._add_all(members, turn), context=context)
         for member in members:
             member.task = task
@@ -218,7 +163,7 @@ class Joint:
         end()
 
     def _is_held_up(self, room_id: str) -> bool:
-        return self._taken(room_id) and room_id not in self._ours
+        return self._turns.is_taken(self._tenant, room_id) and room_id not in self._ours
 
     def _note(self, place: str, room_ids: Iterable[str]) -> None:
         """Note that a group is being added."""

@@ -1,0 +1,172 @@
+"""The states of rooms that are kept in memory between batches, and the turns of the writers to a room."""
+
+from asyncio import CancelledError, Future, get_running_loop
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Literal
+
+from roomlore.core.linking.room import RoomState
+from roomlore.core.models import Entry, Room
+from roomlore.ports.coordination import Telemetry
+
+_Key = tuple[str, str]
+_SHARED = 10_000
+"""The most rooms that are known to be written to by other processes."""
+_STAYS_SHARED = 8
+"""Writes without another's between them after which a room counts as written to by this process alone."""
+
+
+class Turn:
+    """A place in the queue of each of these rooms. Its block begins when it is the first one everywhere.
+
+    All places are taken at once, so that two who want the same rooms never wait for each other. Since there may be very
+    many rooms, one without contention costs one entry.
+    """
+
+    def __init__(self, turns: dict[_Key, deque[Future[None]] | None], keys: Iterable[_Key]) -> None:
+        self._turns = turns
+        self._places = {key: self._place(key) for key in keys}
+
+    def _place(self, key: _Key) -> Future[None] | None:
+        if key not in self._turns:
+            self._turns[key] = None
+            return None
+        place: Future[None] = get_running_loop().create_future()
+        waiting = self._turns[key] or deque()
+        waiting.append(place)
+        self._turns[key] = waiting
+        return place
+
+    async def __aenter__(self) -> None:
+        try:
+            for place in self._places.values():
+                if place is not None:
+                    await place
+        except CancelledError:
+            self.leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Pass the turns on, and give up those that have not come. Leaving again does nothing."""
+        places, self._places = self._places, {}
+        for key, place in places.items():
+            if place is None or not (place.cancelled() or place.cancel()):
+                self._pass_on(key)
+
+    def _pass_on(self, key: _Key) -> None:
+        waiting = self._turns[key]
+        while waiting:
+            place = waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        del self._turns[key]
+
+
+class Turns:
+    """The turns of this process's writers to rooms: they queue instead of colliding."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[_Key, deque[Future[None]] | None] = {}
+        """The places that wait for each room that is written to; None while nobody waits."""
+
+    def take(self, tenant: str, room_ids: Iterable[str]) -> Turn:
+        """Take the next place among the writers to these rooms, at once: nobody who comes later writes first to one of
+        them."""
+        return Turn(self._waiting, [(tenant, room_id) for room_id in room_ids])
+
+    def is_taken(self, tenant: str, room_id: str) -> bool:
+        """Return True if one of the writers has the turn in the room."""
+        return (tenant, room_id) in self._waiting
+
+
+class BatchStates:
+    """The states of one batch's rooms, those used last: at most `size_bytes` of them together."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._most = size_bytes
+        self._bytes = 0
+        self._states: deque[tuple[Room, RoomState, int]] = deque()
+
+    def add(self, room: Room, state: RoomState) -> None:
+        state.rest()
+        size = state.size_bytes()
+        self._states.append((room, state, size))
+        self._bytes += size
+        while self._bytes > self._most:
+            self._bytes -= self._states.popleft()[2]
+
+    def __iter__(self) -> Iterator[tuple[Room, RoomState]]:
+        return ((room, state) for room, state, _ in self._states)
+
+
+class RoomCache:
+    """A cache of the rooms written to last, by tenant and room id, of `size_bytes`; shared by all tenants of one
+    process.
+
+    A state is only used at the stored revision. If another process has added messages, they are taken in; a room that
+    was changed in another way, or removed and created again, is read again.
+    """
+
+    def __init__(self, *, size_bytes: int, telemetry: Telemetry) -> None:
+        self.size_bytes = size_bytes
+        self._bytes = 0
+        self._telemetry = telemetry
+        self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
+        self._shared: dict[_Key, int] = {}
+        self.turns = Turns()
+        """Of the writers to these rooms."""
+
+    def hold(self) -> BatchStates:
+        """Return a place for the states of a batch that is not written yet: half as many bytes as the cache."""
+        return BatchStates(self.size_bytes // 2)
+
+    def take(self, room: Room) -> RoomState | None:
+        """Return the room's state, which may be of an earlier revision. It leaves the cache: a batch that fails must
+        not spoil it."""
+        made, state, size = self._states.pop((room.tenant, room.room_id), (None, None, 0))
+        self._bytes -= size
+        return state if made == room.created_at else None
+
+    def entries(self, room: Room) -> Sequence[Entry]:
+        """Return the newest entries of the room as they are stored, in order of arrival; none unless the room is in
+        memory at this revision."""
+        made, state, _ = self._states.get((room.tenant, room.room_id), (None, None, 0))
+        if state is None or made != room.created_at or state.revision != room.revision:
+            return ()
+        return state.entries
+
+    def tell(self, room: Room, result: Literal["hit", "followed", "miss"]) -> None:
+        """Note what became of the state of a room: used as it was, with what others had added, or not at all."""
+        self._telemetry.count("roomlore_room_cache_total", labels={"result": result})
+        key = (room.tenant, room.room_id)
+        if result == "followed":
+            self.share(room)
+        elif key in self._shared:
+            self._shared[key] -= 1
+            if not self._shared[key]:
+                del self._shared[key]
+
+    def share(self, room: Room) -> None:
+        """Note that other processes write to this room."""
+        if len(self._shared) >= _SHARED:
+            self._shared.clear()
+        self._shared[room.tenant, room.room_id] = _STAYS_SHARED
+
+    def are_shared(self, tenant: str, room_ids: Iterable[str]) -> bool:
+        """Return True if other processes wrote to one of these rooms lately."""
+        return any((tenant, room_id) in self._shared for room_id in room_ids)
+
+    def keep(self, room: Room, state: RoomState) -> None:
+        """Put back a state that is now of the room's revision."""
+        state.revision = room.revision
+        key, size = (room.tenant, room.room_id), state.size_bytes()
+        self._bytes += size - self._states.pop(key, (None, None, 0))[2]
+        self._states[key] = room.created_at, state, size
+        while self._bytes > self.size_bytes:
+            _, (_, _, freed) = self._states.popitem(last=False)
+            self._bytes -= freed
