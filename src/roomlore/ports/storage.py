@@ -461,8 +461,8 @@ class Storage(Protocol):
     raises."""
 
     def reading(self, tenant: str | None = None) -> AbstractAsyncContextManager[UnitOfWork]:
-        """Open a view for reading, of a tenant or over all of them; several may be open at once. Each call sees what was
-        committed when it began, so a write may happen between two calls: compare revisions if that matters."""
+        """Open a view for reading, of a tenant or over all of them; several may be open at once. Each call sees what
+        was committed when it began, so a write may happen between two calls: compare revisions if that matters."""
 
     def writing(self, tenant: str | None = None, *, brief: bool = False) -> AbstractAsyncContextManager[UnitOfWork]:
         """Open a view for writing; committed when the block ends, rolled back when it raises.
