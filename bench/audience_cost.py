@@ -68,12 +68,12 @@ async def run(arguments: argparse.Namespace) -> None:
         print(f"{arguments.facts} facts, {_ROOMS} rooms of {_PEOPLE} people. Medians of {arguments.runs} runs.\n")
         print("| the decision if | ms | statements | of these ms | a recall ms | share |\n|---|---|---|---|---|---|")
         known = KnownWindows()
-        sight = Sight(lore.tenant, _VIEWER, known)
+        sight = Sight(_VIEWER, known)
         for name, make, spoken in (
             ("nothing changed", lambda: sight, False),
             ("a message came", lambda: sight, True),
-            ("new facts are asked for", lambda: Sight(lore.tenant, _VIEWER, known), False),
-            ("nothing is known", lambda: Sight(lore.tenant, _VIEWER, KnownWindows()), False),
+            ("new facts are asked for", lambda: Sight(_VIEWER, known), False),
+            ("nothing is known", lambda: Sight(_VIEWER, KnownWindows()), False),
         ):
             print(f"| {name} | {await _measured(lore, table, make, spoken, arguments.runs)} |")
 

@@ -49,7 +49,7 @@ class SlowForgetter:
     async def ended(self, work_id: str, *, tenant: str, user_id: str, same_words: bool) -> ForgetReport:
         return await self.forget(tenant=tenant, user_id=user_id, dry_run=False, same_words=same_words)
 
-    async def work_of(self, work: object, tenant: str, user_id: str) -> str | None:
+    async def work_of(self, work: object, user_id: str) -> str | None:
         return None
 
 

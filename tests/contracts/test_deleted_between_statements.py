@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.adapters.sql.engine import Connection, Row, Statement
+from roomlore.adapters.sql.engine import Connection, Locks, Row, Statement
 from roomlore.adapters.sql.store import SqlUnitOfWork
 from roomlore_testkit import START, entry
 from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill
@@ -39,15 +39,15 @@ class _Interrupted:
 
 def interrupted(work: SqlUnitOfWork, do: Callable[[], Awaitable[None]]) -> SqlUnitOfWork:
     connection: Any = _Interrupted(work.connection, do)
-    return SqlUnitOfWork(connection, writing=False)
+    return SqlUnitOfWork(connection, Locks(writing=False), TENANT)
 
 
 async def test_a_speaker_whose_last_message_goes_is_left_out(storage: SqlStorage) -> None:
     """A regression: KeyError was raised."""
     await fill(storage, [entry(1, sender_id="ann"), entry(2, sender_id="bob")])
-    async with storage.reading() as work:
+    async with storage.reading(TENANT) as work:
         meddled = interrupted(work, lambda: erase(storage, 1))
-        found = await meddled.rooms.speakers(tenant=TENANT, part="", room_ids=None, limit=9)
+        found = await meddled.rooms.speakers(part="", room_ids=None, limit=9)
     assert [one.sender_id for one in found] == ["bob"]
 
 
@@ -63,4 +63,4 @@ async def test_threads_of_a_room_that_goes_are_left_out(storage: SqlStorage) -> 
 
     async with storage.reading(TENANT) as work:
         assert len(await work.messages.threads(room_id=ROOM, after=0, limit=9)) > 0
-        assert await interrupted(work, remove).messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9) == []
+        assert await interrupted(work, remove).messages.threads(room_id=ROOM, after=0, limit=9) == []

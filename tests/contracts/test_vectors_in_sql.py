@@ -255,12 +255,12 @@ class _Counting:
     def __init__(self, storage: SqlStorage) -> None:
         self._storage, self.reads = storage, 0
 
-    def reading(self):
+    def reading(self, tenant=None):
         self.reads += 1
-        return self._storage.reading()
+        return self._storage.reading(tenant)
 
-    def writing(self):
-        return self._storage.writing()
+    def writing(self, tenant=None):
+        return self._storage.writing(tenant)
 
 
 async def test_searches_at_once_load_a_cold_scope_once(shared_url):

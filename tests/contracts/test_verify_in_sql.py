@@ -212,8 +212,8 @@ class _Within:
         self._work = work
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[SqlUnitOfWork]:
-        yield self._work
+    async def reading(self, tenant: str | None = None) -> AsyncIterator[SqlUnitOfWork]:
+        yield self._work if tenant is None else self._work.of(tenant)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)

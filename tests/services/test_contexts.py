@@ -238,13 +238,13 @@ class Broken:
     def __getattr__(self, name):
         return getattr(self._storage, name)
 
-    def reading(self):
-        return _Reading(self._storage.reading(), self._hang, self._all)
+    def reading(self, tenant=None):
+        return _Reading(self._storage.reading(tenant), self._hang, self._all)
 
-    def writing(self, *, brief=False):
+    def writing(self, tenant=None, *, brief=False):
         if self._writes:
             raise StorageUnavailable("the disk is full")
-        return self._storage.writing(brief=brief)
+        return self._storage.writing(tenant, brief=brief)
 
 
 class _Reading:

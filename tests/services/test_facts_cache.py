@@ -23,7 +23,7 @@ class Rooms:
     def messages(self) -> "Rooms":
         return self
 
-    async def facts(self, *, tenant: str, room_id: str, since: int) -> FactRows:
+    async def facts(self, *, room_id: str, since: int) -> FactRows:
         self.read.append(room_id)
         arrivals = np.arange(since + 1, self.sizes[room_id] + 1)
         people = [f"{room_id}-{arrival}" for arrival in arrivals.tolist()]

@@ -28,13 +28,13 @@ class EveryRow:
         self._storage = storage
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator["_Unit"]:
-        async with self._storage.reading() as work:
+    async def reading(self, tenant: str | None = None) -> AsyncIterator["_Unit"]:
+        async with self._storage.reading(tenant) as work:
             yield _Unit(work)
 
     @asynccontextmanager
-    async def writing(self, **how: Any) -> AsyncIterator["_Unit"]:
-        async with self._storage.writing(**how) as work:
+    async def writing(self, tenant: str | None = None, **how: Any) -> AsyncIterator["_Unit"]:
+        async with self._storage.writing(tenant, **how) as work:
             yield _Unit(work)
 
 
@@ -54,17 +54,17 @@ class _Maintenance:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._work.maintenance, name)
 
-    async def rooms_telling(self, *, tenant: str, **_: Any) -> list[str]:
+    async def rooms_telling(self, **_: Any) -> list[str]:
         return [room.room_id for room in await self._work.rooms.page(after=None, limit=1_000)]
 
-    async def messages_telling(self, *, tenant: str, room_id: str, user_id: str, after: int, limit: int, **_: Any):
+    async def messages_telling(self, *, room_id: str, user_id: str, after: int, limit: int, **_: Any):
         found = await self._work.messages.page(room_id=room_id, after=after, limit=1_000)
         return [message.arrival for message in found if message.sender_id != user_id][:limit]
 
     async def rooms_with(self, **_: Any) -> None:
         return None
 
-    async def rows(self, *, tenant: str, table: str, after: Any, limit: int, **_: Any) -> Sequence[Any]:
+    async def rows(self, *, table: str, after: Any, limit: int, **_: Any) -> Sequence[Any]:
         return await self._work.maintenance.rows(table=table, after=after, limit=limit)
 
 

@@ -83,7 +83,7 @@ async def test_what_is_kept_is_what_would_be_read(steps: list[tuple[str, str, st
         async with roomlore.open("sqlite://", background=False) as lore:
             table = await table_of(lore)
             known = KnownWindows(most=2)
-            sights = {viewer: Sight(lore.tenant, check_viewer(viewer), known) for viewer in VIEWERS}
+            sights = {viewer: Sight(check_viewer(viewer), known) for viewer in VIEWERS}
             for number, step in enumerate([("wait", "a", "ann", None), *steps]):
                 await change(lore, clock, number, *step)
                 for viewer, sight in sights.items():
@@ -97,10 +97,10 @@ async def test_what_is_kept_is_what_would_be_read(steps: list[tuple[str, str, st
 async def test_nothing_is_decided_anew_while_nothing_changes(lore: Lore) -> None:
     table = await table_of(lore)
     await lore.rooms.set_members("a", ["ann"])
-    sight = Sight(lore.tenant, check_viewer("room:a"), KnownWindows())
+    sight = Sight(check_viewer("room:a"), KnownWindows())
 
     async def asked() -> np.ndarray:
-        async with lore.storage.reading() as work:
+        async with lore.storage.reading(lore.tenant) as work:
             return await sight.of(work, table, lore.now())
 
     first = await asked()
@@ -128,8 +128,8 @@ async def test_a_reading_that_ends_late_does_not_replace_a_newer_one(lore: Lore)
 
         async with lore.storage.reading(lore.tenant) as work:
             stamps = await work.rooms.stamps(room_ids=rooms)
-            slow: Any = SimpleNamespace(rooms=SimpleNamespace(people=people))
-            return dict(await known.of(slow, tenant=lore.tenant, people=frozenset({"ann"}), stamps=stamps))
+            slow: Any = SimpleNamespace(tenant=lore.tenant, rooms=SimpleNamespace(people=people))
+            return dict(await known.of(slow, people=frozenset({"ann"}), stamps=stamps))
 
     begun = asyncio.Event()
     old = asyncio.create_task(asked(["a"], "old"))

@@ -200,7 +200,7 @@ async def test_a_change_of_its_messages_takes_a_title_away_at_once(monkeypatch, 
         await change(lore)
         assert "Postgres" not in (await titles(lore))["d0"]
         assert (await titles(lore))["p0"] == "星期六森林公园野餐", "others stay"
-        async with lore.storage.reading() as work:
+        async with lore.storage.reading(lore.tenant) as work:
             left = [row async for row in _rows(work)]
         assert not any("Postgres" in text for text in left), "nor is it stored"
         clock.advance(3_600)

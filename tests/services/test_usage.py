@@ -50,9 +50,9 @@ async def test_records_of_contexts_that_come_soon_after_each_other_share_a_trans
     monkeypatch.setattr(usage_service, "_GATHER_SECONDS", 30.0)
     record, recorded = SqlUsage.record, []
 
-    async def counted(self, *, tenant, records):
+    async def counted(self, *, records):
         recorded.append(len(records))
-        await record(self, tenant=tenant, records=records)
+        await record(self, records=records)
 
     monkeypatch.setattr(SqlUsage, "record", counted)
     for number in range(5):

@@ -260,8 +260,8 @@ class NeverHeld(FaultyStorage):
         self.seen: list[int] = []
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[UnitOfWork]:
-        async with super().reading() as work:
+    async def reading(self, tenant: str | None = None) -> AsyncIterator[UnitOfWork]:
+        async with super().reading(tenant) as work:
             self.open += 1
             stored = work.maintenance
             maintenance = SimpleNamespace(

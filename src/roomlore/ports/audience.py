@@ -107,8 +107,7 @@ class KnownWindows:
 class Sight:
     """The memories of a table that one viewer may see, kept while no room changes that has a say in it."""
 
-    def __init__(self, tenant: str, viewer: Viewer, known: KnownWindows) -> None:
-        self._tenant = tenant
+    def __init__(self, viewer: Viewer, known: KnownWindows) -> None:
         self._viewer = viewer
         self._known = known
         self._here = {viewer.id} if viewer.kind == "room" else set[str]()

@@ -1,7 +1,7 @@
 """Storage of memories, their log and evolutions, and the port through which replies find memories.
 
-Every call names a tenant and sees nothing of another. An empty list of ids returns nothing. Any call may raise
-`StorageUnavailable`.
+Every call sees the tenant of the unit of work and nothing of another. An empty list of ids returns nothing. Any call
+may raise `StorageUnavailable`.
 """
 
 from collections.abc import Sequence

@@ -108,7 +108,7 @@ class MemorySearchCache:
         """Return the current memories that the viewer may see, None for all. `ended`: those that hold no more, too.
         Raise `StorageUnavailable`."""
         key = (tenant, scope, viewer, ended)
-        cached = self._cached.setdefault(key, _Cached(Sight(tenant, viewer, self._windows) if viewer else None, ended))
+        cached = self._cached.setdefault(key, _Cached(Sight(viewer, self._windows) if viewer else None, ended))
         self._cached.move_to_end(key)
         async with cached.lock, self._storage.reading(tenant) as work:
             ready = await self._current(work, cached, scope)

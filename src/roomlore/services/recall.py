@@ -109,9 +109,7 @@ class RecallCache:
         """Return the current facts that the viewer may see, None for all. `ended`: those that hold no more, too. Raise
         `StorageUnavailable`."""
         key = (tenant, tuple(scopes), tuple(kinds), viewer, ended)
-        cached = self._cached.setdefault(
-            key, CachedFacts(Sight(tenant, viewer, self._windows) if viewer else None, ended)
-        )
+        cached = self._cached.setdefault(key, CachedFacts(Sight(viewer, self._windows) if viewer else None, ended))
         self._cached.move_to_end(key)
         async with cached.lock:
             facts = await self._current(cached, tenant, scopes, kinds)

@@ -202,42 +202,43 @@ async def _stored(storage: Storage) -> None:
 
 
 async def _all_reads(work: UnitOfWork) -> dict[str, object]:
-    """Return the answer of every read that names a tenant, for everything the room holds."""
+    """Return the answer of every read of a tenant, for everything the room holds."""
     rooms, messages, usage = work.rooms, work.messages, work.usage
-    here: dict[str, Any] = {"room_id": ROOM}
     return {
-        "rooms.find": await rooms.find(**here),
+        "rooms.find": await rooms.find(room_id=ROOM),
         "rooms.page": await rooms.page(after=None, limit=9),
         "rooms.page after": await rooms.page(after="", limit=9),
-        "rooms.participants": await rooms.participants(**here),
+        "rooms.participants": await rooms.participants(room_id=ROOM),
         "rooms.people": await rooms.people(room_ids=[ROOM]),
         "rooms.of_sender": await rooms.of_sender(sender_id="ann"),
-        "messages.fingerprints": await messages.fingerprints(**here, message_ids=_IDS),
-        "messages.met": await messages.met(**here, message_ids=_IDS),
-        "messages.origins": await messages.origins(**here, message_ids=_IDS),
-        "messages.by_id": await messages.by_id(**here, message_ids=_IDS),
-        "messages.by_arrival": await messages.by_arrival(**here, arrivals=[1, 2, 3, 4, 5]),
-        "messages.tail": await messages.tail(**here, limit=9),
-        "messages.tail before": await messages.tail(**here, limit=9, before=9),
-        "messages.tail since": await messages.tail(**here, limit=9, since=START),
-        "messages.recent": await messages.recent(**here, limit=9),
-        "messages.recent_with_hashes": await messages.recent_with_hashes(**here, limit=9),
-        "messages.page": await messages.page(**here, after=0, limit=9),
-        "messages.page of": await messages.page(**here, after=0, limit=9, sender_id="ann"),
-        "messages.page_with_hashes": await messages.page_with_hashes(**here, after=0, limit=9),
-        "messages.page_with_hashes of": await messages.page_with_hashes(**here, after=0, limit=9, sender_id="ann"),
-        "messages.count": await messages.count(**here, after=0),
-        "messages.count of": await messages.count(**here, after=0, sender_id="ann"),
-        "messages.first_since": await messages.first_since(**here, since=START),
-        "messages.changed": (await messages.changed(**here, revision=0, after=0))[0],
-        "messages.target": await messages.target(**here, message_id="m2", window=9),
-        "messages.target newest": await messages.target(**here, message_id=None, window=9),
-        "messages.related": await messages.related(**here, entry=conversation()[1], hops=5, limit=9),
-        "messages.waiting": await messages.waiting(**here, message_ids=_IDS),
-        "messages.threads": await messages.threads(**here, after=0, limit=9),
-        "messages.exchanges": await messages.exchanges(**here, arrivals=[1, 2, 3], least=0, limit=9),
-        "messages.thread_members": await messages.thread_members(**here, thread=1, limit=9),
-        "messages.keyword_counts": await messages.keyword_counts(**here, keywords=["deploy", "部署"]),
+        "messages.fingerprints": await messages.fingerprints(room_id=ROOM, message_ids=_IDS),
+        "messages.met": await messages.met(room_id=ROOM, message_ids=_IDS),
+        "messages.origins": await messages.origins(room_id=ROOM, message_ids=_IDS),
+        "messages.by_id": await messages.by_id(room_id=ROOM, message_ids=_IDS),
+        "messages.by_arrival": await messages.by_arrival(room_id=ROOM, arrivals=[1, 2, 3, 4, 5]),
+        "messages.tail": await messages.tail(room_id=ROOM, limit=9),
+        "messages.tail before": await messages.tail(room_id=ROOM, limit=9, before=9),
+        "messages.tail since": await messages.tail(room_id=ROOM, limit=9, since=START),
+        "messages.recent": await messages.recent(room_id=ROOM, limit=9),
+        "messages.recent_with_hashes": await messages.recent_with_hashes(room_id=ROOM, limit=9),
+        "messages.page": await messages.page(room_id=ROOM, after=0, limit=9),
+        "messages.page of": await messages.page(room_id=ROOM, after=0, limit=9, sender_id="ann"),
+        "messages.page_with_hashes": await messages.page_with_hashes(room_id=ROOM, after=0, limit=9),
+        "messages.page_with_hashes of": await messages.page_with_hashes(
+            room_id=ROOM, after=0, limit=9, sender_id="ann"
+        ),
+        "messages.count": await messages.count(room_id=ROOM, after=0),
+        "messages.count of": await messages.count(room_id=ROOM, after=0, sender_id="ann"),
+        "messages.first_since": await messages.first_since(room_id=ROOM, since=START),
+        "messages.changed": (await messages.changed(room_id=ROOM, revision=0, after=0))[0],
+        "messages.target": await messages.target(room_id=ROOM, message_id="m2", window=9),
+        "messages.target newest": await messages.target(room_id=ROOM, message_id=None, window=9),
+        "messages.related": await messages.related(room_id=ROOM, entry=conversation()[1], hops=5, limit=9),
+        "messages.waiting": await messages.waiting(room_id=ROOM, message_ids=_IDS),
+        "messages.threads": await messages.threads(room_id=ROOM, after=0, limit=9),
+        "messages.exchanges": await messages.exchanges(room_id=ROOM, arrivals=[1, 2, 3], least=0, limit=9),
+        "messages.thread_members": await messages.thread_members(room_id=ROOM, thread=1, limit=9),
+        "messages.keyword_counts": await messages.keyword_counts(room_id=ROOM, keywords=["deploy", "部署"]),
         "messages.look_up": await work.messages.look_up(room_id=ROOM, words=["text"]),
         "messages.facts": (await work.messages.facts(room_id=ROOM, since=0)).sender_ids,
         "messages.facts since": (await work.messages.facts(room_id=ROOM, since=1)).sender_ids,
@@ -300,6 +301,17 @@ class TenantsContract:
             async with storage.reading(other) as work:
                 answers = await _all_reads(work)
             assert [name for name, answer in answers.items() if answer] == [], other
+
+    async def test_a_unit_over_all_tenants_refuses_what_needs_a_tenant(self, storage: Storage) -> None:
+        await _stored(storage)
+        async with storage.reading() as every:
+            with pytest.raises(RuntimeError, match="over all tenants"):
+                _ = every.tenant
+            with pytest.raises(RuntimeError, match="over all tenants"):
+                await every.rooms.page(after=None, limit=9)
+            assert every.of(TENANT).tenant == TENANT
+            answers = await _all_reads(every.of(TENANT))
+        assert [name for name, answer in answers.items() if not answer] == []
 
     async def test_no_read_mixes_two_tenants_with_the_same_ids(self, storage: Storage) -> None:
         await _stored(storage)
