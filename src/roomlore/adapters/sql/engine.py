@@ -84,7 +84,7 @@ class Compiled:
     def read(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return rows as they were before they were stored."""
         for place in self.shown:
-            if any([isinstance(value := row[place], str) and MARK in value for row in rows]):
+            if any(isinstance(row[place], str) and MARK in row[place] for row in rows):
                 return [tuple(unescape(value) if isinstance(value, str) else value for value in row) for row in rows]
         return rows
 

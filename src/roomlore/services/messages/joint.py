@@ -67,8 +67,8 @@ class Joint:
     of work and the linking of the next one.
 
     `add` adds batches once it is their turn; it raises no conflict. An error that may concern one message alone has
-    each of the group added alone. `most`, `most_weight`: of a group. `across`: True if messages to several rooms make one
-    group. A message to a room that others write to waits for these without holding up messages to other rooms.
+    each of the group added alone. `most`, `most_weight`: of a group. `across`: True if messages to several rooms make
+    one group. A message to a room that others write to waits for these without holding up messages to other rooms.
     """
 
     def __init__(
