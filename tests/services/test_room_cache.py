@@ -108,7 +108,7 @@ async def test_the_settings_name_the_size(settings, megabytes):
 
 
 async def turn(rooms: RoomCache, names: str, log: list[str], told: str) -> None:
-    async with rooms.alone("t", names):
+    async with rooms.turns.take("t", names):
         log.append(f"{told} begins")
         await asyncio.sleep(0.01)
         log.append(f"{told} ends")
@@ -135,7 +135,7 @@ async def test_who_gives_up_as_the_turn_comes_passes_it_on():
     rooms, log, hold = cache(0), [], asyncio.Event()
 
     async def holds() -> None:
-        async with rooms.alone("t", "a"):
+        async with rooms.turns.take("t", "a"):
             await hold.wait()
         given_up.cancel()
 
@@ -155,7 +155,7 @@ async def test_turns_in_very_many_rooms_hold_nobody_up():
     rooms, took = cache(0), []
     for _ in range(3):
         begun = time.thread_time()
-        async with rooms.alone("t", map(str, range(10_000))):
+        async with rooms.turns.take("t", map(str, range(10_000))):
             pass
         took.append(time.thread_time() - begun)
     assert min(took) < 0.1
@@ -170,7 +170,7 @@ async def test_who_comes_later_writes_first_to_none_of_the_rooms():
 
 async def test_a_turn_that_is_given_up_is_passed_on():
     rooms = cache(0)
-    first, given_up, third = (rooms.alone("t", names) for names in ("a", "ab", "ab"))
+    first, given_up, third = (rooms.turns.take("t", names) for names in ("a", "ab", "ab"))
     given_up.leave()
     given_up.leave()
     async with first:
@@ -179,7 +179,7 @@ async def test_a_turn_that_is_given_up_is_passed_on():
         assert not third_begins.done()
     await asyncio.wait_for(third_begins, 60)
     third.leave()
-    async with rooms.alone("t", "ab"):
+    async with rooms.turns.take("t", "ab"):
         pass
 
 
@@ -317,7 +317,7 @@ async def test_what_another_process_adds_while_a_room_is_read_is_taken_in_once(s
         await other.messages.add(said(id="1"))
         more = [said(id="2"), said(id="3", sender_id="bob")]
         meddled = Meddled(one.storage, "messages.tail", partial(other.messages.add, more))
-        one.messages._ingest._storage = meddled
+        one.messages._ingest._planner._storage = meddled
         assert (await one.messages.add(said(id="1"))).duplicates == ("1",)
         assert meddled.happened, "the other process added to the room while it was read"
         for lore in (one, alone):
