@@ -14,7 +14,6 @@ from doc_blocks import ROOT, Block
 from roomlore.surfaces.cli.app import app
 
 FORMULA = "a formula"
-REAL_MODEL = "what a real model answered once"
 SIGNATURE = "a signature that the code says, and that a test compares with it"
 SYNTAX = "the form of a command, with words for what to put there"
 BENCH = "takes minutes to hours; its name and options are checked"
@@ -37,8 +36,6 @@ class Listed:
 
 
 SHOWN = [
-    Listed("docs/explanation/a-small-model.md", "[\n", REAL_MODEL),
-    Listed("docs/explanation/a-small-model.md", "{\n", REAL_MODEL),
     Listed("docs/explanation/asked-later.md", "P(a message belongs)", FORMULA),
     Listed("docs/explanation/recall.md", "score = ", FORMULA),
     Listed("docs/explanation/recall.md", "relevance = ", FORMULA),
