@@ -6,7 +6,6 @@ from zoneinfo import ZoneInfo
 
 from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of, message_handles
@@ -17,7 +16,7 @@ from roomlore.services.evolution import Applying, Asking, EvolutionLeases, Evolu
 from roomlore.services.evolution.applying import AskingTogether
 from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
 from roomlore.wiring import Lore
-from roomlore_testkit import FrozenClock, SequentialIds, evolution
+from roomlore_testkit import FrozenClock, SequentialIds, backends, evolution
 
 TENANT = "default"
 RULES = Rules()
@@ -60,14 +59,15 @@ class Rig:
     tenant: str = TENANT
 
     def __post_init__(self) -> None:
-        its = {"tenant": self.tenant, "storage": self.storage}
+        self.backends = backends(storage=self.storage, clock=self.clock, ids=self.ids)
+        its = {"tenant": self.tenant}
         self.cache = cache = InForceCache(storage=self.storage)
         self.memories = MemoryService(
-            clock=self.clock,
+            self.backends,
             **its,
-            writer=MemoryWriter(**its, cache=cache, clock=self.clock, ids=self.ids),
-            past=Past(**its, clock=self.clock),
-            reviser=Reviser(**its, cache=cache, clock=self.clock),
+            writer=MemoryWriter(self.backends, **its, cache=cache),
+            past=Past(self.backends, **its),
+            reviser=Reviser(self.backends, **its, cache=cache),
             read_memories=never,
             evolver=self._engine(),
             searcher=never,
@@ -75,21 +75,21 @@ class Rig:
 
     def _engine(self) -> EvolutionService:
         options = EvolutionOptions(model="any", timeout_seconds=5, zone=ZoneInfo("UTC"), rules=RULES)
-        reading = Reading(
-            storage=self.storage, clock=self.clock, most_messages=options.messages, most_memories=options.memories,
-            zone=options.zone,
-        )  # fmt: skip
+        shown = {"most_messages": options.messages, "most_memories": options.memories}
+        reading = Reading(self.backends, **shown, zone=options.zone)
         asking = Asking(models=self.thinking, prompts=PackagedPrompts(), clock=self.clock, options=options)
-        applying = Applying(
-            storage=self.storage, reading=reading, clock=self.clock, ids=self.ids, options=options, repair=repaired,
-        )  # fmt: skip
+        applying = Applying(self.backends, reading=reading, options=options, repair=repaired)  # fmt: skip
+        together = AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired)
+        leases = EvolutionLeases(self.backends, lease_seconds=options.lease_seconds)
         return EvolutionService(
-            storage=self.storage, durable=never, reading=reading, clock=self.clock, ids=self.ids,
-            asking=asking, applying=applying,
-            together=AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
-            leases=EvolutionLeases(storage=self.storage, clock=self.clock, lease_seconds=options.lease_seconds),
-            telemetry=PrometheusTelemetry(self.clock),
-        )  # fmt: skip
+            self.backends,
+            durable=never,
+            reading=reading,
+            asking=asking,
+            applying=applying,
+            together=together,
+            leases=leases,
+        )
 
     async def offer(self, scope: str) -> tuple[Scope | None, list[Memory]]:
         """The scope, and its active group memories in an order that does not change."""

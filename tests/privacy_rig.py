@@ -9,7 +9,7 @@ from roomlore import Lore
 from roomlore.core.privacy import ForgetReport
 from roomlore.services.privacy import IndexChecks, Verifier
 from roomlore.surfaces.long_work import LongWork
-from roomlore_testkit import START
+from roomlore_testkit import START, backends
 from roomlore_testkit.doubles import FaultyStorage
 
 SECONDS = 60.0
@@ -65,7 +65,7 @@ class Slow:
 def slow_over(lore: Lore) -> Slow:
     shared, gate, forgetter = lore._resources, Gate(lore.storage), SlowForgetter()
     checks = IndexChecks(storage=gate, vectors=shared.indexing.vectors)
-    verifier = Verifier(storage=gate, clock=shared.clock, indexes=checks)
+    verifier = Verifier(backends(storage=gate, clock=shared.clock), indexes=checks)
     slow = replace(shared)
     vars(slow).update(verifier=verifier, forgetter=forgetter, forgettings=forgetter)
     return Slow(Lore(slow, lore.tenant), gate, forgetter)

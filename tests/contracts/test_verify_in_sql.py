@@ -16,7 +16,7 @@ from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, So
 from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.ports.progress import WORDS
 from roomlore.services.memories import Past
-from roomlore_testkit import START, FrozenClock, change, entry, evolution, memory
+from roomlore_testkit import START, FrozenClock, backends, change, entry, evolution, memory
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.contracts.memory_log import long_log, snapshot
 from roomlore_testkit.contracts.texts import ROOM, TENANT, erase, fill
@@ -438,7 +438,7 @@ async def test_changes_are_stored_and_the_past_is_read_beside_a_snapshot_that_ca
     await damage(storage, "UPDATE memory_snapshots SET in_force = '{'")
     await write(storage, SCOPE, changes[2 * STEP :])
     assert await snapshot(storage, START + timedelta(days=9)) is None
-    past = Past(tenant=TENANT, storage=storage, clock=FrozenClock())
+    past = Past(backends(storage=storage, clock=FrozenClock()), tenant=TENANT)
     assert await past.as_of(SCOPE, START + timedelta(days=9)) == active(replay(changes))
 
 

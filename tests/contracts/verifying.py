@@ -3,7 +3,7 @@
 from roomlore.adapters.sql import SqlStorage
 from roomlore.core.integrity import VerifyReport
 from roomlore.services.privacy.verify import IndexChecks, Verifier
-from roomlore_testkit import FrozenClock
+from roomlore_testkit import FrozenClock, backends
 from roomlore_testkit.contracts.texts import TENANT
 
 
@@ -26,6 +26,6 @@ async def unguarded(storage: SqlStorage, table: str, *sql: str) -> None:
 
 async def verify(storage: SqlStorage, scope: str | None = None) -> VerifyReport:
     indexes = IndexChecks(storage=storage, vectors=None)
-    return await Verifier(storage=storage, clock=FrozenClock(), indexes=indexes).verify(
+    return await Verifier(backends(storage=storage, clock=FrozenClock()), indexes=indexes).verify(
         tenant=TENANT, scope=scope, progress=None
     )

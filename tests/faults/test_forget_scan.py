@@ -4,6 +4,7 @@ store of vectors or the cache down."""
 import json
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,16 +78,9 @@ async def test_no_byte_no_key_and_no_payload_is_left(sqlite_url, tmp_path: Path,
 async def forgetting(lore: Lore, storage: FaultyStorage, user_id: str = ENGLISH.user_id) -> ForgetReport:
     """As another process does it, over a storage that fails where it is told to."""
     shared = lore._resources
+    through = replace(shared, storage=storage)
     forgetter = make_forgetter(
-        shared.storage,
-        shared.durable,
-        shared.sessions,
-        shared.indexing,
-        tokens=shared.tokens,
-        clock=shared.clock,
-        ids=shared.ids,
-        archives=shared.archiver,
-        over=storage,
+        through, shared.storage, shared.durable, shared.sessions, shared.indexing, shared.archiver
     )
     return await forgetter.forget(tenant=lore.tenant, user_id=user_id, dry_run=False)
 

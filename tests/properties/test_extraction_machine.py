@@ -26,7 +26,7 @@ from roomlore.core.memory.extraction import MAX_MESSAGES
 from roomlore.core.memory.memory import Evolution
 from roomlore.ports.durable import Json, WorkState
 from roomlore.services.extraction import EXTRACTION, Extracted, ExtractionService
-from roomlore_testkit import FrozenClock
+from roomlore_testkit import FrozenClock, backends
 
 PLACES = [("r", "bot"), ("群", "bot"), ("群", "bob")]
 MAX_PIECES = 500
@@ -131,10 +131,8 @@ class ExtractionMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         """Forget all that a process holds beside the database."""
-        self.service = ExtractionService(
-            storage=self.lore.storage, durable=self.held, summaries=self.summaries, jobs=self.held, clock=self.clock,
-            telemetry=self.held, every=self.every, zone=UTC,
-        )  # fmt: skip
+        used = backends(self.lore.storage, jobs=self.held, clock=self.clock, telemetry=self.held)
+        self.service = ExtractionService(used, durable=self.held, summaries=self.summaries, every=self.every, zone=UTC)
 
     @rule(place=places, count=st.integers(1, 7), questions=st.booleans())
     def talk(self, place: tuple[str, str], count: int, questions: bool) -> None:

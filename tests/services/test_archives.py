@@ -19,6 +19,7 @@ from roomlore.core.errors import StorageDamaged
 from roomlore.core.memory.memory import Evolution
 from roomlore.core.records import from_record
 from roomlore.services.archives import Retention
+from roomlore_testkit import backends
 from roomlore_testkit.doubles import FaultyStorage, FrozenClock
 
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
@@ -492,10 +493,9 @@ async def test_answers_that_go_bring_nothing_back_that_was_redacted_meanwhile(em
 
         slow.visit = meddle  # type: ignore[method-assign]
         retention = Retention(
-            storage=slow,
+            backends(storage=slow, clock=lore._resources.clock),
             durable=lore._resources.durable,
             archiver=lore._resources.archiver,
-            clock=lore._resources.clock,
             times=None,
             days=None,
             record_days=7,

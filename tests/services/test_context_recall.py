@@ -148,13 +148,9 @@ def with_search(lore: roomlore.Lore, search: Searching) -> roomlore.Lore:
 
     shared = lore._resources
     lore.context = ContextService(
+        shared,
         tenant=lore.tenant,
-        storage=shared.storage,
-        clock=shared.clock,
-        ids=shared.ids,
-        telemetry=shared.telemetry,
         recorder=shared.recorder,
-        tokens=shared.tokens,
         past=search,
         options=shared.options,
         experiment=Experiment({}),

@@ -15,6 +15,7 @@ from roomlore import Lore, Message, Role
 from roomlore.adapters.cron import Cron
 from roomlore.core.prompt import Prompt
 from roomlore.services.evolution import Asking, Schedule
+from roomlore_testkit import backends
 from roomlore_testkit.doubles import FrozenClock
 from roomlore_testkit.model_server import Asked, Fails, ModelServer
 
@@ -51,9 +52,8 @@ async def nightly(
 
     async with opened(server, evolve_schedule="", **more) as lore:
         schedule = Schedule(
-            storage=lore.storage,
+            backends(storage=lore.storage, clock=clock),
             evolutions=lore._resources.evolver,
-            clock=clock,
             times=Cron("0 2 * * *", ZONE),
             least=10,
             people=evolve,

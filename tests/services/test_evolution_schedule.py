@@ -15,6 +15,7 @@ from roomlore.adapters.cron import Cron
 from roomlore.ports.durable import Ticks
 from roomlore.services.evolution import Schedule
 from roomlore.services.evolution.evolution_service import MARK
+from roomlore_testkit import backends
 from roomlore_testkit.doubles import FrozenClock
 from roomlore_testkit.model_server import ModelServer
 
@@ -45,9 +46,8 @@ def schedule(lore: Lore, clock: FrozenClock, *, cron: str = NIGHTLY, least: int 
         return people
 
     return Schedule(
-        storage=lore.storage,
+        backends(storage=lore.storage, clock=clock),
         evolutions=lore._resources.evolver,
-        clock=clock,
         times=Cron(cron, ZONE),
         least=least,
         people=evolve,

@@ -19,6 +19,7 @@ from roomlore.ports.storage import Storage
 from roomlore.services.privacy.forget_memories import RowEraser
 from roomlore.services.privacy.forget_messages import gather
 from roomlore.wiring.work import make_forgetter
+from roomlore_testkit import backends
 
 
 class EveryRow:
@@ -71,15 +72,17 @@ class _Maintenance:
 async def forgetting(lore: Lore, who: str, *, same_words: bool = False) -> ForgetReport:
     """Count what would be forgotten, reading every row."""
     shared = lore._resources
-    its = {"tokens": shared.tokens, "clock": shared.clock, "ids": shared.ids, "archives": shared.archiver}
-    over: Any = EveryRow(shared.storage)
-    forgetter = make_forgetter(shared.storage, shared.durable, shared.sessions, shared.indexing, **its, over=over)
+    every_row: Any = EveryRow(shared.storage)
+    through = replace(shared, storage=every_row)
+    forgetter = make_forgetter(
+        through, shared.storage, shared.durable, shared.sessions, shared.indexing, shared.archiver
+    )
     return await forgetter.forget(tenant=lore.tenant, user_id=who, dry_run=True, same_words=same_words)
 
 
 async def looked_through(lore: Lore, who: str, storage: Any) -> Mapping[str, int]:
     person = await gather(lore.storage, tenant=lore.tenant, user_id=who)
-    return (await RowEraser(storage=storage, ids=lore._resources.ids).look_through(person))[1]
+    return (await RowEraser(backends(storage=storage, ids=lore._resources.ids)).look_through(person))[1]
 
 
 def untimed(report: ForgetReport) -> ForgetReport:

@@ -10,7 +10,7 @@ import roomlore
 from roomlore.core import quotas as core
 from roomlore.core.errors import ModelUnavailable, QuotaExceeded, StorageUnavailable, TokensExceeded
 from roomlore.services.quotas import OTHERS, QuotaKeeper
-from roomlore_testkit import FrozenClock
+from roomlore_testkit import FrozenClock, backends
 
 NOON = datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
 
@@ -29,7 +29,9 @@ def opened(url, **limits):
 
 
 def keeper(lore, clock, **limits):
-    return QuotaKeeper(storage=lore.storage, clock=clock, telemetry=lore.telemetry, usual=core.Quotas(**limits))
+    return QuotaKeeper(
+        backends(storage=lore.storage, clock=clock, telemetry=lore.telemetry), usual=core.Quotas(**limits)
+    )
 
 
 async def test_messages_of_a_day_are_limited_and_the_refusal_says_what_to_do(url):

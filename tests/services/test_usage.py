@@ -12,7 +12,7 @@ from roomlore import InvalidInput, Message, Settings
 from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.services.contexts import UsageExpiry, UsageRecorder, UsageService, usage_service
 from roomlore.services.contexts.strategies import Strategy
-from roomlore_testkit import FrozenClock, entry, usage_record
+from roomlore_testkit import FrozenClock, backends, entry, usage_record
 from roomlore_testkit.contracts.texts import TENANT, erase, fill
 
 NOW = datetime.now(UTC)
@@ -176,15 +176,14 @@ async def test_old_records_go(lore):
     async with lore.storage.writing(lore.tenant) as work:
         await work.usage.record(records=records)
         await work.of("other").usage.record(records=[replace(records[0], created_at=NOW), records[1]])
-    expiry = UsageExpiry(storage=lore.storage, clock=clock, days=10)
+    expiry = UsageExpiry(backends(storage=lore.storage, clock=clock), days=10)
     await expiry.run()
     assert len(await lore.usage.page(limit=9_999)) == 1_300
     clock.advance(60 * 1_200)
     await expiry.run()
     service = UsageService(
+        backends(storage=lore.storage, clock=clock),
         tenant=lore.tenant,
-        storage=lore.storage,
-        clock=clock,
         recorder=UsageRecorder(storage=lore.storage, telemetry=lore.telemetry),
     )
     assert [one.context_id for one in await service.page(limit=9_999)] == [f"c{n:04}" for n in range(1_200, 1_300)]

@@ -21,6 +21,7 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES
 from roomlore.services.privacy import IndexChecks, PrivacyService, Verifier
 from roomlore.services.privacy.verify import Holds, MessageChecks
+from roomlore_testkit import backends
 from roomlore_testkit.doubles import FaultyStorage
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.model_server import ModelServer
@@ -150,7 +151,7 @@ async def test_a_store_of_vectors_that_is_down_is_a_note():
         await fill(lore)
         shared = lore._resources
         checks = IndexChecks(storage=lore.storage, vectors=Down())  # type: ignore[arg-type]
-        verifier = Verifier(storage=lore.storage, clock=shared.clock, indexes=checks)
+        verifier = Verifier(backends(storage=lore.storage, clock=shared.clock), indexes=checks)
         report = await verifier.verify(tenant=lore.tenant, scope=None, progress=None)
     assert report.sound
     assert [note.where for note in report.notes] == ["vectors of memories", "vectors of messages"]
@@ -198,7 +199,7 @@ async def test_a_scope_that_never_rests_is_a_note():
                 await lore.memories.add("user:ann", f"wrote {next(numbers)}")
 
         faulty.visit = meddle  # type: ignore[method-assign]
-        verifier = Verifier(storage=faulty, clock=shared.clock, indexes=checks)
+        verifier = Verifier(backends(storage=faulty, clock=shared.clock), indexes=checks)
         report = await verifier.verify(tenant=lore.tenant, scope="user:ann", progress=None)
     assert report.sound
     assert any("written to all the while" in note.found for note in report.notes)

@@ -24,9 +24,8 @@ from roomlore.core.models import Entry, StoredMessage
 from roomlore.core.records import Record, from_record, to_line
 from roomlore.ports.administration import Archive
 from roomlore.ports.archives import ArchiveFiles
-from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, work_name
-from roomlore.ports.language import TokenCounter
+from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import DueWork, Storage
 
 RETENTION = "retention"
@@ -49,26 +48,13 @@ class ArchiveReport:
     records: int = 0
 
 
-class Archiver:
+class Archiver(Service):
     """Archive and bring back messages, for all tenants. One run of a tenant at a time: a lease keeps others away."""
 
-    def __init__(
-        self,
-        *,
-        storage: Storage,
-        files: ArchiveFiles,
-        model: LinkModel,
-        tokens: TokenCounter,
-        clock: Clock,
-        ids: Ids,
-        due: DueWork,
-    ) -> None:
-        self._storage = storage
+    def __init__(self, backends: Backends, *, files: ArchiveFiles, model: LinkModel, due: DueWork) -> None:
+        super().__init__(backends)
         self._files = files
         self._model = model
-        self._tokens = tokens
-        self._clock = clock
-        self._ids = ids
         self._due = due
 
     async def archive(self, *, tenant: str, days: int, room_id: str | None = None) -> ArchiveReport:
@@ -319,26 +305,24 @@ class Archiver:
             return await work.progress.take_lease(name=_LEASE, holder=holder, now=now, until=now + _LEASE_TIME)
 
 
-class Retention:
+class Retention(Service):
     """The retention of all tenants, by a schedule. `days`: None if messages stay; `record_days`: None if the raw
     answers of models stay. `times`: None if there is nothing to do."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         durable: DurableWork,
         archiver: Archiver,
-        clock: Clock,
         times: Times | None,
         days: int | None,
         record_days: int | None,
     ) -> None:
-        self._storage = storage
+        super().__init__(backends)
         self._durable = durable
         self._archiver = archiver
-        self._clock = clock
-        self._ticks = Ticks(storage=storage, clock=clock, times=times, mark=RETENTION)
+        self._ticks = Ticks(storage=backends.storage, clock=backends.clock, times=times, mark=RETENTION)
         self._days = days
         self._record_days = record_days
 

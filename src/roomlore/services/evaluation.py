@@ -29,8 +29,8 @@ from roomlore.core.linking.model import LinkModel
 from roomlore.core.linking.room import WINDOW
 from roomlore.core.memory.memory import MemoryAnswer
 from roomlore.core.models import Room
-from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.verbs import ContextVerbs, MessageVerbs
 
 SAMPLE = 300
@@ -62,15 +62,14 @@ class _Case:
     window_tokens: int
 
 
-class EvaluationService:
+class EvaluationService(Service):
     """Evaluate the rooms of one tenant. Nothing is written."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
         tenant: str,
-        storage: Storage,
-        clock: Clock,
         model: LinkModel,
         options: ContextOptions,
         messages: MessageVerbs,
@@ -78,10 +77,9 @@ class EvaluationService:
         digest: Digests,
         contexts: ContextVerbs,
     ) -> None:
+        super().__init__(backends)
         self._contexts = contexts
         self._tenant = tenant
-        self._storage = storage
-        self._clock = clock
         self._model = model
         self._options = options
         self._messages = messages

@@ -8,21 +8,18 @@ from typing import Any
 from roomlore.core.access_tokens import TokenGrant, grant_of
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, listed
 from roomlore.core.models import ApiKey
-from roomlore.ports.coordination import Clock, Ids
-from roomlore.ports.storage import Storage
+from roomlore.ports.shared import Backends, Service
 
 SCOPES = ("read", "write", "admin")
 _PREFIX = "rl_"
 
 
-class KeyService:
+class KeyService(Service):
     """The API keys of one tenant. Only `authenticate` looks across tenants: the key tells its tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, ids: Ids) -> None:
+    def __init__(self, backends: Backends, *, tenant: str) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
-        self._clock = clock
-        self._ids = ids
         self._exists = False
 
     async def create(self, name: str, *, scopes: Sequence[str] = ("read", "write")) -> tuple[ApiKey, str]:

@@ -34,10 +34,10 @@ from roomlore.core.linking.corrections import (
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW
 from roomlore.core.models import CorrectedEntry, Correction, CorrectionKind, Entry, Link, Room
-from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, Json, Steps, own_part, submit_noted, work_name
 from roomlore.ports.progress import THREADS, DueRoom
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
 
@@ -78,14 +78,13 @@ class _Change:
     standing: Standing | None
 
 
-class ThreadMoves:
+class ThreadMoves(Service):
     """Move the messages of noted rooms, of all tenants, to the thread of what each answers, in short transactions.
     `background`: True if this process enqueues the work at once; else others find the rooms."""
 
-    def __init__(self, *, storage: Storage, durable: DurableWork, clock: Clock, background: bool) -> None:
-        self._storage = storage
+    def __init__(self, backends: Backends, *, durable: DurableWork, background: bool) -> None:
+        super().__init__(backends)
         self._durable = durable
-        self._clock = clock
         self._background = background
 
     async def note(self, work: UnitOfWork, room_id: str) -> None:
@@ -189,15 +188,14 @@ def _all_out_of_place(pages: Sequence[Threads]) -> list[int]:
     return out_of_place(Threads(*map(np.concatenate, zip(*columns, strict=True))))
 
 
-class LinkService:
+class LinkService(Service):
     """The links of one tenant's messages, as people correct them."""
 
-    def __init__(self, *, tenant: str, storage: Storage, model: LinkModel, clock: Clock, moves: ThreadMoves) -> None:
+    def __init__(self, backends: Backends, *, tenant: str, model: LinkModel, moves: ThreadMoves) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
         self._model = model
         self._version = version_of(model)
-        self._clock = clock
         self._moves = moves
 
     async def correct(

@@ -25,8 +25,9 @@ from roomlore.core.quotas import (
     exceeded,
     period_of,
 )
-from roomlore.ports.coordination import Clock, OnceAMinute, Telemetry
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.coordination import OnceAMinute
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 
 log = logging.getLogger(__name__)
 
@@ -65,13 +66,11 @@ class _Block:
     spent: bool = False
 
 
-class QuotaKeeper:
+class QuotaKeeper(Service):
     """Keep the quotas of all tenants, for one process. `usual`: the limits of the settings."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, telemetry: Telemetry, usual: Quotas) -> None:
-        self._storage = storage
-        self._clock = clock
-        self._telemetry = telemetry
+    def __init__(self, backends: Backends, *, usual: Quotas) -> None:
+        super().__init__(backends)
         self.usual = usual
         self._own: Mapping[str, Mapping[str, int | None]] = {}
         self._read_at = -_FRESH_SECONDS
@@ -80,7 +79,7 @@ class QuotaKeeper:
         self._blocks: dict[str, _Block] = {}
         self._uncharged: dict[str, int] = {}
         self._labels: set[str] = set()
-        self._warnings = OnceAMinute(clock.monotonic)
+        self._warnings = OnceAMinute(backends.clock.monotonic)
 
     async def of(self, tenant: str) -> Quotas:
         """Return the limits of a tenant. Those that differ from the settings are up to ten seconds old."""
@@ -249,13 +248,12 @@ class QuotaKeeper:
         return tenant if tenant in self._labels else OTHERS
 
 
-class QuotaService:
+class QuotaService(Service):
     """The quotas of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, keeper: QuotaKeeper) -> None:
+    def __init__(self, backends: Backends, *, tenant: str, keeper: QuotaKeeper) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
-        self._clock = clock
         self._keeper = keeper
 
     async def admit(self) -> None:

@@ -38,8 +38,9 @@ from roomlore.core.search.hits import Floats, Vectors
 from roomlore.core.transcript import Speakers
 from roomlore.core.visibility import told
 from roomlore.ports.audience import KnownWindows, Sight
-from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
+from roomlore.ports.shared import Backends
 from roomlore.ports.storage import Storage, UnitOfWork
 
 MAX_FACTS = 20_000
@@ -374,9 +375,7 @@ class RecallParts:
     cache: RecallCache
     vectors: FactVectors
     shown: ShownBefore
-    tokens: TokenCounter
-    clock: Clock
-    telemetry: Telemetry
+    backends: Backends
     wait_seconds: float | None = None
 
 
@@ -400,7 +399,7 @@ class RecallService:
         role and content. `arguments`: see `RecallArguments`; those left out come from the settings. Raise
         `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in `degraded`.
         """
-        started = self._parts.clock.monotonic()
+        started = self._parts.backends.clock.monotonic()
         asked = RecallRequest(**arguments)
         options = otherwise(self._parts.options, asked)
         whose, which, said = scopes_of(scopes), check_kinds(asked.kinds), conversation_messages(messages)
@@ -416,16 +415,16 @@ class RecallService:
             facts,
             topic,
             options,
-            count=self._parts.tokens.count,
+            count=self._parts.backends.tokens.count,
             cosines=cosines,
-            confidence=facts.confidence_at(self._parts.clock.now(), options.half_life_days),
+            confidence=facts.confidence_at(self._parts.backends.clock.now(), options.half_life_days),
             previous=before,
             degraded=degraded,
         )
         shown = tuple(one.memory.memory_id for one in found.facts)
         if asked.conversation_id is not None:
             self._parts.shown.note(self._tenant, asked.conversation_id, form, shown)
-        self._measure(found, tuple(before), shown, self._parts.clock.monotonic() - started)
+        self._measure(found, tuple(before), shown, self._parts.backends.clock.monotonic() - started)
         return found
 
     async def memory_prompt(
@@ -454,7 +453,7 @@ class RecallService:
             return None, f"by words alone: {error}"
 
     def _measure(self, found: Recollection, before: tuple[str, ...], shown: tuple[str, ...], seconds: float) -> None:
-        telemetry = self._parts.telemetry
+        telemetry = self._parts.backends.telemetry
         block = "kept" if shown == before else "changed"
         labels = {"block": block if before else "new", "degraded": "yes" if found.degraded else "no"}
         telemetry.count("roomlore_recall_blocks_total", labels=labels)
@@ -486,7 +485,7 @@ class KnownForReplies:
             return ""
         people = _people(messages, agent_id)
         short = self._fitting(await self._short_of(tenant, room_id, agent_id), max_tokens // _SHARE_OF_SHORT)
-        left = max_tokens - self._parts.tokens.count([short])[0] - 1 if short else max_tokens
+        left = max_tokens - self._parts.backends.tokens.count([short])[0] - 1 if short else max_tokens
         found = await RecallService(tenant=tenant, parts=self._parts).build(
             [f"group:{room_id}", f"agent:{agent_id}", *(f"user:{sender}" for sender in people)],
             messages,
@@ -503,14 +502,14 @@ class KnownForReplies:
         scope = f"agent:{agent_id}"
         async with self._storage.reading(tenant) as work:
             found = await work.memories.short_of_room(scope=scope, room_id=room_id, limit=_MAX_SHORT)
-        now = self._parts.clock.now()
+        now = self._parts.backends.clock.now()
         here = [one for one in found if one.holds(now) and all(room.room_id == room_id for room in one.evidence)]
         here.sort(key=lambda memory: memory.supported_at, reverse=True)
         return [line_of(text_of(memory), scope) for memory in here]
 
     def _fitting(self, lines: list[str], max_tokens: int) -> str:
         """Return the lines that fit: a name may take more tokens than the id it replaces."""
-        while lines and self._parts.tokens.count(["".join(lines)])[0] > max_tokens:
+        while lines and self._parts.backends.tokens.count(["".join(lines)])[0] > max_tokens:
             lines.pop()
         return "".join(lines).rstrip("\n")
 

@@ -30,8 +30,8 @@ from roomlore.core.memory.memory import MemoryKind, MemoryStatus, check_scope
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Heading, Room, Thread
 from roomlore.ports.audience import check_shown, has_id, rooms_meant, rooms_shown, sees_all_of, view_for
-from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.titles import headings_of
 
 _ROOMS_AT_ONCE = 200
@@ -43,16 +43,13 @@ MoveMark = Callable[[str, str, str | None], Awaitable[int]]
 the person has read up to."""
 
 
-class RoomService:
+class RoomService(Service):
     """The rooms of one tenant."""
 
-    def __init__(
-        self, *, tenant: str, storage: Storage, clock: Clock, options: ContextOptions, move_mark: MoveMark
-    ) -> None:
+    def __init__(self, backends: Backends, *, tenant: str, options: ContextOptions, move_mark: MoveMark) -> None:
+        super().__init__(backends)
         self._tenant = tenant
         self._move_mark = move_mark
-        self._storage = storage
-        self._clock = clock
         self._options = options
 
     async def get(self, room_id: str) -> Room:

@@ -21,7 +21,7 @@ from functools import partial
 from typing import IO, Any
 
 from roomlore import services
-from roomlore.adapters.inprocess import InProcessJobs, SystemClock
+from roomlore.adapters.inprocess import InProcessJobs, SystemClock, TimeOrderedIds
 from roomlore.adapters.sql import connect
 from roomlore.adapters.telemetry import PrometheusTelemetry
 from roomlore.adapters.tokens import EncodingTokens
@@ -31,6 +31,7 @@ from roomlore.core.intake import IntakeResult
 from roomlore.core.models import Message
 from roomlore.core.quotas import Quotas
 from roomlore.ports.coordination import Telemetry
+from roomlore.ports.shared import Backends
 from roomlore.ports.storage import DueWork
 from roomlore.services.messages import AllDue, Ingest, RoomCache, VectorsDue, by_room, results_of
 from roomlore.services.quotas import QuotaKeeper
@@ -225,14 +226,20 @@ async def _added(ingest: Ingest, batch: Sequence[Message]) -> _Results | Roomlor
 def _ingest(given: Given, storage: Any) -> Ingest:
     clock = SystemClock()
     telemetry = PrometheusTelemetry(clock)
-    vectors = VectorsDue(embedding=given.embedding, jobs=InProcessJobs(telemetry=telemetry))
-    return Ingest(
-        tenant=given.tenant,
+    backends = Backends(
         storage=storage,
-        model=load_link_model(),
         tokens=EncodingTokens(given.encoding),
         clock=clock,
+        ids=TimeOrderedIds(),
+        telemetry=telemetry,
+        jobs=InProcessJobs(telemetry=telemetry),
+    )
+    vectors = VectorsDue(embedding=given.embedding, jobs=backends.jobs)
+    return Ingest(
+        backends,
+        tenant=given.tenant,
+        model=load_link_model(),
         rooms=RoomCache(size_bytes=given.room_cache_bytes, telemetry=telemetry),
         due=AllDue(vectors, services.extraction.RepliesImported(clock=clock)),
-        quotas=QuotaKeeper(storage=storage, clock=clock, telemetry=telemetry, usual=given.quotas),
+        quotas=QuotaKeeper(backends, usual=given.quotas),
     )

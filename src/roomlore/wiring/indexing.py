@@ -51,7 +51,6 @@ async def make_indexing(
 ) -> Indexing:
     """Return the indexing. `model`: links messages. `embedder`, `vectors`: the caller's own, in place of those that are
     configured."""
-    storage = common.storage
     embedder = embedder or make_embedder(common.settings, common.clock)
     if embedder is None:
         vectors = None
@@ -61,34 +60,28 @@ async def make_indexing(
         common.closing.push_async_callback(vectors.close)
     kinds: tuple[Indexed, Indexed] = (IndexedMessages(), IndexedMemories())
     meaning = embedder.model if embedder else None
-    states = [IndexStateReader(storage=storage, clock=common.clock, model=meaning, indexed=kind) for kind in kinds]
+    states = [IndexStateReader(common, model=meaning, indexed=kind) for kind in kinds]
     index = IndexingService(
-        storage=storage,
-        words=WordIndexing(storage=storage, clock=common.clock, ids=common.ids),
+        common,
+        words=WordIndexing(common),
         vectors=[
             VectorIndexing(
+                common,
                 indexed=kind,
-                storage=storage,
                 vectors=vectors,
                 embedder=embedder,
-                clock=common.clock,
-                ids=common.ids,
-                telemetry=common.telemetry,
                 lease_seconds=common.settings.search.index_lease_seconds,
             )
             for kind in kinds
             if embedder and vectors
         ],
         links=LinkIndexing(
-            storage=storage,
+            common,
             model=model,
-            clock=common.clock,
-            ids=common.ids,
             lease_seconds=common.settings.search.index_lease_seconds,
         ),
         model=meaning,
         states=states,
-        clock=common.clock,
     )
     if common.background:
         common.jobs.handle(INDEXING, index.catch_up, every_seconds=_SWEEP_SECONDS)

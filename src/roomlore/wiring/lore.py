@@ -51,9 +51,7 @@ class Lore:
     @cached_property
     def links(self) -> "services.links.LinkService":
         shared = self._resources
-        return services.links.LinkService(
-            tenant=self.tenant, storage=shared.storage, model=shared.model, clock=shared.clock, moves=shared.moves
-        )
+        return services.links.LinkService(shared, tenant=self.tenant, model=shared.model, moves=shared.moves)
 
     @cached_property
     def index(self) -> IndexingService:
@@ -63,13 +61,9 @@ class Lore:
     def context(self) -> ContextService:
         shared = self._resources
         return ContextService(
+            shared,
             tenant=self.tenant,
-            storage=shared.storage,
-            clock=shared.clock,
-            ids=shared.ids,
-            telemetry=shared.telemetry,
             recorder=shared.recorder,
-            tokens=shared.tokens,
             past=self._search,
             options=shared.options,
             experiment=Experiment(shared.settings.context.experiment),
@@ -82,7 +76,7 @@ class Lore:
     @cached_property
     def usage(self) -> UsageService:
         shared = self._resources
-        return UsageService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, recorder=shared.recorder)
+        return UsageService(shared, tenant=self.tenant, recorder=shared.recorder)
 
     @cached_property
     def sessions(self) -> SessionService:
@@ -95,21 +89,13 @@ class Lore:
     def memories(self) -> "services.memories.MemoryService":
         shared = self._resources
         return services.memories.MemoryService(
+            shared,
             tenant=self.tenant,
-            storage=shared.storage,
-            clock=shared.clock,
             writer=services.memories.MemoryWriter(
-                tenant=self.tenant,
-                storage=shared.storage,
-                cache=shared.in_force,
-                clock=shared.clock,
-                ids=shared.ids,
-                zone=self.settings.search.zone,
+                shared, tenant=self.tenant, cache=shared.in_force, zone=self.settings.search.zone
             ),
-            past=services.memories.Past(tenant=self.tenant, storage=shared.storage, clock=shared.clock),
-            reviser=services.memories.Reviser(
-                tenant=self.tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock
-            ),
+            past=services.memories.Past(shared, tenant=self.tenant),
+            reviser=services.memories.Reviser(shared, tenant=self.tenant, cache=shared.in_force),
             read_memories=importers().read_memories,
             evolver=shared.evolver,
             searcher=shared.searcher,
@@ -164,28 +150,22 @@ class Lore:
     @cached_property
     def rooms(self) -> "services.rooms.RoomService":
         shared = self._resources
-        return services.rooms.RoomService(
-            tenant=self.tenant,
-            storage=shared.storage,
-            clock=shared.clock,
-            options=shared.options,
-            move_mark=self._move_mark,
-        )
+        return services.rooms.RoomService(shared, tenant=self.tenant, options=shared.options, move_mark=self._move_mark)
 
     async def _move_mark(self, room_id: str, user_id: str, message_id: str | None) -> int:
         shared = self._resources
-        marks = services.digest.ReadingMarks(tenant=self.tenant, storage=shared.storage, clock=shared.clock)
+        marks = services.digest.ReadingMarks(shared, tenant=self.tenant)
         return await marks.move(room_id, user_id, message_id)
 
     @cached_property
     def keys(self) -> "services.keys.KeyService":
         shared = self._resources
-        return services.keys.KeyService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
+        return services.keys.KeyService(shared, tenant=self.tenant)
 
     @cached_property
     def quotas(self) -> QuotaService:
         shared = self._resources
-        return QuotaService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, keeper=shared.quotas)
+        return QuotaService(shared, tenant=self.tenant, keeper=shared.quotas)
 
     @cached_property
     def archives(self) -> "services.archives.ArchiveService":
@@ -196,11 +176,10 @@ class Lore:
     def imports(self) -> "services.imports.ImportService":
         shared = self._resources
         return services.imports.ImportService(
+            shared,
             tenant=self.tenant,
-            storage=shared.storage,
             messages=self.messages,
             links=self.links,
-            clock=shared.clock,
             limits=shared.limits,
             find_exports=importers().find,
             keep_apart=importers().keep_apart,
@@ -208,7 +187,6 @@ class Lore:
             time_zone=shared.settings.search.zone.key,
             in_processes=self._in_processes,
             describer=shared.describer,
-            telemetry=shared.telemetry,
         )
 
     def _in_processes(self, count: int) -> "AbstractAsyncContextManager[services.imports.Adding]":
@@ -234,9 +212,8 @@ class Lore:
     def evaluation(self) -> "services.evaluation.EvaluationService":
         shared = self._resources
         return services.evaluation.EvaluationService(
+            shared,
             tenant=self.tenant,
-            storage=shared.storage,
-            clock=shared.clock,
             model=shared.model,
             options=shared.options,
             messages=self.messages,
@@ -248,14 +225,7 @@ class Lore:
     @cached_property
     def _digests(self) -> "services.digest.DigestService":
         shared = self._resources
-        return services.digest.DigestService(
-            tenant=self.tenant,
-            storage=shared.storage,
-            clock=shared.clock,
-            tokens=shared.tokens,
-            model=shared.model,
-            writing=shared.writing,
-        )
+        return services.digest.DigestService(shared, tenant=self.tenant, model=shared.model, writing=shared.writing)
 
     @cached_property
     def _ingest_now(self) -> Ingest:
@@ -264,11 +234,9 @@ class Lore:
     def _ingest(self, due: DueWork, *, refuses: bool = True) -> Ingest:
         shared = self._resources
         return Ingest(
+            shared,
             tenant=self.tenant,
-            storage=shared.storage,
             model=shared.model,
-            tokens=shared.tokens,
-            clock=shared.clock,
             rooms=shared.rooms,
             due=due,
             quotas=shared.quotas,
@@ -279,12 +247,9 @@ class Lore:
     def _messages(self, ingest: Ingest) -> MessageService:
         shared = self._resources
         return MessageService(
+            shared,
             tenant=self.tenant,
-            storage=shared.storage,
             ingest=ingest,
-            tokens=shared.tokens,
-            clock=shared.clock,
-            telemetry=shared.telemetry,
             limits=shared.limits,
             due=shared.indexing.due,
             search=self._search,
@@ -301,12 +266,10 @@ class Lore:
         """Return a search of messages of this kind."""
         shared = self._resources
         return kind(
+            shared,
             tenant=self.tenant,
-            storage=shared.storage,
             facts=shared.facts,
             dense=shared.indexing.dense,
-            clock=shared.clock,
-            telemetry=shared.telemetry,
             zone=shared.settings.search.zone,
         )
 

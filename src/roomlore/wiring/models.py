@@ -13,11 +13,11 @@ from roomlore.core.chat import SUMMARY_MODEL, ModelRegistry
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import Limits
 from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Backend, Host, Kind
-from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
+from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.durable import DurableWork, Work
 from roomlore.ports.language import ChatClient, Prompts, Summarizer, TokenCounter
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.storage import Storage
+from roomlore.ports.shared import Backends
 from roomlore.services.jobs import counted
 from roomlore.services.keys import TokenService
 from roomlore.services.models import ChainSummarizer, ModelService
@@ -65,16 +65,11 @@ _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
+class Common(Backends):
     """The dependencies of every part of one process. `closing`: is closed with it. `background`: jobs run here."""
 
     settings: Settings
-    storage: Storage
-    tokens: TokenCounter
-    clock: Clock
-    ids: Ids
     telemetry: PrometheusTelemetry
-    jobs: Jobs
     limits: Limits
     closing: AsyncExitStack
     background: bool

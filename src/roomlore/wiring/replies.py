@@ -36,14 +36,12 @@ _SHARE_OF_VECTORS = 0.5
 def make_recall(common: Common, embedder: Embedder | None) -> services.recall.RecallParts:
     """Return the parts of recall; nothing is read yet. `embedder`: closed by its maker."""
     return services.recall.RecallParts(
+        backends=common,
         enabled=common.settings.recall.enabled,
         options=recall_options(common.settings, embedded=embedder is not None),
         cache=services.recall.RecallCache(storage=common.storage, tokens=common.tokens, clock=common.clock),
         vectors=services.recall.FactVectors(embedder, timeout_seconds=common.settings.replies.recall_timeout_seconds),
         shown=services.recall.ShownBefore(),
-        tokens=common.tokens,
-        clock=common.clock,
-        telemetry=common.telemetry,
     )
 
 
@@ -88,38 +86,24 @@ async def make_sessions(common: Common, summarizer: Summarizer | None, own: Sess
     )
     if summarizer is not None:
         common.closing.push_async_callback(summarizer.close)
-    reader = SessionReader(storage=common.storage, cache=cache, clock=common.clock, telemetry=common.telemetry)
-    checkpointer = Checkpointer(
-        storage=common.storage,
-        tokens=common.tokens,
-        clock=common.clock,
-        ids=common.ids,
-        telemetry=common.telemetry,
-        summary_chars=common.limits.text_chars,
-    )
+    reader = SessionReader(common, cache=cache)
+    checkpointer = Checkpointer(common, summary_chars=common.limits.text_chars)
     automatic = AutoCheckpoints(
+        common,
         on=settings.auto_checkpoint,
-        storage=common.storage,
         reader=reader,
         checkpointer=checkpointer,
         summaries=Summaries(summarizer=summarizer, tokens=common.tokens, max_tokens=settings.summary_max_tokens),
-        jobs=common.jobs,
-        clock=common.clock,
-        telemetry=common.telemetry,
         options=options,
     )
     if common.background and settings.auto_checkpoint:
         common.jobs.handle(SESSIONS, automatic.run, every_seconds=_SWEEP_SECONDS)
     return SessionParts(
-        storage=common.storage,
+        backends=common,
         cache=cache,
         reader=reader,
         checkpointer=checkpointer,
         automatic=automatic,
-        tokens=common.tokens,
-        clock=common.clock,
-        ids=common.ids,
-        telemetry=common.telemetry,
         limits=common.limits,
         options=options,
     )
@@ -137,13 +121,9 @@ def make_replies(common: Common, models: ModelService, quotas: QuotaChecks) -> s
     background = services.replies.Background()
     common.closing.push_async_callback(background.close)
     return services.replies.ReplyParts(
-        storage=common.storage,
+        backends=common,
         models=models,
         prompts=PackagedPrompts(),
-        tokens=common.tokens,
-        clock=common.clock,
-        ids=common.ids,
-        telemetry=common.telemetry,
         background=background,
         later=services.replies.DeferredMessages(start=background.start, telemetry=common.telemetry),
         limits=common.limits,

@@ -265,16 +265,7 @@ class Resources(Common):
 
     @cached_property
     def forgetter(self) -> services.privacy.Forgetter:
-        return make_forgetter(
-            self.storage,
-            self.durable,
-            self.sessions,
-            self.indexing,
-            tokens=self.tokens,
-            clock=self.clock,
-            ids=self.ids,
-            archives=self.archiver,
-        )
+        return make_forgetter(self, self.storage, self.durable, self.sessions, self.indexing, self.archiver)
 
     @cached_property
     def forgettings(self) -> services.privacy.Forgettings:
@@ -283,8 +274,7 @@ class Resources(Common):
     @cached_property
     def verifier(self) -> services.privacy.Verifier:
         return services.privacy.Verifier(
-            storage=self.storage,
-            clock=self.clock,
+            self,
             indexes=services.privacy.IndexChecks(storage=self.storage, vectors=self.indexing.vectors),
             archives=self.archiver,
         )
@@ -370,7 +360,7 @@ async def make_resources(
     closing.push_async_callback(readiness.close)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
-    quotas = QuotaKeeper(storage=storage, clock=clock, telemetry=telemetry, usual=settings.quotas.limits())
+    quotas = QuotaKeeper(common, usual=settings.quotas.limits())
     models = make_models(
         settings,
         clock=clock,

@@ -22,11 +22,12 @@ from roomlore.core.evolution.requests import Rules
 from roomlore.core.linking.model import LinkModel
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.backends import DURABLE, DurableBackend
-from roomlore.ports.coordination import Clock, Ids, Webhook
+from roomlore.ports.coordination import Webhook
 from roomlore.ports.durable import DurableWork
-from roomlore.ports.language import Prompts, TokenCounter
+from roomlore.ports.language import Prompts
 from roomlore.ports.progress import FORGETTING, THREADS
-from roomlore.ports.storage import DueWork, Storage
+from roomlore.ports.shared import Backends
+from roomlore.ports.storage import DueWork
 from roomlore.services.contexts import UsageExpiry
 from roomlore.services.models import ModelService
 from roomlore.services.sessions import SessionParts
@@ -96,12 +97,9 @@ def make_extraction(
     common: Common, durable: DurableWork, models: ModelService
 ) -> services.extraction.ExtractionService:
     extraction = services.extraction.ExtractionService(
-        storage=common.storage,
+        common,
         durable=durable,
         summaries=_summaries(common.settings, models),
-        jobs=common.jobs,
-        clock=common.clock,
-        telemetry=common.telemetry,
         every=common.settings.evolution.extract_every,
         zone=common.settings.search.zone,
     )
@@ -119,13 +117,10 @@ def make_extraction(
 def make_retries(common: Common, durable: DurableWork, models: ModelService) -> services.extraction.FallbackRetries:
     """Return the retries of memories that were kept without a model; they use half of this process's work slots."""
     retries = services.extraction.FallbackRetries(
-        storage=common.storage,
+        common,
         durable=durable,
         can_ask=lambda: models.can_ask(SUMMARY_MODEL),
         summaries=_summaries(common.settings, models),
-        jobs=common.jobs,
-        clock=common.clock,
-        telemetry=common.telemetry,
         at_once=max(common.settings.work.work_at_once // 2, 1),
         zone=common.settings.search.zone,
     )
@@ -143,9 +138,7 @@ def _summaries(settings: Settings, models: ModelService) -> services.extraction.
 
 def make_moves(common: Common, durable: DurableWork) -> services.links.ThreadMoves:
     """Return what moves messages to other threads after corrections. Nothing is read yet."""
-    moves = services.links.ThreadMoves(
-        storage=common.storage, durable=durable, clock=common.clock, background=common.background
-    )
+    moves = services.links.ThreadMoves(common, durable=durable, background=common.background)
     define(common, durable, THREADS, moves.work)
     if common.background:
         common.jobs.handle(THREADS, moves.sweep, every_seconds=_SWEEP_SECONDS)
@@ -197,19 +190,11 @@ def make_nightly(
     rooms = frozenset(name for one in settings.digest_rooms.split(",") if (name := one.strip()))
     times = Cron(settings.digest_schedule, common.settings.search.zone) if settings.digest_schedule else None
     nightly = services.digest.NightlyDigests(
-        storage=common.storage,
+        common,
         durable=durable,
-        clock=common.clock,
         times=times,
         webhook=webhook,
-        digests=lambda tenant: services.digest.DigestService(
-            tenant=tenant,
-            storage=common.storage,
-            clock=common.clock,
-            tokens=common.tokens,
-            model=model,
-            writing=writing,
-        ),
+        digests=lambda tenant: services.digest.DigestService(common, tenant=tenant, model=model, writing=writing),
         options=services.digest.NightlyOptions(
             rooms=rooms, least=settings.digest_least, max_tokens=settings.digest_tokens
         ),
@@ -224,11 +209,10 @@ def make_titles(common: Common, durable: DurableWork, models: ModelService) -> s
     """Return what has a model write the titles of threads. Nothing is read yet."""
     settings = common.settings
     titles = services.digest.ThreadTitler(
-        storage=common.storage,
+        common,
         durable=durable,
         models=models,
         prompts=PackagedPrompts(),
-        clock=common.clock,
         options=services.digest.TitleOptions(
             model=settings.digests.digest_model,
             timeout_seconds=settings.digests.digest_timeout_seconds,
@@ -249,38 +233,26 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
     settings = common.settings
     options = evolution_options(settings)
     reading = services.evolution.Reading(
-        storage=common.storage,
-        clock=common.clock,
-        most_messages=options.messages,
-        most_memories=options.memories,
-        zone=options.zone,
+        common, most_messages=options.messages, most_memories=options.memories, zone=options.zone
     )
     asking = services.evolution.Asking(models=models, prompts=prompts, clock=common.clock, options=options)
-    applying = services.evolution.Applying(
-        storage=common.storage, reading=reading, clock=common.clock, ids=common.ids, options=options, repair=repaired
-    )
+    applying = services.evolution.Applying(common, reading=reading, options=options, repair=repaired)
     service = services.evolution.EvolutionService(
-        storage=common.storage,
+        common,
         durable=durable,
         reading=reading,
         asking=asking,
         applying=applying,
         together=services.evolution.AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
-        leases=services.evolution.EvolutionLeases(
-            storage=common.storage, clock=common.clock, lease_seconds=options.lease_seconds
-        ),
-        clock=common.clock,
-        ids=common.ids,
-        telemetry=common.telemetry,
+        leases=services.evolution.EvolutionLeases(common, lease_seconds=options.lease_seconds),
     )
     define(common, durable, services.evolution.EVOLUTION, service.work)
     times = (
         Cron(settings.evolution.evolve_schedule, settings.search.zone) if settings.evolution.evolve_schedule else None
     )
     schedule = services.evolution.Schedule(
-        storage=common.storage,
+        common,
         evolutions=service,
-        clock=common.clock,
         times=times,
         least=options.least,
         people=_people_evolve(settings, models),
@@ -318,37 +290,24 @@ def evolution_options(settings: Settings) -> services.evolution.EvolutionOptions
 
 
 def make_forgetter(
+    backends: Backends,
     storage: SqlStorage,
     durable: DurableWork,
     sessions: SessionParts,
     indexing: Indexing,
-    *,
-    tokens: TokenCounter,
-    clock: Clock,
-    ids: Ids,
     archives: ArchivedMessages,
-    over: Storage | None = None,
 ) -> services.privacy.Forgetter:
-    """Return the forgetter. `over`: a storage to read and write through, in place of the storage itself."""
-    through = over or storage
-    vectors = services.privacy.VectorEraser(storage=through, index=indexing.vectors, clock=clock)
+    """Return the forgetter. It reads and writes through the storage of the backends, which `storage` is behind."""
+    vectors = services.privacy.VectorEraser(backends, index=indexing.vectors)
     return services.privacy.Forgetter(
-        storage=through,
+        backends,
         compact_database=partial(compact_database, storage),
         durable=durable,
         sessions=sessions.cache,
-        memories=services.privacy.MemoryEraser(storage=through, vectors=vectors, clock=clock, ids=ids),
-        messages=services.privacy.MessageEraser(
-            storage=through,
-            vectors=vectors,
-            tokens=tokens,
-            clock=clock,
-            ids=ids,
-            embedding=indexing.embedder is not None,
-        ),
-        rows=services.privacy.RowEraser(storage=through, ids=ids),
+        memories=services.privacy.MemoryEraser(backends, vectors=vectors),
+        messages=services.privacy.MessageEraser(backends, vectors=vectors, embedding=indexing.embedder is not None),
+        rows=services.privacy.RowEraser(backends),
         archives=archives,
-        clock=clock,
     )
 
 
@@ -357,9 +316,7 @@ def make_forgettings(
 ) -> services.privacy.Forgettings:
     """Return the requests to forget somebody, and the job that continues those that were left."""
     durable = engine.durable
-    forgettings = services.privacy.Forgettings(
-        storage=common.storage, durable=durable, forgetter=forgetter, clock=common.clock, shared=engine.is_shared
-    )
+    forgettings = services.privacy.Forgettings(common, durable=durable, forgetter=forgetter, shared=engine.is_shared)
     define(common, durable, FORGETTING, forgettings.work)
     if common.background:
         common.jobs.handle(FORGETTING, forgettings.sweep, every_seconds=_SWEEP_SECONDS)
@@ -369,13 +326,7 @@ def make_forgettings(
 def make_archiver(common: Common, model: LinkModel, due: DueWork) -> services.archives.Archiver:
     """Return what archives messages and brings them back. No file is opened yet."""
     return services.archives.Archiver(
-        storage=common.storage,
-        files=FolderOfArchives(Path(common.settings.retention.archive_folder)),
-        model=model,
-        tokens=common.tokens,
-        clock=common.clock,
-        ids=common.ids,
-        due=due,
+        common, files=FolderOfArchives(Path(common.settings.retention.archive_folder)), model=model, due=due
     )
 
 
@@ -387,10 +338,9 @@ def make_retention(
     wanted = settings.retain_messages_days is not None or settings.retain_answers_days is not None
     schedule = settings.retention_schedule if wanted else ""
     retention = services.archives.Retention(
-        storage=common.storage,
+        common,
         durable=durable,
         archiver=archiver,
-        clock=common.clock,
         times=Cron(schedule, common.settings.search.zone) if schedule else None,
         days=settings.retain_messages_days,
         record_days=settings.retain_answers_days,
@@ -412,5 +362,5 @@ def expire_work(common: Common, durable: DurableWork) -> None:
 
 def expire_usage(common: Common) -> None:
     """Declare the job."""
-    expiry = UsageExpiry(storage=common.storage, clock=common.clock, days=common.settings.context.usage_days)
+    expiry = UsageExpiry(common, days=common.settings.context.usage_days)
     common.jobs.handle(USAGE_EXPIRY, expiry.run, every_seconds=_EXPIRY_SWEEP_SECONDS)

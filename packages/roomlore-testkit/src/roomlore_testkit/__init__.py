@@ -13,7 +13,7 @@ from roomlore_testkit.builders import (
     session,
     usage_record,
 )
-from roomlore_testkit.doubles import FaultyStorage, FrozenClock, InMemorySessionCache, SequentialIds
+from roomlore_testkit.doubles import FaultyStorage, FrozenClock, InMemorySessionCache, SequentialIds, backends
 
 __all__ = [
     "START",
@@ -21,6 +21,7 @@ __all__ = [
     "FrozenClock",
     "InMemorySessionCache",
     "SequentialIds",
+    "backends",
     "change",
     "checkpoint",
     "entry",

@@ -7,8 +7,12 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from roomlore.adapters.inprocess import InProcessJobs
+from roomlore.adapters.telemetry import PrometheusTelemetry
+from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable
 from roomlore.ports.coordination import Clock
+from roomlore.ports.shared import Backends
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore_testkit.builders import START
 
@@ -158,3 +162,12 @@ class _Watched:
             return await inner(**arguments)
 
         return call
+
+
+def backends(storage: Storage, **own: Any) -> Backends:
+    """Return the backends of services under test: those given, a frozen clock and parts of one process."""
+    clock = own.pop("clock", None) or FrozenClock()
+    telemetry = own.pop("telemetry", None) or PrometheusTelemetry(clock)
+    jobs = own.pop("jobs", None) or InProcessJobs(telemetry=telemetry)
+    ids, tokens = own.pop("ids", None) or SequentialIds(), own.pop("tokens", None) or EncodingTokens("cl100k_base")
+    return Backends(storage=storage, tokens=tokens, clock=clock, ids=ids, telemetry=telemetry, jobs=jobs)

@@ -24,9 +24,8 @@ from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import MIN_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, asks, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
 from roomlore.ports.audience import check_shown, gone, sees_all_of
-from roomlore.ports.coordination import Clock, Ids, Telemetry
-from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.contexts.strategies import (
     STRATEGIES,
     Explainer,
@@ -140,19 +139,15 @@ class _Request:
         return defaults.decided(room, given=self.given, arm=self.arm.settings if self.arm else {})
 
 
-class ContextService:
+class ContextService(Service):
     """Choose contexts for one tenant and record their use."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
         tenant: str,
-        storage: Storage,
-        clock: Clock,
-        ids: Ids,
-        telemetry: Telemetry,
         recorder: UsageRecorder,
-        tokens: TokenCounter,
         past: PastSearch,
         options: ContextOptions,
         experiment: Experiment,
@@ -161,19 +156,16 @@ class ContextService:
         strategies: Mapping[str, Strategy] = STRATEGIES,
         in_memory: InMemory = nothing_in_memory,
     ) -> None:
+        super().__init__(backends)
         self._tenant = tenant
         self._strategies = strategies
-        self._storage = storage
-        self._clock = clock
-        self._ids = ids
-        self._telemetry = telemetry
         self._recorder = recorder
         self._recall = Recall(past)
         self._options = options
         self._experiment = experiment
         self._recording = recording
         self._zone = zone
-        self._size = partial(rendered_tokens, zone=zone, count=tokens.count)
+        self._size = partial(rendered_tokens, zone=zone, count=backends.tokens.count)
         self._in_memory = in_memory
 
     async def build(

@@ -14,7 +14,8 @@ from roomlore.core.errors import InvalidInput, describe
 from roomlore.core.experiments import MAX_DAYS, UsageReport, UsageSelection, arm_report, training_row
 from roomlore.core.models import ContextUsageRecord, LinkKind, Target
 from roomlore.core.tuning import Example, RoomLabels, TuningReport, from_feedback, read_labels, tune
-from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.coordination import Telemetry
+from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.strategies import Gatherer, scorer
 
@@ -116,13 +117,12 @@ async def _of_messages(work: UnitOfWork, records: Sequence[ContextUsageRecord]) 
     return [record for record in records if (record.room_id, record.trigger_message_id) in there]
 
 
-class UsageService:
+class UsageService(Service):
     """The usage records of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, recorder: UsageRecorder) -> None:
+    def __init__(self, backends: Backends, *, tenant: str, recorder: UsageRecorder) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
-        self._clock = clock
         self._recorder = recorder
 
     async def page(
@@ -189,12 +189,11 @@ def _span(days: float) -> timedelta:
     return timedelta(days=days)
 
 
-class UsageExpiry:
+class UsageExpiry(Service):
     """Delete the usage records of all tenants that were made too many days ago."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, days: int) -> None:
-        self._storage = storage
-        self._clock = clock
+    def __init__(self, backends: Backends, *, days: int) -> None:
+        super().__init__(backends)
         self._kept = timedelta(days=days)
 
     async def run(self) -> None:

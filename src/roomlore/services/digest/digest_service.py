@@ -20,9 +20,8 @@ from roomlore.core.models import Entry, Room
 from roomlore.core.text import fold
 from roomlore.core.transcript import spoken_text
 from roomlore.ports.audience import room_shown
-from roomlore.ports.coordination import Clock
-from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.titles import headings_of
 from roomlore.services.digest.writing import Writing, language_for
 
@@ -81,13 +80,12 @@ async def read_up_to(work: UnitOfWork, *, room_id: str, user_id: str) -> int:
     return max(marked.get(name, 0), spoken)
 
 
-class ReadingMarks:
+class ReadingMarks(Service):
     """The reading marks of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock) -> None:
+    def __init__(self, backends: Backends, *, tenant: str) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
-        self._clock = clock
 
     async def move(self, room_id: str, user_id: str, message_id: str | None) -> int:
         """Mark what was said up to this message as read, the newest if None; return the arrival that the person has
@@ -139,25 +137,14 @@ class _Span:
     entries: Sequence[Entry]
 
 
-class DigestService:
+class DigestService(Service):
     """The digests of one tenant."""
 
-    def __init__(
-        self,
-        *,
-        tenant: str,
-        storage: Storage,
-        clock: Clock,
-        tokens: TokenCounter,
-        model: LinkModel,
-        writing: Writing,
-    ) -> None:
+    def __init__(self, backends: Backends, *, tenant: str, model: LinkModel, writing: Writing) -> None:
+        super().__init__(backends)
         self._writing = writing
         self._tenant = tenant
         self._model = model
-        self._storage = storage
-        self._clock = clock
-        self._tokens = tokens
 
     async def make(
         self,

@@ -10,10 +10,10 @@ from typing import Any
 from roomlore.core.audience import RoomKind
 from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import NotFound, Unavailable
-from roomlore.ports.coordination import Clock, Webhook
+from roomlore.ports.coordination import Webhook
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, rooms_behind, work_name
 from roomlore.ports.progress import RoomBehind
-from roomlore.ports.storage import Storage
+from roomlore.ports.shared import Backends, Service
 from roomlore.services.digest.digest_service import DigestService
 
 DIGEST = "digest"
@@ -36,25 +36,23 @@ class NightlyOptions:
     max_tokens: int
 
 
-class NightlyDigests:
+class NightlyDigests(Service):
     """The scheduled digests of all tenants. `times`, `webhook`: None if nothing is sent. `digests`: the digests of a
     tenant."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         durable: DurableWork,
-        clock: Clock,
         times: Times | None,
         webhook: Webhook | None,
         digests: Callable[[str], DigestService],
         options: NightlyOptions,
     ) -> None:
-        self._storage = storage
+        super().__init__(backends)
         self._durable = durable
-        self._clock = clock
-        self._ticks = Ticks(storage=storage, clock=clock, times=times, mark=_MARK)
+        self._ticks = Ticks(storage=backends.storage, clock=backends.clock, times=times, mark=_MARK)
         self._webhook = webhook
         self._digests = digests
         self._options = options

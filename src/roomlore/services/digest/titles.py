@@ -13,10 +13,10 @@ from roomlore.core.digest.written import Window, is_title_due, read_titles, reas
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.core.models import Entry
 from roomlore.core.transcript import spoken_text
-from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, Json, Steps, rooms_behind, work_name
 from roomlore.ports.language import LanguageModels, Prompts
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.titles import NEWEST
 from roomlore.services.digest.writing import WritingOptions, ask, language_for
 
@@ -70,24 +70,22 @@ class _Piece:
     gone: Sequence[int]
 
 
-class ThreadTitler:
+class ThreadTitler(Service):
     """The titles of the threads of all tenants."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         durable: DurableWork,
         models: LanguageModels,
         prompts: Prompts,
-        clock: Clock,
         options: TitleOptions,
     ) -> None:
-        self._storage = storage
+        super().__init__(backends)
         self._durable = durable
         self._models = models
         self._prompts = prompts
-        self._clock = clock
         self._options = options
 
     async def sweep(self) -> list[str]:

@@ -24,10 +24,11 @@ from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Origin, StoredMessage
 from roomlore.core.prompt import Prompt
 from roomlore.core.text import truncate
-from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import Json, Steps
 from roomlore.ports.language import Language, LanguageModels, Prompts
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.evolution.piece import Answered, CurrentScope, EvolutionOptions, Piece, Read, record, result_of
 from roomlore.services.evolution.reading import NO_ROOM, Reading, fingerprints_of, utterance_of
 
@@ -192,23 +193,19 @@ class _ParsedAnswer:
     heard: Mapping[str, Sequence[Utterance]] = field(default_factory=dict)
 
 
-class Applying:
+class Applying(Service):
     """Apply answers, for all tenants. `repair`: turns malformed JSON into JSON."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         reading: Reading,
-        clock: Clock,
-        ids: Ids,
         options: EvolutionOptions,
         repair: Callable[[str], str],
     ) -> None:
-        self._storage = storage
+        super().__init__(backends)
         self._reading = reading
-        self._clock = clock
-        self._ids = ids
         self._options = options
         self._repair = repair
 

@@ -13,10 +13,10 @@ from roomlore.core.errors import Conflict, NotFound, RoomloreError, StorageUnava
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Role
-from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps, Ticks, Times, rooms_behind
 from roomlore.ports.progress import RoomBehind
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.evolution.applying import Applying, Asking, AskingTogether, OwnSteps, ScopeChanged, find_result
 from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, Read, Span, facts_mark
 from roomlore.services.evolution.reading import Reading
@@ -30,12 +30,11 @@ _LONGEST_LOOK_SECONDS = 0.5
 _ATTEMPTS = 3
 
 
-class EvolutionLeases:
+class EvolutionLeases(Service):
     """The leases of all tenants. An evolution that starts again after a kill still has its own lease."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, lease_seconds: float) -> None:
-        self._storage = storage
-        self._clock = clock
+    def __init__(self, backends: Backends, *, lease_seconds: float) -> None:
+        super().__init__(backends)
         self._lease_seconds = lease_seconds
 
     @asynccontextmanager
@@ -87,33 +86,27 @@ def _name(piece: Piece) -> str:
     return f"{EVOLUTION}:{piece.scope}"
 
 
-class EvolutionService:
+class EvolutionService(Service):
     """Evolutions of all tenants."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         durable: DurableWork,
         reading: Reading,
         asking: Asking,
         applying: Applying,
         leases: EvolutionLeases,
-        clock: Clock,
-        ids: Ids,
-        telemetry: Telemetry,
         together: AskingTogether,
     ) -> None:
+        super().__init__(backends)
         self._together = together
-        self._storage = storage
         self._durable = durable
         self._reading = reading
         self._asking = asking
         self._applying = applying
         self._leases = leases
-        self._clock = clock
-        self._ids = ids
-        self._telemetry = telemetry
 
     async def evolve(self, *, tenant: str, scope: str, days: float, mode: Mode) -> EvolutionResult:
         """Evolve a scope in this process, and return when it is done."""
@@ -277,27 +270,25 @@ _FIRST_DAYS = 7.0
 _MESSAGES = 500
 
 
-class Schedule:
+class Schedule(Service):
     """The schedule of all tenants. `times`: None if nothing evolves by schedule. `least`: the new messages that make a
     group evolve. `people`: returns True if the facts of people evolve now, which needs a model. `together`: the most
     people of a room whom a model is asked about in one call."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         evolutions: EvolutionService,
-        clock: Clock,
         times: Times | None,
         least: int,
         people: Callable[[], Awaitable[bool]],
         together: int = 1,
     ) -> None:
+        super().__init__(backends)
         self._together = together
-        self._storage = storage
         self._evolutions = evolutions
-        self._clock = clock
-        self._ticks = Ticks(storage=storage, clock=clock, times=times, mark=MARK)
+        self._ticks = Ticks(storage=backends.storage, clock=backends.clock, times=times, mark=MARK)
         self._least = least
         self._people = people
 

@@ -14,8 +14,8 @@ from roomlore.core.memory.reading import name_of
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
 from roomlore.ports.audience import view_for
-from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.evolution.piece import CurrentScope, Piece, Read, Span
 
 NO_ROOM = ""
@@ -54,13 +54,12 @@ class _Page:
     people: Mapping[str, str]
 
 
-class Reading:
+class Reading(Service):
     """Read for all tenants. `most_messages`, `most_memories`: shown to a model at a time. `zone`: the time zone in
     which the times of messages are shown."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, most_messages: int, most_memories: int, zone: tzinfo) -> None:
-        self._storage = storage
-        self._clock = clock
+    def __init__(self, backends: Backends, *, most_messages: int, most_memories: int, zone: tzinfo) -> None:
+        super().__init__(backends)
         self._most_messages = most_messages
         self._most_memories = most_memories
         self._zone = zone

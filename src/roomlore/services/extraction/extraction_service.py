@@ -41,11 +41,12 @@ from roomlore.core.memory.reading import as_conversation
 from roomlore.core.models import Entry, Role, StoredMessage
 from roomlore.core.prompt import neutral
 from roomlore.core.text import language
-from roomlore.ports.coordination import Clock, Jobs, Telemetry
+from roomlore.ports.coordination import Clock, Jobs
 from roomlore.ports.durable import DurableWork, Json, Steps, work_name
 from roomlore.ports.language import LanguageModels, Prompts
 from roomlore.ports.progress import DueRoom
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 
 EXTRACTION = "extraction"
 """The work that turns replies into short memories, and the background job that enqueues it."""
@@ -358,28 +359,22 @@ _OUTCOMES: Mapping[_Kept, str] = {
 }
 
 
-class ExtractionService:
+class ExtractionService(Service):
     """Extraction in the rooms of all tenants. `every`: the number of replies that make a memory. `zone`: the time zone
     in which a model reads times."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         durable: DurableWork,
         summaries: MemorySummaries,
-        jobs: Jobs,
-        clock: Clock,
-        telemetry: Telemetry,
         every: int,
         zone: tzinfo,
     ) -> None:
-        self._storage = storage
+        super().__init__(backends)
         self._durable = durable
         self._summaries = summaries
-        self._jobs = jobs
-        self._clock = clock
-        self._telemetry = telemetry
         self._every = every
         self._zone = zone
         self._resumed = False

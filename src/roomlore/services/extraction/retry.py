@@ -18,9 +18,9 @@ from roomlore.core.memory.memory import Action, Change, Evolution, Memory, Memor
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
-from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps, work_name
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.extraction.extraction_service import (
     PROMPT,
     Extracted,
@@ -72,29 +72,23 @@ class _Read:
     conversation: str
 
 
-class FallbackRetries:
+class FallbackRetries(Service):
     """Retry the flagged memories of all tenants. `at_once`: how many pieces wait or run at a time."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         durable: DurableWork,
         can_ask: CanAsk,
         summaries: MemorySummaries,
-        jobs: Jobs,
-        clock: Clock,
-        telemetry: Telemetry,
         at_once: int,
         zone: tzinfo,
     ) -> None:
-        self._storage = storage
+        super().__init__(backends)
         self._durable = durable
         self._can_ask = can_ask
         self._summaries = summaries
-        self._jobs = jobs
-        self._clock = clock
-        self._telemetry = telemetry
         self._at_once = at_once
         self._zone = zone
         self._answered = False

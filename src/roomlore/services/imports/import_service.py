@@ -32,10 +32,10 @@ from roomlore.core.records import (
     Position,
 )
 from roomlore.core.reimport import Again, compared, metadata_after
-from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.coordination import Telemetry
 from roomlore.ports.exports import Export, ExportFile, FindExports, KeepApart, OpenExport
 from roomlore.ports.language import Describer
-from roomlore.ports.storage import Storage
+from roomlore.ports.shared import Backends, Service
 from roomlore.ports.verbs import MessageVerbs
 from roomlore.services.imports.rooms_by_name import ChosenRooms, NamedChats, RoomsByName
 from roomlore.services.imports.tally import KEPT_FILES, Tally, added_up
@@ -200,17 +200,16 @@ class _Describing:
             return text.strip() if isinstance(text, str) else ""
 
 
-class ImportService:
+class ImportService(Service):
     """Imports exports for one tenant."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
         tenant: str,
-        storage: Storage,
         messages: MessageVerbs,
         links: LinkCorrections,
-        clock: Clock,
         limits: Limits,
         find_exports: FindExports,
         keep_apart: KeepApart,
@@ -218,13 +217,11 @@ class ImportService:
         time_zone: str,
         in_processes: InProcesses,
         describer: Describer | None,
-        telemetry: Telemetry,
     ) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
         self._messages = messages
         self._links = links
-        self._clock = clock
         self._limits = limits
         self._find = find_exports
         self._keep_apart = keep_apart
@@ -232,7 +229,6 @@ class ImportService:
         self._time_zone = time_zone
         self._in_processes = in_processes
         self._describer = describer
-        self._telemetry = telemetry
 
     async def run(
         self,

@@ -7,9 +7,8 @@ from typing import Literal
 
 from roomlore.core.errors import InvalidInput, RoomloreError, VectorsUnavailable
 from roomlore.core.search.hits import EmbeddingModel
-from roomlore.ports.coordination import Clock
 from roomlore.ports.progress import WORDS
-from roomlore.ports.storage import Storage
+from roomlore.ports.shared import Backends, Service
 from roomlore.services.indexing.index_state import IndexStateReader, messages_in_all, model_problem, words_problem
 from roomlore.services.indexing.rebuild import LinkIndexing, WordIndexing
 from roomlore.services.indexing.vectors import VectorIndexing
@@ -52,25 +51,23 @@ class IndexStatus:
     problem: str | None
 
 
-class IndexingService:
+class IndexingService(Service):
     """Keep the indexes of all tenants in step with SQL. `vectors`: of messages and of memories; empty if no embedder is
     configured. `states`: readers of the state that searches see."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         words: WordIndexing,
         vectors: Sequence[VectorIndexing],
         links: LinkIndexing,
         model: EmbeddingModel | None,
         states: Sequence[IndexStateReader],
-        clock: Clock,
     ) -> None:
-        self._storage = storage
+        super().__init__(backends)
         self._words = words
         self._links = links
-        self._clock = clock
         self._vectors = tuple(vectors)
         self._model = model
         self._states = tuple(states)

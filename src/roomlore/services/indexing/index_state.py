@@ -17,7 +17,8 @@ from roomlore.core.search.query import WORDS_MODEL, passage
 from roomlore.ports.coordination import Clock, Jobs
 from roomlore.ports.language import Embedder
 from roomlore.ports.progress import INDEXING, MEMORY_VECTORS, VECTORS, WORDS, Outbox
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, Turned, VectorIndex
 
 log = logging.getLogger(__name__)
@@ -200,15 +201,12 @@ class SearchState:
     problem: str | None
 
 
-class IndexStateReader:
+class IndexStateReader(Service):
     """Read the state of a vector index, and of the word index together with that of messages, at most every two
     seconds."""
 
-    def __init__(
-        self, *, storage: Storage, clock: Clock, model: EmbeddingModel | None, indexed: Indexed | None = None
-    ) -> None:
-        self._storage = storage
-        self._clock = clock
+    def __init__(self, backends: Backends, *, model: EmbeddingModel | None, indexed: Indexed | None = None) -> None:
+        super().__init__(backends)
         self._model = model
         self._indexed = indexed or IndexedMessages()
         self._known: SearchState | None = None

@@ -11,9 +11,9 @@ from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.hits import EmbeddingModel, IndexState
 from roomlore.core.search.query import WORDS_MODEL
-from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.progress import LINKS, WORDS
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.indexing.index_state import START, page_after
 
 _PAGE = 500
@@ -22,13 +22,11 @@ _TRIES = 4
 _OFFERED = 20
 
 
-class WordIndexing:
+class WordIndexing(Service):
     """The word index of all rooms of all tenants."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, ids: Ids) -> None:
-        self._storage = storage
-        self._clock = clock
-        self._ids = ids
+    def __init__(self, backends: Backends) -> None:
+        super().__init__(backends)
 
     async def begin(self) -> None:
         """Start a rebuild from the first message, whatever state the index is in."""
@@ -100,16 +98,14 @@ class _RoomMovedError(Exception):
     """Another writer was faster."""
 
 
-class LinkIndexing:
+class LinkIndexing(Service):
     """The links of all rooms of all tenants."""
 
-    def __init__(self, *, storage: Storage, model: LinkModel, clock: Clock, ids: Ids, lease_seconds: float) -> None:
-        self._storage = storage
+    def __init__(self, backends: Backends, *, model: LinkModel, lease_seconds: float) -> None:
+        super().__init__(backends)
         self._model = model
         self._version = version_of(model)
-        self._clock = clock
-        self._ids = ids
-        self._holder = ids.new()
+        self._holder = backends.ids.new()
         self._lease = timedelta(seconds=lease_seconds)
         self._claimed = False
         self._walked: _Walked | None = None

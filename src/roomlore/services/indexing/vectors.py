@@ -12,9 +12,9 @@ from datetime import timedelta
 
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search.hits import IndexState, IndexTask, VectorPoint, Vectors
-from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Embedder
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.indexing.index_state import START, Indexed, Passage, model_problem
 
@@ -31,28 +31,22 @@ log = logging.getLogger(__name__)
 _Group = tuple[str, str]
 
 
-class VectorIndexing:
+class VectorIndexing(Service):
     """The vectors of one kind of content, of all tenants."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
         indexed: Indexed,
-        storage: Storage,
         vectors: VectorIndex,
         embedder: Embedder,
-        clock: Clock,
-        ids: Ids,
-        telemetry: Telemetry,
         lease_seconds: float,
     ) -> None:
+        super().__init__(backends)
         self.indexed = indexed
-        self._storage = storage
         self._vectors = vectors
         self._embedder = embedder
-        self._clock = clock
-        self._ids = ids
-        self._telemetry = telemetry
         self._lease = timedelta(seconds=lease_seconds)
         self._batch = _BATCH
         self._refusals = 0

@@ -24,8 +24,8 @@ from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import StoredMessage
 from roomlore.core.visibility import SeenIn, Visibility, is_for_all, visibilities
 from roomlore.ports.audience import view_for
-from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 
 _ROOMS_AT_ONCE = 200
 _ALL = 2**31 - 1
@@ -77,13 +77,12 @@ async def seen_in(work: UnitOfWork, *, memory: Memory, now: datetime) -> SeenIn:
 _TOUCHES = 1000
 
 
-class Past:
+class Past(Service):
     """The past of one tenant's memories."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock) -> None:
+    def __init__(self, backends: Backends, *, tenant: str) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
-        self._clock = clock
 
     async def as_of(self, scope: str, at: datetime) -> list[Memory]:
         """Return what the scope remembered at a time, the oldest lineage first, without what had ended by then. The

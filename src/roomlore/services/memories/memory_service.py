@@ -37,9 +37,9 @@ from roomlore.core.memory.writing import (
 )
 from roomlore.core.visibility import SeenIn, Visibility, is_heard, told
 from roomlore.ports.audience import view_for
-from roomlore.ports.coordination import Clock
 from roomlore.ports.exports import MemoryExport, ReadMemories
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.memories.history import Past, scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
 
@@ -146,15 +146,14 @@ def _left(place: str, new: NewMemory, done: Remembered) -> Skipped:
     return Skipped(place, f"memory {there.memory_id!r:.80} was {what} and stays as it is", new.statement[:_EXCERPT])
 
 
-class MemoryService:
+class MemoryService(Service):
     """The memories of one tenant."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
         tenant: str,
-        storage: Storage,
-        clock: Clock,
         writer: MemoryWriter,
         past: Past,
         reviser: Reviser,
@@ -162,9 +161,8 @@ class MemoryService:
         evolver: Evolver,
         searcher: Searcher,
     ) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
-        self._clock = clock
         self._writer = writer
         self._past = past
         self._reviser = reviser

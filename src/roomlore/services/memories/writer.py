@@ -39,7 +39,7 @@ from roomlore.core.memory.writing import (
 )
 from roomlore.core.models import Origin
 from roomlore.ports.audience import view_for
-from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import Storage, UnitOfWork
 
 _ALL = 2**31 - 1
@@ -125,18 +125,14 @@ def _kinds_of(memories: Sequence[tuple[int, NewMemory]]) -> list[MemoryKind]:
     return sorted({memory.kind for _, memory in memories})
 
 
-class MemoryWriter:
+class MemoryWriter(Service):
     """Write the memories of one tenant. `zone`: in which days begin and end."""
 
-    def __init__(
-        self, *, tenant: str, storage: Storage, cache: InForceCache, clock: Clock, ids: Ids, zone: tzinfo = UTC
-    ) -> None:
+    def __init__(self, backends: Backends, *, tenant: str, cache: InForceCache, zone: tzinfo = UTC) -> None:
+        super().__init__(backends)
         self.zone = zone
         self._tenant = tenant
-        self._storage = storage
         self._cache = cache
-        self._clock = clock
-        self._ids = ids
 
     async def add(
         self, memories: Sequence[NewMemory], *, on_conflict: OnConflict, refresh: bool = False, dry_run: bool = False
@@ -377,14 +373,13 @@ async def retried(work: Callable[[], Awaitable[T]]) -> T:
         return await work()
 
 
-class Reviser:
+class Reviser(Service):
     """Revise the memories of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, cache: InForceCache, clock: Clock) -> None:
+    def __init__(self, backends: Backends, *, tenant: str, cache: InForceCache) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
         self._cache = cache
-        self._clock = clock
 
     async def revert(self, evolution_id: str, reason: str) -> list[Change]:
         """Undo an evolution; return the changes that do so, none if there is nothing to undo.

@@ -7,10 +7,9 @@ from functools import partial
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.models import Room
 from roomlore.core.quotas import Quotas
-from roomlore.ports.coordination import Clock
-from roomlore.ports.language import TokenCounter
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.storage import DueWork, Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import DueWork, UnitOfWork
 from roomlore.services.messages.joint import Joint
 from roomlore.services.messages.planning import INLINE, Batches, Plan, Planner, check_conflicts, weight
 from roomlore.services.messages.room_states import BatchStates, RoomCache
@@ -34,7 +33,7 @@ class _RoomMovedError(Exception):
     """Another writer was faster."""
 
 
-class Ingest:
+class Ingest(Service):
     """Add batches for one tenant.
 
     `refuses`: if False, messages count for the tenant's quotas and are never refused. `one_writer`: True if the
@@ -44,27 +43,24 @@ class Ingest:
 
     def __init__(
         self,
+        backends: Backends,
         *,
         tenant: str,
-        storage: Storage,
         model: LinkModel,
-        tokens: TokenCounter,
-        clock: Clock,
         rooms: RoomCache,
         due: DueWork,
         quotas: QuotaChecks,
         refuses: bool = True,
         one_writer: bool = False,
     ) -> None:
+        super().__init__(backends)
         self._quotas = quotas
         self._refuses = refuses
         self._tenant = tenant
         self._due = due
-        self._storage = storage
         self._version = version_of(model)
-        self._clock = clock
         self._rooms = rooms
-        self._planner = Planner(tenant=tenant, storage=storage, model=model, tokens=tokens, clock=clock, rooms=rooms)
+        self._planner = Planner(backends, tenant=tenant, model=model, rooms=rooms)
         self._joint = Joint(
             rooms.turns,
             tenant,

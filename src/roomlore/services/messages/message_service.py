@@ -29,9 +29,8 @@ from roomlore.core.search.facts import Part, is_whole
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.ports.archives import ArchivedMessages
 from roomlore.ports.audience import gone, room_shown, unknown_viewer
-from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.messages.due import VectorsDue
 from roomlore.services.messages.ingest import Ingest
 from roomlore.services.messages.planning import by_room, in_thread_if_large, report_of, weight
@@ -48,18 +47,15 @@ _LOOKED_UP = 20
 log = logging.getLogger(__name__)
 
 
-class MessageService:
+class MessageService(Service):
     """The messages of one tenant."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
         tenant: str,
-        storage: Storage,
         ingest: Ingest,
-        tokens: TokenCounter,
-        clock: Clock,
-        telemetry: Telemetry,
         limits: Limits,
         due: VectorsDue,
         search: MessageSearch,
@@ -67,13 +63,10 @@ class MessageService:
         model: LinkModel,
         archives: ArchivedMessages,
     ) -> None:
+        super().__init__(backends)
         self._archives = archives
         self._tenant = tenant
-        self._storage = storage
         self._ingest = ingest
-        self._tokens = tokens
-        self._clock = clock
-        self._telemetry = telemetry
         self._limits = limits
         self._due = due
         self._search = search

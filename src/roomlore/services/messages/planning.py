@@ -14,9 +14,8 @@ from roomlore.core.linking.calibration import Calibration
 from roomlore.core.linking.model import LinkModel, version_of
 from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import AddReport, Entry, Link, Message, Room
-from roomlore.ports.coordination import Clock
-from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.messages.room_states import BatchStates, RoomCache
 
 T = TypeVar("T")
@@ -102,18 +101,14 @@ class _Started:
     arrivals: Arrivals
 
 
-class Planner:
+class Planner(Service):
     """Plan batches for one tenant: read the rooms, sort out what is stored already, and link what is new."""
 
-    def __init__(
-        self, *, tenant: str, storage: Storage, model: LinkModel, tokens: TokenCounter, clock: Clock, rooms: RoomCache
-    ) -> None:
+    def __init__(self, backends: Backends, *, tenant: str, model: LinkModel, rooms: RoomCache) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
         self._model = model
         self._version = version_of(model)
-        self._tokens = tokens
-        self._clock = clock
         self._rooms = rooms
 
     async def plan(self, work: UnitOfWork | None, batches: Batches, states: BatchStates, *, strict: bool) -> list[Plan]:

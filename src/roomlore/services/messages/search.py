@@ -37,8 +37,8 @@ from roomlore.core.search.hits import Dense, Ints, Postings, RoomFacts, SearchAn
 from roomlore.core.search.query import SearchQuery, read_query
 from roomlore.core.search.ranking import Ranked, before_fall, rank
 from roomlore.ports.audience import room_shown, rooms_shown
-from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.vectors import MeaningSearch
 
 _BYTES_A_ROOM = 2_000
@@ -141,26 +141,22 @@ class Filters:
         return chosen(facts, senders=self.senders, since=self.since, until=self.until)
 
 
-class Searching:
+class Searching(Service):
     """The parts of a search for one tenant, of one room or of many. `zone`: of the times that a question names."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
         tenant: str,
-        storage: Storage,
         facts: FactsCache,
         dense: MeaningSearch,
-        clock: Clock,
-        telemetry: Telemetry,
         zone: tzinfo,
     ) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
         self._facts = facts
         self._dense = dense
-        self._clock = clock
-        self._telemetry = telemetry
         self._zone = zone
 
     def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:

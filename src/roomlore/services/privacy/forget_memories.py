@@ -10,10 +10,10 @@ from typing import TypeVar
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.models import Role
 from roomlore.core.privacy import Redaction, record_without
-from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.maintenance import Sought, StoredRow
 from roomlore.ports.progress import OF_EMPTIED, OF_PEOPLE
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, is_removed_room
 
@@ -68,15 +68,13 @@ class _OvertakenError(Exception):
     """Raised if another process redacted or renamed what was read."""
 
 
-class MemoryEraser:
+class MemoryEraser(Service):
     """Remove a person from memories. Entries of the log go first, from the last one back, and versions after them: so a
     run that continues after a kill still finds what an earlier statement said."""
 
-    def __init__(self, *, storage: Storage, vectors: VectorEraser, clock: Clock, ids: Ids) -> None:
-        self._storage = storage
+    def __init__(self, backends: Backends, *, vectors: VectorEraser) -> None:
+        super().__init__(backends)
         self._vectors = vectors
-        self._clock = clock
-        self._ids = ids
 
     async def rewrite(self, person: Person, tally: Tally) -> None:
         for scope in await self._scopes(person.tenant):
@@ -407,12 +405,11 @@ async def _of_others(work: UnitOfWork, person: Person, sources: Iterable[Source]
     return frozenset(found)
 
 
-class RowEraser:
+class RowEraser(Service):
     """Remove a person from the other rows: rows without further use are deleted, others are redacted."""
 
-    def __init__(self, *, storage: Storage, ids: Ids) -> None:
-        self._storage = storage
-        self._ids = ids
+    def __init__(self, backends: Backends) -> None:
+        super().__init__(backends)
 
     async def rewrite(self, person: Person, tally: Tally) -> None:
         shared = await self._shared(person)

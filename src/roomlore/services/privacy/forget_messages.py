@@ -15,10 +15,9 @@ from roomlore.core.json_values import texts_in
 from roomlore.core.memory.memory import Source
 from roomlore.core.models import Entry, Role, StoredMessage
 from roomlore.core.privacy import SURE, Left, Taken, Traces, features_without, passages, weight, without_person
-from roomlore.ports.coordination import Clock, Ids
-from roomlore.ports.language import TokenCounter
 from roomlore.ports.maintenance import Linked, RoomOfPerson, Sought
 from roomlore.ports.progress import EMPTIED, MEMORY_VECTORS, OF_EMPTIED, VACANT, VECTORS
+from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
@@ -62,13 +61,12 @@ class Tally:
         self.left[place] = Left(place, count + (before.count if before else 0), why)
 
 
-class VectorEraser:
+class VectorEraser(Service):
     """Remove vectors. `index`: None if this process keeps no vectors."""
 
-    def __init__(self, *, storage: Storage, index: VectorIndex | None, clock: Clock) -> None:
-        self._storage = storage
+    def __init__(self, backends: Backends, *, index: VectorIndex | None) -> None:
+        super().__init__(backends)
         self._index = index
-        self._clock = clock
 
     async def remove_for_good(self, *, collection: str, tenant: str, scope: str, numbers: Sequence[int]) -> bool:
         """Remove the vectors of texts that nobody can read any more, after waiting for workers that read them before.
@@ -279,17 +277,12 @@ def _traces(user_id: str, known: set[str], common: set[str], names: set[str]) ->
     return traces, Traces(user_id, known, names) if common else traces
 
 
-class MessageEraser:
+class MessageEraser(Service):
     """Remove a person from messages. Each room is locked for a few hundred messages at a time."""
 
-    def __init__(
-        self, *, storage: Storage, vectors: VectorEraser, tokens: TokenCounter, clock: Clock, ids: Ids, embedding: bool
-    ) -> None:
-        self._storage = storage
+    def __init__(self, backends: Backends, *, vectors: VectorEraser, embedding: bool) -> None:
+        super().__init__(backends)
         self._vectors = vectors
-        self._tokens = tokens
-        self._clock = clock
-        self._ids = ids
         self._embedding = embedding
 
     async def rewrite_others(self, person: Person, tally: Tally) -> None:

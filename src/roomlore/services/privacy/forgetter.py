@@ -15,10 +15,9 @@ from typing import Protocol
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable, describe
 from roomlore.core.privacy import ForgetReport, Left, Traces
 from roomlore.ports.archives import ArchivedMessages
-from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork, owner_prefix
 from roomlore.ports.maintenance import CompactDatabase
-from roomlore.ports.storage import Storage
+from roomlore.ports.shared import Backends, Service
 from roomlore.services.privacy.forget_memories import (
     MEMORY_VECTORS_LEFT,
     SCOPE_LEFT,
@@ -59,31 +58,29 @@ class CachedSessions(Protocol):
         """Drop a session's entry. Raise `CacheUnavailable`."""
 
 
-class Forgetter:
+class Forgetter(Service):
     """Forget a person, for all tenants. One call at a time in this process; two processes at once do no harm."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
-        storage: Storage,
         compact_database: CompactDatabase,
         durable: DurableWork,
         sessions: CachedSessions,
         memories: MemoryEraser,
         messages: MessageEraser,
         rows: RowEraser,
-        clock: Clock,
         archives: ArchivedMessages,
     ) -> None:
+        super().__init__(backends)
         self._archives = archives
-        self._storage = storage
         self._compact_database = compact_database
         self._durable = durable
         self._sessions = sessions
         self._memories = memories
         self._messages = messages
         self._rows = rows
-        self._clock = clock
         self._one = asyncio.Lock()
 
     async def forget(

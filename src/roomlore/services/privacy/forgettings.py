@@ -18,7 +18,6 @@ from typing import Any
 
 from roomlore.core.errors import NotFound, RoomloreError, StorageUnavailable
 from roomlore.core.privacy import LISTED, ForgetReport, Left
-from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import (
     ENDED,
     RETRIABLE,
@@ -31,7 +30,8 @@ from roomlore.ports.durable import (
     work_name,
 )
 from roomlore.ports.progress import ERASED, FORGETTING, FORGETTING_SAME_WORDS, OF_PEOPLE, DueRoom
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.privacy.forgetter import FREE_PAGES, Forgetter, unfinished
 
 _NOBODY = ""
@@ -58,16 +58,13 @@ class _Request:
         return own_part(self.room, self.kind)
 
 
-class Forgettings:
+class Forgettings(Service):
     """The requests of all tenants. `shared`: True if other processes see and do the durable work of this one."""
 
-    def __init__(
-        self, *, storage: Storage, durable: DurableWork, forgetter: Forgetter, clock: Clock, shared: bool
-    ) -> None:
-        self._storage = storage
+    def __init__(self, backends: Backends, *, durable: DurableWork, forgetter: Forgetter, shared: bool) -> None:
+        super().__init__(backends)
         self._durable = durable
         self._forgetter = forgetter
-        self._clock = clock
         self._shared = shared
         self._waiting: Counter[str] = Counter()
         self._reports: dict[str, ForgetReport] = {}

@@ -22,7 +22,6 @@ from roomlore.core.memory.memory import Evolution, Scope
 from roomlore.core.models import Room
 from roomlore.core.search.query import WORDS_MODEL, passage
 from roomlore.ports.archives import ArchivedMessages
-from roomlore.ports.coordination import Clock
 from roomlore.ports.maintenance import (
     OrphanRow,
     ReadChange,
@@ -33,6 +32,7 @@ from roomlore.ports.maintenance import (
     WordIndexMismatch,
 )
 from roomlore.ports.progress import MEMORY_VECTORS, VECTORS, WORDS
+from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import Storage
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
@@ -327,18 +327,21 @@ def _shown(arrivals: tuple[int, ...]) -> str:
     return ", ".join(map(str, arrivals[:_SHOWN])) + (" ..." if len(arrivals) > _SHOWN else "")
 
 
-class Verifier:
+class Verifier(Service):
     """Read everything that is remembered of a tenant, scope by scope, and change nothing. `archives`: None if their
     files are not checked."""
 
     def __init__(
-        self, *, storage: Storage, clock: Clock, indexes: IndexChecks, archives: ArchivedMessages | None = None
+        self,
+        backends: Backends,
+        *,
+        indexes: IndexChecks,
+        archives: ArchivedMessages | None = None,
     ) -> None:
-        self._storage = storage
-        self._clock = clock
+        super().__init__(backends)
         self._indexes = indexes
-        self._support = SupportChecks(storage=storage)
-        self._messages = MessageChecks(storage=storage, indexes=indexes)
+        self._support = SupportChecks(storage=backends.storage)
+        self._messages = MessageChecks(storage=backends.storage, indexes=indexes)
         self._archives = archives
 
     async def verify(self, *, tenant: str, scope: str | None, progress: Progress | None) -> VerifyReport:

@@ -72,9 +72,9 @@ class ReplyStore:
 
     def __init__(self, *, tenant: str, parts: ReplyParts, messages: MessageVerbs, sessions: Sessions) -> None:
         self.tenant = self._tenant = tenant
-        self._storage = parts.storage
-        self._clock = parts.clock
-        self._ids = parts.ids
+        self._storage = parts.backends.storage
+        self._clock = parts.backends.clock
+        self._ids = parts.backends.ids
         self._later = parts.later
         self._messages = messages
         self._sessions = sessions
@@ -441,7 +441,7 @@ class Gatherer:
             window=self._waiting(place) if place.problem else (),
             people=place.people,
             zone=self._parts.options.zone,
-            now=self._parts.clock.now(),
+            now=self._parts.backends.clock.now(),
         )
         spoken = language_of(list(material.window), place.message)
         material = replace(material, language=spoken, system=await self._system(asked, spoken))
@@ -461,7 +461,7 @@ class Gatherer:
             summary=window.summary,
             people=place.people,
             zone=self._parts.options.zone,
-            now=self._parts.clock.now(),
+            now=self._parts.backends.clock.now(),
         )
         spoken = language_of([*_chosen(material), *material.window], trigger)
         material = replace(material, language=spoken, system=await self._system(asked, spoken))
@@ -474,7 +474,7 @@ class Gatherer:
         """Return the prompt for the next call of the model. Raise `BudgetTooSmall`."""
         offered = [as_function(tool) for tool in asked.request.tools] if tools else []
         material = replace(gathered.material, rounds=rounds, tools=offered)
-        count = self._parts.tokens.count
+        count = self._parts.backends.tokens.count
         if _characters(material) <= _INLINE_CHARACTERS:
             found = assemble(material, budget=asked.budget, count=count)
         else:
@@ -490,7 +490,7 @@ class Gatherer:
         except BudgetTooSmall:
             known = None if _tells_of_later(place.session, place) else place.session
             return _Window(summary=known.summary if known else "", truncated=True)
-        async with self._parts.storage.reading(self._tenant) as work:
+        async with self._parts.backends.storage.reading(self._tenant) as work:
             entries = await work.messages.by_id(room_id=room_id, message_ids=list(shown.message_ids))
             session = await work.sessions.find(conversation_id=room_id) or place.session
         messages = [entry.message for entry in entries]
@@ -504,7 +504,7 @@ class Gatherer:
         if not wanted:
             return []
         known = {message.id for message in window}
-        async with self._parts.storage.reading(self._tenant) as work:
+        async with self._parts.backends.storage.reading(self._tenant) as work:
             entries = await work.messages.by_id(room_id=asked.request.message.room_id, message_ids=wanted)
         return [entry.message for entry in entries if entry.message.id not in known]
 
@@ -541,7 +541,7 @@ class Gatherer:
         if not isinstance(text, str):
             return self._without(hook, "failed", f"it gave a {type(text).__name__}")
         text = text.strip()
-        if text and self._parts.tokens.count([text])[0] > limit:
+        if text and self._parts.backends.tokens.count([text])[0] > limit:
             return self._without(hook, "too_long", f"more than {limit} tokens")
         self._count(hook, "used" if text else "nothing")
         return text, False
@@ -552,7 +552,7 @@ class Gatherer:
         return "", result == "too_long"
 
     def _count(self, hook: Recall, result: str) -> None:
-        self._parts.telemetry.count("roomlore_recalls_total", labels={"recall": hook.name, "result": result})
+        self._parts.backends.telemetry.count("roomlore_recalls_total", labels={"recall": hook.name, "result": result})
 
 
 def _tells_of_later(session: Session | None, place: Place) -> bool:

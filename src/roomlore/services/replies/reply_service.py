@@ -161,7 +161,7 @@ class Talk:
         )
         prompt = await self._gatherer.prompt(gathered, asked, draft.rounds, tools=tools)
         if first:
-            self._parts.telemetry.observe("roomlore_reply_prompt_tokens", prompt.tokens)
+            self._parts.backends.telemetry.observe("roomlore_reply_prompt_tokens", prompt.tokens)
             yield self._started(gathered, prompt)
         request = ChatRequest(
             messages=prompt.messages,
@@ -463,7 +463,7 @@ class ReplyService:
         return said_before(message_id, reply) if reply else None
 
     async def _events(self, request: ReplyRequest) -> AsyncGenerator[ReplyEvent, None]:
-        message, begun = request.message, self._parts.clock.monotonic()
+        message, begun = request.message, self._parts.backends.clock.monotonic()
         asked = await self._asking.checked(request)
         await self._check_quotas(request)
         draft = Draft()
@@ -509,13 +509,15 @@ class ReplyService:
     def _observe_first(self, draft: Draft, begun: float) -> None:
         if not draft.seen:
             draft.seen = True
-            self._parts.telemetry.observe("roomlore_reply_first_text_seconds", self._parts.clock.monotonic() - begun)
+            self._parts.backends.telemetry.observe(
+                "roomlore_reply_first_text_seconds", self._parts.backends.clock.monotonic() - begun
+            )
 
     def _measure(self, draft: Draft, begun: float) -> None:
-        telemetry = self._parts.telemetry
+        telemetry = self._parts.backends.telemetry
         telemetry.count("roomlore_replies_total", labels={"result": draft.result or "failed"})
         if draft.result not in ("repeated", "refused"):
-            telemetry.observe("roomlore_reply_seconds", self._parts.clock.monotonic() - begun)
+            telemetry.observe("roomlore_reply_seconds", self._parts.backends.clock.monotonic() - begun)
 
 
 def _result_of(error: BaseException) -> str:

@@ -16,10 +16,9 @@ from roomlore.core.replies.prompt import check_results, check_tools
 from roomlore.core.replies.reply import MAX_ROUNDS, Tool, ToolResult
 from roomlore.core.sessions.session import SessionWindow, check_id
 from roomlore.core.sessions.window import WindowOptions
-from roomlore.ports.coordination import Clock, Ids, Telemetry
-from roomlore.ports.language import LanguageModels, Prompts, TokenCounter
+from roomlore.ports.language import LanguageModels, Prompts
 from roomlore.ports.quotas import QuotaChecks
-from roomlore.ports.storage import Storage
+from roomlore.ports.shared import Backends
 from roomlore.services.replies.deferred import DeferredMessages
 
 log = logging.getLogger(__name__)
@@ -115,13 +114,9 @@ class ReplyOptions:
 class ReplyParts:
     """The parts that replies share over all tenants."""
 
-    storage: Storage
+    backends: Backends
     models: LanguageModels
     prompts: Prompts
-    tokens: TokenCounter
-    clock: Clock
-    ids: Ids
-    telemetry: Telemetry
     background: Background
     later: DeferredMessages
     limits: Limits

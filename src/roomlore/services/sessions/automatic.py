@@ -13,10 +13,11 @@ from roomlore.core.json_values import storable
 from roomlore.core.sessions.session import EXTRACT, Checkpoint, Due, Session
 from roomlore.core.sessions.window import Segment, Shown, WindowOptions, as_text, reopened, speaker, turns_after
 from roomlore.core.summary.sentences import SpeakerText
-from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
+from roomlore.ports.coordination import Ids
 from roomlore.ports.durable import DurableWork, Json, Steps, owner_prefix, work_name
 from roomlore.ports.language import Summarizer, TenantSummarizer, TokenCounter
-from roomlore.ports.storage import SESSIONS, Storage
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import SESSIONS
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
 from roomlore.services.sessions.reading import SessionReader
 
@@ -124,30 +125,24 @@ def _parts(segment: Segment) -> Iterator[list[SpeakerText]]:
         yield part
 
 
-class AutoCheckpoints:
+class AutoCheckpoints(Service):
     """Checkpoints of any tenant's conversations. `on`: True if due ones are made automatically."""
 
     def __init__(
         self,
+        backends: Backends,
         *,
         on: bool,
-        storage: Storage,
         reader: SessionReader,
         checkpointer: Checkpointer,
         summaries: Summaries,
-        jobs: Jobs,
-        clock: Clock,
-        telemetry: Telemetry,
         options: WindowOptions,
     ) -> None:
+        super().__init__(backends)
         self._on = on
-        self._storage = storage
         self._reader = reader
         self._checkpointer = checkpointer
         self._summaries = summaries
-        self._jobs = jobs
-        self._clock = clock
-        self._telemetry = telemetry
         self._options = options
 
     async def note(self, segment: Segment, *, window: int, shown: Shown | None) -> None:

@@ -10,9 +10,8 @@ from roomlore.core.models import Role
 from roomlore.core.sessions.session import CALLER, EXTRACT, Asked, Checkpoint, Language, Session, SessionMessage
 from roomlore.core.sessions.window import Mark, Segment, language_of, turns_of
 from roomlore.core.summary import without_label
-from roomlore.ports.coordination import Clock, Ids, Telemetry
-from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.sessions.reading import changed_since
 
 log = logging.getLogger(__name__)
@@ -50,24 +49,11 @@ class Wanted:
     made_by: str = CALLER
 
 
-class Checkpointer:
+class Checkpointer(Service):
     """Checkpoints of any tenant's conversations."""
 
-    def __init__(
-        self,
-        *,
-        storage: Storage,
-        tokens: TokenCounter,
-        clock: Clock,
-        ids: Ids,
-        telemetry: Telemetry,
-        summary_chars: int,
-    ) -> None:
-        self._storage = storage
-        self._tokens = tokens
-        self._clock = clock
-        self._ids = ids
-        self._telemetry = telemetry
+    def __init__(self, backends: Backends, *, summary_chars: int) -> None:
+        super().__init__(backends)
         self._summary_chars = summary_chars
 
     async def put(self, segment: Segment, wanted: Wanted) -> Checkpoint:

@@ -27,6 +27,7 @@ from roomlore.core.sessions.window import (
     verified,
 )
 from roomlore.ports.coordination import Clock, OnceAMinute, SessionCache, Telemetry
+from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import Storage, UnitOfWork
 
 log = logging.getLogger(__name__)
@@ -192,14 +193,12 @@ class SegmentCache:
         self._telemetry.observe("roomlore_session_seconds", self._clock.monotonic() - begun, labels={"part": "cache"})
 
 
-class SessionReader:
+class SessionReader(Service):
     """Read sessions of any tenant. The database is asked each time; the cache spares it the messages."""
 
-    def __init__(self, *, storage: Storage, cache: SegmentCache, clock: Clock, telemetry: Telemetry) -> None:
-        self._storage = storage
+    def __init__(self, backends: Backends, *, cache: SegmentCache) -> None:
+        super().__init__(backends)
         self._cache = cache
-        self._clock = clock
-        self._telemetry = telemetry
 
     async def load(
         self,

@@ -40,9 +40,8 @@ from roomlore.core.sessions.window import (
     value_of,
 )
 from roomlore.ports.audience import check_shown, view_for
-from roomlore.ports.coordination import Clock, Ids, Telemetry
-from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.shared import Backends, Service
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.sessions.automatic import AutoCheckpoints, DeferredSummaries
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
 from roomlore.services.sessions.reading import SegmentCache, SessionReader
@@ -68,18 +67,13 @@ class Writer(Protocol):
         transaction is retried, and not at all if every message existed already."""
 
 
-class SessionKeeper:
+class SessionKeeper(Service):
     """The stored sessions of one tenant; every change is made under the lock of the room's row."""
 
-    def __init__(
-        self, *, tenant: str, storage: Storage, writer: Writer, clock: Clock, ids: Ids, telemetry: Telemetry
-    ) -> None:
-        self._telemetry = telemetry
+    def __init__(self, backends: Backends, *, tenant: str, writer: Writer) -> None:
+        super().__init__(backends)
         self._tenant = tenant
-        self._storage = storage
         self._writer = writer
-        self._clock = clock
-        self._ids = ids
 
     async def find(self, conversation_id: str) -> Session | None:
         async with self._storage.reading(self._tenant) as work:
@@ -175,15 +169,11 @@ class SessionKeeper:
 class SessionParts:
     """The parts that sessions share over all tenants."""
 
-    storage: Storage
+    backends: Backends
     cache: SegmentCache
     reader: SessionReader
     checkpointer: Checkpointer
     automatic: AutoCheckpoints
-    tokens: TokenCounter
-    clock: Clock
-    ids: Ids
-    telemetry: Telemetry
     limits: Limits
     options: WindowOptions
 
@@ -199,15 +189,8 @@ class SessionService:
         self._tenant = tenant
         self._parts = parts
         self._later = later
-        self._storage = parts.storage
-        self._keeper = SessionKeeper(
-            tenant=tenant,
-            storage=parts.storage,
-            writer=writer,
-            clock=parts.clock,
-            ids=parts.ids,
-            telemetry=parts.telemetry,
-        )
+        self._storage = parts.backends.storage
+        self._keeper = SessionKeeper(parts.backends, tenant=tenant, writer=writer)
 
     async def create_session(
         self,
@@ -258,7 +241,7 @@ class SessionService:
                 if whom is None:
                     return page
                 after, names = page[-1].conversation_id, [one.conversation_id for one in page]
-                view = await view_for(work, viewer=whom, rooms=names, now=self._parts.clock.now())
+                view = await view_for(work, viewer=whom, rooms=names, now=self._parts.backends.clock.now())
                 found += [one for one in page if view.windows.get(one.conversation_id) == ALWAYS]
         return found[:limit]
 
@@ -369,7 +352,7 @@ class SessionService:
             raise InvalidInput("A turn needs user_query, agent_response or both.")
         turn = Turn(
             conversation_id=conversation_id,
-            turn_id=turn_id or self._parts.ids.new(),
+            turn_id=turn_id or self._parts.backends.ids.new(),
             user_id=user_id,
             agent_code=agent_code,
             query=user_query,
@@ -411,8 +394,8 @@ class SessionService:
             user_id=user_id or await self._known_user(conversation_id),
             agent_code=agent_code,
             turn_id=turn_id or (await self._last_turn(conversation_id) if goes_on else None),
-            now=self._parts.clock.now(),
-            new_id=self._parts.ids.new,
+            now=self._parts.backends.clock.now(),
+            new_id=self._parts.backends.ids.new,
         )
         completed = batch.completed()
         return await self._write(completed, completed[-1].turn_id or "", conversation_id, user_id, agent_code)
@@ -511,7 +494,7 @@ class SessionService:
         return await self._parts.automatic.catch_up()
 
     async def _check_shown(self, conversation_id: str, viewer: str | None) -> None:
-        now = self._parts.clock.now()
+        now = self._parts.backends.clock.now()
         await check_shown(self._storage, tenant=self._tenant, viewer=viewer, room_id=conversation_id, now=now)
 
     def _options(self, threshold: float | None, recent_turns: int | None, window: int | None) -> WindowOptions:
@@ -531,15 +514,15 @@ class SessionService:
             if segment.session.checkpoint:
                 await parts.automatic.note(segment, window=options.window, shown=None)
             raise
-        parts.telemetry.observe("roomlore_session_token_ratio", shown.ratio(options))
+        parts.backends.telemetry.observe("roomlore_session_token_ratio", shown.ratio(options))
         if shown.truncated or segment.partial:
-            parts.telemetry.count("roomlore_sessions_truncated_total")
+            parts.backends.telemetry.count("roomlore_sessions_truncated_total")
         if shown.asks(options):
             await parts.automatic.note(segment, window=options.window, shown=shown)
         return shown
 
     async def _show(self, segment: Segment, query: str, options: WindowOptions) -> Shown:
-        return await _aside(segment, query, lambda: show(segment, query, options, self._parts.tokens.count))
+        return await _aside(segment, query, lambda: show(segment, query, options, self._parts.backends.tokens.count))
 
     async def _context(self, segment: Segment, shown: Shown, query: str, options: WindowOptions) -> SessionContext:
         return await _aside(segment, query, lambda: context_of(segment, shown, options, self._value(segment)))
@@ -548,7 +531,7 @@ class SessionService:
         """Return the turn's messages. `new`: its ids are new, so that no other call can have the same turn."""
         before = {} if new else await self._keeper.stored(turn.conversation_id, turn.ids())
         user = turn.user_id or await self._known_user(turn.conversation_id)
-        return turn.messages(now=self._parts.clock.now(), user=user, before=before)
+        return turn.messages(now=self._parts.backends.clock.now(), user=user, before=before)
 
     async def _write(
         self, messages: Sequence[Message], turn_id: str, conversation_id: str, user_id: str, agent_code: str
@@ -556,7 +539,7 @@ class SessionService:
         check(messages, self._parts.limits)
         session, new = await self._keeper.write(conversation_id, messages, user_id=user_id, agent_key=agent_code)
         if new:
-            self._parts.telemetry.count("roomlore_messages_added_total", len(messages))
+            self._parts.backends.telemetry.count("roomlore_messages_added_total", len(messages))
             if session.next_arrival - session.covered <= _REFRESHED:
                 await self._refresh(conversation_id)
         return TurnResult(
@@ -573,7 +556,7 @@ class SessionService:
             newest = await self.messages(conversation_id, limit=1)
         except NotFound:
             newest = []
-        return newest[0].turn_id if newest else self._parts.ids.new()
+        return newest[0].turn_id if newest else self._parts.backends.ids.new()
 
     async def _known_user(self, conversation_id: str) -> str:
         session = await self._keeper.find(conversation_id)
