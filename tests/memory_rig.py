@@ -75,10 +75,7 @@ class Rig:
 
     def _engine(self) -> EvolutionService:
         options = EvolutionOptions(model="any", timeout_seconds=5, zone=ZoneInfo("UTC"), rules=RULES)
-        reading = Reading(
-            storage=self.storage, clock=self.clock, most_messages=options.messages, most_memories=options.memories,
-            zone=options.zone,
-        )  # fmt: skip
+        reading = Reading(storage=self.storage, clock=self.clock, zone=options.zone)
         asking = Asking(models=self.thinking, prompts=PackagedPrompts(), clock=self.clock, options=options)
         applying = Applying(
             storage=self.storage, reading=reading, clock=self.clock, ids=self.ids, options=options, repair=repaired,
@@ -87,7 +84,7 @@ class Rig:
             storage=self.storage, durable=never, reading=reading, clock=self.clock, ids=self.ids,
             asking=asking, applying=applying,
             together=AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
-            leases=EvolutionLeases(storage=self.storage, clock=self.clock, lease_seconds=options.lease_seconds),
+            leases=EvolutionLeases(storage=self.storage, clock=self.clock),
             telemetry=PrometheusTelemetry(self.clock),
         )  # fmt: skip
 

@@ -212,14 +212,6 @@ def test_a_bad_section_says_what_to_mend(given, says):
         Settings(**given)
 
 
-def test_a_retired_setting_warns_and_does_nothing(monkeypatch):
-    with pytest.warns(UserWarning, match="room_cache_size .* is no setting any more: room_cache_mb"):
-        assert Settings(room_cache_size=4).search.room_cache_mb == 192
-    monkeypatch.setenv("MEMORY_ROOM_CACHE_SIZE", "4")
-    with pytest.warns(UserWarning, match="MEMORY_ROOM_CACHE_SIZE"):
-        assert Settings().ignored == ()
-
-
 def test_settings_are_changed_with_their_sources():
     settings = Settings(qdrant_url="http://q", port=1).changed(port=2)
     assert (settings.port, settings.qdrant_url, settings.source("port")) == (2, "http://q", "argument")

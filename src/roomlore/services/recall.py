@@ -422,7 +422,7 @@ class RecallService:
             options,
             count=self._parts.tokens.count,
             cosines=cosines,
-            confidence=facts.confidence_at(self._parts.clock.now(), options.half_life_days),
+            confidence=facts.confidence_at(self._parts.clock.now()),
             previous=before,
             degraded=degraded,
         )

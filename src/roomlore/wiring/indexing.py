@@ -74,7 +74,6 @@ async def make_indexing(
                 clock=common.clock,
                 ids=common.ids,
                 telemetry=common.telemetry,
-                lease_seconds=common.settings.search.index_lease_seconds,
             )
             for kind in kinds
             if embedder and vectors
@@ -84,7 +83,6 @@ async def make_indexing(
             model=model,
             clock=common.clock,
             ids=common.ids,
-            lease_seconds=common.settings.search.index_lease_seconds,
         ),
         model=meaning,
         states=states,

@@ -48,6 +48,10 @@ EXPIRY = "work_expiry"
 USAGE_EXPIRY = "usage_expiry"
 """The background job that deletes usage records after a time."""
 _EXPIRY_SWEEP_SECONDS = 3_600.0
+_WORK_KEPT = timedelta(days=7)
+"""Finished work can be looked at for a week, so that a fault of the weekend is seen on Monday."""
+RETENTION_SCHEDULE = "30 3 * * *"
+"""When messages and records become too old, in the time zone of the settings: after the evolutions of the night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +169,6 @@ def make_writing(common: Common, models: ModelService) -> services.digest.Writin
     settings = common.settings
     options = services.digest.WritingOptions(
         model=settings.digests.digest_model,
-        timeout_seconds=settings.digests.digest_timeout_seconds,
         zone=settings.search.zone,
     )
     return services.digest.Writing(models=models, prompts=PackagedPrompts(), options=options)
@@ -180,7 +183,6 @@ def make_webhook(common: Common) -> HttpWebhook | None:
         settings.digest_webhook,
         secret=settings.digest_webhook_secret,
         private=settings.digest_webhook_private,
-        timeout_seconds=settings.digest_webhook_seconds,
         clock=common.clock,
     )
 
@@ -210,9 +212,7 @@ def make_nightly(
             model=model,
             writing=writing,
         ),
-        options=services.digest.NightlyOptions(
-            rooms=rooms, least=settings.digest_least, max_tokens=settings.digest_tokens
-        ),
+        rooms=rooms,
     )
     define(common, durable, services.digest.DIGEST, nightly.work)
     if common.background and times:
@@ -229,12 +229,7 @@ def make_titles(common: Common, durable: DurableWork, models: ModelService) -> s
         models=models,
         prompts=PackagedPrompts(),
         clock=common.clock,
-        options=services.digest.TitleOptions(
-            model=settings.digests.digest_model,
-            timeout_seconds=settings.digests.digest_timeout_seconds,
-            zone=settings.search.zone,
-            days=settings.digests.model_titles_days,
-        ),
+        options=services.digest.WritingOptions(model=settings.digests.digest_model, zone=settings.search.zone),
     )
     define(common, durable, services.digest.TITLES, titles.work)
     if common.background and settings.digests.model_titles:
@@ -248,13 +243,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
 
     settings = common.settings
     options = evolution_options(settings)
-    reading = services.evolution.Reading(
-        storage=common.storage,
-        clock=common.clock,
-        most_messages=options.messages,
-        most_memories=options.memories,
-        zone=options.zone,
-    )
+    reading = services.evolution.Reading(storage=common.storage, clock=common.clock, zone=options.zone)
     asking = services.evolution.Asking(models=models, prompts=prompts, clock=common.clock, options=options)
     applying = services.evolution.Applying(
         storage=common.storage, reading=reading, clock=common.clock, ids=common.ids, options=options, repair=repaired
@@ -266,9 +255,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         asking=asking,
         applying=applying,
         together=services.evolution.AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
-        leases=services.evolution.EvolutionLeases(
-            storage=common.storage, clock=common.clock, lease_seconds=options.lease_seconds
-        ),
+        leases=services.evolution.EvolutionLeases(storage=common.storage, clock=common.clock),
         clock=common.clock,
         ids=common.ids,
         telemetry=common.telemetry,
@@ -282,9 +269,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         evolutions=service,
         clock=common.clock,
         times=times,
-        least=options.least,
         people=_people_evolve(settings, models),
-        together=settings.evolution.evolve_people_together,
     )
     if common.background and times:
         common.jobs.handle(services.evolution.EVOLUTION, schedule.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
@@ -302,18 +287,12 @@ def evolution_options(settings: Settings) -> services.evolution.EvolutionOptions
     """Return the settings of evolutions."""
     return services.evolution.EvolutionOptions(
         model=settings.evolution.evolve_model,
-        timeout_seconds=settings.evolution.evolve_timeout_seconds,
+        timeout_seconds=settings.language_models.model_timeout_seconds,
         zone=settings.search.zone,
         rules=Rules(
             delete_share=settings.evolution.evolve_delete_share,
             most_active=settings.evolution.most_memories,
-            half_life_days=settings.evolution.strength_half_life_days,
         ),
-        messages=settings.evolution.evolve_messages,
-        memories=settings.evolution.evolve_memories,
-        strength_floor=settings.evolution.strength_floor,
-        lease_seconds=settings.evolution.evolve_lease_seconds,
-        least=settings.evolution.evolve_least,
     )
 
 
@@ -385,7 +364,7 @@ def make_retention(
     """Return the retention by the schedule. Nothing is read yet."""
     settings = common.settings.retention
     wanted = settings.retain_messages_days is not None or settings.retain_answers_days is not None
-    schedule = settings.retention_schedule if wanted else ""
+    schedule = RETENTION_SCHEDULE if wanted else ""
     retention = services.archives.Retention(
         storage=common.storage,
         durable=durable,
@@ -405,12 +384,12 @@ def expire_work(common: Common, durable: DurableWork) -> None:
     """Declare the job."""
 
     async def expire() -> None:
-        await durable.expire(before=common.clock.now() - timedelta(days=common.settings.work.work_kept_days))
+        await durable.expire(before=common.clock.now() - _WORK_KEPT)
 
     common.jobs.handle(EXPIRY, expire, every_seconds=_EXPIRY_SWEEP_SECONDS)
 
 
 def expire_usage(common: Common) -> None:
     """Declare the job."""
-    expiry = UsageExpiry(storage=common.storage, clock=common.clock, days=common.settings.context.usage_days)
+    expiry = UsageExpiry(storage=common.storage, clock=common.clock)
     common.jobs.handle(USAGE_EXPIRY, expiry.run, every_seconds=_EXPIRY_SWEEP_SECONDS)

@@ -29,14 +29,21 @@ _LONGEST_LOOK_SECONDS = 0.5
 
 _ATTEMPTS = 3
 
+LEASE_SECONDS = 60.0
+"""After it others evolve a scope whose process was killed. It is renewed three times in that time, so that a process
+that is slow for 20 seconds keeps it."""
+LEAST_MESSAGES = 10
+"""New messages from which a room evolves by the schedule: fewer seldom tell something that lasts."""
+PEOPLE_TOGETHER = 8
+"""People a model is asked about in one call, if they said little: their messages still fit one answer."""
+
 
 class EvolutionLeases:
     """The leases of all tenants. An evolution that starts again after a kill still has its own lease."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, lease_seconds: float) -> None:
+    def __init__(self, *, storage: Storage, clock: Clock) -> None:
         self._storage = storage
         self._clock = clock
-        self._lease_seconds = lease_seconds
 
     @asynccontextmanager
     async def hold(self, piece: Piece) -> AsyncIterator[None]:
@@ -59,7 +66,7 @@ class EvolutionLeases:
     async def _renew(self, piece: Piece) -> None:
         """Renew the lease. A failed renewal stops nothing: before a write, the store is compared with what was read."""
         while True:
-            await asyncio.sleep(self._lease_seconds / 3)
+            await asyncio.sleep(LEASE_SECONDS / 3)
             try:
                 await self._take(piece)
             except StorageUnavailable as error:
@@ -73,7 +80,7 @@ class EvolutionLeases:
                 name=_name(piece),
                 holder=piece.evolution_id,
                 now=now,
-                until=now + timedelta(seconds=self._lease_seconds),
+                until=now + timedelta(seconds=LEASE_SECONDS),
             )
 
     async def _free(self, piece: Piece) -> None:
@@ -290,16 +297,12 @@ class Schedule:
         evolutions: EvolutionService,
         clock: Clock,
         times: Times | None,
-        least: int,
         people: Callable[[], Awaitable[bool]],
-        together: int = 1,
     ) -> None:
-        self._together = together
         self._storage = storage
         self._evolutions = evolutions
         self._clock = clock
         self._ticks = Ticks(storage=storage, clock=clock, times=times, mark=MARK)
-        self._least = least
         self._people = people
 
     async def sweep(self) -> list[str]:
@@ -314,7 +317,7 @@ class Schedule:
         return enqueued
 
     async def _groups(self) -> AsyncIterator[RoomBehind]:
-        async for room in rooms_behind(self._storage, EVOLUTION, self._least):
+        async for room in rooms_behind(self._storage, EVOLUTION, LEAST_MESSAGES):
             if (room.mark or await self._has_enough_messages(room)) and not await self._is_one_person(room):
                 yield room
 
@@ -337,11 +340,11 @@ class Schedule:
                 rooms.setdefault((room.tenant, person), []).append(room.room_id)
         groups: dict[tuple[str, str, str], list[str]] = {}
         for (tenant, person), found in sorted(rooms.items()):
-            where = ("room", found[0]) if len(found) == 1 and self._together > 1 else ("person", person)
+            where = ("room", found[0]) if len(found) == 1 and PEOPLE_TOGETHER > 1 else ("person", person)
             groups.setdefault((tenant, *where), []).append(person)
         for (tenant, *_), people in groups.items():
-            for at in range(0, len(people), self._together):
-                yield tenant, people[at : at + self._together]
+            for at in range(0, len(people), PEOPLE_TOGETHER):
+                yield tenant, people[at : at + PEOPLE_TOGETHER]
 
     async def _unread(self, room: RoomBehind) -> Collection[str]:
         """Return the people with messages of the last days in the room that were not read for their facts. If there
@@ -364,10 +367,10 @@ class Schedule:
         here = {"tenant": room.tenant, "room_id": room.room_id}
         async with self._storage.reading() as work:
             first = await work.messages.first_since(**here, since=self._clock.now() - timedelta(days=_FIRST_DAYS))
-            return first is not None and await work.messages.count(**here, after=first - 1) >= self._least
+            return first is not None and await work.messages.count(**here, after=first - 1) >= LEAST_MESSAGES
 
     async def _enqueue_group(self, room: RoomBehind, tick: int) -> str:
-        return await self._enqueue(room.tenant, f"group:{room.room_id}", tick, goes_on=max(self._least, 1))
+        return await self._enqueue(room.tenant, f"group:{room.room_id}", tick, goes_on=LEAST_MESSAGES)
 
     async def _enqueue_people(self, tenant: str, people: Sequence[str], tick: int) -> str:
         """Enqueue all of these people's rooms, one after the other."""

@@ -14,6 +14,7 @@ from roomlore.core.search.query import WORDS_MODEL
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.progress import LINKS, WORDS
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.indexing import index_state
 from roomlore.services.indexing.index_state import START, page_after
 
 _PAGE = 500
@@ -104,14 +105,14 @@ class _RoomMovedError(Exception):
 class LinkIndexing:
     """The links of all rooms of all tenants."""
 
-    def __init__(self, *, storage: Storage, model: LinkModel, clock: Clock, ids: Ids, lease_seconds: float) -> None:
+    def __init__(self, *, storage: Storage, model: LinkModel, clock: Clock, ids: Ids) -> None:
         self._storage = storage
         self._model = model
         self._version = version_of(model)
         self._clock = clock
         self._ids = ids
         self._holder = ids.new()
-        self._lease = timedelta(seconds=lease_seconds)
+        self._lease = timedelta(seconds=index_state.LEASE_SECONDS)
         self._claimed = False
         self._walked: _Walked | None = None
         self._stepping = asyncio.Lock()

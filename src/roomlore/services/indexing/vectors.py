@@ -16,6 +16,7 @@ from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import VectorIndex
+from roomlore.services.indexing import index_state
 from roomlore.services.indexing.index_state import START, Indexed, Passage, model_problem
 
 _BATCH = 128
@@ -44,7 +45,6 @@ class VectorIndexing:
         clock: Clock,
         ids: Ids,
         telemetry: Telemetry,
-        lease_seconds: float,
     ) -> None:
         self.indexed = indexed
         self._storage = storage
@@ -53,7 +53,7 @@ class VectorIndexing:
         self._clock = clock
         self._ids = ids
         self._telemetry = telemetry
-        self._lease = timedelta(seconds=lease_seconds)
+        self._lease = timedelta(seconds=index_state.LEASE_SECONDS)
         self._batch = _BATCH
         self._refusals = 0
         self._began: str | None = None

@@ -330,7 +330,7 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
     async def work(lore: Lore) -> tuple[Blame, float, ZoneInfo]:
         found = await lore.memories.blame(await lore.memories.named(memory))
-        strength = strength_at(found.memory, lore.now(), lore.settings.evolution.strength_half_life_days)
+        strength = strength_at(found.memory, lore.now())
         return found, strength, lore.settings.search.zone
 
     found, strength, zone = frame_of(ctx).run(work)
