@@ -66,7 +66,7 @@ def evolve(
         bool,
         typer.Option(
             "--all",
-            help="Go on until no new message remains: one evolution reads at most the setting `evolve_messages`.",
+            help="Go on until no new message remains: one evolution reads at most 200.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON; with `--all` a list.")] = False,
