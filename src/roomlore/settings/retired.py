@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 RETIRED: Mapping[str, str] = {
-    "database_partitions": "a new database has none; `roomlore partition` makes them",
+    "database_partitions": "0, and `roomlore partition` changes it",
     "digest_least": "10",
     "digest_timeout_seconds": "30",
     "digest_tokens": "2000",
