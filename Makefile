@@ -112,11 +112,12 @@ frameworks: setup
 	$(BIN)/python tests/frameworks/matrix.py test
 	$(BIN)/python tests/frameworks/matrix.py page
 
-# The site, in site/. The tests build it too, and a warning is an error there as here.
+# The site, in site/, with the tables of docs/reference, which are made from the code. The tests build it too, and a
+# warning is an error there as here.
 docs: setup
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-# What docs/reference says of the code, made from it anew. A test compares the two.
+# The types of the synchronous client and the list of commands, made from the code anew. A test compares the two.
 reference: setup
 	$(BIN)/python -m docsite
 

@@ -33,6 +33,7 @@ from redis_server import RedisServer
 from roomlore.adapters import inprocess
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.sql import SqlStorage, connect
+from roomlore.adapters.sql.partitions import partition
 from roomlore.surfaces import logs
 from timing import Timing
 from watchdog import Watchdog
@@ -351,7 +352,9 @@ def _migrate(url: str, partitions: int = 0) -> None:
 
 
 async def _open_and_close(url: str, partitions: int) -> None:
-    await (await connect(url, partitions=partitions)).close()
+    await (await connect(url)).close()
+    if partitions:
+        await partition(url, partitions, told=lambda _: None)
     work = open_dbos(url)
     await work.open(working=False)
     await work.close()

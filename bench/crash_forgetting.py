@@ -20,7 +20,8 @@ from bench.crash_report import Life, phase
 from bench.crash_stored import broken_files
 from bench.crash_victim import Task, Victim
 from bench.evolution_stored import unsound
-from roomlore import Message, Settings, StoredMessage
+from roomlore import Message, StoredMessage
+from roomlore.services.indexing import index_state
 from roomlore_testkit.embedding import HashEmbedder
 
 FORGET = "forget"
@@ -32,7 +33,7 @@ _EACH_ROUND = 3
 into the shared one."""
 _LONGEST_WAIT_SECONDS = 0.2
 _PAGE = 500
-_SETTINGS = Settings(index_lease_seconds=2.0)
+_LEASE_SECONDS = 2.0
 """Vectors that a killed process had in hand are taken over soon."""
 _WORDS = ("好的，我来", "on my way", "who has the keys?", "周五见")
 
@@ -100,7 +101,8 @@ class Forgetting(Victim):
         self._moved = asyncio.Condition()
 
     def opened(self) -> AbstractAsyncContextManager[roomlore.Lore]:
-        return roomlore.open(self._task.url, settings=_SETTINGS, embedder=HashEmbedder())
+        index_state.LEASE_SECONDS = _LEASE_SECONDS
+        return roomlore.open(self._task.url, embedder=HashEmbedder())
 
     def last(self, room: str) -> int | None:
         """Return where the last life ends: Ben with the round that is forgotten last."""

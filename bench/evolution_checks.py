@@ -18,6 +18,7 @@ from roomlore.core.memory.memory import Change, Evolution
 from roomlore.ports.durable import WorkState
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.evolution.piece import result_of
+from roomlore.services.evolution.reading import MOST_MEMORIES
 from roomlore.wiring.work import evolution_options
 
 _OPTIONS = evolution_options(settings("http://nobody/v1"))
@@ -115,7 +116,7 @@ def _done(one: Told) -> Iterator[str]:
     if len(one.covered) != record.messages:
         yield f"{where} says that it read {record.messages} messages, and there are {len(one.covered)}"
     in_force = [memory.statement for memory in active(replay(one.before))]
-    if record.scope in ALONE and len(in_force) <= _OPTIONS.memories and list(one.shown.memories.values()) != in_force:
+    if record.scope in ALONE and len(in_force) <= MOST_MEMORIES and list(one.shown.memories.values()) != in_force:
         yield f"{where}: its model was shown other memories than there were"
     yield from (f"{where}: {line}" for line in differences(one, _OPTIONS.rules_for(one.kind)))
 

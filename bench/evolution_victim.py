@@ -10,6 +10,8 @@ from bench.evolution_items import ROOMS, Room, act, edited, messages, told
 from bench.evolution_model import EVOLUTIONS
 from roomlore import Conflict, Settings
 from roomlore.core.chat import EVOLVE_MODEL
+from roomlore.services.evolution import evolution_service
+from roomlore.services.indexing import index_state
 from roomlore_testkit.embedding import HashEmbedder
 
 LEASE_SECONDS = 2.0
@@ -29,9 +31,6 @@ def settings(model_url: str, *, schedule: str = _EVERY_MINUTE) -> Settings:
         durable_work="dbos",
         evolve_schedule=schedule,
         evolve_people=False,
-        evolve_least=2,
-        evolve_lease_seconds=LEASE_SECONDS,
-        index_lease_seconds=LEASE_SECONDS,
     )
 
 
@@ -47,6 +46,8 @@ class Evolving(Victim):
 
     def opened(self) -> AbstractAsyncContextManager[roomlore.Lore]:
         """The last life hands in what is left, and no schedule makes more of it."""
+        index_state.LEASE_SECONDS = evolution_service.LEASE_SECONDS = LEASE_SECONDS
+        evolution_service.LEAST_MESSAGES = 2
         schedule = "" if self._task.last else _EVERY_MINUTE
         given = settings(self._task.model_url, schedule=schedule)
         return roomlore.open(self._task.url, settings=given, embedder=HashEmbedder())

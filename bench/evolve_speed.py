@@ -50,8 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    settings = Settings(evolve_schedule="", most_memories=100, strength_floor=1.0)
-    with databases.database(arguments.database) as url:
+    settings = Settings(evolve_schedule="", most_memories=100)
+    stale = patch("roomlore.core.evolution.requests.STRENGTH_FLOOR", 1.0)
+    with databases.database(arguments.database) as url, stale:
         async with roomlore.open(url, settings=settings, background=False) as lore:
             groups = [f"speed-{uuid4().hex[:8]}-{number}" for number in range(arguments.groups)]
             await fill(lore, groups)

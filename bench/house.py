@@ -2,8 +2,11 @@
 
 import ast
 import hashlib
+import json
+import os
 import re
 import subprocess
+import sys
 import tarfile
 import tokenize
 from argparse import ArgumentParser, Namespace
@@ -67,7 +70,7 @@ def measured(root: Path) -> dict[str, int | str]:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in every]
     found["Protocols and ABCs"] = sum(map(abstract, trees))
     found["functions that are written twice"] = duplicates(trees)
-    found |= documented(root / "docs" / "reference")
+    found |= documented(root)
     found["words of the pages"] = sum(
         len(path.read_text(encoding="utf-8").split()) for path in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
     )
@@ -129,10 +132,14 @@ def _shape(node: ast.AST) -> str:
     return hashlib.sha256(re.sub(names, r"\1", ast.dump(node)).encode()).hexdigest()
 
 
-def documented(reference: Path) -> dict[str, int | str]:
-    """Return the numbers of settings, commands and operations that the reference lists."""
-    names = ("settings", "cli", "http", "mcp")
-    texts = {name: (reference / f"{name}.md").read_text(encoding="utf-8") for name in names}
+def documented(root: Path) -> dict[str, int | str]:
+    """Return the numbers of settings, commands and operations that the reference lists, which the tree's own code
+    makes."""
+    folders = (root, root / "src", *sorted((root / "packages").glob("*/src")))
+    program = "import json; from docsite.reference import pages; print(json.dumps(pages()))"
+    environment = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "PATH": ""}
+    made = subprocess.run([sys.executable, "-c", program], env=environment, cwd=root, capture_output=True, check=True)
+    texts = {name.removesuffix(".md"): text for name, text in json.loads(made.stdout).items()}
     operation = r"^\| `/[^|]*\| (?:GET|POST|PUT|PATCH|DELETE) "
     commands = re.findall(r"^## `roomlore ([a-z-]+)", texts["cli"], re.MULTILINE)
     return {

@@ -89,7 +89,7 @@ def database(folder: Path, server: str | None, name: str) -> str:
 
 def print_settings(used: roomlore.Settings) -> None:
     search = used.search
-    print(f"settings: search_cache_mb {search.search_cache_mb}, vectors {search.vectors}, the rest default", flush=True)
+    print(f"settings: vectors {search.vectors}, the rest default", flush=True)
 
 
 @dataclass(slots=True)

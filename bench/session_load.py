@@ -27,6 +27,7 @@ from bench.progress import Progress
 from bench.redis_process import RedisProcess, redis_process
 from bench.session_checks import Findings, check, gathered
 from bench.session_writers import Call, Report, Task, settings, shares, started
+from roomlore.adapters.redis import TIMEOUT_SECONDS
 
 State = Literal["up", "killed", "paused"]
 PLAN: Sequence[tuple[float, State]] = (
@@ -242,7 +243,7 @@ def report_pauses(reports: Sequence[Report], spans: Sequence[Span]) -> None:
 
 
 def timeout_ms() -> float:
-    return float(getattr(settings("", 1), "redis_timeout_seconds")) * 1e3  # noqa: B009 - of a backend
+    return TIMEOUT_SECONDS * 1e3
 
 
 def times(name: str, state: State, calls: Sequence[Call], spans: Sequence[Span]) -> str:

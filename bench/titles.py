@@ -23,6 +23,7 @@ import roomlore
 from roomlore.core.models import Message
 from roomlore.core.records import Bad
 from roomlore.core.text import keywords
+from roomlore.services.digest import titles
 from roomlore.settings import Settings
 from roomlore_importers import open_import
 from roomlore_testkit.model_server import Asked, ModelServer, Says
@@ -85,9 +86,9 @@ async def _written(path: Path, seconds: float) -> None:
             providers={"p": {"base_url": server.url}},
             models={"chat": {"providers": [{"name": "p", "model_id": "m"}]}},
             digest_model="chat",
-            model_titles_days=36_500,
             extract_every=0,
         )
+        titles.NEWEST_DAYS = 36_500
         async with roomlore.open(f"sqlite:///{path}", settings=settings, background=False) as lore:
             began, used = time.perf_counter(), time.process_time()
             await lore.jobs.catch_up(seconds=3_600)

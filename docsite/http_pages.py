@@ -16,11 +16,6 @@ from roomlore_server.http.problems import KINDS
 
 _SCOPES = {get_args(kind)[1].dependency: name for kind, name in ((Reader, "read"), (Writer, "write"), (Admin, "admin"))}
 _KINDS = {"set": "gauge"}
-_FIELDS = """# HTTP fields
-
-Made from the OpenAPI document, which the service gives at `/openapi.json`: what each path takes and answers.
-[HTTP](http.md) explains them. Beside what stands here any path may answer with a [problem](http.md#problems).
-"""
 
 
 def regions() -> Mapping[str, str]:
@@ -28,13 +23,17 @@ def regions() -> Mapping[str, str]:
     return {"http paths": _paths(), "http problems": _problems(), "http metrics": _metrics()}
 
 
-def fields_page() -> str:
-    """Return the page http-fields.md."""
+def fields() -> Mapping[str, str]:
+    """Return the whole of http-fields.md by the name of its region."""
+    return {"http fields": _whole()}
+
+
+def _whole() -> str:
     app = _app()
     whole = app.openapi()
     told = [_operation(path, method, one) for path, method, one in _operations(whole)]
     shapes = [_shape(name, schema) for name, schema in sorted(whole["components"]["schemas"].items())]
-    return "".join((_FIELDS, *told, "\n## Shapes\n", *shapes))
+    return "".join((*told, "\n## Shapes\n", *shapes))
 
 
 def _app() -> FastAPI:

@@ -11,8 +11,8 @@ _REGION = re.compile(r"(?m)^<!-- made: (?P<name>[^>]+?) -->\n(?P<body>.*?)^<!-- 
 _BARRED = re.compile(r"`([^`]*\|[^`]*)`")
 
 
-def refreshed(page: str, made: Mapping[str, str]) -> str:
-    """Return the page with every region regenerated. Raises `KeyError` for regions that are missing or unknown."""
+def filled(page: str, made: Mapping[str, str]) -> str:
+    """Return the page with every region filled. Raises `KeyError` for regions that are missing or unknown."""
     there = [found["name"] for found in _REGION.finditer(page)]
     if sorted(there) != sorted(made):
         raise KeyError(f"regions that the code makes and the page lacks, or the other way: {set(there) ^ set(made)}")

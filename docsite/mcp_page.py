@@ -1,4 +1,4 @@
-"""The reference page of the tools, generated from them: `make reference` writes it."""
+"""The generated part of docs/reference/mcp.md: the tools."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,10 +8,7 @@ from roomlore_server.mcp.answers import ANSWER_BYTES
 from roomlore_server.mcp.server import INSTRUCTIONS
 from roomlore_server.mcp.tools import TOOLS, Tool
 
-_ABOUT = f"""# MCP tools
-
-This page is generated from the code. To connect a host, see [MCP](../how-to/mcp.md).
-
+_ABOUT = f"""
 The server offers only tools, no resources and no prompts. A host gives these instructions to the model:
 
 > {INSTRUCTIONS}
@@ -29,9 +26,9 @@ The server offers only tools, no resources and no prompts. A host gives these in
 """
 
 
-def page() -> str:
-    """Return the page in Markdown."""
-    return _ABOUT + "".join(map(_row, TOOLS)) + "".join(map(_section, TOOLS))
+def regions() -> Mapping[str, str]:
+    """Return what the code says, by the name of its region."""
+    return {"mcp": _ABOUT + "".join(map(_row, TOOLS)) + "".join(map(_section, TOOLS))}
 
 
 def _row(tool: Tool) -> str:

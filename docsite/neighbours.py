@@ -1,4 +1,4 @@
-"""An MkDocs hook for files outside docs/: those that pages link to are added to the site, and their links lead there.
+"""An MkDocs hook: it fills the pages of the reference, and adds the files outside docs/ that pages link to.
 
 A link such as `../../README.md` then works in a checkout, on a Git host and on the site. MkDocs knows a file by its
 path from docs/, such as `../README.md`.
@@ -17,6 +17,8 @@ from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 from mkdocs.utils.templates import TemplateContext
 
+from docsite.reference import pages
+
 _BOOSTS = {"how-to/": 4.0, "quickstart": 4.0, "explanation/": 2.0, "../": 0.4, "decisions/": 0.5, "reference/": 0.2}
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
@@ -27,7 +29,12 @@ _LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the top folder, and every other file that a page links to, unchanged."""
+    """Fill the pages of the reference. Add the pages of the top folder, and every other file that a page links to,
+    unchanged."""
+    made = {f"reference/{name}": text for name, text in pages().items()}
+    for file in files.documentation_pages():
+        if file.src_uri in made:
+            file.content_string = made[file.src_uri]
     root = Path(config.docs_dir).parent
     for name in PAGES:
         files.append(_file(name, f"project/{name[:-3].lower()}/index.html", config))

@@ -14,24 +14,6 @@ import roomlore
 from docsite.marked import escaped, table
 from docsite.signatures import kind, signature, value
 
-_ABOUT = """# Python
-
-This page is generated from the code. `import roomlore` provides every name on this page, unless it says otherwise.
-
-```python
-import roomlore
-
-with roomlore.open_sync("sqlite://") as lore:
-    lore.messages.add(roomlore.Message(id="1", room_id="tea", sender_id="ann", text="Green or black?"))
-    print(lore.context.build("tea", "1").strategy)
-```
-
-`open` returns a [`Lore`](#lore), whose methods marked `async` are awaited. `open_sync` returns a
-[`SyncLore`](#synclore) with the same methods without `await`, and with iterators for `for` instead of `async for`.
-`connect` and `connect_sync` return the same clients outside a block; `close()` closes them. Times are aware datetimes
-in UTC.
-[Settings](settings.md), [HTTP](http.md) and the [command line](cli.md) have pages of their own.
-"""
 _BESIDE: Mapping[str, str] = {
     "roomlore_server.http": "[HTTP](http.md): the service inside your own ASGI server.",
     "roomlore_integrations.openai_agents": "[How to use it](../how-to/openai-agents.md).",
@@ -42,8 +24,12 @@ _BESIDE: Mapping[str, str] = {
 }
 
 
-def page() -> str:
-    """Return the page in Markdown."""
+def regions() -> Mapping[str, str]:
+    """Return what the code says, by the name of its region."""
+    return {"python": _page()}
+
+
+def _page() -> str:
     public = {name: getattr(roomlore, name) for name in roomlore.__all__}
     calls = {name: one for name, one in public.items() if inspect.isfunction(one)}
     faces = {name: public[name] for name in ("Lore", "SyncLore")}
@@ -51,7 +37,6 @@ def page() -> str:
     values = {name: one for name, one in public.items() if name not in {*calls, *faces}}
     others = _others([*values.values(), *(verb for one in found.values() for verb in verbs(type(one)).values())])
     parts = [
-        _ABOUT,
         "\n## Opening\n",
         *(_call(name, one, "roomlore.") for name, one in calls.items()),
         *(_class_with_verbs(name, one) for name, one in faces.items()),

@@ -14,6 +14,7 @@ import roomlore
 from roomlore import Lore, Message, Settings
 from roomlore.core.memory.memory import Memory, MemoryKind
 from roomlore_testkit.model_server import Asked, ModelServer
+from tuned import apart, tuned
 
 MODEL = "memory-evolve-model"
 SECONDS = 30.0
@@ -97,15 +98,16 @@ def settings(*servers: ModelServer, seconds: float = SECONDS, **more: Any) -> Se
     return Settings(
         models={MODEL: {"internal": True, "providers": providers} if names else None},
         providers={name: {"base_url": server.url} for name, server in zip(names, servers, strict=True)},
-        **{"evolve_timeout_seconds": seconds, "durable_work": "process", **more},
+        **{"model_timeout_seconds": seconds, "durable_work": "process", **more},
     )
 
 
 @asynccontextmanager
 async def opened(*servers: ModelServer, url: str = "sqlite://", **more: Any) -> AsyncIterator[Lore]:
-    background = more.pop("background", True)
-    async with roomlore.open(url, settings=settings(*servers, **more), background=background) as lore:
-        yield lore
+    background, constants = more.pop("background", True), apart(more)
+    with tuned(**constants):
+        async with roomlore.open(url, settings=settings(*servers, **more), background=background) as lore:
+            yield lore
 
 
 async def talk(lore: Lore, said: Tongue, numbers: range, *, room: str = "g") -> None:

@@ -75,12 +75,11 @@ class Rig:
 
     def _engine(self) -> EvolutionService:
         options = EvolutionOptions(model="any", timeout_seconds=5, zone=ZoneInfo("UTC"), rules=RULES)
-        shown = {"most_messages": options.messages, "most_memories": options.memories}
-        reading = Reading(self.backends, **shown, zone=options.zone)
+        reading = Reading(self.backends, zone=options.zone)
         asking = Asking(models=self.thinking, prompts=PackagedPrompts(), clock=self.clock, options=options)
         applying = Applying(self.backends, reading=reading, options=options, repair=repaired)  # fmt: skip
         together = AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired)
-        leases = EvolutionLeases(self.backends, lease_seconds=options.lease_seconds)
+        leases = EvolutionLeases(self.backends)
         return EvolutionService(
             self.backends,
             durable=never,

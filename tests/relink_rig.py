@@ -16,6 +16,7 @@ from roomlore.core.linking.model import LinkModel
 from roomlore.core.models import Room
 from roomlore.services.indexing import rebuild
 from roomlore.wiring import resources
+from tuned import tuned
 
 ROOM = "r"
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -29,11 +30,10 @@ async def opened(
     url: str, model: LinkModel = TODAY, *, piece: int = 3, background: bool = False
 ) -> AsyncIterator[roomlore.Lore]:
     """A store where this model links, and links anew in pieces of this size."""
-    own = roomlore.Settings(index_lease_seconds=0.2)
-    with pytest.MonkeyPatch.context() as patch:
+    with tuned(index_lease_seconds=0.2), pytest.MonkeyPatch.context() as patch:
         patch.setattr(resources, "load_link_model", lambda: model)
         patch.setattr(rebuild, "_PIECE", piece)
-        async with roomlore.open(url, settings=own, background=background) as lore:
+        async with roomlore.open(url, background=background) as lore:
             yield lore
 
 

@@ -11,6 +11,7 @@ from roomlore import Message, Reply, ReplyEvent, ReplyText, RoomloreError, Setti
 from roomlore.ports.memories import Recall
 from roomlore.services.replies import ReplyService
 from roomlore_testkit.model_server import Asked, ModelServer, Script
+from tuned import apart, tuned
 
 
 def reply_settings(*servers: ModelServer, **more: Any) -> Settings:
@@ -29,6 +30,7 @@ async def replying(
 ) -> AsyncIterator[tuple[roomlore.Lore, ModelServer]]:
     """roomlore with one scripted provider after another, and the first of them."""
     async with AsyncExitStack() as stack:
+        stack.enter_context(tuned(**apart(more)))
         servers = [await stack.enter_async_context(ModelServer(script)) for script in scripts or ((),)]
         settings = reply_settings(*servers, **more)
         lore = await stack.enter_async_context(roomlore.open(url, settings=settings, strategies=strategies))

@@ -212,14 +212,6 @@ def test_a_bad_section_says_what_to_mend(given, says):
         Settings(**given)
 
 
-def test_a_retired_setting_warns_and_does_nothing(monkeypatch):
-    with pytest.warns(UserWarning, match="room_cache_size .* is no setting any more: room_cache_mb"):
-        assert Settings(room_cache_size=4).search.room_cache_mb == 192
-    monkeypatch.setenv("MEMORY_ROOM_CACHE_SIZE", "4")
-    with pytest.warns(UserWarning, match="MEMORY_ROOM_CACHE_SIZE"):
-        assert Settings().ignored == ()
-
-
 def test_settings_are_changed_with_their_sources():
     settings = Settings(qdrant_url="http://q", port=1).changed(port=2)
     assert (settings.port, settings.qdrant_url, settings.source("port")) == (2, "http://q", "argument")
@@ -249,7 +241,7 @@ def test_nothing_but_its_own_file_and_the_list_names_a_server():
         for path in (SOURCES / layer).rglob("*.py")
         if names.search(path.read_text(encoding="utf-8"))
     }
-    assert naming == {"settings/model.py", "core/subjects.py"}, "a retired name, and words that people use"
+    assert naming == {"settings/retired.py", "core/subjects.py"}, "retired names, and words that people use"
 
 
 def test_the_first_of_a_kind_that_can_be_used_is_taken():

@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,6 +13,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.settings import (
     CONFIG_FILE,
     PREFIX,
+    RETIRED,
     WEIGHTS,
     Settings,
     context_options,
@@ -19,6 +21,7 @@ from roomlore.settings import (
     known_fields,
     range_of,
 )
+from tuned import PLACES
 
 
 @pytest.fixture(autouse=True)
@@ -363,3 +366,30 @@ def test_the_evolving_model_must_be_one_of_the_models():
         Settings(evolve_model="mine")
     own = {"mine": {"providers": [{"name": "ollama", "model_id": "qwen3:8b"}]}}
     assert Settings(evolve_model="mine", models=own).evolve_model == "mine"
+
+
+WAYS = {
+    "the environment": lambda patch: patch.setenv("MEMORY_EVOLVE_LEASE_SECONDS", "5"),
+    "the file": lambda _: write("memory: {evolve_lease_seconds: 5}"),
+    "a section of the file": lambda _: write("memory: {evolution: {evolve_lease_seconds: 5}}"),
+    "an argument": lambda _: {"evolve_lease_seconds": 5},
+    "a section as an argument": lambda _: {"redis": {"timeout_seconds": 5}},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_retired_setting_warns_wherever_it_is_given_and_does_nothing(monkeypatch, way):
+    given = WAYS[way](monkeypatch)
+    with pytest.warns(UserWarning, match=r"_seconds \(.*\) is no longer a setting; its value is (60|0\.25)\.") as told:
+        settings = Settings(**given) if isinstance(given, dict) else Settings()
+    assert len(told) == 1
+    assert settings.ignored == ()
+    assert {row.source for row in explain(settings)} == {"default"}
+    assert not set(RETIRED) & set(known_fields())
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_retired_setting_is_told_with_the_value_of_the_code(name):
+    assert RETIRED[name].startswith(
+        f"{resolve_name(PLACES[name]):.10g}" if name != "retention_schedule" else "30 3 * * *"
+    )

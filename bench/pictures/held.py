@@ -9,6 +9,7 @@ from unittest.mock import patch
 import roomlore
 from roomlore import Lore, Settings
 from roomlore.ports.language import Summarizer
+from roomlore.services.sessions import automatic
 from roomlore.wiring import resources
 from roomlore_testkit import FrozenClock
 
@@ -28,13 +29,18 @@ class CountedIds:
 
 @asynccontextmanager
 async def held(
-    settings: Settings | None = None, *, url: str = "sqlite://", summarizer: Summarizer | None = None
+    settings: Settings | None = None,
+    *,
+    url: str = "sqlite://",
+    summarizer: Summarizer | None = None,
+    summary_tokens: int = automatic.SUMMARY_TOKENS,
 ) -> AsyncIterator[tuple[Lore, FrozenClock]]:
     """It is midnight of 1 June 2026 until the clock is moved; nothing runs behind the calls."""
     clock = FrozenClock(BEGIN)
     with (
         patch.object(resources, "SystemClock", lambda: clock),
         patch.object(resources, "TimeOrderedIds", CountedIds),
+        patch.object(automatic, "SUMMARY_TOKENS", summary_tokens),
     ):
         async with roomlore.open(url, settings=settings, summarizer=summarizer, background=False) as lore:
             yield lore, clock

@@ -90,9 +90,8 @@ async def serving() -> AsyncIterator[str]:
             time_zone=_ZONE,
             model_context_window=WINDOW,
             recent_turns=RECENT,
-            summary_max_tokens=SUMMARY,
         )
-        async with held(settings) as (lore, clock):
+        async with held(settings, summary_tokens=SUMMARY) as (lore, clock):
             await fill(lore, clock)
             async with listening(create_app(lore)) as address:
                 yield address

@@ -114,9 +114,8 @@ async def run() -> list[Moment]:
         model_context_window=WINDOW,
         token_threshold_ratio=THRESHOLD,
         recent_turns=RECENT,
-        summary_max_tokens=SUMMARY,
     )
-    async with held(settings, summarizer=slow) as (lore, _):
+    async with held(settings, summarizer=slow, summary_tokens=SUMMARY) as (lore, _):
         talk = _Talk(lore)
 
         async def more() -> None:

@@ -284,7 +284,6 @@ async def test_an_evolution_goes_by_it_and_nothing_is_told_to_it(server):
         ({"langfuse_host": "ftp://x"}, "langfuse_host"),
         ({"langfuse_host": "http://x"}, "langfuse_secret_key"),
         ({"langfuse_host": "http://x", "langfuse_public_key": PUBLIC}, "langfuse_secret_key"),
-        ({"langfuse_cache_seconds": 0}, "langfuse_cache_seconds"),
     ],
 )
 def test_settings_that_cannot_be_used_stop_the_start(given, told):

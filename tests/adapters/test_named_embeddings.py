@@ -51,7 +51,7 @@ async def test_a_provider_brings_its_address_model_length_and_key(server, monkey
 
 @pytest.mark.parametrize(("name", "sizes"), [("dashscope", [10, 10, 5]), ("siliconflow", [25])])
 async def test_a_provider_gets_no_more_texts_than_it_takes(server, name, sizes):
-    await asked(opened(name, server, embedding_dimensions=64, embedding_model="tiny", embedding_batch=64), texts=25)
+    await asked(opened(name, server, embedding_dimensions=64, embedding_model="tiny"), texts=25)
     await asked(opened(name, server, embedding_dimensions=64), texts=25)
     assert [len(body["input"]) for body in server.bodies] == [25, *sizes]
 

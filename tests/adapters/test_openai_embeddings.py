@@ -248,7 +248,7 @@ async def test_the_size_that_the_server_takes_is_remembered(server, embedder, ca
     sent = [len(body["input"]) for body in server.bodies]
     assert sent == [64, 32, 16, *[8] * 25, *[8] * 8]
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        "an embedding server refuses larger requests; set embedding_batch to what it takes"
+        "an embedding server refuses larger requests; smaller ones are sent"
     ]
 
 

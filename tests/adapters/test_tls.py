@@ -100,7 +100,7 @@ async def test_all_clients_of_models_share_the_certificates(server, client):
 async def test_a_webhook_reads_the_certificates_once(certificate, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     async with served(certificate) as url:
-        hook = HttpWebhook(url, secret="s", private=True, timeout_seconds=5, clock=FrozenClock())
+        hook = HttpWebhook(url, secret="s", private=True, clock=FrozenClock())
         await hook.send(b"{}", message_id="1")
         monkeypatch.delenv("SSL_CERT_FILE")
         await hook.send(b"{}", message_id="2")

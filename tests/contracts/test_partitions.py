@@ -382,13 +382,6 @@ def test_the_command_partitions_a_database_and_says_so(postgres_url):
     assert _ask(postgres_url, _PARTS) == 4
 
 
-async def test_a_new_database_has_the_partitions_of_the_setting(empty_postgres):
-    settings = Settings(database_partitions=3, durable_work="process")
-    async with roomlore.open(empty_postgres, settings=settings, background=False) as lore:
-        await lore.messages.add(_said(ROOM, "m1", "who waters the garden?"))
-    assert _ask(empty_postgres, _PARTS) == 3
-
-
 async def test_the_vectors_of_pgvector_have_partitions_too(storage, partitioned_url):
     assert await pgvector_error(storage) is None
     vectors = PgVectors(storage)

@@ -60,21 +60,21 @@ def test_more_support_is_not_less(strength, by, other):
 
 def test_stale_is_what_faded_below_the_floor():
     one = memory(strength=0.8)
-    assert not is_stale(one, START + 60 * DAY, 0.2, 30)
-    assert is_stale(one, START + 61 * DAY, 0.2, 30)
-    assert not is_stale(one, START - DAY, 0.2, 30)
-    assert strength_at(one, START + 30 * DAY, 30) == pytest.approx(0.4)
+    assert not is_stale(one, START + 60 * DAY)
+    assert is_stale(one, START + 61 * DAY)
+    assert not is_stale(one, START - DAY)
+    assert strength_at(one, START + 30 * DAY) == pytest.approx(0.4)
 
 
 def test_support_is_what_counts_and_not_the_age():
-    assert not is_stale(memory(strength=0.8, supported_at=START + 60 * DAY), START + 61 * DAY, 0.2, 30)
+    assert not is_stale(memory(strength=0.8, supported_at=START + 60 * DAY), START + 61 * DAY)
 
 
 def test_a_memory_is_silent_after_two_weeks_without_support_although_it_has_not_faded():
     one = memory(strength=0.8)
-    assert not is_silent(one, START + 14 * DAY - timedelta(seconds=1), 0.2, 30)
-    assert is_silent(one, START + 14 * DAY, 0.2, 30)
-    assert not is_stale(one, START + 14 * DAY, 0.2, 30)
+    assert not is_silent(one, START + 14 * DAY - timedelta(seconds=1))
+    assert is_silent(one, START + 14 * DAY)
+    assert not is_stale(one, START + 14 * DAY)
 
 
 def test_a_memory_is_silent_in_a_room_two_weeks_after_the_last_message_that_supports_it():

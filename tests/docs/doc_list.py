@@ -14,7 +14,6 @@ from doc_blocks import ROOT, Block
 from roomlore.surfaces.cli.app import app
 
 FORMULA = "a formula"
-SIGNATURE = "a signature that the code says, and that a test compares with it"
 SYNTAX = "the form of a command, with words for what to put there"
 BENCH = "takes minutes to hours; its name and options are checked"
 DOCKER = "needs Docker and images from elsewhere; files, services and commands of ours are checked"
@@ -45,7 +44,6 @@ SHOWN = [
     Listed("docs/explanation/soft-threads.md", "2 * (sum of p", FORMULA),
     Listed("docs/how-to/scaling.md", "month = ", FORMULA),
     Listed("docs/reference/cli.md", "roomlore [--db URL]", SYNTAX),
-    Listed("docs/reference/python.md", "", SIGNATURE),
 ]
 """Nothing prints them, so there is nothing to compare."""
 

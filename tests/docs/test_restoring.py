@@ -11,6 +11,7 @@ from sqlalchemy import make_url
 
 import roomlore
 from roomlore.settings import Settings
+from tuned import tuned
 
 PAGE = "docs/how-to/back-up-and-restore.md"
 _BLOCKS = blocks_of(PAGE)
@@ -45,8 +46,14 @@ def other_database(postgres_server):
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
+@pytest.fixture(autouse=True)
+def _tuned():
+    with tuned(redis_timeout_seconds=30):
+        yield
+
+
 def opened(url: str, redis: str):
-    settings = Settings(redis_url=redis, redis_timeout_seconds=30)
+    settings = Settings(redis_url=redis)
     return roomlore.open(url, settings=settings, background=False)
 
 

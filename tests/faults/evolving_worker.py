@@ -12,6 +12,7 @@ import sys
 
 from roomlore import Settings
 from roomlore import open as open_lore
+from roomlore.services.evolution import evolution_service
 
 
 async def main(url: str, model_url: str, verb: str) -> None:
@@ -19,10 +20,10 @@ async def main(url: str, model_url: str, verb: str) -> None:
         models={"memory-evolve-model": {"internal": True, "providers": [{"name": "first", "model_id": "tiny"}]}},
         providers={"first": {"base_url": model_url}},
         durable_work="dbos",
-        evolve_timeout_seconds=60,
-        evolve_lease_seconds=6,
+        model_timeout_seconds=60,
         evolve_schedule="",
     )
+    evolution_service.LEASE_SECONDS = 6.0
     async with open_lore(url, settings=settings, background=verb != "evolve") as lore:
         if verb == "begin":
             say({"job": (await lore.memories.begin_evolution("g", mode="llm")).job_id})

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import roomlore
 from roomlore.core.search.hits import Vectors
+from roomlore.services.indexing import index_state
 from roomlore_testkit.embedding import HashEmbedder
 
 
@@ -32,7 +33,8 @@ def said(number: int) -> roomlore.Message:
 
 
 async def work(url: str, start: int, count: int, *, die: bool) -> None:
-    settings = roomlore.Settings(index_lease_seconds=0.2, vectors="sql")
+    settings = roomlore.Settings(vectors="sql")
+    index_state.LEASE_SECONDS = 0.2
     embedder = Deadly() if die else HashEmbedder()
     async with roomlore.open(url, settings=settings, embedder=embedder) as lore:
         for number in range(start, start + count):

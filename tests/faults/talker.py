@@ -10,8 +10,9 @@ from contextlib import suppress
 
 import roomlore
 from roomlore import Conflict, Settings
+from roomlore.services.sessions import automatic
 
-SETTINGS = Settings(auto_checkpoint=True, model_context_window=400, recent_turns=3, summary_max_tokens=80)
+SETTINGS = Settings(auto_checkpoint=True, model_context_window=400, recent_turns=3)
 ROOM = "talk"
 
 
@@ -24,6 +25,7 @@ def answer(name: str, number: int) -> str:
 
 
 async def talk(url: str, name: str, number: int) -> None:
+    automatic.SUMMARY_TOKENS = 80
     async with roomlore.open(url, settings=SETTINGS) as lore:
         while True:
             sessions = lore.sessions

@@ -18,6 +18,7 @@ from roomlore.services.indexing import index_state
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.model_server import ModelServer, Says
 from roomlore_testkit.qdrant_stand_in import QdrantStandIn
+from tuned import apart, tuned
 
 QUICK = Says(text=lines(update("m1", CHINESE.better[0], "c1"), create(CHINESE.new[0], "c2")))
 AFTER = [CHINESE.better[0], CHINESE.new[0]]
@@ -42,11 +43,13 @@ async def qdrant() -> AsyncIterator[QdrantStandIn]:
 @asynccontextmanager
 async def talking(server: ModelServer, url: str, **more: object) -> AsyncIterator[Lore]:
     """A group that has said seven things and of which one thing is remembered."""
+    constants = apart(more)
     given = settings(server, **{"evolve_schedule": "", "seconds": 60, **more})
-    async with roomlore.open(url, settings=given) as lore:
-        await talk(lore, CHINESE, range(1, 8))
-        await remember(lore, BEFORE)
-        yield lore
+    with tuned(**constants):
+        async with roomlore.open(url, settings=given) as lore:
+            await talk(lore, CHINESE, range(1, 8))
+            await remember(lore, BEFORE)
+            yield lore
 
 
 def once(server: ModelServer, does: Callable[[], object]) -> None:
@@ -155,9 +158,9 @@ async def test_redis_that_is_killed_is_not_missed(sqlite_url, server):
 @pytest.mark.parametrize("trouble", ["down", "wiped", "rubbish"])
 async def test_qdrant_in_trouble_is_caught_up_with(monkeypatch, sqlite_url, server, qdrant, trouble):
     monkeypatch.setattr(index_state, "_REST_SECONDS", 0.05)
-    given = settings(
-        server, evolve_schedule="", qdrant_url=qdrant.url, qdrant_timeout_seconds=1, index_lease_seconds=0.5
-    )
+    monkeypatch.setattr(index_state, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr("roomlore.adapters.qdrant.TIMEOUT_SECONDS", 1)
+    given = settings(server, evolve_schedule="", qdrant_url=qdrant.url)
     async with roomlore.open(sqlite_url, settings=given, embedder=HashEmbedder()) as lore:
         await talk(lore, ENGLISH, range(1, 8))
         await remember(lore, BEFORE)

@@ -145,8 +145,9 @@ async def _forgotten(lore: Lore, commits: int) -> bool:
     return True
 
 
-async def test_the_store_of_vectors_down_and_back(sqlite_url, tmp_path, qdrant):
-    settings = Settings(durable_work="process", qdrant_url=qdrant.url, qdrant_timeout_seconds=1)
+async def test_the_store_of_vectors_down_and_back(monkeypatch, sqlite_url, tmp_path, qdrant):
+    monkeypatch.setattr("roomlore.adapters.qdrant.TIMEOUT_SECONDS", 1)
+    settings = Settings(durable_work="process", qdrant_url=qdrant.url)
     async with roomlore.open(sqlite_url, settings=settings, embedder=HashEmbedder(), background=False) as lore:
         await fill(lore, ENGLISH)
         await index(lore)
@@ -164,8 +165,9 @@ async def test_the_store_of_vectors_down_and_back(sqlite_url, tmp_path, qdrant):
     assert in_files(tmp_path, ENGLISH) == []
 
 
-async def test_the_cache_down(sqlite_url, redis_server):
-    settings = Settings(durable_work="process", redis_url=redis_server.url, redis_timeout_seconds=0.2)
+async def test_the_cache_down(monkeypatch, sqlite_url, redis_server):
+    monkeypatch.setattr("roomlore.adapters.redis.TIMEOUT_SECONDS", 0.2)
+    settings = Settings(durable_work="process", redis_url=redis_server.url)
     async with roomlore.open(sqlite_url, settings=settings, background=False) as lore:
         await fill(lore, ENGLISH)
         redis_server.kill()

@@ -6,6 +6,8 @@ import random
 import signal
 from pathlib import Path
 
+import pytest
+
 import roomlore
 from forked_process import ForkedProcess
 from roomlore.adapters.sql import connect
@@ -13,6 +15,7 @@ from roomlore.adapters.sql.vectors import SqlVectors
 from roomlore.core.errors import VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES
 from roomlore_testkit.embedding import HashEmbedder
+from tuned import tuned
 from worker_processes import kills
 
 INDEXER = Path(__file__).with_name("indexer.py")
@@ -23,6 +26,12 @@ async def start(url: str, first: int, count: int, *extra: str) -> ForkedProcess:
     return await ForkedProcess.start(INDEXER, url, str(first), str(count), *extra)
 
 
+@pytest.fixture(autouse=True)
+def _tuned():
+    with tuned(index_lease_seconds=0.2):
+        yield
+
+
 async def acknowledged(process: ForkedProcess) -> list[int]:
     output, _ = await process.communicate()
     return [int(line) for line in output.decode().splitlines() if line.endswith(tuple("0123456789"))]
@@ -30,7 +39,7 @@ async def acknowledged(process: ForkedProcess) -> list[int]:
 
 async def assert_whole(url: str, numbers: list[int]) -> None:
     """Opened again, everything acknowledged is indexed by itself, by words and by meaning."""
-    settings = roomlore.Settings(index_lease_seconds=0.2, vectors="sql")
+    settings = roomlore.Settings(vectors="sql")
     async with roomlore.open(url, settings=settings, embedder=HashEmbedder()) as lore:
         async with asyncio.timeout(120):
             while (await lore.index.status()).vectors != "whole":

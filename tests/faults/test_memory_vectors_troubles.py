@@ -12,6 +12,7 @@ from roomlore.ports.vectors import MEMORIES
 from roomlore.services.indexing import index_state
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.qdrant_stand_in import QdrantStandIn
+from tuned import tuned
 
 SAID = ["green tea is preferred", "deploys go out on Monday", "有人对花生过敏", "lunch is at noon", "迁移由小王负责"]
 SCOPE = "group:tea"
@@ -22,6 +23,12 @@ def short_rest(monkeypatch):
     monkeypatch.setattr(index_state, "_REST_SECONDS", 0.05)
 
 
+@pytest.fixture(autouse=True)
+def _tuned():
+    with tuned(qdrant_timeout_seconds=1, index_lease_seconds=0.5):
+        yield
+
+
 @pytest.fixture
 async def qdrant() -> AsyncIterator[QdrantStandIn]:
     async with QdrantStandIn() as server:
@@ -29,7 +36,7 @@ async def qdrant() -> AsyncIterator[QdrantStandIn]:
 
 
 def opened(qdrant: QdrantStandIn):
-    settings = roomlore.Settings(qdrant_url=qdrant.url, qdrant_timeout_seconds=1, index_lease_seconds=0.5)
+    settings = roomlore.Settings(qdrant_url=qdrant.url)
     return roomlore.open("sqlite://", settings=settings, embedder=HashEmbedder(dimensions=256))
 
 

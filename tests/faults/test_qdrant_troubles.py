@@ -11,6 +11,7 @@ from roomlore.ports.vectors import MESSAGES
 from roomlore.services.indexing import index_state
 from roomlore_testkit.embedding import HashEmbedder
 from roomlore_testkit.qdrant_stand_in import QdrantStandIn
+from tuned import tuned
 
 TEXTS = ["green tea or black?", "the deploy is stuck", "花生过敏的人要小心", "lunch at noon", "谁在跑迁移？"]
 
@@ -31,9 +32,15 @@ async def qdrant() -> AsyncIterator[QdrantStandIn]:
         yield server
 
 
+@pytest.fixture(autouse=True)
+def _tuned():
+    with tuned(qdrant_timeout_seconds=1, index_lease_seconds=0.5):
+        yield
+
+
 @pytest.fixture
 async def lore(qdrant) -> AsyncIterator[roomlore.Lore]:
-    settings = roomlore.Settings(qdrant_url=qdrant.url, qdrant_timeout_seconds=1, index_lease_seconds=0.5)
+    settings = roomlore.Settings(qdrant_url=qdrant.url)
     async with roomlore.open("sqlite://", settings=settings, embedder=HashEmbedder()) as opened:
         yield opened
 
@@ -89,7 +96,7 @@ async def test_down_while_writing(lore, qdrant):
 
 
 async def test_down_from_the_start(qdrant):
-    settings = roomlore.Settings(qdrant_url=qdrant.url, index_lease_seconds=0.5)
+    settings = roomlore.Settings(qdrant_url=qdrant.url)
     await qdrant.stop()
     async with roomlore.open("sqlite://", settings=settings, embedder=HashEmbedder()) as lore:
         await lore.messages.add([said(number) for number in range(5)])

@@ -57,7 +57,7 @@ def _check_order(result: EvolutionResult, record: Evolution, order: str) -> None
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_three_days_of_a_group(real_model, listener, language):
-    settings = real_model.settings(evolve_model=CHAT, evolve_timeout_seconds=real_model.seconds)
+    settings = real_model.settings(evolve_model=CHAT, model_timeout_seconds=real_model.seconds)
     states: list[tuple[str, dict[str, str]]] = []
     async with roomlore.open("sqlite://", settings=settings, background=False) as lore:
         for day in range(len(DAYS[language])):

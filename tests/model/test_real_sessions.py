@@ -8,6 +8,7 @@ from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.prompt import neutral
 from roomlore.core.text import graphemes
+from tuned import tuned
 
 MAX_TOKENS = 96
 LABELS = {"en": "Summary: ", "zh": "历史摘要: "}
@@ -32,9 +33,15 @@ def _check(checkpoint: roomlore.Checkpoint) -> None:
     assert checkpoint.tokens <= MAX_TOKENS
 
 
+@pytest.fixture(autouse=True)
+def _tuned():
+    with tuned(summary_max_tokens=MAX_TOKENS):
+        yield
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_a_session_goes_on_with_the_models_summary(real_model, listener, language):
-    settings = real_model.settings(summary_max_tokens=MAX_TOKENS)
+    settings = real_model.settings()
     async with roomlore.open("sqlite://", settings=settings, background=False) as lore:
         await _told(lore, TURNS[language])
         first = await _summarised(lore, listener)
@@ -52,7 +59,7 @@ async def test_a_session_goes_on_with_the_models_summary(real_model, listener, l
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_without_time_sentences_are_chosen(real_model, language):
-    settings = real_model.settings(summary_max_tokens=MAX_TOKENS, summary_timeout_seconds=0.001)
+    settings = real_model.settings(summary_timeout_seconds=0.001)
     async with roomlore.open("sqlite://", settings=settings, background=False) as lore:
         await _told(lore, TURNS[language])
         checkpoint = await lore.sessions.summarise("kitchen")

@@ -103,7 +103,7 @@ def test_each_message_is_a_line_of_its_own(said):
 @given(st.lists(TEXTS, min_size=1, max_size=6))
 def test_each_memory_is_a_line_of_its_own(statements):
     offered = handles_of(memory(n, statement) for n, statement in enumerate(statements))
-    lines = show_memories(offered, now=START, floor=0.2, half_life_days=30).split("\n")
+    lines = show_memories(offered, now=START).split("\n")
     assert [line.split(" [v1, ", 1)[0] for line in lines] == list(offered)
     assert all(len(line.splitlines()) == 1 for line in lines)
     assert not set("<>＜＞{}｛｝") & set("".join(lines))

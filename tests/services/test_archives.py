@@ -418,10 +418,9 @@ async def test_who_spoke_long_ago_still_hears_what_was_said_then(lore):
     assert len((await lore.rooms.people("team")).people) == 3, "nobody is kept of whom there is no message"
 
 
-async def test_the_schedule_archives_as_durable_work(url, tmp_path):
-    settings = roomlore.Settings(
-        archive_folder=str(tmp_path / "archives"), retain_messages_days=30, retention_schedule="* * * * *"
-    )
+async def test_the_schedule_archives_as_durable_work(url, tmp_path, monkeypatch):
+    monkeypatch.setattr("roomlore.wiring.work.RETENTION_SCHEDULE", "* * * * *")
+    settings = roomlore.Settings(archive_folder=str(tmp_path / "archives"), retain_messages_days=30)
     async with roomlore.open(url, settings=settings, background=False) as lore:
         await filled(lore)
         assert await lore._resources.sweeps["retention"]() == [], "a new database begins with the next time"
@@ -438,7 +437,7 @@ async def test_the_schedule_archives_as_durable_work(url, tmp_path):
 async def test_raw_answers_of_models_go_after_their_days_and_the_records_stay(url, monkeypatch):
     clock = FrozenClock(OLD)
     monkeypatch.setattr("roomlore.wiring.resources.SystemClock", lambda: clock)
-    settings = roomlore.Settings(retain_answers_days=7, retention_schedule="0 3 * * *")
+    settings = roomlore.Settings(retain_answers_days=7)
     async with roomlore.open(url, settings=settings, background=False) as lore:
         await lore.jobs.catch_up()
         await lore.messages.add([said(number, "ann", at=clock.now()) for number in range(4)])

@@ -15,10 +15,17 @@ from roomlore.ports.storage import SESSIONS
 from roomlore.services.sessions import automatic
 from roomlore_testkit import FrozenClock
 from session_rig import Rig, ScriptedSummarizer, beside, open_rig
+from tuned import tuned
 
-AUTO = Settings(auto_checkpoint=True, model_context_window=200, recent_turns=2, summary_max_tokens=60)
+AUTO = Settings(auto_checkpoint=True, model_context_window=200, recent_turns=2)
 ROOM = "talk"
 LONG = "the backup of node {} failed again at night because its disk was full"
+
+
+@pytest.fixture(autouse=True)
+def _tuned():
+    with tuned(summary_max_tokens=60):
+        yield
 
 
 async def talk(rig: Rig, first: int, count: int, *, room: str = ROOM) -> None:
@@ -55,7 +62,7 @@ async def test_what_a_model_says_is_put_in_force_with_its_name():
         assert await rig.sessions.catch_up() == 0
     call = model.calls[0]
     assert (call["previous"], call["language"]) == ("", "en")
-    assert call["max_tokens"] == AUTO.model_context_window // 4 < AUTO.summary_max_tokens
+    assert call["max_tokens"] == AUTO.model_context_window // 4 < automatic.SUMMARY_TOKENS
     assert str(call["conversation"]).count("User: ") == 7
 
 

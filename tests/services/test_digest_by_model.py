@@ -15,6 +15,7 @@ from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.models import Message
 from roomlore.wiring import Lore
 from roomlore_testkit.model_server import Asked, Fails, Hangs, ModelServer
+from tuned import apart, tuned
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 SAID = [
@@ -42,10 +43,12 @@ def messages(room_id: str = "team") -> list[Message]:
 @asynccontextmanager
 async def opened(script: Any, **more: Any) -> AsyncIterator[tuple[Lore, ModelServer]]:
     async with ModelServer(script) as server:
+        constants = apart(more)
         settings = reply_settings(server, digest_model="chat", **more)
-        async with roomlore.open("sqlite://", settings=settings, background=False) as lore:
-            await lore.messages.add(messages())
-            yield lore, server
+        with tuned(**constants):
+            async with roomlore.open("sqlite://", settings=settings, background=False) as lore:
+                await lore.messages.add(messages())
+                yield lore, server
 
 
 def handles(asked: Asked) -> dict[str, str]:

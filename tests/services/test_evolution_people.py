@@ -46,6 +46,7 @@ async def nightly(
     **more,
 ) -> AsyncIterator[tuple[Lore, Schedule]]:
     monkeypatch.setattr("roomlore.wiring.resources.SystemClock", lambda: clock)
+    monkeypatch.setattr("roomlore.services.evolution.evolution_service.PEOPLE_TOGETHER", together)
 
     async def evolve() -> bool:
         return people
@@ -55,9 +56,7 @@ async def nightly(
             backends(storage=lore.storage, clock=clock),
             evolutions=lore._resources.evolver,
             times=Cron("0 2 * * *", ZONE),
-            least=10,
             people=evolve,
-            together=together,
         )
         await schedule.sweep()
         yield lore, schedule

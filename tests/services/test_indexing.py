@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -14,6 +15,7 @@ from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.vectors import MESSAGES
 from roomlore.services.indexing import rebuild as words
 from roomlore_testkit.embedding import HashEmbedder
+from tuned import tuned
 
 SAID = ["green tea or black?", "black, please", "谁对花生过敏？", "我，谢谢", "the deploy is stuck"]
 
@@ -36,9 +38,12 @@ class Counting(HashEmbedder):
         return await super().embed(texts, kind=kind)
 
 
-def opened(url, embedder=None, **settings):
-    chosen = roomlore.Settings(**({"vectors": "sql", "index_lease_seconds": 0.05} | settings))
-    return roomlore.open(url, settings=chosen, embedder=embedder, background=False)
+@asynccontextmanager
+async def opened(url, embedder=None, *, index_lease_seconds=0.05):
+    settings = roomlore.Settings(vectors="sql")
+    with tuned(index_lease_seconds=index_lease_seconds):
+        async with roomlore.open(url, settings=settings, embedder=embedder, background=False) as lore:
+            yield lore
 
 
 async def say(lore: roomlore.Lore, texts: Sequence[str], room: str = "tea", first: int = 0) -> None:

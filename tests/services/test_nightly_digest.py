@@ -65,16 +65,16 @@ async def opened(
     receiver: Receiver, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch, **more: Any
 ) -> AsyncIterator[Lore]:
     monkeypatch.setattr("roomlore.wiring.resources.SystemClock", lambda: clock)
+    monkeypatch.setattr("roomlore.services.digest.nightly.LEAST_MESSAGES", 2)
+    monkeypatch.setattr("roomlore.adapters.webhook.SECONDS", 0.5)
     settings = Settings(
         **{
             "digest_schedule": "0 6 * * *",
             "digest_webhook": receiver.url,
             "digest_webhook_secret": SECRET,
             "digest_webhook_private": True,
-            "digest_least": 2,
             "digest_rooms": "tea, 茶",
             "time_zone": "UTC",
-            "digest_webhook_seconds": 0.5,
             **more,
         }
     )
@@ -168,9 +168,10 @@ async def test_rooms_are_public_ones_unless_they_are_named(monkeypatch, rooms, w
     ("status", "why"),
     [("302 Found", "redirects"), ("400 No", "status 400"), ("rubbish", "cannot be reached"), ("hang", "longer than")],
 )
-async def test_the_adapter_says_why_it_failed(status, why):
+async def test_the_adapter_says_why_it_failed(monkeypatch, status, why):
+    monkeypatch.setattr("roomlore.adapters.webhook.SECONDS", 0.5)
     async with Receiver(status) as receiver:
-        hook = HttpWebhook(receiver.url, secret=SECRET, private=True, timeout_seconds=0.5, clock=FrozenClock(START))
+        hook = HttpWebhook(receiver.url, secret=SECRET, private=True, clock=FrozenClock(START))
         with pytest.raises(Unavailable, match=why):
             await hook.send(b"{}", message_id="m")
 
@@ -179,11 +180,11 @@ async def test_the_adapter_refuses_private_addresses_and_says_if_nobody_listens(
     async with Receiver() as receiver:
         url = receiver.url
         for given in (url, url.replace("127.0.0.1", "localhost")):
-            hook = HttpWebhook(given, secret=SECRET, private=False, timeout_seconds=5, clock=FrozenClock(START))
+            hook = HttpWebhook(given, secret=SECRET, private=False, clock=FrozenClock(START))
             with pytest.raises(InvalidInput, match="private address"):
                 await hook.send(b"{}", message_id="m")
         assert receiver.requests == []
-    hook = HttpWebhook(url, secret=SECRET, private=True, timeout_seconds=5, clock=FrozenClock(START))
+    hook = HttpWebhook(url, secret=SECRET, private=True, clock=FrozenClock(START))
     with pytest.raises(Unavailable, match="cannot be reached"):
         await hook.send(b"{}", message_id="m")
 

@@ -330,9 +330,10 @@ class Slow(Troubled):
         return await super().embed(texts, kind=kind)
 
 
-async def test_a_slow_embedder_is_not_waited_for_and_not_asked_twice():
+async def test_a_slow_embedder_is_not_waited_for_and_not_asked_twice(monkeypatch):
+    monkeypatch.setattr("roomlore.core.recall.recollection.RECALL_SECONDS", 1)
     embedder = Slow()
-    settings = roomlore.Settings(similarity="hybrid", recall_timeout_seconds=1)
+    settings = roomlore.Settings(similarity="hybrid")
     async with roomlore.open("sqlite://", settings=settings, embedder=embedder, background=False) as lore:
         await remember(lore, *(fact(n, text) for n, text in enumerate((TEA, DOCKER, PYTEST))))
         before = asyncio.all_tasks()

@@ -9,6 +9,7 @@ import pytest
 import roomlore
 from roomlore_testkit.case_table import all_cases
 from roomlore_testkit.embedding import HashEmbedder
+from tuned import tuned
 
 MONDAY = datetime(2024, 5, 6, 9, tzinfo=UTC)
 TALK = [
@@ -37,7 +38,13 @@ def talk(room: str = "team", *, start: datetime = MONDAY) -> list[roomlore.Messa
 
 
 def settings(**changes) -> roomlore.Settings:
-    return roomlore.Settings(**({"vectors": "sql", "index_lease_seconds": 0.2} | changes))
+    return roomlore.Settings(**({"vectors": "sql"} | changes))
+
+
+@pytest.fixture(autouse=True)
+def _tuned():
+    with tuned(index_lease_seconds=0.2):
+        yield
 
 
 @pytest.fixture(params=[False, True], ids=["lexical", "hybrid"])

@@ -169,7 +169,8 @@ async def test_a_conversation_in_progress_waits(monkeypatch):
 
 
 async def test_old_threads_are_not_named(monkeypatch):
-    async with opened(naming(*GOOD), monkeypatch, model_titles_days=1) as (lore, server, clock):
+    monkeypatch.setattr("roomlore.services.digest.titles.NEWEST_DAYS", 1)
+    async with opened(naming(*GOOD), monkeypatch) as (lore, server, clock):
         clock.advance(3 * 86_400)
         await lore.jobs.catch_up()
         assert server.requests == []

@@ -61,7 +61,7 @@ def remembered(*statements: str, scope: str = "group:g") -> list[str]:
 
 @both
 def test_an_evolution_shows_what_it_did_and_what_it_did_not(model, said, monkeypatch):
-    monkeypatch.setenv("MEMORY_STRENGTH_FLOOR", "1")
+    monkeypatch.setattr("roomlore.core.evolution.requests.STRENGTH_FLOOR", 1.0)
     known = remembered(*said.known)
     model.script = [
         lines(
@@ -84,7 +84,7 @@ def test_an_evolution_shows_what_it_did_and_what_it_did_not(model, said, monkeyp
 
 
 def test_all_that_is_new_is_read(model, monkeypatch):
-    monkeypatch.setenv("MEMORY_EVOLVE_MESSAGES", "2")
+    monkeypatch.setattr("roomlore.services.evolution.reading.MOST_MESSAGES", 2)
     model.script = [lines(create(one, "c1")) for one in CHINESE.new]
     talked(CHINESE, range(1, 6))
     assert "3 new messages remain; --all reads on." in run("memory", "evolve", "g", "--mode", "llm").stdout

@@ -16,6 +16,7 @@ from roomlore.surfaces.cli.app import app
 from roomlore.wiring import diagnose, extras
 from roomlore_testkit.model_server import Fails, ModelServer, serve_models
 from roomlore_testkit.qdrant_stand_in import QdrantStandIn
+from tuned import tuned
 
 KEY = "sk-secret-0123456789"
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -255,7 +256,8 @@ async def test_a_public_address_without_a_key():
 
 async def test_redis_that_answers_is_away_or_still(redis_server):
     url = redis_server.url
-    assert sound((await found(redis_url=url, redis_timeout_seconds=PATIENT))["redis"])
+    with tuned(redis_timeout_seconds=PATIENT):
+        assert sound((await found(redis_url=url))["redis"])
     redis_server.pause()
     still = (await found(redis_url=url))["redis"]
     redis_server.kill()
@@ -266,22 +268,21 @@ async def test_redis_that_answers_is_away_or_still(redis_server):
 
 
 @pytest.mark.parametrize("fault", ["error", "html", "garbage", "wrong"])
-async def test_qdrant_that_answers_rubbish(fault):
+async def test_qdrant_that_answers_rubbish(fault, monkeypatch):
+    monkeypatch.setattr("roomlore.adapters.qdrant.TIMEOUT_SECONDS", PATIENT)
     async with ModelServer() as embedder, QdrantStandIn() as qdrant:
         qdrant.fault = fault
-        parts = await found(
-            embeddings="openai", embedding_url=embedder.url, qdrant_url=qdrant.url, qdrant_timeout_seconds=PATIENT
-        )
+        parts = await found(embeddings="openai", embedding_url=embedder.url, qdrant_url=qdrant.url)
     assert parts["qdrant"].verdict == "fail"
     assert "Qdrant" in parts["qdrant"].told
     assert parts["embedder"].verdict == "fail"
 
 
-async def test_qdrant_that_is_empty_and_one_that_nobody_uses():
+async def test_qdrant_that_is_empty_and_one_that_nobody_uses(monkeypatch):
+    monkeypatch.setattr("roomlore.adapters.qdrant.TIMEOUT_SECONDS", PATIENT)
     async with QdrantStandIn() as qdrant:
-        asked = {"qdrant_url": qdrant.url, "qdrant_timeout_seconds": PATIENT}
-        unused = (await found(**asked))["qdrant"]
-        used = (await found(embeddings="openai", embedding_url=f"http://{NOWHERE}/v1", **asked))["qdrant"]
+        unused = (await found(qdrant_url=qdrant.url))["qdrant"]
+        used = (await found(embeddings="openai", embedding_url=f"http://{NOWHERE}/v1", qdrant_url=qdrant.url))["qdrant"]
     assert (unused.verdict, "embeddings is off" in unused.told) == ("warn", True)
     assert "holds no messages yet" in used.told
 

@@ -130,6 +130,6 @@ def test_the_command_line_changes_nothing_if_one_limit_is_wrong(tmp_path):
     assert "messages_a_day 100." in run().output
 
 
-@pytest.mark.parametrize("settings", [Settings(max_connections=1)])
-async def test_a_server_of_one_connection_answers(http):
+async def test_a_server_of_one_connection_answers(http, monkeypatch):
+    monkeypatch.setattr("roomlore_server.http.guard.MAX_CONNECTIONS", 1)
     assert (await http.get("/rooms")).status_code == 200

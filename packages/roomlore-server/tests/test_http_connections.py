@@ -8,13 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import uvicorn
-from test_serve import log, serving
+from test_serve import log
+from test_serve import serving as serving_untuned
 
 from roomlore_server.http.server import Bounded, Limits, bounded
 from roomlore_testkit.model_server import Says, serve_models
@@ -24,25 +26,25 @@ PATIENCE = 30.0
 HEAD = b"POST /messages HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 
 
-QUICK = {
-    "MEMORY_REQUEST_TIMEOUT_SECONDS": "1",
-    "MEMORY_IDLE_CONNECTION_SECONDS": "1",
-    "MEMORY_MAX_CONNECTIONS": "5",
-    "MEMORY_LOG_FORMAT": "json",
-}
+QUICK = {"request_timeout_seconds": 1, "idle_connection_seconds": 1, "max_connections": 5}
+serving = partial(serving_untuned, program=str(Path(__file__).with_name("tuned_roomlore.py")))
+
+
+def tune(patch: pytest.MonkeyPatch, **more: float) -> None:
+    """Have servers that begin from now on serve with these constants, and log JSON."""
+    patch.setenv("TUNED", json.dumps(QUICK | more))
+    patch.setenv("MEMORY_LOG_FORMAT", "json")
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    for name, value in QUICK.items():
-        monkeypatch.setenv(name, value)
+    tune(monkeypatch)
 
 
-def serving_all(folder: Path, **more: str) -> Iterator[str]:
+def serving_all(folder: Path, **more: float) -> Iterator[str]:
     """Yields the URL of a server of several tests."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (QUICK | more).items():
-            patch.setenv(name, value)
+        tune(patch, **more)
         patch.chdir(folder)
         with serving() as (_, url):
             yield url
@@ -56,7 +58,7 @@ def quick_url(tmp_path_factory):
 @pytest.fixture(scope="module")
 def patient_url(tmp_path_factory):
     """Of a server that waits long for a request."""
-    yield from serving_all(tmp_path_factory.mktemp("patient"), MEMORY_REQUEST_TIMEOUT_SECONDS="600")
+    yield from serving_all(tmp_path_factory.mktemp("patient"), request_timeout_seconds=600)
 
 
 @contextmanager
@@ -211,7 +213,7 @@ def test_requests_that_never_arrive_make_room(patient_url):
 
 
 def test_where_all_are_at_work_a_further_one_is_refused(monkeypatch):
-    monkeypatch.setenv("MEMORY_REQUEST_TIMEOUT_SECONDS", "600")
+    tune(monkeypatch, request_timeout_seconds=600)
     with serving_chat(after=600) as (model, url), ExitStack() as closing:
         for number in range(5):
             message = {"id": "m1", "room_id": f"room-{number}", "sender_id": "ann", "text": "?"}
@@ -227,7 +229,7 @@ def test_where_all_are_at_work_a_further_one_is_refused(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of another process is changed")
 def test_without_file_descriptors_the_log_stays_small(monkeypatch):
-    monkeypatch.setenv("MEMORY_MAX_CONNECTIONS", "1000")
+    tune(monkeypatch, max_connections=1000)
     with serving() as (process, url), ExitStack() as closing:
         assert httpx.get(f"{url}/health/ready", timeout=PATIENCE).status_code == 200
         before, most = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)

@@ -15,15 +15,16 @@ import roomlore
 from forked_process import ForkedProgram, run_forked
 from roomlore_server.http.server import bind
 
-PROGRAM = ("roomlore", "--db", "chat.db")
+DATABASE = ("--db", "chat.db")
+PROGRAM = ("roomlore", *DATABASE)
 SECRET_WORDS = "the vault opens with 7319"
 
 
 @contextmanager
-def serving(*arguments: str, before: tuple[str, ...] = ()):
+def serving(*arguments: str, before: tuple[str, ...] = (), program: str = "roomlore"):
     """Yields (process, URL); the log is in serve.log. `before`: global options."""
     with Path("serve.log").open("wb") as log:
-        process = ForkedProgram(*PROGRAM, *before, "serve", "--port", "0", *arguments, error=log.fileno())
+        process = ForkedProgram(program, *DATABASE, *before, "serve", "--port", "0", *arguments, error=log.fileno())
         try:
             line = process.stdout.readline().decode()
             yield process, re.search(r"http://\S+", line).group()

@@ -12,6 +12,8 @@ from roomlore.core.errors import InvalidInput, Unavailable
 from roomlore.ports.coordination import Clock
 
 _HEAD = 64 * 1024
+SECONDS = 10.0
+"""Time for one request: a receiver only takes the digest, and it is sent again."""
 _ACCEPTED = range(200, 300)
 _REDIRECTS = range(300, 400)
 
@@ -20,7 +22,7 @@ class HttpWebhook:
     """The port `Webhook`. It follows no redirect and reads of an answer only the status. `private`: addresses that are
     not on the public internet are allowed."""
 
-    def __init__(self, url: str, *, secret: str, private: bool, timeout_seconds: float, clock: Clock) -> None:
+    def __init__(self, url: str, *, secret: str, private: bool, clock: Clock) -> None:
         """Raise `InvalidInput` for an invalid URL. No request is sent yet."""
         parts = urlsplit(url)
         try:
@@ -38,17 +40,16 @@ class HttpWebhook:
             raise InvalidInput("digest_webhook must not have spaces in it.")
         self._secret = secret
         self._private = private
-        self._timeout_seconds = timeout_seconds
         self._clock = clock
 
     async def send(self, body: bytes, *, message_id: str) -> None:
         seconds = int(self._clock.now().timestamp())
         headers = signed_headers(body, message_id=message_id, seconds=seconds, secret=self._secret)
         try:
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(SECONDS):
                 status = await self._status(body, headers)
         except TimeoutError as error:
-            raise Unavailable(f"The webhook at {self._host} took longer than {self._timeout_seconds:g} s.") from error
+            raise Unavailable(f"The webhook at {self._host} took longer than {SECONDS:g} s.") from error
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
             if isinstance(error, InvalidInput):
                 raise

@@ -87,11 +87,14 @@ _NULLABLE = ("reply_to", "root_id", "topic_id", "turn_id")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one call: characters of a text, messages of a batch, characters of metadata as JSON."""
+    """The limits of one call: characters of a text, messages of a batch."""
 
     text_chars: int = 1_048_576
     batch_messages: int = 10_000
-    metadata_chars: int = 262_144
+
+
+METADATA_CHARS = 262_144
+"""Longest metadata of a message and state of a session, in characters of JSON: it is read with every message."""
 
 
 @dataclass(slots=True)
@@ -147,7 +150,7 @@ def check(messages: Sequence[Message], limits: Limits) -> None:
                 f"The text of message {message.id!r} has {len(message.text)} characters; the limit is "
                 f"{limits.text_chars} (setting max_text_chars)."
             )
-        _check_metadata(message, limits)
+        _check_metadata(message)
 
 
 def _check_ids(message: Message, place: int) -> None:
@@ -202,7 +205,7 @@ def _wrong(message: Message, name: str, wanted: str) -> InvalidInput:
     return InvalidInput(f"{name} of message {message.id[:40]!r} is {shown}; it must be {wanted}.")
 
 
-def _check_metadata(message: Message, limits: Limits) -> None:
+def _check_metadata(message: Message) -> None:
     if not message.metadata:
         return
     try:
@@ -212,10 +215,9 @@ def _check_metadata(message: Message, limits: Limits) -> None:
         raise InvalidInput(f"Message {message.id!r}: {error}") from error
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"metadata of message {message.id!r} must be plain JSON: {error}.") from error
-    if size > limits.metadata_chars:
+    if size > METADATA_CHARS:
         raise InvalidInput(
-            f"metadata of message {message.id!r} is {size} characters of JSON; at most {limits.metadata_chars} "
-            "(setting max_metadata_chars)."
+            f"metadata of message {message.id!r} is {size} characters of JSON; at most {METADATA_CHARS}."
         )
 
 

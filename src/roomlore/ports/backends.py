@@ -89,7 +89,7 @@ class Kind(Generic[T]):
 VECTORS: Kind[VectorIndex] = Kind("vector store", "vectors", ("auto",), say("vectors.off"))
 DURABLE: Kind[DurableWork] = Kind("durable engine", "durable_work", ("auto",))
 EMBEDDERS: Kind[Embedder] = Kind("embedder", "embeddings", ("off",))
-CHAT: Kind[ChatClient] = Kind("model client", "model_client", ("auto",))
+CHAT: Kind[ChatClient] = Kind("model client")
 CACHES: Kind[SessionCache] = Kind("session cache", off=say("cache.off"))
 PROMPTS: Kind[PromptServer] = Kind("source of prompts", off=say("prompts.off"))
 TRACERS: Kind[Tracer] = Kind("receiver of spans")
@@ -100,16 +100,14 @@ KINDS: tuple[Kind[Any], ...] = (VECTORS, DURABLE, EMBEDDERS, CHAT, CACHES, PROMP
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """The parts of the opening roomlore that a backend may use. `url`: of the database. `storage`, `telemetry` and
-    `packaged`, the prompts that ship, are None for kinds that are opened before them. `cache_bytes`: memory for
-    vectors. `at_once`: pieces of durable work that run together. `providers`: those of models, by name; `keys`: their
-    API keys, by environment variable."""
+    `packaged`, the prompts that ship, are None for kinds that are opened before them. `at_once`: pieces of durable work
+    that run together. `providers`: those of models, by name; `keys`: their API keys, by environment variable."""
 
     url: str
     clock: Clock
     storage: Storage | None = None
     telemetry: Telemetry | None = None
     packaged: Prompts | None = None
-    cache_bytes: int = 0
     at_once: int = 1
     providers: Mapping[str, Provider] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)

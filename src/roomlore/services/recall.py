@@ -417,7 +417,7 @@ class RecallService:
             options,
             count=self._parts.backends.tokens.count,
             cosines=cosines,
-            confidence=facts.confidence_at(self._parts.backends.clock.now(), options.half_life_days),
+            confidence=facts.confidence_at(self._parts.backends.clock.now()),
             previous=before,
             degraded=degraded,
         )

@@ -6,7 +6,6 @@ given.
 """
 
 from roomlore.settings.model import (
-    RETIRED,
     Row,
     Settings,
     all_sections,
@@ -16,6 +15,7 @@ from roomlore.settings.model import (
     range_of,
     row,
 )
+from roomlore.settings.retired import RETIRED
 from roomlore.settings.sections import WEIGHTS
 from roomlore.settings.sources import CONFIG_FILE, PREFIX
 

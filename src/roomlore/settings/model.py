@@ -43,12 +43,6 @@ from roomlore.settings.sources import (
 S = TypeVar("S", bound=Section)
 T = TypeVar("T")
 
-RETIRED = {
-    "room_cache_size": "room_cache_mb says the same in MiB, 2 a room",
-    "langfuse_timeout_seconds": "Langfuse has 2 seconds before the prompts that ship are used",
-}
-"""Settings of earlier versions, each with what holds now. They warn and do nothing."""
-
 
 class Settings(BaseModel):
     """The settings of roomlore, in sections. A setting is given by its name, as `Settings(port=1)`, or in its section,
@@ -78,11 +72,11 @@ class Settings(BaseModel):
     _keys: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     def __init__(self, config: str | Path | None = None, /, **arguments: Any) -> None:
-        found = gather(all_sections(), known_fields(), RETIRED, config, arguments)
+        found = gather(all_sections(), known_fields(), config, arguments)
         super().__init__(**_sections_of(found))
         self._check()
         self._sources = {name: source for name, (_, source) in found.items()}
-        self._ignored = tuple(unknown_names(known_fields(), RETIRED))
+        self._ignored = tuple(unknown_names(known_fields()))
 
     def changed(self, **arguments: Any) -> "Settings":
         """Return these settings with others in place of some. The file and the environment are not read again."""

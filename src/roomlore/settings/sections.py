@@ -16,7 +16,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment
 from roomlore.core.quotas import MOST, Quotas
 from roomlore.core.relevance import MAX_WEIGHT, Weights
-from roomlore.ports.backends import CHAT, DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, WebAddress, Whole, setting
+from roomlore.ports.backends import DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, WebAddress, Whole, setting
 from roomlore.settings import sources
 from roomlore.settings.registry import known_strategies, names_of
 
@@ -80,14 +80,6 @@ class DatabaseSettings(Section):
         "Where everything is stored.",
         form="a path ending in .db, or a URL such as sqlite:///roomlore.db or postgresql://user:password@host/name",
     )
-    database_partitions: Whole = setting(
-        0,
-        "Partitions of the tables of messages in a PostgreSQL database that is made; 0 for none. `roomlore partition` "
-        "changes an existing one.",
-        form="0, or a whole number from 2 to 1024",
-        ge=0,
-        le=1024,
-    )
 
 
 class ContextSettings(Section):
@@ -141,7 +133,6 @@ class ContextSettings(Section):
         form="a mapping of two or more arms to room settings, such as "
         "{a: {share: 9}, b: {share: 1, strategy: weighted}}",
     )
-    usage_days: Whole = setting(90, "Days for which records of the contexts used are kept.", ge=1, le=36_500)
     token_encoding: Literal["cl100k_base", "o200k_base"] = setting(
         "cl100k_base", "The encoding in which tokens are counted."
     )
@@ -192,12 +183,6 @@ class SearchSettings(Section):
     vectors: Annotated[str, _named(VECTORS)] = _backend(
         VECTORS, "auto", "Where vectors lie; auto: a configured server, else the best that the database has."
     )
-    index_lease_seconds: Number = setting(
-        60, "Time after which work on vectors that a killed process held is done by another, in seconds.", gt=0, le=3600
-    )
-    search_cache_mb: Whole = setting(
-        512, "Memory for the vectors and facts of rooms lately searched, in MiB.", ge=1, le=1_048_576
-    )
     room_cache_mb: Whole = setting(
         192, "Memory for the last messages of rooms lately written to, in MiB.", ge=0, le=1_048_576
     )
@@ -217,19 +202,12 @@ class SessionSettings(Section):
     """Sessions and their summaries."""
 
     section: ClassVar[str] = "sessions"
-    session_ttl_seconds: Whole = setting(1800, "Time the cache keeps a session, in seconds.", ge=1, le=31_536_000)
     token_threshold_ratio: Number = setting(
         0.75, "Share of the model's window from which a session asks for a checkpoint.", gt=0, le=1
     )
     recent_turns: Whole = setting(8, "Turns of a session that are shown verbatim at least.", ge=0, le=10_000)
     model_context_window: Whole = setting(16_000, "What the model takes, in tokens.", ge=1, le=100_000_000)
     auto_checkpoint: bool = setting(False, "Summarise a session that asks for a checkpoint, in the background.")
-    summary_max_tokens: Whole = setting(
-        512,
-        "Longest summary that roomlore itself makes, in tokens; never more than a quarter of the window.",
-        ge=16,
-        le=100_000,
-    )
 
 
 class ModelSettings(Section):
@@ -247,9 +225,6 @@ class ModelSettings(Section):
         f"Servers of models that speak OpenAI's protocol, beside {', '.join(KNOWN_PROVIDERS)}.",
         hidden="in errors",
         form="a mapping such as {here: {base_url: http://localhost:8000/v1, key_variable: HERE_API_KEY}}",
-    )
-    model_client: Annotated[str, _named(CHAT)] = _backend(
-        CHAT, "auto", "What speaks with the servers of models; auto: the first client that is installed."
     )
     model_timeout_seconds: Number = setting(
         60, "Time a provider of models may take over an answer, or over each piece of one, in seconds.", gt=0, le=3600
@@ -272,9 +247,6 @@ class EvolutionSettings(Section):
     evolve_model: str = setting(
         EVOLVE_MODEL, "The model that evolves what is remembered of groups and people.", form="a model's name"
     )
-    evolve_timeout_seconds: Number = setting(
-        60, "Time each provider may take over an evolution, in seconds.", gt=0, le=3600
-    )
     evolve_schedule: str = setting(
         "0 2 * * *",
         "When groups with enough new messages evolve by themselves, in time_zone; empty: never.",
@@ -283,26 +255,10 @@ class EvolutionSettings(Section):
     evolve_people: bool = setting(
         True, "Evolve the facts of everyone who spoke, by the same schedule and model; off: groups alone."
     )
-    evolve_people_together: Whole = setting(
-        8,
-        "Maximum number of people whom the model is asked about in one call, if they said little; 1: each alone.",
-        ge=1,
-        le=20,
-    )
-    evolve_least: Whole = setting(10, "New messages from which a group evolves by the schedule.", ge=1, le=1_000_000)
-    evolve_messages: Whole = setting(200, "Maximum number of new messages that an evolution reads.", ge=1, le=1000)
-    evolve_memories: Whole = setting(50, "Maximum number of memories that an evolution is shown.", ge=1, le=200)
     evolve_delete_share: Number = setting(
         0.3, "Share of the memories that an evolution may delete; one at least.", ge=0, le=1
     )
-    evolve_lease_seconds: Number = setting(
-        60, "Time after which others evolve a group that a killed process was at, in seconds.", gt=0, le=3600
-    )
     most_memories: Whole = setting(30, "Memories of a group from which an evolution must merge.", ge=1, le=200)
-    strength_half_life_days: Number = setting(
-        30, "Days without support in which a memory's strength halves.", gt=0, le=3650
-    )
-    strength_floor: Number = setting(0.2, "Strength below which a memory is offered to the model as stale.", ge=0, le=1)
 
     @field_validator("evolve_schedule")
     @classmethod
@@ -317,20 +273,10 @@ class DigestSettings(Section):
     digest_model: str = setting(
         EVOLVE_MODEL, "The model that writes digests, if one of its providers has a key.", form="a model's name"
     )
-    digest_timeout_seconds: Number = setting(
-        30,
-        "Time that the model may take over a digest, in seconds; after it the digest is made of the messages' own "
-        "sentences.",
-        gt=0,
-        le=3600,
-    )
     model_titles: bool = setting(
         True,
         "Have digest_model write titles of threads in the background, if one of its providers has a key; off: a title "
         "is made of the thread's own sentences.",
-    )
-    model_titles_days: Whole = setting(
-        30, "How many days old the newest message of a thread may be for a title by the model.", ge=1, le=36_500
     )
     digest_schedule: str = setting(
         "",
@@ -342,8 +288,6 @@ class DigestSettings(Section):
         "The ids of the rooms whose digests are sent, with commas between them; `*`: every room; empty: public rooms.",
         form="ids with commas between them",
     )
-    digest_least: Whole = setting(10, "New messages from which a room's digest is sent.", ge=1, le=1_000_000)
-    digest_tokens: Whole = setting(2000, "Maximum number of tokens of a digest that is sent.", ge=50, le=100_000)
     digest_webhook: WebAddress = setting(
         "", "Where digests are sent by the schedule.", form="an http or https URL, or nothing", hidden="in errors"
     )
@@ -353,7 +297,6 @@ class DigestSettings(Section):
     digest_webhook_private: bool = setting(
         False, "Allow a webhook at a private address, and http; off: only https on the public internet."
     )
-    digest_webhook_seconds: Number = setting(10, "Time the webhook may take over a request, in seconds.", gt=0, le=600)
 
     @field_validator("digest_schedule")
     @classmethod
@@ -387,7 +330,6 @@ class WorkSettings(Section):
         form="none, or a URL such as postgresql://user:password@host/name of the same database",
     )
     work_at_once: Whole = setting(4, "Pieces of durable work that a process does at a time.", ge=1, le=64)
-    work_kept_days: Whole = setting(7, "Days for which finished durable work is kept to be looked at.", ge=1, le=365)
     work_in_server: bool = setting(True, "Do the work behind the calls in the server; off: `roomlore worker` does it.")
 
 
@@ -398,28 +340,10 @@ class ReplySettings(Section):
     reply_model: str = setting(
         "", "The model that replies where the call names none; empty: the only one there is.", form="a model's name"
     )
-    reply_max_tokens: Whole = setting(
-        1024,
-        "Tokens of the window kept free for a reply where the call does not say, half the window at most.",
-        ge=1,
-        le=1_000_000,
-    )
-    max_tool_iterations: Whole = setting(
-        10, "How often a model may ask for tools in one reply where the call does not say.", ge=0, le=100
-    )
     content_filter_text: str = setting(
         "", "What ends a reply that the provider's filter cut; empty: a sentence that ships.", form="a text"
     )
     length_text: str = setting("", "What ends a reply that grew too long; empty: a sentence that ships.", form="a text")
-    recall_max_tokens: Whole = setting(
-        2000,
-        "Maximum number of tokens of what a reply recalls; never more than a quarter of its window.",
-        ge=0,
-        le=1_000_000,
-    )
-    recall_timeout_seconds: Number = setting(
-        2, "Time recalling may take before a reply goes without, in seconds.", gt=0, le=300
-    )
 
 
 class RecallSettings(Section):
@@ -441,9 +365,6 @@ class RecallSettings(Section):
     similarity_scale: Literal["fit", "literal"] = setting(
         "fit", "Similarity as it counts: scaled to what fits the block, or the cosine as it is."
     )
-    sticky_facts: bool = setting(
-        True, "Keep a conversation's block of facts byte for byte while relevance has not clearly changed."
-    )
 
 
 class LimitSettings(Section):
@@ -451,9 +372,6 @@ class LimitSettings(Section):
 
     section: ClassVar[str] = "limits"
     max_text_chars: Whole = setting(1_048_576, "Longest text of a message, in characters.", ge=1, le=16_777_216)
-    max_metadata_chars: Whole = setting(
-        262_144, "Longest metadata of a message and state of a session, in characters of JSON.", ge=1024, le=16_777_216
-    )
     max_batch_messages: Whole = setting(10_000, "Maximum number of messages in one call.", ge=1, le=100_000)
     max_body_bytes: Whole = setting(
         16_777_216,
@@ -461,16 +379,6 @@ class LimitSettings(Section):
         ge=1024,
         le=1_073_741_824,
     )
-    max_small_body_bytes: Whole = setting(
-        1_048_576, "Largest HTTP body of any other request, in bytes.", ge=1024, le=1_073_741_824
-    )
-    max_json_values: Whole = setting(
-        400_000,
-        "Maximum number of values in a JSON body that writes messages, facts or sessions; in others it is 20,000.",
-        ge=1000,
-        le=100_000_000,
-    )
-    max_json_depth: Whole = setting(32, "Deepest nesting of a JSON request body.", ge=4, le=200)
     max_page: Whole = setting(1000, "Maximum number of items in one page.", ge=1, le=10_000)
 
 
@@ -534,19 +442,9 @@ class RetentionSettings(Section):
         ge=1,
         le=36_500,
     )
-    retention_schedule: str = setting(
-        "30 3 * * *",
-        "When that is done, in time_zone.",
-        form="a cron expression of five fields",
-    )
     archive_folder: str = setting(
         "roomlore-archives", "The folder of the archives; back it up with the database.", form="a path"
     )
-
-    @field_validator("retention_schedule")
-    @classmethod
-    def _cron(cls, value: str) -> str:
-        return _checked_cron(value)
 
 
 def _split(value: Any) -> Any:
@@ -561,14 +459,6 @@ class ServerSettings(Section):
         "127.0.0.1", "Address to serve on; a public one needs an API key.", form="a host name or IP address"
     )
     port: Whole = setting(8765, "Port to serve on; 0 takes a free one.", ge=0, le=65535)
-    max_connections: Whole = setting(1000, "Most HTTP connections at a time.", ge=1, le=100_000)
-    idle_connection_seconds: Whole = setting(75, "Seconds an idle HTTP connection is kept.", ge=1, le=3600)
-    request_timeout_seconds: Number = setting(
-        30,
-        "Seconds for the head of a request, its body (1 more for every 1,000 bytes), and an answer to move on.",
-        ge=1,
-        le=3600,
-    )
     allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_split)] = setting(
         (),
         "Further Host headers accepted from clients without a key.",

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from roomlore.core.errors import InvalidInput
 from roomlore.ports.backends import Section
+from roomlore.settings.retired import RETIRED
 
 _PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)|([?&]password=)[^&]*")
 _DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
@@ -106,18 +107,16 @@ def database_or_none(value: str | None) -> str | None:
 def gather(
     sections: Mapping[str, type[Section]],
     known: Mapping[str, FieldInfo],
-    retired: Mapping[str, str],
     config: str | Path | None,
     arguments: Mapping[str, Any],
 ) -> Found:
-    """Return each given setting's value and source; the strongest source wins. `retired`: names that warn, each with
-    what holds now."""
+    """Return each given setting's value and source; the strongest source wins."""
     found: Found = {}
-    for values, source in (_from_file(config), _from_environment(known, retired), (arguments, "argument")):
+    for values, source in (_from_file(config), _from_environment(known), (arguments, "argument")):
         for name, value in _flat(values, sections, source):
             told = f"{PREFIX}{name.upper()}" if source == "environment" else source
-            if name in retired:
-                warnings.warn(f"{name} ({told}) is no setting any more: {retired[name]}.", stacklevel=3)
+            if name in RETIRED:
+                warnings.warn(f"{name} ({told}) is no longer a setting; its value is {RETIRED[name]}.", stacklevel=3)
             elif name not in known:
                 raise InvalidInput(f"There is no setting {name!r} ({source}){did_you_mean(name, (*known, *sections))}")
             elif value is not None:
@@ -142,19 +141,19 @@ def _flat(values: Mapping[str, Any], sections: Mapping[str, type[Section]], sour
 def _in_section(name: str, section: type[Section], source: str) -> str:
     full = f"{section.section}_{name}"
     for known in (name, full):
-        if known in section.model_fields:
+        if known in section.model_fields or known in RETIRED:
             return known
     guess = did_you_mean(name, section.model_fields)
     raise InvalidInput(f"There is no setting {name!r} in the section {section.section} ({source}){guess}")
 
 
-def _from_environment(known: Mapping[str, FieldInfo], retired: Mapping[str, str]) -> tuple[Mapping[str, Any], str]:
-    for name in unknown_names(known, retired):
+def _from_environment(known: Mapping[str, FieldInfo]) -> tuple[Mapping[str, Any], str]:
+    for name in unknown_names(known):
         near = get_close_matches(name[len(PREFIX) :].lower(), list(known), n=1, cutoff=0.8)
         if near:
             raise InvalidInput(f"There is no setting {name}; did you mean {PREFIX}{near[0].upper()}?")
     given = {name.upper(): value for name, value in os.environ.items() if value}  # noqa: TID251
-    variables = {name: f"{PREFIX}{name.upper()}" for name in (*known, *retired)}
+    variables = {name: f"{PREFIX}{name.upper()}" for name in (*known, *RETIRED)}
     found = {name: given[variable] for name, variable in variables.items() if variable in given}
     return {name: _parsed(name, text, known.get(name)) for name, text in found.items()}, "environment"
 
@@ -175,9 +174,9 @@ def from_environment(variables: Iterable[str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def unknown_names(known: Iterable[str], retired: Iterable[str]) -> Iterable[str]:
+def unknown_names(known: Iterable[str]) -> Iterable[str]:
     """Return the environment variables with the prefix that name no setting."""
-    names = {_LANGUAGE, *(f"{PREFIX}{name.upper()}" for name in (*known, *retired))}
+    names = {_LANGUAGE, *(f"{PREFIX}{name.upper()}" for name in (*known, *RETIRED))}
     return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in names)  # noqa: TID251
 
 

@@ -70,7 +70,6 @@ async def make_indexing(
                 indexed=kind,
                 vectors=vectors,
                 embedder=embedder,
-                lease_seconds=common.settings.search.index_lease_seconds,
             )
             for kind in kinds
             if embedder and vectors
@@ -78,7 +77,6 @@ async def make_indexing(
         links=LinkIndexing(
             common,
             model=model,
-            lease_seconds=common.settings.search.index_lease_seconds,
         ),
         model=meaning,
         states=states,

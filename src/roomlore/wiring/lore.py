@@ -394,7 +394,7 @@ async def connect_with(
     url = fspath(url) if isinstance(url, PathLike) else url or settings.database.database_url
     closing = Closing()
     try:
-        storage = await connect(url, partitions=settings.database.database_partitions)
+        storage = await connect(url)
         closing.push_async_callback(storage.close)
         resources = await make_resources(
             settings, storage, url, own=own, closing=closing, background=background, whole=whole

@@ -61,9 +61,6 @@ def open_configured(kind: Kind[C], settings: Settings, host: Host, closing: Asyn
     return backend
 
 
-_MIB = 1024 * 1024
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common(Backends):
     """The dependencies of every part of one process. `closing`: is closed with it. `background`: jobs run here."""
@@ -83,7 +80,6 @@ def host_of(common: Common, url: str = "") -> Host:
         storage=common.storage,
         telemetry=common.telemetry,
         packaged=PackagedPrompts(),
-        cache_bytes=common.settings.search.search_cache_mb * _MIB,
         at_once=common.settings.work.work_at_once,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from roomlore import services
 from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.core.recall import recollection
 from roomlore.core.recall.recollection import RecallOptions
 from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.backends import CACHES
@@ -40,7 +41,7 @@ def make_recall(common: Common, embedder: Embedder | None) -> services.recall.Re
         enabled=common.settings.recall.enabled,
         options=recall_options(common.settings, embedded=embedder is not None),
         cache=services.recall.RecallCache(storage=common.storage, tokens=common.tokens, clock=common.clock),
-        vectors=services.recall.FactVectors(embedder, timeout_seconds=common.settings.replies.recall_timeout_seconds),
+        vectors=services.recall.FactVectors(embedder, timeout_seconds=recollection.RECALL_SECONDS),
         shown=services.recall.ShownBefore(),
     )
 
@@ -57,8 +58,6 @@ def recall_options(settings: Settings, *, embedded: bool) -> RecallOptions:
         confidence_weight=settings.recall.confidence_weight,
         similarity=similarity,
         scale=settings.recall.similarity_scale,
-        sticky=settings.recall.sticky_facts,
-        half_life_days=settings.evolution.strength_half_life_days,
     )
 
 
@@ -81,7 +80,6 @@ async def make_sessions(common: Common, summarizer: Summarizer | None, own: Sess
         key=await signing_key(common.storage) if remote else b"",
         clock=common.clock,
         telemetry=common.telemetry,
-        seconds=settings.session_ttl_seconds,
         recent_turns=options.recent_turns,
     )
     if summarizer is not None:
@@ -93,7 +91,7 @@ async def make_sessions(common: Common, summarizer: Summarizer | None, own: Sess
         on=settings.auto_checkpoint,
         reader=reader,
         checkpointer=checkpointer,
-        summaries=Summaries(summarizer=summarizer, tokens=common.tokens, max_tokens=settings.summary_max_tokens),
+        summaries=Summaries(summarizer=summarizer, tokens=common.tokens),
         options=options,
     )
     if common.background and settings.auto_checkpoint:
@@ -136,7 +134,7 @@ def make_recalls(common: Common, recall: services.recall.RecallParts) -> tuple[R
     """Return the sources of memories for replies; none if recall is off."""
     if not common.settings.recall.enabled:
         return ()
-    wait = common.settings.replies.recall_timeout_seconds * _SHARE_OF_VECTORS
+    wait = recollection.RECALL_SECONDS * _SHARE_OF_VECTORS
     return (services.recall.KnownForReplies(recall, storage=common.storage, wait_seconds=wait),)
 
 
@@ -144,12 +142,8 @@ def reply_options(settings: Settings) -> services.replies.ReplyOptions:
     """Return the settings of replies."""
     return services.replies.ReplyOptions(
         model=settings.replies.reply_model,
-        max_tokens=settings.replies.reply_max_tokens,
         window=settings.sessions.model_context_window,
-        max_tool_iterations=settings.replies.max_tool_iterations,
         content_filter_text=settings.replies.content_filter_text,
         length_text=settings.replies.length_text,
-        recall_max_tokens=settings.replies.recall_max_tokens,
-        recall_timeout_seconds=settings.replies.recall_timeout_seconds,
         zone=settings.search.zone,
     )

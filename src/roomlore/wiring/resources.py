@@ -62,6 +62,8 @@ from roomlore.wiring.work import (
 )
 
 _MIB = 1024 * 1024
+_FACTS_BYTES = 128 * _MIB
+"""For the facts of rooms lately searched: a quarter of what their vectors may take."""
 log = logging.getLogger(__name__)
 
 
@@ -213,7 +215,7 @@ class Resources(Common):
 
     @cached_property
     def facts(self) -> services.messages.FactsCache:
-        return services.messages.FactsCache(size_bytes=self.settings.search.search_cache_mb * _MIB // 4)
+        return services.messages.FactsCache(size_bytes=_FACTS_BYTES)
 
     @cached_property
     def in_force(self) -> services.memories.InForceCache:
@@ -403,5 +405,4 @@ def _limits(settings: Settings) -> Limits:
     return Limits(
         text_chars=settings.limits.max_text_chars,
         batch_messages=settings.limits.max_batch_messages,
-        metadata_chars=settings.limits.max_metadata_chars,
     )

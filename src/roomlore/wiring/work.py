@@ -49,6 +49,10 @@ EXPIRY = "work_expiry"
 USAGE_EXPIRY = "usage_expiry"
 """The background job that deletes usage records after a time."""
 _EXPIRY_SWEEP_SECONDS = 3_600.0
+_WORK_KEPT = timedelta(days=7)
+"""Finished work can be looked at for a week, so that a fault of the weekend is seen on Monday."""
+RETENTION_SCHEDULE = "30 3 * * *"
+"""When messages and records become too old, in the time zone of the settings: after the evolutions of the night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,6 @@ def make_writing(common: Common, models: ModelService) -> services.digest.Writin
     settings = common.settings
     options = services.digest.WritingOptions(
         model=settings.digests.digest_model,
-        timeout_seconds=settings.digests.digest_timeout_seconds,
         zone=settings.search.zone,
     )
     return services.digest.Writing(models=models, prompts=PackagedPrompts(), options=options)
@@ -173,7 +176,6 @@ def make_webhook(common: Common) -> HttpWebhook | None:
         settings.digest_webhook,
         secret=settings.digest_webhook_secret,
         private=settings.digest_webhook_private,
-        timeout_seconds=settings.digest_webhook_seconds,
         clock=common.clock,
     )
 
@@ -195,9 +197,7 @@ def make_nightly(
         times=times,
         webhook=webhook,
         digests=lambda tenant: services.digest.DigestService(common, tenant=tenant, model=model, writing=writing),
-        options=services.digest.NightlyOptions(
-            rooms=rooms, least=settings.digest_least, max_tokens=settings.digest_tokens
-        ),
+        rooms=rooms,
     )
     define(common, durable, services.digest.DIGEST, nightly.work)
     if common.background and times:
@@ -213,12 +213,7 @@ def make_titles(common: Common, durable: DurableWork, models: ModelService) -> s
         durable=durable,
         models=models,
         prompts=PackagedPrompts(),
-        options=services.digest.TitleOptions(
-            model=settings.digests.digest_model,
-            timeout_seconds=settings.digests.digest_timeout_seconds,
-            zone=settings.search.zone,
-            days=settings.digests.model_titles_days,
-        ),
+        options=services.digest.WritingOptions(model=settings.digests.digest_model, zone=settings.search.zone),
     )
     define(common, durable, services.digest.TITLES, titles.work)
     if common.background and settings.digests.model_titles:
@@ -232,9 +227,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
 
     settings = common.settings
     options = evolution_options(settings)
-    reading = services.evolution.Reading(
-        common, most_messages=options.messages, most_memories=options.memories, zone=options.zone
-    )
+    reading = services.evolution.Reading(common, zone=options.zone)
     asking = services.evolution.Asking(models=models, prompts=prompts, clock=common.clock, options=options)
     applying = services.evolution.Applying(common, reading=reading, options=options, repair=repaired)
     service = services.evolution.EvolutionService(
@@ -244,7 +237,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         asking=asking,
         applying=applying,
         together=services.evolution.AskingTogether(reading=reading, asking=asking, applying=applying, repair=repaired),
-        leases=services.evolution.EvolutionLeases(common, lease_seconds=options.lease_seconds),
+        leases=services.evolution.EvolutionLeases(common),
     )
     define(common, durable, services.evolution.EVOLUTION, service.work)
     times = (
@@ -254,9 +247,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         common,
         evolutions=service,
         times=times,
-        least=options.least,
         people=_people_evolve(settings, models),
-        together=settings.evolution.evolve_people_together,
     )
     if common.background and times:
         common.jobs.handle(services.evolution.EVOLUTION, schedule.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
@@ -274,18 +265,12 @@ def evolution_options(settings: Settings) -> services.evolution.EvolutionOptions
     """Return the settings of evolutions."""
     return services.evolution.EvolutionOptions(
         model=settings.evolution.evolve_model,
-        timeout_seconds=settings.evolution.evolve_timeout_seconds,
+        timeout_seconds=settings.language_models.model_timeout_seconds,
         zone=settings.search.zone,
         rules=Rules(
             delete_share=settings.evolution.evolve_delete_share,
             most_active=settings.evolution.most_memories,
-            half_life_days=settings.evolution.strength_half_life_days,
         ),
-        messages=settings.evolution.evolve_messages,
-        memories=settings.evolution.evolve_memories,
-        strength_floor=settings.evolution.strength_floor,
-        lease_seconds=settings.evolution.evolve_lease_seconds,
-        least=settings.evolution.evolve_least,
     )
 
 
@@ -336,7 +321,7 @@ def make_retention(
     """Return the retention by the schedule. Nothing is read yet."""
     settings = common.settings.retention
     wanted = settings.retain_messages_days is not None or settings.retain_answers_days is not None
-    schedule = settings.retention_schedule if wanted else ""
+    schedule = RETENTION_SCHEDULE if wanted else ""
     retention = services.archives.Retention(
         common,
         durable=durable,
@@ -355,12 +340,12 @@ def expire_work(common: Common, durable: DurableWork) -> None:
     """Declare the job."""
 
     async def expire() -> None:
-        await durable.expire(before=common.clock.now() - timedelta(days=common.settings.work.work_kept_days))
+        await durable.expire(before=common.clock.now() - _WORK_KEPT)
 
     common.jobs.handle(EXPIRY, expire, every_seconds=_EXPIRY_SWEEP_SECONDS)
 
 
 def expire_usage(common: Common) -> None:
     """Declare the job."""
-    expiry = UsageExpiry(common, days=common.settings.context.usage_days)
+    expiry = UsageExpiry(common)
     common.jobs.handle(USAGE_EXPIRY, expiry.run, every_seconds=_EXPIRY_SWEEP_SECONDS)

@@ -243,7 +243,7 @@ async def _memories_on_page(
 
 
 def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:
-    return strength_at(one, at or lore.now(), lore.settings.evolution.strength_half_life_days)
+    return strength_at(one, at or lore.now())
 
 
 def _stretches(changes: Sequence[Change]) -> list[Stretch]:

@@ -12,6 +12,7 @@ from typing import Any, TypedDict, TypeVar
 from roomlore import ConversationMessage, InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import describe
+from roomlore.core.recall import recollection
 from roomlore.core.recall.recollection import line_of, scopes_of, text_of
 from roomlore.core.sessions.session import check_id
 from roomlore.core.transcript import Shown, Speakers, Transcript, local, people_of
@@ -99,10 +100,9 @@ class AgentMemory:
     async def recalled(self, said: Sequence[ConversationMessage], room_id: str | None) -> str:
         """Return facts that matter for the conversation, and messages of its room that answer the last question and are
         not part of what was said here; '' if there is nothing, or if it fails."""
-        seconds = self.lore.settings.replies.recall_timeout_seconds
 
         async def work(lore: Lore) -> str:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(recollection.RECALL_SECONDS):
                 facts = await self.facts(lore, said, room_id)
                 return f"{facts}{await self._earlier(lore, said, room_id)}".rstrip("\n")
 

@@ -20,7 +20,6 @@ from roomlore.ports.backends import (
     Extra,
     Host,
     NoSettings,
-    Number,
     Section,
     WebAddress,
     Whole,
@@ -62,15 +61,21 @@ def package_weights() -> Path:
     return Path(spec.submodule_search_locations[0]) / "e5-small-q4.bin"
 
 
+_BATCH = 64
+"""Texts in one request: what most servers take. It shrinks by itself where one takes fewer."""
+_TIMEOUT_SECONDS = 20.0
+"""Time for one request: a busy server takes some seconds for a full one."""
+
+
 def open_openai(
     *,
     url: str,
     api_key: str,
     model: str,
     dimensions: int,
-    batch: int = 64,
+    batch: int = _BATCH,
     key_name: str = "embedding_api_key",
-    timeout_seconds: float = 20.0,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
     query_prefix: str = "",
     passage_prefix: str = "",
     request_dimensions: bool = False,
@@ -161,25 +166,17 @@ class ServerSettings(Section):
         form="a secret",
         hidden="secret",
     )
-    embedding_batch: Whole = setting(
-        64, "Maximum number of texts in one request; a smaller number if the server refuses so many.", ge=1, le=2048
-    )
     embedding_query_prefix: str = setting("", "What the server's model wants before a question.", form="a text")
     embedding_passage_prefix: str = setting("", "What the server's model wants before a message.", form="a text")
-    embedding_timeout_seconds: Number = setting(
-        20, "Time the server may take over one request, in seconds.", gt=0, le=600
-    )
 
 
 def _open(name: str, settings: ServerSettings, host: Host) -> Embedder:
     provider = host.providers.get(name, KNOWN_PROVIDERS[name])
     given = settings.model_fields_set
     known = KNOWN_EMBEDDINGS[name] if "embedding_model" not in given else None
-    dimensions, batch = settings.embedding_dimensions, settings.embedding_batch
+    dimensions = settings.embedding_dimensions
     if known and "embedding_dimensions" not in given:
         dimensions = known.dimensions
-    if known and known.batch and "embedding_batch" not in given:
-        batch = known.batch
     # A key goes to the provider's own address only.
     elsewhere = "embedding_url" in given and settings.embedding_url.rstrip("/") != provider.base_url
     variable = None if elsewhere else provider.key_variable
@@ -189,8 +186,7 @@ def _open(name: str, settings: ServerSettings, host: Host) -> Embedder:
         key_name=f"embedding_api_key or {variable}" if variable else "embedding_api_key",
         model=known.model if known else settings.embedding_model,
         dimensions=dimensions,
-        batch=batch,
-        timeout_seconds=settings.embedding_timeout_seconds,
+        batch=(known and known.batch) or _BATCH,
         query_prefix=settings.embedding_query_prefix,
         passage_prefix=settings.embedding_passage_prefix,
         request_dimensions=known is not None and dimensions in known.lengths and dimensions != known.dimensions,

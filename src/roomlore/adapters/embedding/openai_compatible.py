@@ -114,7 +114,7 @@ class OpenAICompatible:
         if size < self._most:
             self._most = size
             told = {"texts": size, "server": self._server}
-            log.warning("an embedding server refuses larger requests; set embedding_batch to what it takes", extra=told)
+            log.warning("an embedding server refuses larger requests; smaller ones are sent", extra=told)
 
     async def close(self) -> None:
         await self._client.close()
@@ -132,7 +132,7 @@ class OpenAICompatible:
             problem = self._problem(f"answers with HTTP {error.status_code}: {advice.format(key=self._key_name)}")
             raise (InvalidInput(str(problem)) if error.status_code in _REFUSALS else problem) from error
         except (openai.APITimeoutError, TimeoutError) as error:
-            raise self._problem("does not answer in time: try later, or raise embedding_timeout_seconds") from error
+            raise self._problem("does not answer in time: try later") from error
         except openai.OpenAIError as error:
             raise self._problem("cannot be reached: check embedding_url and the network") from error
 

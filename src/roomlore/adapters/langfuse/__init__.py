@@ -9,11 +9,13 @@ from pydantic import model_validator
 from roomlore.core.errors import InvalidInput, Unavailable
 from roomlore.core.health import Finding, say
 from roomlore.core.prompt import KEPT_ELSEWHERE
-from roomlore.ports.backends import PROMPTS, Backend, Extra, Host, Number, PromptServer, Section, WebAddress, setting
+from roomlore.ports.backends import PROMPTS, Backend, Extra, Host, PromptServer, Section, WebAddress, setting
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Prompts
 
 _TIMEOUT_SECONDS = 2.0
+_LABEL = "production"
+"""Langfuse's own label for the version of a prompt that is in use."""
 
 
 def open_langfuse(
@@ -25,7 +27,7 @@ def open_langfuse(
     packaged: Prompts,
     clock: Clock,
     telemetry: Telemetry,
-    label: str = "production",
+    label: str = _LABEL,
     cache_seconds: float = 60.0,
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> PromptServer:
@@ -74,8 +76,6 @@ class LangfuseSettings(Section):
     )
     langfuse_public_key: str = setting("", "The public key of its project.", form="a secret", hidden="secret")
     langfuse_secret_key: str = setting("", "The secret key of its project.", form="a secret", hidden="secret")
-    langfuse_label: str = setting("production", "Which version of a prompt is taken.", form="a label of Langfuse's")
-    langfuse_cache_seconds: Number = setting(60, "Time a prompt is used before it is asked for again.", ge=1, le=86_400)
 
     @model_validator(mode="after")
     def _has_keys(self) -> "LangfuseSettings":
@@ -95,8 +95,6 @@ def _open(settings: LangfuseSettings, host: Host) -> PromptServer:
         packaged=host.packaged,
         clock=host.clock,
         telemetry=host.telemetry,
-        label=settings.langfuse_label,
-        cache_seconds=settings.langfuse_cache_seconds,
     )
 
 
@@ -111,7 +109,7 @@ async def _probe(settings: LangfuseSettings, _: Host, __: float) -> Sequence[Fin
         public_key=settings.langfuse_public_key,
         secret_key=settings.langfuse_secret_key,
         name=name,
-        label=settings.langfuse_label,
+        label=_LABEL,
         timeout_seconds=_TIMEOUT_SECONDS,
     )
     return [Finding("langfuse", "ok", say("prompts.answer" if there else "prompts.without", name=name))]

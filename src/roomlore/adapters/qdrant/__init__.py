@@ -6,8 +6,11 @@ from typing import ClassVar
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, say
-from roomlore.ports.backends import VECTORS, Backend, Extra, Host, Number, Section, WebAddress, setting
+from roomlore.ports.backends import VECTORS, Backend, Extra, Host, Section, WebAddress, setting
 from roomlore.ports.vectors import MESSAGES, VectorIndex
+
+TIMEOUT_SECONDS = 2.0
+"""Time for a search, before words alone answer: a healthy server takes a hundredth of it."""
 
 
 def open_qdrant(
@@ -15,7 +18,7 @@ def open_qdrant(
     *,
     api_key: str | None = None,
     prefix: str = "",
-    timeout_seconds: float = 2.0,
+    timeout_seconds: float = TIMEOUT_SECONDS,
     write_timeout_seconds: float = 30.0,
 ) -> VectorIndex:
     """Return a vector index in the Qdrant server (1.10 or later) at `url`, over REST; the default port is 6333. No
@@ -46,7 +49,6 @@ class QdrantSettings(Section):
     qdrant_prefix: str = setting(
         "", "What the names of collections begin with, where roomlores share a Qdrant server.", form="a short name"
     )
-    qdrant_timeout_seconds: Number = setting(2, "Time Qdrant may take over a search, in seconds.", gt=0, le=600)
 
 
 def _open(settings: QdrantSettings, _: Host) -> VectorIndex:
@@ -54,7 +56,7 @@ def _open(settings: QdrantSettings, _: Host) -> VectorIndex:
         settings.qdrant_url,
         api_key=settings.qdrant_api_key or None,
         prefix=settings.qdrant_prefix,
-        timeout_seconds=settings.qdrant_timeout_seconds,
+        timeout_seconds=TIMEOUT_SECONDS,
     )
 
 

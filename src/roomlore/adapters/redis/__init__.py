@@ -9,8 +9,11 @@ from pydantic import BeforeValidator
 from roomlore.core import DEFAULT_TENANT
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, say
-from roomlore.ports.backends import CACHES, Backend, Extra, Host, Number, Section, setting
+from roomlore.ports.backends import CACHES, Backend, Extra, Host, Section, setting
 from roomlore.ports.coordination import SessionCache
+
+TIMEOUT_SECONDS = 0.25
+"""After it a call goes on without Redis, as the database answers sooner than that."""
 
 
 def open_redis(url: str, *, timeout_seconds: float) -> SessionCache:
@@ -41,13 +44,10 @@ class RedisSettings(Section):
         "A Redis that keeps sessions at hand; without one the database is asked alone.",
         form="a URL such as redis://localhost:6379/0",
     )
-    redis_timeout_seconds: Number = setting(
-        0.25, "Time Redis may take before a call goes on without it, in seconds.", gt=0, le=60
-    )
 
 
 def _open(settings: RedisSettings, _: Host) -> SessionCache:
-    return open_redis(settings.redis_url, timeout_seconds=settings.redis_timeout_seconds)
+    return open_redis(settings.redis_url, timeout_seconds=TIMEOUT_SECONDS)
 
 
 def _lacks(settings: RedisSettings) -> str:

@@ -13,7 +13,7 @@ def _open_blobs(_: NoSettings, host: Host) -> VectorIndex:
     from roomlore.adapters.sql.vectors import SqlVectors
 
     assert isinstance(host.storage, SqlStorage)
-    return SqlVectors(host.storage, cache_bytes=host.cache_bytes, late_seconds=_LATE_SECONDS)
+    return SqlVectors(host.storage, late_seconds=_LATE_SECONDS)
 
 
 def _open_pgvector(_: NoSettings, host: Host) -> VectorIndex:

@@ -160,14 +160,6 @@ async def abandon(url: str) -> bool:
         return True
 
 
-def make_in_parts(connection: Connection, parts: int) -> None:
-    """Partition the tables of a new database, in the open transaction."""
-    _make_copies(connection, parts)
-    for table in _TABLES:
-        _refer(connection, table)
-    _put_in_place(connection)
-
-
 @asynccontextmanager
 async def _connected(url: str) -> "AsyncIterator[AsyncConnection]":
     parsed = parse(url)

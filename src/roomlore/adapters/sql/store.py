@@ -38,7 +38,6 @@ from roomlore.adapters.sql.writer import MessageWriting
 from roomlore.core.errors import RoomloreError, StorageUnavailable
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection as SyncConnection
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 
@@ -260,10 +259,8 @@ async def _rollback(connection: Connection) -> None:
         await connection.run("ROLLBACK")
 
 
-async def connect(url: str, *, partitions: int = 0) -> SqlStorage:
+async def connect(url: str) -> SqlStorage:
     """Open a database. Create it if it is new, and bring its schema up to date.
-
-    `partitions`: of the tables of messages in a new PostgreSQL database; 0 for none.
 
     `url`: `sqlite:///path`, `sqlite://` or `sqlite:///:memory:` (lost when closed), `postgresql://...`, or a path that
     ends in .db. Raises `InvalidInput` for another form or a missing extra, and `StorageUnavailable` if the database
@@ -271,7 +268,7 @@ async def connect(url: str, *, partitions: int = 0) -> SqlStorage:
     """
     parsed = parse(url)
     if parsed.drivername not in SQLITE_NAMES:
-        return await _connect_postgres(parsed, partitions)
+        return await _connect_postgres(parsed)
     if _is_in_memory(parsed):
         driver = Driver(opened(parsed, *_WRITING_IN_MEMORY))
         with translated():
@@ -364,26 +361,17 @@ def _file(url: URL, patience_seconds: float = WAIT_SECONDS) -> SqlStorage:
     return SqlStorage(Connections(readers, most=_READERS), Connections(writers, most=1), file=checked)
 
 
-async def _connect_postgres(url: URL, partitions: int) -> SqlStorage:
+async def _connect_postgres(url: URL) -> SqlStorage:
     engine = postgres_engine(url)
     storage = _pooled(engine)
     try:
         with translated():
             async with engine.connect() as connection:
-                await connection.run_sync(_upgraded, partitions)
+                await connection.run_sync(upgrade)
     except BaseException:
         await storage.close()
         raise
     return storage
-
-
-def _upgraded(connection: "SyncConnection", partitions: int) -> None:
-    if not partitions:
-        upgrade(connection)
-        return
-    from roomlore.adapters.sql.partitions import make_in_parts
-
-    upgrade(connection, lambda new: make_in_parts(new, partitions))
 
 
 def _pooled(engine: "AsyncEngine") -> SqlStorage:

@@ -36,15 +36,15 @@ OF_ROOMS = {"room_key", "tenant", "room_id", "next_arrival"}
 """Columns that the table of rooms has had since the first migration."""
 
 
-def upgrade(connection: Connection, made: Callable[[Connection], None] = lambda _: None) -> None:
+def upgrade(connection: Connection) -> None:
     """Make a new database, or run the missing migrations. A database that is up to date costs one short query. The
-    connection is in autocommit mode. `made`: called in the transaction that made a new database."""
+    connection is in autocommit mode."""
     if _version(connection) == migrations.HEAD:
         return
-    _patiently(connection, lambda: _bring_on(connection, made, to=ADDED))
+    _patiently(connection, lambda: _bring_on(connection, to=ADDED))
     if _version(connection) == ADDED:
         fill_rooms(connection, partial(_patiently, connection))
-    _patiently(connection, lambda: _bring_on(connection, made, to="head"))
+    _patiently(connection, lambda: _bring_on(connection, to="head"))
 
 
 def _patiently(connection: Connection, step: Callable[[], None]) -> None:
@@ -93,7 +93,7 @@ def _version(connection: Connection) -> str | None:
     return version
 
 
-def _bring_on(connection: Connection, made: Callable[[Connection], None], *, to: str) -> None:
+def _bring_on(connection: Connection, *, to: str) -> None:
     """Make the tables of a new database, or run the migrations up to one of them."""
     there = _version(connection)
     if there == migrations.HEAD or (to == ADDED and there not in (None, FIRST)):
@@ -102,7 +102,6 @@ def _bring_on(connection: Connection, made: Callable[[Connection], None], *, to:
         _make(connection)
         if migrations.HEAD != TOPICS:
             migrate(connection)
-        made(connection)
         return
     if there in _BEFORE_THE_FIRST:
         raise StorageUnavailable(_TOO_OLD)

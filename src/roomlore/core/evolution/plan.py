@@ -350,7 +350,7 @@ class ChangeBuilder:
 
     def _strength(self, step: Step) -> float:
         """Return the raised strength, based on the decayed one."""
-        left = max(strength_at(old, self.given.now, self.given.rules.half_life_days) for old in step.memories)
+        left = max(strength_at(old, self.given.now) for old in step.memories)
         return raised(left, self.given.rules.raised)
 
     def _supported(self, step: Step) -> datetime:

@@ -140,11 +140,11 @@ def says_nothing(answer: str) -> bool:
     return "".join(line for line in answer.split() if not line.startswith("```")) == "[]"
 
 
-def show_memories(offered: Mapping[str, Memory], *, now: datetime, floor: float, half_life_days: float) -> str:
+def show_memories(offered: Mapping[str, Memory], *, now: datetime) -> str:
     """Return a line for each memory: handle, version, the day it was last supported, whether it is stale or
     doubtful, statement."""
     return "\n".join(
-        f"{handle} [{_about(memory, stale=is_stale(memory, now, floor, half_life_days))}]: {inert(memory.statement)}"
+        f"{handle} [{_about(memory, stale=is_stale(memory, now))}]: {inert(memory.statement)}"
         for handle, memory in offered.items()
     )
 

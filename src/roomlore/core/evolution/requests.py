@@ -72,7 +72,6 @@ class Rules:
     statement_chars: int = 400
     first_strength: float = 0.5
     raised: float = 0.1
-    half_life_days: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +167,10 @@ def check_days(given: object) -> float:
 _DAY = timedelta(days=1)
 SILENCE = timedelta(days=14)
 """Silence that is evidence: what a group does weekly has then been missing twice, and a holiday of a week is over."""
+HALF_LIFE_DAYS = 30.0
+"""Days without support in which a strength halves: what a group does monthly is still half as strong."""
+STRENGTH_FLOOR = 0.2
+"""Strength below which a memory is shown to the model as stale: a new one that nobody confirmed for six weeks."""
 
 
 def decayed(strength: float, since_support_days: float, half_life_days: float) -> float:
@@ -182,19 +185,19 @@ def raised(strength: float, by: float) -> float:
     return _bounded(start + _bounded(by) * (1.0 - start))
 
 
-def strength_at(memory: Memory, now: datetime, half_life_days: float) -> float:
+def strength_at(memory: Memory, now: datetime) -> float:
     """Return the strength at `now`, in [0, 1]. The stored strength is that at the time of the last support."""
-    return decayed(memory.strength, (now - memory.supported_at) / _DAY, half_life_days)
+    return decayed(memory.strength, (now - memory.supported_at) / _DAY, HALF_LIFE_DAYS)
 
 
-def is_stale(memory: Memory, now: datetime, floor: float, half_life_days: float) -> bool:
+def is_stale(memory: Memory, now: datetime) -> bool:
     """Return True if the strength has decayed below the floor."""
-    return strength_at(memory, now, half_life_days) < floor
+    return strength_at(memory, now) < STRENGTH_FLOOR
 
 
-def is_silent(memory: Memory, now: datetime, floor: float, half_life_days: float) -> bool:
+def is_silent(memory: Memory, now: datetime) -> bool:
     """Return True if the memory is silent by the clock: it is stale, or had no support for two weeks."""
-    return is_stale(memory, now, floor, half_life_days) or now - memory.supported_at >= SILENCE
+    return is_stale(memory, now) or now - memory.supported_at >= SILENCE
 
 
 def is_silent_in(memory: Memory, room_id: str, newest: datetime) -> bool:

@@ -355,12 +355,12 @@ class FactSet:
         self.places = {memory.memory_id: place for place, memory in enumerate(self.memories)}
         self.safety = Safety(self.memories, self.words)
 
-    def confidence_at(self, now: datetime, half_life_days: float) -> Floats:
+    def confidence_at(self, now: datetime) -> Floats:
         """Return the confidence of each fact; for a group memory without one, its decayed strength."""
         if not self._fading:
             return self.confidence
         found = self.confidence.copy()
-        found[self._fading] = [strength_at(self.memories[place], now, half_life_days) for place in self._fading]
+        found[self._fading] = [strength_at(self.memories[place], now) for place in self._fading]
         return found
 
     def __len__(self) -> int:

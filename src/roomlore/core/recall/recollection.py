@@ -29,13 +29,16 @@ class ConversationMessage:
     has_tool_calls: bool = False
 
 
+RECALL_SECONDS = 2.0
+"""Time for recalling before a reply or an agent's call goes without: people wait."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
     """The options of recall. `max_tokens`: of the rendered block. `max_context_turns`: the number of the user's last
     messages that form the query, with the final answers between them. `similarity_weight`, `confidence_weight`: of the
     score. `scale`: 'fit' scales similarities over the candidates by what fits the budget, 'literal' takes the cosines
-    as they are. `sticky`: keep the facts shown before unless relevance clearly changed. `half_life_days`: the half-life
-    without support of a group memory's strength, which is its confidence."""
+    as they are. `sticky`: keep the facts shown before unless relevance clearly changed."""
 
     max_tokens: int = 2000
     max_context_turns: int = 3
@@ -44,7 +47,6 @@ class RecallOptions:
     similarity: Similarity = "tfidf"
     scale: Scale = "fit"
     sticky: bool = True
-    half_life_days: float = 30.0
 
 
 class RecallOverrides(TypedDict, total=False):

@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from roomlore.core import intake
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS, Limits, is_estimated
 from roomlore.core.json_values import HIDDEN, IF_KNOWN, IN_JSON, REST
@@ -580,6 +581,6 @@ def _checked(state: dict[str, Any], limits: Limits) -> dict[str, Any]:
         size = len(json.dumps(check_metadata(state), ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"The state of a session must be plain JSON: {error}.") from error
-    if size > limits.metadata_chars:
-        raise InvalidInput(f"The state of the session is {size} characters of JSON; at most {limits.metadata_chars}.")
+    if size > intake.METADATA_CHARS:
+        raise InvalidInput(f"The state of the session is {size} characters of JSON; at most {intake.METADATA_CHARS}.")
     return state

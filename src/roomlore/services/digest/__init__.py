@@ -1,8 +1,8 @@
 """Digests of rooms, and how far people have read."""
 
 from roomlore.services.digest.digest_service import DigestService, ReadingMarks
-from roomlore.services.digest.nightly import DIGEST, NightlyDigests, NightlyOptions
-from roomlore.services.digest.titles import TITLES, ThreadTitler, TitleOptions
+from roomlore.services.digest.nightly import DIGEST, NightlyDigests
+from roomlore.services.digest.titles import TITLES, ThreadTitler
 from roomlore.services.digest.writing import Writing, WritingOptions
 
 __all__ = [
@@ -10,10 +10,8 @@ __all__ = [
     "TITLES",
     "DigestService",
     "NightlyDigests",
-    "NightlyOptions",
     "ReadingMarks",
     "ThreadTitler",
-    "TitleOptions",
     "Writing",
     "WritingOptions",
 ]

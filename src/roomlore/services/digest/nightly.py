@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,19 +25,15 @@ _LONGEST = timedelta(days=7)
 EVERY_ROOM = "*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightlyOptions:
-    """The settings of digests by a schedule. `rooms`: the ids of the rooms, or '*' for every room; if empty, rooms that
-    are public. `least`: new messages from which a room gets one."""
-
-    rooms: frozenset[str]
-    least: int
-    max_tokens: int
+LEAST_MESSAGES = 10
+"""New messages from which a room's digest is sent: fewer are read sooner than a digest of them."""
+DIGEST_TOKENS = 2000
+"""The limit of a digest that is sent: two pages of text."""
 
 
 class NightlyDigests(Service):
     """The scheduled digests of all tenants. `times`, `webhook`: None if nothing is sent. `digests`: the digests of a
-    tenant."""
+    tenant. `rooms`: the ids of the rooms, or '*' for every room; if empty, rooms that are public."""
 
     def __init__(
         self,
@@ -48,14 +43,14 @@ class NightlyDigests(Service):
         times: Times | None,
         webhook: Webhook | None,
         digests: Callable[[str], DigestService],
-        options: NightlyOptions,
+        rooms: frozenset[str],
     ) -> None:
         super().__init__(backends)
         self._durable = durable
         self._ticks = Ticks(storage=backends.storage, clock=backends.clock, times=times, mark=_MARK)
         self._webhook = webhook
         self._digests = digests
-        self._options = options
+        self._wanted = rooms
 
     async def sweep(self) -> list[str]:
         """Enqueue the digests of the last scheduled time, unless that was done, and return the ids of the work."""
@@ -67,13 +62,13 @@ class NightlyDigests(Service):
         return enqueued
 
     async def _rooms(self) -> AsyncIterator[RoomBehind]:
-        async for room in rooms_behind(self._storage, DIGEST, self._options.least):
+        async for room in rooms_behind(self._storage, DIGEST, LEAST_MESSAGES):
             if await self._is_wanted(room):
                 yield room
 
     async def _is_wanted(self, room: RoomBehind) -> bool:
-        if self._options.rooms:
-            return bool(self._options.rooms & {room.room_id, EVERY_ROOM})
+        if self._wanted:
+            return bool(self._wanted & {room.room_id, EVERY_ROOM})
         async with self._storage.reading(room.tenant) as work:
             found = await work.rooms.find(room_id=room.room_id)
         return found is not None and found.kind is RoomKind.PUBLIC
@@ -122,7 +117,7 @@ class NightlyDigests(Service):
         last = room.next_arrival - 1
         try:
             made = await self._digests(tenant).make(
-                room_id, since=since, max_tokens=self._options.max_tokens, viewer=f"room:{room_id}", through=last
+                room_id, since=since, max_tokens=DIGEST_TOKENS, viewer=f"room:{room_id}", through=last
             )
         except NotFound:
             return {"body": {}, "last": mark, "messages": 0}

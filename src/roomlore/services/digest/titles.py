@@ -36,20 +36,14 @@ not named again with each of its messages."""
 _PIECE = 4_000
 """Arrivals that one step looks at. Its titles are stored together."""
 _THREADS = 200
+NEWEST_DAYS = 30
+"""How old the newest message of a thread may be for a title by the model: few look at older ones in lists."""
 _AT_ONCE = 16
 """Windows for which a model is asked at the same time."""
 _TRY_AGAIN_SECONDS = 3_600
 """How often the titles of a room are tried if no model answers."""
 _ROOMS = 500
 """Rooms that are enqueued in one sweep; the next one continues."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TitleOptions(WritingOptions):
-    """The settings of titles. `timeout_seconds`: for one request. `days`: how old the newest message of a thread may
-    be."""
-
-    days: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +74,7 @@ class ThreadTitler(Service):
         durable: DurableWork,
         models: LanguageModels,
         prompts: Prompts,
-        options: TitleOptions,
+        options: WritingOptions,
     ) -> None:
         super().__init__(backends)
         self._durable = durable
@@ -181,7 +175,7 @@ class ThreadTitler(Service):
             ):
                 if is_said(entry):
                     named[entry.link.thread].append(entry)
-        since = self._clock.now() - timedelta(days=self._options.days)
+        since = self._clock.now() - timedelta(days=NEWEST_DAYS)
         talks = {
             thread: talk_of(its)
             for thread, its in named.items()

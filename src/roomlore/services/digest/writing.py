@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 _PROMPT = "room_digest"
 _ANSWER_TOKENS = 4096
+MODEL_SECONDS = 30.0
+"""Time for a whole digest by a model: a reader waits, and the messages' own sentences are at hand."""
 _SENTENCES = 2
 _FEWEST_WORDS, _MOST_WORDS = 15, 40
 _SHOWN_REASON = 200
@@ -26,11 +28,10 @@ _SHOWN_REASON = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritingOptions:
-    """The settings of digests that a model writes. `model`: of the registry. `timeout_seconds`: for a whole digest.
-    `zone`: of the times that the model is shown."""
+    """The settings of digests that a model writes. `model`: of the registry. `zone`: of the times that it
+    sees."""
 
     model: str
-    timeout_seconds: float
     zone: tzinfo
 
 
@@ -48,15 +49,15 @@ async def ask(
     """Return the answer to the prompt of this name, for this tenant. Raise `ModelUnavailable`, also if it takes too
     long, `NotFound` and `BadModelOutput`."""
     try:
-        async with asyncio.timeout(options.timeout_seconds):
+        async with asyncio.timeout(MODEL_SECONDS):
             prompt = await prompts.find(name, language=language)
             content = prompt.fill(values)
             request = ChatRequest(
                 messages=({"role": "user", "content": content},), max_tokens=max_tokens, tenant=tenant
             )
-            return await models.complete(options.model, request, timeout_seconds=options.timeout_seconds)
+            return await models.complete(options.model, request, timeout_seconds=MODEL_SECONDS)
     except TimeoutError:
-        late = f"the model took longer than {options.timeout_seconds:g} s"
+        late = f"the model took longer than {MODEL_SECONDS:g} s"
         raise ModelUnavailable(late, cause="timeout") from None
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from roomlore.core.chat import ChatAnswer, ChatRequest
@@ -149,17 +148,11 @@ class Asking:
             raise ModelUnavailable(str(error), cause="unreachable") from error
 
     def values(self, piece: Piece, read: Read) -> Mapping[str, str]:
-        options = self._options
         person = piece.user_id or ""
         return {
-            "memories": show_memories(
-                read.offered,
-                now=self._clock.now(),
-                floor=options.strength_floor,
-                half_life_days=options.rules.half_life_days,
-            ),
+            "memories": show_memories(read.offered, now=self._clock.now()),
             "messages": read.shown,
-            "most": str(options.rules_for(piece.kind).most_active),
+            "most": str(self._options.rules_for(piece.kind).most_active),
             "person": truncate(inert(read.people.get(person) or person), NAME_CHARACTERS),
         }
 
@@ -255,14 +248,12 @@ class Applying(Service):
         return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, said, failed, heard)
 
     def _checked(self, read: Read, answered: Answered, text: str) -> Answer:
-        half_life = self._options.rules.half_life_days
-        by_clock = partial(is_silent, now=read.at, floor=self._options.strength_floor, half_life_days=half_life)
         return checked_answer(
             text,
             template=answered.template,
             offered=read.offered,
             shown=read.shown,
-            silent=lambda memory: memory.memory_id in read.silent or by_clock(memory),
+            silent=lambda memory: memory.memory_id in read.silent or is_silent(memory, read.at),
             repair=self._repair,
         )
 

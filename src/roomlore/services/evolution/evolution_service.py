@@ -29,13 +29,17 @@ _LONGEST_LOOK_SECONDS = 0.5
 
 _ATTEMPTS = 3
 
+LEASE_SECONDS = 60.0
+"""After it others evolve a scope whose process was killed. It is renewed three times in that time, so that a process
+that is slow for 20 seconds keeps it."""
+LEAST_MESSAGES = 10
+"""New messages from which a room evolves by the schedule: fewer seldom tell something that lasts."""
+PEOPLE_TOGETHER = 8
+"""People a model is asked about in one call, if they said little: their messages still fit one answer."""
+
 
 class EvolutionLeases(Service):
     """The leases of all tenants. An evolution that starts again after a kill still has its own lease."""
-
-    def __init__(self, backends: Backends, *, lease_seconds: float) -> None:
-        super().__init__(backends)
-        self._lease_seconds = lease_seconds
 
     @asynccontextmanager
     async def hold(self, piece: Piece) -> AsyncIterator[None]:
@@ -58,7 +62,7 @@ class EvolutionLeases(Service):
     async def _renew(self, piece: Piece) -> None:
         """Renew the lease. A failed renewal stops nothing: before a write, the store is compared with what was read."""
         while True:
-            await asyncio.sleep(self._lease_seconds / 3)
+            await asyncio.sleep(LEASE_SECONDS / 3)
             try:
                 await self._take(piece)
             except StorageUnavailable as error:
@@ -71,7 +75,7 @@ class EvolutionLeases(Service):
                 name=_name(piece),
                 holder=piece.evolution_id,
                 now=now,
-                until=now + timedelta(seconds=self._lease_seconds),
+                until=now + timedelta(seconds=LEASE_SECONDS),
             )
 
     async def _free(self, piece: Piece) -> None:
@@ -281,15 +285,11 @@ class Schedule(Service):
         *,
         evolutions: EvolutionService,
         times: Times | None,
-        least: int,
         people: Callable[[], Awaitable[bool]],
-        together: int = 1,
     ) -> None:
         super().__init__(backends)
-        self._together = together
         self._evolutions = evolutions
         self._ticks = Ticks(storage=backends.storage, clock=backends.clock, times=times, mark=MARK)
-        self._least = least
         self._people = people
 
     async def sweep(self) -> list[str]:
@@ -304,7 +304,7 @@ class Schedule(Service):
         return enqueued
 
     async def _groups(self) -> AsyncIterator[RoomBehind]:
-        async for room in rooms_behind(self._storage, EVOLUTION, self._least):
+        async for room in rooms_behind(self._storage, EVOLUTION, LEAST_MESSAGES):
             if (room.mark or await self._has_enough_messages(room)) and not await self._is_one_person(room):
                 yield room
 
@@ -327,11 +327,11 @@ class Schedule(Service):
                 rooms.setdefault((room.tenant, person), []).append(room.room_id)
         groups: dict[tuple[str, str, str], list[str]] = {}
         for (tenant, person), found in sorted(rooms.items()):
-            where = ("room", found[0]) if len(found) == 1 and self._together > 1 else ("person", person)
+            where = ("room", found[0]) if len(found) == 1 and PEOPLE_TOGETHER > 1 else ("person", person)
             groups.setdefault((tenant, *where), []).append(person)
         for (tenant, *_), people in groups.items():
-            for at in range(0, len(people), self._together):
-                yield tenant, people[at : at + self._together]
+            for at in range(0, len(people), PEOPLE_TOGETHER):
+                yield tenant, people[at : at + PEOPLE_TOGETHER]
 
     async def _unread(self, room: RoomBehind) -> Collection[str]:
         """Return the people with messages of the last days in the room that were not read for their facts. If there
@@ -358,10 +358,12 @@ class Schedule(Service):
             first = await work.messages.first_since(
                 room_id=room.room_id, since=self._clock.now() - timedelta(days=_FIRST_DAYS)
             )
-            return first is not None and await work.messages.count(room_id=room.room_id, after=first - 1) >= self._least
+            return (
+                first is not None and await work.messages.count(room_id=room.room_id, after=first - 1) >= LEAST_MESSAGES
+            )
 
     async def _enqueue_group(self, room: RoomBehind, tick: int) -> str:
-        return await self._enqueue(room.tenant, f"group:{room.room_id}", tick, goes_on=max(self._least, 1))
+        return await self._enqueue(room.tenant, f"group:{room.room_id}", tick, goes_on=LEAST_MESSAGES)
 
     async def _enqueue_people(self, tenant: str, people: Sequence[str], tick: int) -> str:
         """Enqueue all of these people's rooms, one after the other."""

@@ -28,20 +28,13 @@ _NO_CHANGE = "The messages change nothing of what is remembered."
 class EvolutionOptions:
     """The settings of evolutions.
 
-    `model`: of the registry. `timeout_seconds`: for each of its providers. `messages`, `memories`: shown to the model
-    at a time. `strength_floor`: below it a memory is shown as stale. `lease_seconds`: after it others go on if a
-    process was killed. `least`: messages that make a room evolve by the schedule. `zone`: the time zone of days.
+    `model`: of the registry. `timeout_seconds`: for each of its providers. `zone`: the time zone of days.
     """
 
     model: str
     timeout_seconds: float
     zone: tzinfo
     rules: Rules = field(default_factory=Rules)
-    messages: int = 200
-    memories: int = 50
-    strength_floor: float = 0.2
-    lease_seconds: float = 60.0
-    least: int = 10
 
     def rules_for(self, kind: MemoryKind) -> Rules:
         """Return the rules; their cap applies to the memories of a group."""

@@ -23,6 +23,10 @@ NO_ROOM = ""
 _ALL = 2**31 - 1
 _SUPPORTS, _LONGEST_UTTERANCE = 3, 400
 """The last messages that support a memory, and the characters of each, that a repetition is recognised by."""
+MOST_MESSAGES = 200
+"""New messages that one evolution reads: more than a model still weighs one by one."""
+MOST_MEMORIES = 50
+"""Memories that one evolution is shown: a group has up to 30, and a person's are chosen by the messages."""
 _NOTHING_NEW = "There are no new messages."
 
 
@@ -55,13 +59,10 @@ class _Page:
 
 
 class Reading(Service):
-    """Read for all tenants. `most_messages`, `most_memories`: shown to a model at a time. `zone`: the time zone in
-    which the times of messages are shown."""
+    """Read for all tenants. `zone`: the time zone in which the times of messages are shown."""
 
-    def __init__(self, backends: Backends, *, most_messages: int, most_memories: int, zone: tzinfo) -> None:
+    def __init__(self, backends: Backends, *, zone: tzinfo) -> None:
         super().__init__(backends)
-        self._most_messages = most_messages
-        self._most_memories = most_memories
         self._zone = zone
 
     async def read(self, piece: Piece, span: Span | None = None) -> Read | None:
@@ -160,7 +161,7 @@ class Reading(Service):
 
     async def _page(self, work: UnitOfWork, piece: Piece, position: _Position, span: Span | None) -> _Page:
         found = await work.messages.page_with_hashes(
-            room_id=position.room_id, after=position.after, limit=self._most_messages, sender_id=piece.user_id
+            room_id=position.room_id, after=position.after, limit=MOST_MESSAGES, sender_id=piece.user_id
         )
         if span is not None and span.room_id == position.room_id:
             found = [(message, known) for message, known in found if message.arrival <= span.last]
@@ -188,7 +189,7 @@ class Reading(Service):
     ) -> Read:
         messages = page.messages
         active, replaced = await self._active(work, piece, position.room_id)
-        memories = _same(active, span) or chosen(active, shown.text, most=self._most_memories)
+        memories = _same(active, span) or chosen(active, shown.text, most=MOST_MEMORIES)
         rooms = await work.rooms.people(room_ids=[position.room_id, *(rooms_named(memories) - {position.room_id})])
         offered = handles_of(memories, shown=[shown.text, *(memory.statement for memory in memories)])
         last, now = messages[-1].arrival, self._clock.now()

@@ -28,6 +28,8 @@ Cursor = tuple[str, str, int]
 START: Cursor = ("", "", 0)
 _FRESH_SECONDS = 2.0
 _REST_SECONDS = 5.0
+LEASE_SECONDS = 60.0
+"""After it others do the indexing that a killed process held: longer than a slow server takes for one batch."""
 _WORDS_ALONE = "Words alone were searched."
 
 

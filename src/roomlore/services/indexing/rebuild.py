@@ -14,6 +14,7 @@ from roomlore.core.search.query import WORDS_MODEL
 from roomlore.ports.progress import LINKS, WORDS
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import UnitOfWork
+from roomlore.services.indexing import index_state
 from roomlore.services.indexing.index_state import START, page_after
 
 _PAGE = 500
@@ -101,12 +102,12 @@ class _RoomMovedError(Exception):
 class LinkIndexing(Service):
     """The links of all rooms of all tenants."""
 
-    def __init__(self, backends: Backends, *, model: LinkModel, lease_seconds: float) -> None:
+    def __init__(self, backends: Backends, *, model: LinkModel) -> None:
         super().__init__(backends)
         self._model = model
         self._version = version_of(model)
         self._holder = backends.ids.new()
-        self._lease = timedelta(seconds=lease_seconds)
+        self._lease = timedelta(seconds=index_state.LEASE_SECONDS)
         self._claimed = False
         self._walked: _Walked | None = None
         self._stepping = asyncio.Lock()

@@ -16,6 +16,7 @@ from roomlore.ports.language import Embedder
 from roomlore.ports.shared import Backends, Service
 from roomlore.ports.storage import UnitOfWork
 from roomlore.ports.vectors import VectorIndex
+from roomlore.services.indexing import index_state
 from roomlore.services.indexing.index_state import START, Indexed, Passage, model_problem
 
 _BATCH = 128
@@ -41,13 +42,12 @@ class VectorIndexing(Service):
         indexed: Indexed,
         vectors: VectorIndex,
         embedder: Embedder,
-        lease_seconds: float,
     ) -> None:
         super().__init__(backends)
         self.indexed = indexed
         self._vectors = vectors
         self._embedder = embedder
-        self._lease = timedelta(seconds=lease_seconds)
+        self._lease = timedelta(seconds=index_state.LEASE_SECONDS)
         self._batch = _BATCH
         self._refusals = 0
         self._began: str | None = None

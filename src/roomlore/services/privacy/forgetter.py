@@ -34,7 +34,7 @@ _ROUNDS = 3
 FREE_PAGES = "free pages"
 """The place of what is left in pages that the database could not give back."""
 _RUNNING = "Work that read the person's words runs just now; roomlore tries again."
-_CACHE = "The session cache does not answer; its entries go by themselves after session_ttl_seconds."
+_CACHE = "The session cache does not answer; its entries go by themselves after half an hour."
 _WRITES = "They write just now; roomlore tries again."
 _PAGES = "Free pages and the write-ahead log could not be given back; roomlore tries again."
 _NO_OTHER_TRY = frozenset({_CACHE, _PAGES, VECTORS_LEFT, MEMORY_VECTORS_LEFT, STILL})

@@ -11,6 +11,7 @@ from roomlore.core.audience import RoomKind
 from roomlore.core.chat import Usage
 from roomlore.core.errors import BudgetTooSmall, Conflict, NotFound, StorageDamaged, StorageUnavailable, describe
 from roomlore.core.models import Message, Role, StoredMessage
+from roomlore.core.recall import recollection
 from roomlore.core.replies.prompt import Material, ReplyPrompt, Round, as_function, assemble, said_before
 from roomlore.core.replies.reply import (
     BROKEN_OFF,
@@ -46,6 +47,8 @@ PROMPT = "reply"
 _INLINE_CHARACTERS = 150_000
 """Characters that are assembled and counted on the event loop; more use another thread."""
 _SHARE_OF_BLOCKS = 4
+RECALL_TOKENS = 2000
+"""The limit of what a reply recalls, and a quarter of its window: some hundred facts, which models still read well."""
 WITHOUT_DATABASE = "The database could not be used: the reply knows only what was just said."
 
 
@@ -519,7 +522,7 @@ class Gatherer:
         """Return the blocks of the hooks, in order, and True if one was longer than allowed."""
         if not self._recalls:
             return [], False
-        limit = min(self._parts.options.recall_max_tokens, asked.budget // _SHARE_OF_BLOCKS) // len(self._recalls)
+        limit = min(RECALL_TOKENS, asked.budget // _SHARE_OF_BLOCKS) // len(self._recalls)
         seen = said_before(material, {m.id: m for m in (*_chosen(material), *material.window)}.values())
         messages = [*sorted(seen, key=lambda message: (message.at, message.arrival)), material.trigger]
         found = await asyncio.gather(*(self._ask(hook, asked, messages, limit) for hook in self._recalls))
@@ -527,7 +530,7 @@ class Gatherer:
 
     async def _ask(self, hook: Recall, asked: Asked, messages: Sequence[StoredMessage], limit: int) -> tuple[str, bool]:
         try:
-            async with asyncio.timeout(self._parts.options.recall_timeout_seconds):
+            async with asyncio.timeout(recollection.RECALL_SECONDS):
                 text = await hook.recall(
                     tenant=self._tenant,
                     room_id=asked.request.message.room_id,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from typing import Unpack
 
+from roomlore.core import intake
 from roomlore.core.chat import ChatPiece, ChatRequest, FinishReason, ToolCall, Usage
 from roomlore.core.errors import (
     BadModelOutput,
@@ -201,7 +202,7 @@ class Talk:
         draft = self._draft
         if not (tools and draft.last.tool_calls):
             return "stop"
-        return "length" if _as_json(draft.text_of_round()) > self._parts.limits.metadata_chars // 4 else "tool_calls"
+        return "length" if _as_json(draft.text_of_round()) > intake.METADATA_CHARS // 4 else "tool_calls"
 
     def _separated(self, text: str) -> str:
         """Return the text, separated from the text before a tool call."""
@@ -229,7 +230,7 @@ class Talk:
         """Store the tool calls that the model requested. Calls of unknown tools get their result at once."""
         draft = self._draft
         calls = own_ids(draft.last.tool_calls[:_MAX_CALLS], draft.rounds)
-        longest = self._parts.limits.metadata_chars // (2 * len(calls))
+        longest = intake.METADATA_CHARS // (2 * len(calls))
         errors = {call.id: error for call in calls if (error := self._problem_with(call, longest))}
         made = Round(
             number=len(draft.rounds),

@@ -30,6 +30,10 @@ _CLOSE_SECONDS = 5.0
 CallTool = Callable[[ToolCall], Awaitable[str]]
 """Call a tool and return its result, as text for the model. The model is told of an error."""
 _MAX_TEMPERATURE = 2
+ANSWER_TOKENS = 1024
+"""Tokens of the window kept free for a reply where the call does not say: chat is seldom longer."""
+TOOL_ROUNDS = 10
+"""How often a model may ask for tools where the call does not say: one that asks more often goes in circles."""
 _MAX_SHOWN = 1000
 _ARGUMENTS = ("model", "messages", "temperature", "max_tokens", "max_completion_tokens", "tools")
 _NO_OPTIONS = frozenset((*_ARGUMENTS, "n", "stream", "stream_options"))
@@ -96,17 +100,13 @@ class Sessions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyOptions:
-    """The settings of replies. `model`: '' if they name none. `max_tokens`: reserved for the answer. `window`: of the
-    model. `content_filter_text`, `length_text`: '' for the built-in ones. `zone`: of the times in prompts."""
+    """The settings of replies. `model`: '' if they name none. `window`: of the model. `content_filter_text`,
+    `length_text`: '' for the built-in ones. `zone`: of the times in prompts."""
 
     model: str = ""
-    max_tokens: int = 1024
     window: int = 16_000
-    max_tool_iterations: int = 10
     content_filter_text: str = ""
     length_text: str = ""
-    recall_max_tokens: int = 2000
-    recall_timeout_seconds: float = 2.0
     zone: tzinfo = UTC
 
 
@@ -200,12 +200,12 @@ class Asking:
         _check_arguments(request, window)
         tools, results = check_tools(request.tools), check_results(request.tool_results)
         given = request.max_tool_iterations
-        iterations = self._options.max_tool_iterations if given is None else given
+        iterations = TOOL_ROUNDS if given is None else given
         return Asked(
             request=replace(request, tools=tools, tool_results=results),
             model_id=await self.model(request.model_id),
             window=window,
-            budget=window - (request.max_tokens or min(self._options.max_tokens, window // 2)),
+            budget=window - (request.max_tokens or min(ANSWER_TOKENS, window // 2)),
             iterations=iterations if tools else 0,
         )
 

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 _MODEL_SECONDS = 120.0
 """Less than the lease of a due checkpoint, so that a model that hangs delays nobody for longer."""
 
+SUMMARY_TOKENS = 512
+"""Longest summary that roomlore itself makes: a page, which holds what must not be lost of some hundred turns."""
 _MIN_TOKENS = 16
 _SHARE = 4
 _AT_ONCE_CHARACTERS = 60_000
@@ -41,13 +43,12 @@ _NOTHING = "Nothing was said since the last checkpoint."
 
 
 class Summaries:
-    """Summaries of at most `max_tokens` tokens, and of a quarter of the model's window. The log says once that no model
+    """Summaries of at most `SUMMARY_TOKENS`, and of a quarter of the model's window. The log says once that no model
     answers, and once that one does again."""
 
-    def __init__(self, *, summarizer: Summarizer | None, tokens: TokenCounter, max_tokens: int) -> None:
+    def __init__(self, *, summarizer: Summarizer | None, tokens: TokenCounter) -> None:
         self._summarizer = summarizer
         self._tokens = tokens
-        self._max_tokens = max_tokens
         self._is_out = False
 
     async def source(self, segment: Segment, options: WindowOptions) -> Segment:
@@ -57,7 +58,7 @@ class Summaries:
     def limit(self, window: int) -> int:
         """Return the token limit of a summary for a model with `window`; a summary that fills the window leaves no room
         for the conversation."""
-        return max(_MIN_TOKENS, min(self._max_tokens, window // _SHARE))
+        return max(_MIN_TOKENS, min(SUMMARY_TOKENS, window // _SHARE))
 
     async def make(self, segment: Segment, *, max_tokens: int, tenant: str = "") -> tuple[str, str]:
         """Return a summary that replaces the current one and covers all messages after it, and what made it. The text

@@ -38,6 +38,8 @@ _PAUSE_SECONDS = 1.0
 _MAX_CHARACTERS = 500_000
 """The limit of texts. Longer ones are not cached: assembling them would take longer than it saves."""
 
+_TTL_SECONDS = 1800
+"""Time the cache keeps a session: half an hour, after which few conversations go on."""
 _KEY_NAME = "session-cache"
 
 _PAGE = 1_000
@@ -102,14 +104,12 @@ class SegmentCache:
         key: bytes,
         clock: Clock,
         telemetry: Telemetry,
-        seconds: int,
         recent_turns: int,
     ) -> None:
         self._cache = cache
         self._key = key
         self._clock = clock
         self._telemetry = telemetry
-        self._seconds = seconds
         self._recent_turns = recent_turns
         self._failing = False
         self._closed_until = float("-inf")
@@ -156,7 +156,7 @@ class SegmentCache:
             if large:
                 await self._cache.drop(**named)
             else:
-                await self._cache.put(**named, value=signed(text, key=self._key, **named), seconds=self._seconds)
+                await self._cache.put(**named, value=signed(text, key=self._key, **named), seconds=_TTL_SECONDS)
         except CacheUnavailable as error:
             self._bypass(error, begun)
             return False

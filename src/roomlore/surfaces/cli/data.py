@@ -42,8 +42,8 @@ PENDING = "`roomlore reindex --pending`"
 LINKS = "`roomlore reindex --links`"
 
 _HELD = (
-    "{what} still waiting: another process is at work on them, or they failed just now and are free again soon "
-    "(index_lease_seconds)"
+    "{what} still waiting: another process is at work on them, or they failed just now and are free again within a "
+    "minute"
 )
 _TOLD = {
     "words": "indexed the words of {what}",

@@ -66,7 +66,7 @@ def evolve(
         bool,
         typer.Option(
             "--all",
-            help="Go on until no new message remains: one evolution reads at most the setting `evolve_messages`.",
+            help="Go on until no new message remains: one evolution reads at most 200.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON; with `--all` a list.")] = False,
@@ -330,7 +330,7 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
     async def work(lore: Lore) -> tuple[Blame, float, ZoneInfo]:
         found = await lore.memories.blame(await lore.memories.named(memory))
-        strength = strength_at(found.memory, lore.now(), lore.settings.evolution.strength_half_life_days)
+        strength = strength_at(found.memory, lore.now())
         return found, strength, lore.settings.search.zone
 
     found, strength, zone = frame_of(ctx).run(work)

@@ -21,6 +21,7 @@ from roomlore.core.audience import check_viewer
 from roomlore.core.errors import describe
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.memory.writing import check_kinds
+from roomlore.core.recall import recollection
 from roomlore.core.recall.recollection import (
     OverriddenRecall,
     Placement,
@@ -129,8 +130,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         otherwise(RecallOptions(), asked)
         self._options: RecallOverrides = {**options, "kinds": check_kinds(asked.kinds)}
         self._viewer = viewer if viewer is None or callable(viewer) else str(check_viewer(viewer))
-        configured = lore.settings.replies.recall_timeout_seconds
-        self._seconds = _seconds(configured if timeout_seconds is None else timeout_seconds)
+        self._seconds = _seconds(recollection.RECALL_SECONDS if timeout_seconds is None else timeout_seconds)
         self._blocks: OrderedDict[str, str] = OrderedDict()
         self._threads = ThreadPoolExecutor(_AT_ONCE, "roomlore-memory") if isinstance(lore, SyncLore) else None
 

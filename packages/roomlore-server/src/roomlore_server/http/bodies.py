@@ -52,48 +52,44 @@ _STEPS = np.zeros(256, np.int64)
 _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
 _SMALL_VALUES = 20_000
+SMALL_BODY_BYTES = 1_048_576
+"""Largest body of a request that reads, or writes little: no form of one comes near."""
+_JSON_VALUES = 400_000
+"""Values in a JSON body that writes messages, facts or sessions: 10,000 messages with all of their fields."""
+_JSON_DEPTH = 32
+"""Deepest nesting of a JSON body: metadata of platforms has under ten levels, and a deep one takes a stack apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of a route's body: `size` in bytes, from the setting `named`, number of values, and levels of
-    nesting."""
+    """The limits of a route's body: `size` in bytes, number of values, and levels of nesting. `named`: the setting that
+    limits the size, if one does."""
 
     size: int
     named: str
     values: int
-    depth: int
+    depth: int = _JSON_DEPTH
 
     @classmethod
     def small(cls, settings: Settings) -> "Bounds":
         """Return the limits of a route that reads, or writes little."""
-        size, named = min(
-            (settings.limits.max_small_body_bytes, "max_small_body_bytes"),
-            (settings.limits.max_body_bytes, "max_body_bytes"),
-        )
-        return cls(size, named, min(_SMALL_VALUES, settings.limits.max_json_values), settings.limits.max_json_depth)
+        size, named = min((SMALL_BODY_BYTES, ""), (settings.limits.max_body_bytes, "max_body_bytes"))
+        return cls(size, named, _SMALL_VALUES)
 
     @classmethod
     def bulk(cls, settings: Settings) -> "Bounds":
         """Return the limits of a route that takes messages, facts or sessions."""
-        return cls(
-            settings.limits.max_body_bytes,
-            "max_body_bytes",
-            settings.limits.max_json_values,
-            settings.limits.max_json_depth,
-        )
+        return cls(settings.limits.max_body_bytes, "max_body_bytes", _JSON_VALUES)
 
     def too_large(self) -> Refused:
-        return Refused(
-            413, f"The body is larger than {self.size} bytes (setting {self.named}); send it in smaller parts."
-        )
+        named = f" (setting {self.named})" if self.named else ""
+        return Refused(413, f"The body is larger than {self.size} bytes{named}; send it in smaller parts.")
 
     def too_deep(self) -> InvalidInput:
-        return InvalidInput(f"The JSON is nested deeper than {self.depth} levels (setting max_json_depth); flatten it.")
+        return InvalidInput(f"The JSON is nested deeper than {self.depth} levels; flatten it.")
 
     def too_many(self) -> Refused:
-        told = "" if self.values == _SMALL_VALUES else " (setting max_json_values)"
-        return Refused(413, f"The JSON has more than {self.values} values{told}; send it in smaller parts.")
+        return Refused(413, f"The JSON has more than {self.values} values; send it in smaller parts.")
 
 
 class JsonMeter:

@@ -37,6 +37,8 @@ from roomlore_server.http.console_route import key_of_cookie, to_sign_in
 from roomlore_server.http.turns import Turns
 
 MCP_PATH = "/mcp"
+MAX_CONNECTIONS = 1000
+"""Connections at a time, three in four of which one tenant may keep waiting: a process serves no more at once."""
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 OPEN_PATHS = ("/health/live", "/health/ready")
 _ALWAYS_KEYED_PATHS = ("/v1/", "/v3/")
@@ -190,7 +192,7 @@ class Guard:
             await refusal(scope, receive, send)
             return
         lore: Lore = scope["state"]["caller"].lore
-        if self._turns.waiting(lore.tenant) >= max(lore.settings.server.max_connections * 3 // 4, 1):
+        if self._turns.waiting(lore.tenant) >= max(MAX_CONNECTIONS * 3 // 4, 1):
             await problems.respond(scope, 429, _TOO_MANY_WAITING, {"Retry-After": "1"})(scope, receive, send)
             return
         async with self._turns.turn(lore.tenant):

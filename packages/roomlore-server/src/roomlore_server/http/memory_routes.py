@@ -289,7 +289,7 @@ class Reverted(SuccessResponse):
 
 
 def listed(one: Memory, lore: Lore) -> ListedMemory:
-    now = strength_at(one, lore.now(), lore.settings.evolution.strength_half_life_days)
+    now = strength_at(one, lore.now())
     return made_from(ListedMemory, one, strength_now=round(now, 6))
 
 

@@ -68,7 +68,7 @@ KINDS = (
         408,
         "too-slow",
         "The request came too slowly",
-        "The head or the body of the request does not arrive in time (`request_timeout_seconds`).",
+        "The head or the body of the request does not arrive in time.",
     ),
     Kind(
         409,
@@ -81,8 +81,8 @@ KINDS = (
         413,
         "too-large",
         "The request is too large",
-        "The body has more bytes (`max_body_bytes`, `max_small_body_bytes`) or values (`max_json_values`) than the "
-        "path takes; said as soon as it is known.",
+        "The body has more bytes (`max_body_bytes`, or 1 MiB) or values than the path takes; said as soon as it is "
+        "known.",
     ),
     Kind(
         415,

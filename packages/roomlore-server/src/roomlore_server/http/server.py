@@ -29,7 +29,7 @@ from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.ports.coordination import OnceAMinute
 from roomlore.settings import Settings
 from roomlore.wiring import Lore, open_lore
-from roomlore_server.http import problems
+from roomlore_server.http import guard, problems
 from roomlore_server.http.app import beside, create_app
 from roomlore_server.http.guard import needs_no_key
 
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 Phase = Literal["head", "body", "answer", "idle", "work", "refused"]
 
 BACKLOG = 128
+REQUEST_SECONDS = 30.0
+"""Time for the head of a request, for its body to go on, and for a client to go on reading the answer."""
+IDLE_SECONDS = 75
+"""Time an idle connection is kept: longer than the 60 seconds of common proxies, so that they close it first."""
 _BODY_BYTES_A_SECOND = 1_000
 _HEAD_BYTES = 65_536
 _LONG_HEAD = f"The head of the request is longer than {_HEAD_BYTES} bytes; send a shorter URL and shorter headers."
@@ -51,9 +55,9 @@ _NOT_ENCODED = (
     "The URL holds characters that are not ASCII. Percent-encode their UTF-8 bytes: /rooms/%E8%8C%B6 names room 茶. "
     "Most HTTP clients do so by themselves; curl does not."
 )
-_SLOW = "The request did not arrive in time (setting request_timeout_seconds); send it faster, or in smaller parts."
-_FULL = "There are as many connections as there may be (setting max_connections), and all are at work; try again."
-_MADE_ROOM = "The connection was needed before all of the request arrived (setting max_connections); send it again."
+_SLOW = "The request did not arrive in time; send it faster, or in smaller parts."
+_FULL = "There are as many connections as there may be, and all are at work; try again."
+_MADE_ROOM = "The connection was needed before all of the request arrived; send it again."
 
 log = structlog.get_logger(__name__)
 
@@ -288,10 +292,10 @@ async def serve(
                 access_log=False,
                 server_header=False,
                 lifespan="off",
-                http=_protocol(settings),
+                http=bounded(Limits(most_connections(guard.MAX_CONNECTIONS), REQUEST_SECONDS)),
                 ws="none",
                 backlog=BACKLOG,
-                timeout_keep_alive=settings.server.idle_connection_seconds,
+                timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
             listening(address_of(door))
@@ -335,10 +339,6 @@ async def _until_ended(requests: Collection["asyncio.Task[None]"]) -> None:
     """Wait for cancelled requests, such as a long reply, to finish their cleanup while the database is open."""
     if requests:
         await asyncio.wait(requests, timeout=_GRACE_SECONDS)
-
-
-def _protocol(settings: Settings) -> type[asyncio.Protocol]:
-    return bounded(Limits(most_connections(settings.server.max_connections), settings.server.request_timeout_seconds))
 
 
 class _Server(uvicorn.Server):
