@@ -56,13 +56,6 @@ async def test_what_is_sent(server):
     assert server.headers[0]["authorization"] == f"bearer {KEY}"
 
 
-async def test_dimensions_are_asked_for_only_where_told(server):
-    embedder = _open(server, request_dimensions=True)
-    await embedder.embed(["who"], kind="query")
-    await embedder.close()
-    assert server.bodies[0]["dimensions"] == DIMENSIONS
-
-
 async def test_texts_go_out_in_bounded_batches_and_come_back_in_order(server, embedder):
     texts = [f"{number} 帐篷" for number in range(150)]
     vectors = await embedder.embed(texts, kind="passage")

@@ -1,6 +1,6 @@
 """Requests to language models, their answers, and the providers that are known by name.
 
-Addresses, models and limits of providers are those of their own documentation, read in November 2026.
+Addresses of providers are those of their own documentation, read in November 2026.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -26,18 +26,6 @@ class Provider:
     limit_field: str = "max_tokens"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownEmbedding:
-    """The embedding model of a provider if the settings name no other. `dimensions`: the length of its vectors.
-    `lengths`: the lengths that can be asked for. `batch`: the most texts that one request may hold, None if the
-    provider states no limit."""
-
-    model: str
-    dimensions: int
-    lengths: tuple[int, ...] = ()
-    batch: int | None = None
-
-
 KNOWN_PROVIDERS: Mapping[str, Provider] = {
     provider.name: provider
     for provider in (
@@ -53,19 +41,6 @@ KNOWN_PROVIDERS: Mapping[str, Provider] = {
     )
 }
 
-KNOWN_EMBEDDINGS: Mapping[str, KnownEmbedding | None] = {
-    "openai": KnownEmbedding("text-embedding-3-small", 1536),
-    "dashscope": KnownEmbedding("text-embedding-v4", 1024, (64, 128, 256, 512, 768, 1024, 1536, 2048), 10),
-    "siliconflow": KnownEmbedding("BAAI/bge-m3", 1024),
-    "zhipu": KnownEmbedding("embedding-3", 2048, (256, 512, 1024, 2048), 64),
-    "ollama": KnownEmbedding("bge-m3", 1024),
-    "volcengine": None,
-}
-"""The providers with embeddings. None: the model depends on what the account has enabled."""
-
-_UNTHINKING = {"thinking": {"type": "disabled"}}
-_UNTHINKING_QWEN = {"enable_thinking": False}
-
 SHIPPED: Mapping[str, Any] = {
     SUMMARY_MODEL: {
         "display_name": "Memory summary",
@@ -73,11 +48,6 @@ SHIPPED: Mapping[str, Any] = {
         "providers": [
             {"name": "openrouter", "model_id": "google/gemma-3-12b-it"},
             {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-7B-Instruct"},
-            {"name": "deepseek", "model_id": "deepseek-v4-flash", "options": _UNTHINKING},
-            {"name": "dashscope", "model_id": "qwen-flash", "options": _UNTHINKING_QWEN},
-            {"name": "zhipu", "model_id": "glm-4-flash"},
-            {"name": "moonshot", "model_id": "moonshot-v1-auto"},
-            {"name": "volcengine", "model_id": "doubao-seed-1-6-flash-250828", "options": _UNTHINKING},
         ],
     },
     EVOLVE_MODEL: {
@@ -86,11 +56,6 @@ SHIPPED: Mapping[str, Any] = {
         "providers": [
             {"name": "openrouter", "model_id": "google/gemini-2.5-flash"},
             {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-72B-Instruct"},
-            {"name": "deepseek", "model_id": "deepseek-v4-flash", "options": _UNTHINKING},
-            {"name": "dashscope", "model_id": "qwen-plus", "options": _UNTHINKING_QWEN},
-            {"name": "zhipu", "model_id": "glm-4-plus"},
-            {"name": "moonshot", "model_id": "moonshot-v1-auto"},
-            {"name": "volcengine", "model_id": "doubao-seed-1-6-251015", "options": _UNTHINKING},
         ],
     },
 }

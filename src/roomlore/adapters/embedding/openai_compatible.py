@@ -64,7 +64,6 @@ class OpenAICompatible:
         key_name: str,
         timeout_seconds: float,
         prefixes: Mapping[TextKind, str],
-        request_dimensions: bool = False,
     ) -> None:
         self._client = client
         self._asked = model
@@ -73,7 +72,6 @@ class OpenAICompatible:
         self._key_name = key_name
         self._timeout_seconds = timeout_seconds
         self._prefixes = prefixes
-        self._dimensions = dimensions if request_dimensions else openai.omit
         self._server = _without_secrets(str(client.base_url))
 
     @property
@@ -124,7 +122,7 @@ class OpenAICompatible:
         try:
             async with asyncio.timeout(self._timeout_seconds * _PATIENCE[kind]):
                 answer = await embeddings.with_raw_response.create(
-                    input=batch, model=self._asked, dimensions=self._dimensions, encoding_format="float"
+                    input=batch, model=self._asked, encoding_format="float"
                 )
                 return answer.content
         except openai.APIStatusError as error:
