@@ -383,20 +383,22 @@ def _check(given: Mapping[str, Any]) -> None:
 
 async def _digested(lore: Lore, made: Digest, call: Call) -> None:
     zone = lore.settings.search.zone
-    if call.own["mark_read"] and made.for_user is not None:
-        await verbs.READ(lore, None, room=call.gives["room"], user_id=made.for_user)
-    if call.as_json:
-        show.as_json(to_jsonable(made))
-    elif call.own["as_prompt"]:
+    if call.own["as_prompt"]:
         typer.echo(show.inert_piece(made.to_prompt(zone=zone)))
     else:
         _print(made, call.gives.get("since"), zone)
+
+
+async def _marked_read(lore: Lore, made: Digest, call: Call) -> None:
+    if call.own["mark_read"] and made.for_user is not None:
+        await verbs.READ(lore, None, room=call.gives["room"], user_id=made.for_user)
 
 
 _MARK_READ = typer.Option("--mark-read", help="Mark what is there as read by the person of --for.")
 digest = command(
     verbs.DIGEST,
     _digested,
+    after=_marked_read,
     names={"for_user": "for"},
     for_viewer=True,
     also={

@@ -228,10 +228,7 @@ def _command(name: str, verb: Verb, tells: Callable[[Any, Call], None], **option
     """Add a command. `tells`: prints the answer for people."""
 
     async def shows(_: Lore, answer: Any, call: Call) -> None:
-        if call.as_json:
-            show.as_json(to_jsonable(answer))
-        else:
-            tells(answer, call)
+        tells(answer, call)
 
     app.command(name)(command(verb, shows, names=_NAMES, bounded=False, **options))
 
@@ -266,11 +263,8 @@ def _listed(found: list[Checkpoint], call: Call) -> None:
 
 
 async def _context(lore: Lore, built: SessionContext, call: Call) -> None:
-    if call.as_json:
-        show.as_json(to_jsonable(built))
-    else:
-        window = call.gives.get("model_context_window") or lore.settings.sessions.model_context_window
-        print_context(built, window, show.console(), covered=await _is_covered(lore, built))
+    window = call.gives.get("model_context_window") or lore.settings.sessions.model_context_window
+    print_context(built, window, show.console(), covered=await _is_covered(lore, built))
 
 
 async def _is_covered(lore: Lore, built: SessionContext) -> bool:
