@@ -8,7 +8,7 @@ import pytest
 from asking_models import KEY, ask, both
 
 from roomlore.adapters.chat import reach_provider
-from roomlore.adapters.embedding import open_openai
+from roomlore.adapters.embedding.openai_compatible import OpenAICompatible
 from roomlore.adapters.inprocess import SystemClock
 from roomlore.adapters.langfuse import LANGFUSE, LangfuseSettings
 from roomlore.adapters.otel import open_tracer
@@ -91,7 +91,7 @@ async def test_a_prompt_goes_nowhere_else(client, moved, how):
 
 @STATUSES
 async def test_a_text_to_embed_goes_nowhere_else(moved):
-    embedder = open_openai(url=moved.url, api_key=KEY, model="tiny", dimensions=8, timeout_seconds=5)
+    embedder = OpenAICompatible(url=moved.url, api_key=KEY, model="tiny", dimensions=8, timeout_seconds=5)
     try:
         with pytest.raises(ModelUnavailable, match="redirects are not followed; set embedding_url"):
             await embedder.embed(["a private matter"], kind="passage")

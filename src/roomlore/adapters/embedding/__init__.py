@@ -62,40 +62,6 @@ def package_weights() -> Path:
     return Path(spec.submodule_search_locations[0]) / "e5-small-q4.bin"
 
 
-def open_openai(
-    *,
-    url: str,
-    api_key: str,
-    model: str,
-    dimensions: int,
-    batch: int = 64,
-    key_name: str = "embedding_api_key",
-    timeout_seconds: float = 20.0,
-    query_prefix: str = "",
-    passage_prefix: str = "",
-) -> Embedder:
-    """Return an embedder that uses a server at `url` with OpenAI's protocol (`POST {url}/embeddings`). No request is
-    sent yet.
-
-    `dimensions`: the length of its vectors. `batch`: the most texts in a request. `timeout_seconds` is for one request.
-    The prefixes are put before each text unchanged. An empty `api_key` is for servers that need none; `key_name` names
-    it in errors. Raises `InvalidInput` if the extra is not installed.
-    """
-    if find_spec("openai") is None:
-        raise InvalidInput("Embeddings from a server need the extra: pip install 'roomlore[openai]'.")
-    from roomlore.adapters.embedding.openai_compatible import OpenAICompatible, connect
-
-    return OpenAICompatible(
-        connect(url, api_key=api_key, timeout_seconds=timeout_seconds),
-        model=model,
-        dimensions=dimensions,
-        batch=batch,
-        key_name=key_name,
-        timeout_seconds=timeout_seconds,
-        prefixes={"query": query_prefix, "passage": passage_prefix},
-    )
-
-
 OFFLINE = Backend(
     kind=EMBEDDERS,
     name="offline",
@@ -169,12 +135,15 @@ class ServerSettings(Section):
 
 
 def _open(name: str, settings: ServerSettings, host: Host) -> Embedder:
+    if find_spec("openai") is None:
+        raise InvalidInput("Embeddings from a server need the extra: pip install 'roomlore[openai]'.")
+    from roomlore.adapters.embedding.openai_compatible import OpenAICompatible
+
     provider = host.providers.get(name, KNOWN_PROVIDERS[name])
-    given = settings.model_fields_set
     # A key goes to the provider's own address only.
-    elsewhere = "embedding_url" in given and settings.embedding_url.rstrip("/") != provider.base_url
+    elsewhere = "embedding_url" in settings.model_fields_set and settings.embedding_url.rstrip("/") != provider.base_url
     variable = None if elsewhere else provider.key_variable
-    return open_openai(
+    return OpenAICompatible(
         url=settings.embedding_url if elsewhere else provider.base_url,
         api_key=settings.embedding_api_key or host.keys.get(variable or "", ""),
         key_name=f"embedding_api_key or {variable}" if variable else "embedding_api_key",
