@@ -11,7 +11,7 @@ from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.memory.versions import FactImport
 from roomlore.surfaces.cli import memory, show, show_memories
 from roomlore.surfaces.cli.derived import PART, Call, add_others, command
-from roomlore.surfaces.cli.frame import Group, frame_of, missing_room, scope_meant, scope_to_write
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of, missing_room, scope_meant, scope_to_write
 from roomlore.surfaces.cli.language import helped, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import facts as verbs
@@ -27,7 +27,6 @@ app = typer.Typer(
 
 _NAMED_SKIPPED = 20
 
-_Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _NAMES = {"statement": "text", "tags": "tag", "memory_id": "id"}
 
 
@@ -105,7 +104,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     expected: Annotated[str | None, typer.Option(help=helped(verbs.DELETE["expected"].help))] = None,
     reason: Annotated[str, typer.Option(help=helped(verbs.DELETE["reason"].help))] = "",
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete a fact, after asking. It stays in its history and is no longer recalled."""
     memory.delete_named(frame_of(ctx), fact, yes=yes, reason=reason, expected=expected, as_json=as_json)

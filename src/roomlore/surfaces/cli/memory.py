@@ -29,7 +29,7 @@ from roomlore.core.memory.memory import (
 from roomlore.core.memory.writing import scope_of
 from roomlore.surfaces.cli import privacy, show, show_memories
 from roomlore.surfaces.cli.derived import Call, add_others, command
-from roomlore.surfaces.cli.frame import Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
+from roomlore.surfaces.cli.frame import AsJson, Frame, Group, frame_of, scope_meant, scope_named, scope_to_write
 from roomlore.surfaces.cli.language import causes, say, several, translated
 from roomlore.surfaces.cli.show_memories import lines, short, statement
 from roomlore.surfaces.jsonable import to_jsonable
@@ -143,7 +143,6 @@ def _rejected(one: Rejected, *, numbered: bool) -> Text:
     )
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 GroupName = Annotated[
     str, typer.Argument(help="The group's id or name, or a scope: group:<id>, user:<id> or agent:<id>.")
 ]

@@ -15,7 +15,7 @@ from roomlore.core.quotas import LIMITS, check_limits
 from roomlore.surfaces import doctor_words
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import Call, command
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
 from roomlore.surfaces.cli.language import interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import operations as verbs
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from roomlore.wiring import Lore
 
 T = TypeVar("T")
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _NO_LIMIT, _USUAL_LIMIT = "none", "usual"
 
 

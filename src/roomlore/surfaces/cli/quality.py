@@ -20,7 +20,7 @@ from roomlore.core.json_values import json_line
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.data import sink_of
 from roomlore.surfaces.cli.derived import Call, command
-from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.frame import AsJson, Group, frame_of
 from roomlore.surfaces.cli.language import interface_language, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.verbs import operations as verbs
@@ -65,7 +65,7 @@ def evaluate(
         float | None,
         typer.Option(min=0, max=1, help="Exit with 1 if fewer contexts hold the answered message than this share."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell how well roomlore does on your own rooms, without labels and without a model; exits with 1 if something
     leaks, or if --least is missed."""

@@ -20,7 +20,7 @@ from roomlore.core.models import LinkKind, Role
 from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.derived import Call, command
-from roomlore.surfaces.cli.frame import Frame, ShownTo, frame_of, viewer_of
+from roomlore.surfaces.cli.frame import AsJson, Frame, ShownTo, frame_of, viewer_of
 from roomlore.surfaces.cli.language import causes, say, translated
 from roomlore.surfaces.jsonable import to_jsonable
 from roomlore.surfaces.people_named import context_with_people_named, with_people_named
@@ -44,7 +44,7 @@ def rooms(
         str | None,
         typer.Argument(metavar="[PART]", help="Only rooms whose id or name has this in it, in any case; else all."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the rooms, or those whose id or name has a part."""
 
@@ -105,7 +105,7 @@ def threads(
     ] = None,
     ids: Ids = False,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of threads, or of messages of the thread.")] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List a room's latest threads, or show one."""
     if thread is None:
@@ -200,7 +200,7 @@ def settings(
         list[str] | None,
         typer.Option("--unset", help="Take the room's own value back; may be repeated.", metavar="NAME"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show every setting with its value and source, or a room's, or change a room's."""
     wanted = {**_read_changes(changes or ()), **dict.fromkeys(unset or ())}
