@@ -19,23 +19,35 @@ def offers(entry) -> list[tuple[str, str]]:
     return [(offer.provider.name, offer.model_id) for offer in entry.offers]
 
 
-def test_the_models_that_ship_are_internal_and_have_two_providers_in_order():
-    assert read().require(SUMMARY_MODEL).internal
-    assert read().require(EVOLVE_MODEL).internal
-    assert offers(read().require(SUMMARY_MODEL)) == [
+def test_the_models_that_ship_name_every_provider_with_a_key_in_order():
+    order = ["openrouter", "siliconflow", "deepseek", "dashscope", "zhipu", "moonshot", "volcengine"]
+    for name in (SUMMARY_MODEL, EVOLVE_MODEL):
+        entry = read().require(name)
+        assert entry.internal
+        assert [provider for provider, _ in offers(entry)] == order
+    assert offers(read().require(SUMMARY_MODEL))[:2] == [
         ("openrouter", "google/gemma-3-12b-it"),
         ("siliconflow", "Qwen/Qwen2.5-7B-Instruct"),
     ]
-    assert offers(read().require(EVOLVE_MODEL)) == [
+    assert offers(read().require(EVOLVE_MODEL))[:2] == [
         ("openrouter", "google/gemini-2.5-flash"),
         ("siliconflow", "Qwen/Qwen2.5-72B-Instruct"),
     ]
 
 
 def test_the_models_that_ship_try_the_providers_of_ones_own_models_first():
-    own = {"chat": {"providers": [{"name": "zhipu", "model_id": "m"}, {"name": "siliconflow", "model_id": "m"}]}}
+    own = {"chat": {"providers": [{"name": "zhipu", "model_id": "m"}, {"name": "deepseek", "model_id": "m"}]}}
     names = [provider for provider, _ in offers(read(own).require(SUMMARY_MODEL))]
-    assert names == ["siliconflow", "openrouter"]
+    assert names == ["deepseek", "zhipu", "openrouter", "siliconflow", "dashscope", "moonshot", "volcengine"]
+
+
+def test_models_that_would_think_first_are_told_not_to():
+    options = {offer.provider.name: offer.options for offer in read().require(SUMMARY_MODEL).offers if offer.options}
+    assert options == {
+        "deepseek": {"thinking": {"type": "disabled"}},
+        "dashscope": {"enable_thinking": False},
+        "volcengine": {"thinking": {"type": "disabled"}},
+    }
 
 
 def test_an_offer_has_options():
@@ -75,7 +87,7 @@ def test_an_own_provider():
     registry = read(models, {"机房": {"base_url": "http://10.0.0.7:8000/v1/", "key_variable": "ROOM_KEY"}})
     provider = registry.require("chat").offers[0].provider
     assert (provider.base_url, provider.key_variable) == ("http://10.0.0.7:8000/v1", "ROOM_KEY")
-    assert registry.key_variables() >= {"ROOM_KEY", "OPENROUTER_API_KEY", "SILICONFLOW_API_KEY"}
+    assert registry.key_variables() >= {"ROOM_KEY", "OPENROUTER_API_KEY", "DASHSCOPE_API_KEY"}
 
 
 def test_a_known_provider_keeps_what_its_entry_leaves_out():

@@ -68,7 +68,7 @@ def test_a_new_folder_is_told_what_comes_and_nothing_is_made():
     told = run()
     assert "It is new" in told.stdout
     assert "no language model is configured" in " ".join(told.stdout.split())
-    assert "SILICONFLOW_API_KEY" in told.stdout
+    assert "DASHSCOPE_API_KEY" in told.stdout
     assert list(Path().iterdir()) == []
 
 
@@ -308,11 +308,11 @@ async def test_a_provider(monkeypatch, key, base_url, verdict, says):
 
 
 async def test_of_the_providers_that_are_built_in_those_with_a_key_are_asked(monkeypatch):
-    monkeypatch.setenv("SILICONFLOW_API_KEY", KEY)
+    monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
     async with ModelServer() as server:
-        findings = await found(providers={"siliconflow": {"base_url": server.url}})
-    assert "SILICONFLOW_API_KEY is set" in findings["provider siliconflow"].told
-    assert [part for part in findings if part.startswith("provider")] == ["provider siliconflow"]
+        findings = await found(providers={"deepseek": {"base_url": server.url}})
+    assert "DEEPSEEK_API_KEY is set" in findings["provider deepseek"].told
+    assert [part for part in findings if part.startswith("provider")] == ["provider deepseek"]
 
 
 async def test_a_langfuse_that_is_away():

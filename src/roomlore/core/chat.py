@@ -1,6 +1,6 @@
 """Requests to language models, their answers, and the providers that are known by name.
 
-Addresses of providers are those of their own documentation, read in November 2026.
+Addresses and models of providers are those of their own documentation, read in November 2026.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -41,6 +41,9 @@ KNOWN_PROVIDERS: Mapping[str, Provider] = {
     )
 }
 
+_UNTHINKING = {"thinking": {"type": "disabled"}}
+_UNTHINKING_QWEN = {"enable_thinking": False}
+
 SHIPPED: Mapping[str, Any] = {
     SUMMARY_MODEL: {
         "display_name": "Memory summary",
@@ -48,6 +51,11 @@ SHIPPED: Mapping[str, Any] = {
         "providers": [
             {"name": "openrouter", "model_id": "google/gemma-3-12b-it"},
             {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-7B-Instruct"},
+            {"name": "deepseek", "model_id": "deepseek-v4-flash", "options": _UNTHINKING},
+            {"name": "dashscope", "model_id": "qwen-flash", "options": _UNTHINKING_QWEN},
+            {"name": "zhipu", "model_id": "glm-4-flash"},
+            {"name": "moonshot", "model_id": "moonshot-v1-auto"},
+            {"name": "volcengine", "model_id": "doubao-seed-1-6-flash-250828", "options": _UNTHINKING},
         ],
     },
     EVOLVE_MODEL: {
@@ -56,6 +64,11 @@ SHIPPED: Mapping[str, Any] = {
         "providers": [
             {"name": "openrouter", "model_id": "google/gemini-2.5-flash"},
             {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-72B-Instruct"},
+            {"name": "deepseek", "model_id": "deepseek-v4-flash", "options": _UNTHINKING},
+            {"name": "dashscope", "model_id": "qwen-plus", "options": _UNTHINKING_QWEN},
+            {"name": "zhipu", "model_id": "glm-4-plus"},
+            {"name": "moonshot", "model_id": "moonshot-v1-auto"},
+            {"name": "volcengine", "model_id": "doubao-seed-1-6-251015", "options": _UNTHINKING},
         ],
     },
 }
